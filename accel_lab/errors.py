@@ -1,0 +1,170 @@
+"""Every error of accel_lab, and what a supervisor does about it.
+
+    AccelError
+    ├── InvalidArgument (ValueError)      a mistake in the call; nothing was sent
+    │   └── UnsupportedDtype              the backend has no such (operation, dtype) pair
+    ├── StaleRef                          the buffer belongs to a lost generation, or was freed
+    ├── DependencyFailed                  an operand's own message failed; the root is `__cause__`
+    ├── OutOfMemory (MemoryError)         the device pool cannot hold the result
+    ├── ArenaFull (MemoryError)           the host arena cannot hold the array in time
+    ├── LibraryError                      a library call failed; that library's actor restarts
+    ├── UserCodeError                     a function given to `run` raised; the original is `__cause__`
+    ├── ContextLost                       the context process is gone, with the reason
+    │   └── DeadlineExceeded (TimeoutError)   … because this request ran longer than it may
+    ├── CircuitOpen                       the device lost its context too often; `reset()` it
+    ├── QueueFull                         the bounded queue has no room
+    ├── Cancelled                         the request was cancelled before it ran
+    ├── SystemClosed                      the system was closed (or this process is a fork of it)
+    ├── BackendUnavailable                the backend cannot run on this machine, and why
+    └── ActorError
+        ├── ActorStopped                  the addressed actor has stopped
+        ├── NameTaken (ValueError)        a sibling has this name
+        └── ActorFailed                   a handler raised something that is not an AccelError
+
+The class carries its supervision directive: what the parent of the actor that raised it does.
+"""
+
+from enum import Enum
+from typing import ClassVar
+
+
+class Directive(Enum):
+    """What a supervisor does with a failed child (OTP, Akka)."""
+
+    RESUME = "resume"
+    RESTART = "restart"
+    STOP = "stop"
+    ESCALATE = "escalate"
+
+
+class AccelError(Exception):
+    """The base of every error that accel_lab raises."""
+
+    directive: ClassVar[Directive] = Directive.RESUME
+
+
+class InvalidArgument(AccelError, ValueError):
+    """A message's operands or options do not fit; nothing was sent and nothing changed."""
+
+
+class UnsupportedDtype(InvalidArgument):
+    """The backend lacks this pair of (operation, dtype); the text lists the pairs it has."""
+
+
+class StaleRef(AccelError):
+    """A buffer's generation is over, or it was freed; its contents are gone."""
+
+
+class DependencyFailed(AccelError):
+    """An operand was never produced because its own message failed (`__cause__`)."""
+
+
+class OutOfMemory(AccelError, MemoryError):
+    """The device cannot hold a buffer.
+
+    Attributes:
+        asked_bytes: size of the allocation that failed.
+        free_bytes: what the device's pool could still give.
+        owners: the largest owners, `(label, bytes)`, largest first.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        asked_bytes: int = 0,
+        free_bytes: int = 0,
+        owners: tuple[tuple[str, int], ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.asked_bytes = asked_bytes
+        self.free_bytes = free_bytes
+        self.owners = owners
+
+
+class ArenaFull(AccelError, MemoryError):
+    """The host arena stayed full for as long as the call was willing to wait."""
+
+
+class LibraryError(AccelError):
+    """A library refused a call while its context stayed healthy.
+
+    Attributes:
+        library: the library actor's name, as `blas`.
+        code: the library's status code.
+        name: the status code's name, as `CUBLAS_STATUS_EXECUTION_FAILED`.
+    """
+
+    directive = Directive.RESTART
+
+    def __init__(self, message: str, *, library: str = "", code: int = 0, name: str = "") -> None:
+        super().__init__(message)
+        self.library = library
+        self.code = code
+        self.name = name
+
+
+class UserCodeError(AccelError):
+    """A function run in the context raised; `__cause__` is what it raised, when it pickles."""
+
+
+class ContextLost(AccelError):
+    """The context process is gone and with it the buffers of its generation.
+
+    Attributes:
+        generation: the generation that was lost.
+        code: the driver's code for a poisoned context (700 …), else 0.
+        name: the code's name, or the signal's (`SIGKILL`), or what else ended it.
+    """
+
+    directive = Directive.RESTART
+
+    def __init__(
+        self, message: str, *, generation: int = 0, code: int = 0, name: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.generation = generation
+        self.code = code
+        self.name = name
+
+
+class DeadlineExceeded(ContextLost, TimeoutError):
+    """This request ran longer than its `timeout_s`; its context was replaced."""
+
+
+class CircuitOpen(AccelError):
+    """The device lost its context too often in a short time and no longer restarts it."""
+
+
+class QueueFull(AccelError):
+    """A bounded queue had no room, at once or within the deadline the caller gave."""
+
+
+class Cancelled(AccelError):
+    """The request was taken back before it ran."""
+
+
+class SystemClosed(AccelError):
+    """The system is closed; nothing can be sent to it."""
+
+
+class BackendUnavailable(AccelError):
+    """The backend cannot run here; the text says why and what to install."""
+
+
+class ActorError(AccelError):
+    """The base of what the actor kernel itself raises."""
+
+
+class ActorStopped(ActorError):
+    """The addressed actor has stopped; the message is a dead letter."""
+
+
+class NameTaken(ActorError, ValueError):
+    """Another live child of the same parent has this name."""
+
+
+class ActorFailed(ActorError):
+    """A handler raised something that is no AccelError; the original is `__cause__`."""
+
+    directive = Directive.RESTART
