@@ -1,0 +1,185 @@
+"""The one typed answer that every request gets.
+
+A reply may be waited for from any thread and from any asyncio loop. Whoever waits may first
+have to read the wire on which the answer arrives; that is the job of the reply's `Pump`.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from accel_lab.errors import AccelError
+
+R = TypeVar("R")
+
+PENDING, DONE, FAILED = 0, 1, 2
+
+_waiters_lock = threading.Lock()
+
+
+class Pump(Protocol):
+    """What moves answers from a wire to their replies while somebody waits."""
+
+    def wait(self, reply: "Reply[Any]", timeout_s: float | None) -> None:
+        """Block the calling thread until `reply` is done or the time is over."""
+
+    def attend(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Have `loop` read the wire until `leave`."""
+
+    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Undo one `attend`."""
+
+    def cancel(self, reply: "Reply[Any]") -> None:
+        """Take the request back if it has not begun."""
+
+    def unclaimed(self, reply: "Reply[Any]") -> None:
+        """Remember a failure that nobody was waiting for."""
+
+    def interrupted(self, reply: "Reply[Any]") -> None:
+        """A waiting thread was interrupted (Ctrl-C)."""
+
+
+class Reply(Generic[R]):
+    """The answer to one request: `await` it, or call `result()`."""
+
+    __slots__ = ("__weakref__", "_error", "_origin", "_pump", "_retrieved", "_state", "_value", "_waiters")
+
+    def __init__(self, pump: Pump | None = None, origin: object = None) -> None:
+        self._state = PENDING
+        self._value: Any = None
+        self._error: AccelError | None = None
+        self._waiters: list[Callable[[], None]] | None = None
+        self._pump = pump
+        self._origin = origin
+        self._retrieved = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the answer is there; never blocks."""
+        return self._state != PENDING
+
+    @property
+    def error(self) -> AccelError | None:
+        """The failure if the request has failed, else None; never blocks or raises."""
+        self._retrieved = self._retrieved or self._state == FAILED
+        return self._error
+
+    def result(self, timeout_s: float | None = None) -> R:
+        """Block the calling thread until the answer is there, and return it.
+
+        Raises:
+            AccelError: the request's own failure.
+            TimeoutError: no answer within `timeout_s` seconds; the request goes on.
+        """
+        if self._state == PENDING:
+            pump = self._pump
+            if pump is None:
+                self._block(timeout_s)
+            else:
+                pump.wait(self, timeout_s)
+            if self._state == PENDING:
+                raise TimeoutError(f"no answer within {timeout_s} s; the request goes on")
+        return self._outcome()
+
+    def cancel(self) -> None:
+        """Take the request back if it has not begun; its answer is then `Cancelled`."""
+        if self._state == PENDING and self._pump is not None:
+            self._pump.cancel(self)
+
+    def __await__(self) -> Generator[Any, None, R]:
+        """Wait in the running asyncio loop; cancelling the wait takes the request back."""
+        if self._state == PENDING:
+            loop = asyncio.get_running_loop()
+            future: asyncio.Future[None] = loop.create_future()
+            self._add_waiter(partial(_wake, loop, future))
+            pump = self._pump
+            if pump is None:
+                yield from future
+            else:
+                pump.attend(loop)
+                try:
+                    yield from future
+                except asyncio.CancelledError:
+                    pump.cancel(self)
+                    raise
+                finally:
+                    pump.leave(loop)
+        return self._outcome()
+
+    def _outcome(self) -> R:
+        if self._error is not None:
+            self._retrieved = True
+            raise self._error.with_traceback(None)
+        return cast("R", self._value)
+
+    def _resolve(self, value: Any = None) -> None:
+        """Complete with a value; the completing thread runs the waiters."""
+        if self._state != PENDING:
+            return
+        self._value = value
+        self._finish(DONE)
+
+    def _reject(self, error: AccelError) -> None:
+        """Complete with a failure."""
+        if self._state != PENDING:
+            return
+        self._error = error
+        self._finish(FAILED)
+
+    def _finish(self, state: int) -> None:
+        self._state = state
+        waiters = self._waiters
+        if waiters is not None:
+            with _waiters_lock:
+                waiters, self._waiters = self._waiters, None
+            for wake in waiters or ():
+                wake()
+        elif state == FAILED and self._pump is not None:
+            self._pump.unclaimed(self)
+
+    def _add_waiter(self, wake: Callable[[], None]) -> None:
+        """Call `wake` once when done, at once if that has happened; `wake` may be called twice."""
+        with _waiters_lock:
+            if self._waiters is None:
+                self._waiters = []
+            self._waiters.append(wake)
+        if self._state != PENDING:
+            wake()
+
+    def _block(self, timeout_s: float | None) -> None:
+        """Wait on a lock; used where no wire has to be read."""
+        gate = threading.Lock()
+        gate.acquire()
+        self._add_waiter(partial(_open, gate))
+        gate.acquire(timeout=-1 if timeout_s is None else max(timeout_s, 0.0))
+
+    def __repr__(self) -> str:
+        word = ("pending", "done", "failed")[self._state]
+        detail = f": {self._error}" if self._error is not None else ""
+        return f"<{type(self).__name__} {word}{detail}>"
+
+
+def _open(gate: threading.Lock) -> None:
+    if gate.locked():
+        try:
+            gate.release()
+        except RuntimeError:  # the other of two wake-ups was faster
+            return
+
+
+def _wake(loop: asyncio.AbstractEventLoop, future: "asyncio.Future[None]") -> None:
+    """Complete a waiting future from whatever thread this is."""
+    if asyncio._get_running_loop() is loop:  # noqa: SLF001 - get_running_loop() raises elsewhere
+        _set(future)
+    else:
+        try:
+            loop.call_soon_threadsafe(_set, future)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            return
+
+
+def _set(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
