@@ -1,0 +1,94 @@
+"""What every test shares: steady numerics, seeds in the header, and pieces that may be absent.
+
+A test that needs a piece of the machine says so: `require("browser")`, or `@pytest.mark.gpu`
+and `@pytest.mark.browser`. Without the piece it skips with the reason; on a machine that promises
+the piece, `ACCEL_LAB_REQUIRE=browser,node,wheel` turns that skip into a failure.
+"""
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from importlib.util import find_spec
+
+# Before NumPy is imported: two test processes on two cores must not fight over BLAS threads.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import hypothesis
+import pytest
+
+hypothesis.settings.register_profile("accel_lab", deadline=None, print_blob=True, derandomize=False)
+hypothesis.settings.load_profile("accel_lab")
+
+
+def require(piece: str) -> None:
+    """Skip the calling test if this machine lacks `piece`, or fail it where that is promised."""
+    if reason := PIECES[piece]():
+        if piece in _promised():
+            pytest.fail(f"ACCEL_LAB_REQUIRE names {piece!r}: {reason}", pytrace=False)
+        pytest.skip(reason)
+
+
+def _browser() -> str | None:
+    if find_spec("playwright") is None:
+        return "playwright is not installed"
+    if not (shutil.which("chromium") or shutil.which("google-chrome")):
+        return "neither chromium nor google-chrome is on the path"
+    return None
+
+
+def _cuda() -> str | None:
+    if find_spec("cupy") is None or find_spec("nvmath") is None:
+        return "the packages of the cuda12 or cuda13 extra are not installed"
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        return None if pynvml.nvmlDeviceGetCount() else "the driver shows no CUDA device"
+    except pynvml.NVMLError as error:
+        return f"no NVIDIA driver answers: {error}"
+
+
+def _node() -> str | None:
+    return None if shutil.which("node") else "node is not on the path"
+
+
+def _wheel() -> str | None:
+    missing = [name for name in ("build", "hatchling", "pip") if find_spec(name) is None]
+    return f"not installed: {', '.join(missing)}" if missing else None
+
+
+PIECES: dict[str, Callable[[], str | None]] = {
+    "browser": _browser,
+    "cuda": _cuda,
+    "node": _node,
+    "wheel": _wheel,
+}
+
+
+def _promised() -> set[str]:
+    return {word for word in os.environ.get("ACCEL_LAB_REQUIRE", "").split(",") if word}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed of every hypothesis test here, so that the header can print it."""
+    if unknown := _promised() - PIECES.keys():
+        msg = f"ACCEL_LAB_REQUIRE: {sorted(unknown)} unknown; it takes {sorted(PIECES)}"
+        raise pytest.UsageError(msg)
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Print what a red run needs to be repeated."""
+    promised = ",".join(sorted(_promised())) or "nothing"
+    return f"repeat with: --hypothesis-seed={config.option.hypothesis_seed}; required: {promised}"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test marked `gpu` or `browser` requires that piece."""
+    if item.get_closest_marker("gpu"):
+        require("cuda")
+    if item.get_closest_marker("browser"):
+        require("browser")
