@@ -1,0 +1,1 @@
+"""A small actor kernel: messages, replies, mailboxes, supervision, events. It knows no GPU."""

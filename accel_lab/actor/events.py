@@ -1,0 +1,364 @@
+"""The stream of facts that every view, test and journal reads.
+
+An event is frozen and in the past tense. Publishing costs about a microsecond while nobody
+listens, never waits, and can be done from any thread, a finalizer included.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import sys
+import threading
+import time
+import traceback
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, cast, overload
+
+import msgspec
+
+E = TypeVar("E", bound="Event")
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """A fact; `at` is when it happened, in wall seconds since the epoch."""
+
+    at: float = msgspec.field(default_factory=time.time)
+
+
+class ActorStarted(Event, frozen=True):
+    """An actor's first instance has started."""
+
+    path: str
+
+
+class ActorRestarted(Event, frozen=True):
+    """A new instance took over the actor's address after `delay_s` of back-off."""
+
+    path: str
+    cause: BaseException
+    attempt: int
+    delay_s: float
+
+
+class ActorStopped(Event, frozen=True):
+    """An actor has stopped for good; `cause` is None when it was asked to."""
+
+    path: str
+    cause: BaseException | None
+
+
+class DeadLetter(Event, frozen=True):
+    """A message reached an actor that has stopped, or that does not handle it."""
+
+    path: str
+    message: object
+
+
+class MessageFailed(Event, frozen=True):
+    """A message that was told, not asked, failed; nobody else would hear of `cause`."""
+
+    path: str
+    message: object
+    cause: BaseException
+
+
+class HookFailed(Event, frozen=True):
+    """A hook that cannot be retried (`stopped`, `restarting`) raised `cause`."""
+
+    path: str
+    hook: str
+    cause: BaseException
+
+
+class Subscription:
+    """A callback's place in a stream; leaving the `with` block or `close()` ends it."""
+
+    __slots__ = ("_stream", "callback", "closed", "types")
+
+    def __init__(
+        self,
+        stream: "EventStream",
+        callback: Callable[[Event], object],
+        types: tuple[type[Event], ...],
+    ) -> None:
+        self._stream = stream
+        self.callback = callback
+        self.types = types or (Event,)
+        self.closed = False
+
+    def close(self) -> None:
+        """End the subscription, from any thread; a call already running finishes."""
+        self.closed = True
+        self._stream._sweep()  # noqa: SLF001  (the stream and its subscriptions are one noun)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class EventStream:
+    """One bounded, ordered history of events and those who follow it.
+
+    Parameters:
+        capacity: how many events the history keeps; older ones are forgotten and counted.
+    """
+
+    def __init__(self, capacity: int = 10_000) -> None:
+        if capacity < 1:
+            msg = f"an event stream keeps at least 1 event, not {capacity}"
+            raise ValueError(msg)
+        self._history: deque[tuple[int, Event]] = deque(maxlen=capacity)
+        self._sequence = itertools.count()
+        self._subscriptions: tuple[Subscription, ...] = ()
+        self._listeners: weakref.WeakSet[Listener[Event]] = weakref.WeakSet()
+        # Re-entrant because a finalizer may close a subscription at any allocation.
+        self._lock = threading.RLock()
+
+    @property
+    def published(self) -> int:
+        """How many events were ever published; a mark for `wait_for(since=…)`."""
+        return max((number for number, _ in self._history.copy()), default=-1) + 1
+
+    @property
+    def dropped(self) -> int:
+        """How many of the published events the history has forgotten."""
+        kept = self._history.copy()
+        return max((number for number, _ in kept), default=-1) + 1 - len(kept)
+
+    def publish(self, event: Event) -> None:
+        """Record `event` and call its subscribers in this thread, in order of subscription.
+
+        Never waits. A callback that raises becomes a RuntimeWarning; the others still run.
+        """
+        self._history.append((next(self._sequence), event))
+        for subscription in self._subscriptions:
+            if isinstance(event, subscription.types) and not subscription.closed:
+                try:
+                    subscription.callback(event)
+                except Exception as error:  # noqa: BLE001  (a publisher never fails for a listener)
+                    warn_of(error, f"a subscriber to {type(event).__name__} raised")
+
+    def subscribe(self, callback: Callable[[E], object], *types: type[E]) -> Subscription:
+        """Call `callback` with each event of `types` (all, when none is given) from now on.
+
+        It runs in the publishing thread, so it must be quick and must not wait.
+        """
+        subscription = Subscription(self, cast("Callable[[Event], object]", callback), types)
+        with self._lock:
+            self._subscriptions = (*self._subscriptions, subscription)
+        return subscription
+
+    @overload
+    def history(self) -> list[Event]: ...
+
+    @overload
+    def history(self, *types: type[E]) -> list[E]: ...
+
+    def history(self, *types: type[Event]) -> list[Any]:
+        """Return the remembered events of `types` (all, when none is given), oldest first."""
+        wanted = types or (Event,)
+        return [event for _, event in self._history.copy() if isinstance(event, wanted)]
+
+    @overload
+    def listen(self, *, capacity: int = ...) -> "Listener[Event]": ...
+
+    @overload
+    def listen(self, *types: type[E], capacity: int = ...) -> "Listener[E]": ...
+
+    def listen(self, *types: type[Event], capacity: int = 1000) -> "Listener[Any]":
+        """Return an async iterator over the events of `types` published from this call on.
+
+        Works in any asyncio loop. At most `capacity` events wait in it; when a consumer is
+        slower the oldest are dropped and counted in `.dropped`.
+        """
+        listener: Listener[Event] = Listener(capacity)
+        follower = weakref.ref(listener)
+
+        def offer(event: Event) -> None:
+            target = follower()
+            if target is not None:
+                target._offer(event)  # noqa: SLF001
+
+        listener._follow(self.subscribe(offer, *types))  # noqa: SLF001
+        self._listeners.add(listener)
+        return listener
+
+    @overload
+    def wait_for(
+        self, wanted: type[E], timeout_s: float = ..., *, since: int | None = ...
+    ) -> E: ...
+
+    @overload
+    def wait_for(
+        self, wanted: Callable[[Event], bool], timeout_s: float = ..., *, since: int | None = ...
+    ) -> Event: ...
+
+    def wait_for(
+        self,
+        wanted: type[Event] | Callable[[Event], bool],
+        timeout_s: float = 10.0,
+        *,
+        since: int | None = None,
+    ) -> Event:
+        """Block until an event of a type, or one that a predicate accepts, is published.
+
+        Parameters:
+            since: a mark taken earlier from `published`; events after it count as well, so
+                that what happened between the mark and this call is not missed.
+
+        Raises:
+            TimeoutError: none came within `timeout_s`.
+        """
+        if isinstance(wanted, type):
+            accepts: Callable[[Event], bool] = lambda event: isinstance(event, wanted)  # noqa: E731
+        else:
+            accepts = wanted
+        found: list[Event] = []
+        arrived = threading.Event()
+
+        def offer(event: Event) -> None:
+            if accepts(event):
+                found.append(event)
+                arrived.set()
+
+        with self.subscribe(offer, Event):
+            if since is not None:
+                for number, event in self._history.copy():
+                    if number >= since and accepts(event):
+                        return event
+            if not arrived.wait(timeout_s):
+                name = getattr(wanted, "__name__", repr(wanted))
+                msg = f"no event matched {name} within {timeout_s:g} s"
+                raise TimeoutError(msg)
+        return found[0]
+
+    def close(self) -> None:
+        """End every listener; what is queued in it can still be read. Later events are kept."""
+        for listener in list(self._listeners):
+            listener.close()
+
+    def _sweep(self) -> None:
+        with self._lock:
+            self._subscriptions = tuple(s for s in self._subscriptions if not s.closed)
+
+
+class Listener(Generic[E]):
+    """One consumer's bounded queue of events, read with `async for` by one task at a time.
+
+    Leaving `async with`, `close()`, or dropping the last reference ends its subscription.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        if capacity < 1:
+            msg = f"a listener holds at least 1 event, not {capacity}"
+            raise ValueError(msg)
+        self._capacity = capacity
+        self._queue: deque[E] = deque()
+        self._dropped = 0
+        self._closed = False
+        self._lock = threading.RLock()
+        self._waiter: asyncio.Future[None] | None = None
+        self._subscription: Subscription | None = None
+
+    @property
+    def dropped(self) -> int:
+        """How many events were lost because the consumer was slower than the stream."""
+        return self._dropped
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> E:
+        """Return the next event, waiting for it.
+
+        Raises:
+            StopAsyncIteration: the listener was closed and its queue is empty.
+            RuntimeError: another task is already waiting in this listener.
+        """
+        while True:
+            with self._lock:
+                if self._queue:
+                    return self._queue.popleft()
+                if self._closed:
+                    raise StopAsyncIteration
+                if self._waiter is not None:
+                    msg = "another task already waits in this listener; give each its own"
+                    raise RuntimeError(msg)
+                waiter = self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await waiter
+            finally:
+                with self._lock:
+                    if self._waiter is waiter:
+                        self._waiter = None
+
+    def close(self) -> None:
+        """End the subscription, from any thread; iteration stops after what is queued."""
+        if self._subscription is not None:
+            self._subscription.close()
+        with self._lock:
+            self._closed = True
+            waiter, self._waiter = self._waiter, None
+        wake(waiter)
+
+    async def aclose(self) -> None:
+        """End the subscription, as `close` does; what is queued is discarded."""
+        self.close()
+        with self._lock:
+            self._queue.clear()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def _follow(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+        weakref.finalize(self, subscription.close).atexit = False
+
+    def _offer(self, event: E) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            if len(self._queue) >= self._capacity:
+                self._queue.popleft()
+                self._dropped += 1
+            self._queue.append(event)
+            waiter, self._waiter = self._waiter, None
+        wake(waiter)
+
+
+def wake(waiter: "asyncio.Future[None] | None") -> None:
+    """Complete `waiter` in its own loop; a loop that is closed has nobody to wake."""
+    if waiter is None:
+        return
+    with contextlib.suppress(RuntimeError):
+        waiter.get_loop().call_soon_threadsafe(
+            lambda: None if waiter.done() else waiter.set_result(None)
+        )
+
+
+def warn_of(error: BaseException, what: str) -> None:
+    """Issue a RuntimeWarning about `error`; never raises, even where warnings are errors."""
+    try:
+        warnings.warn(f"{what}: {error!r}", RuntimeWarning, stacklevel=3)
+    except RuntimeWarning:
+        sys.stderr.write(f"{what}\n")
+        traceback.print_exception(error)
