@@ -1,0 +1,69 @@
+"""What a backend provides to a context process, and what the notebook may know of it."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from accel_lab.compute.stream import NativeStream
+from accel_lab.errors import AccelError
+
+
+class Poison(Exception):  # noqa: N818 - not an error for callers: it ends the context
+    """The device context is beyond repair.
+
+    Attributes:
+        code: the driver's code, as 700.
+        name: the code's name, as `CUDA_ERROR_ILLEGAL_ADDRESS`.
+    """
+
+    def __init__(self, code: int, name: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.name = name
+
+
+class Backend(Protocol):
+    """A device of one vendor, opened in a context process; used by its dispatcher thread."""
+
+    model: str
+    total_bytes: int
+    libraries: dict[str, Callable[[], Any]]
+
+    def native_stream(self) -> NativeStream:
+        """Create a stream."""
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        """Allocate on the active stream's pool; raises MemoryError or the vendor's own error."""
+
+    def free_bytes(self) -> int:
+        """Return what an allocation could still get."""
+
+    def explain(self, error: BaseException, library: str) -> AccelError | Poison:
+        """Translate what a library raised; the one place where foreign codes are mapped."""
+
+    def upload(self, array: Any, offset_bytes: int, source: Any) -> None:
+        """Copy host bytes into an array's memory, in order on the active stream.
+
+        `source` is a uint8 array in the arena (read until the stream gets there) or `bytes`
+        (read before this returns).
+        """
+
+    def download(self, array: Any, target: Any) -> None:
+        """Copy an array in C order into a uint8 arena view, in order on the active stream."""
+
+    def adopt(self, value: Any) -> tuple[Any, tuple[int, ...], str, int] | None:
+        """Return (array, shape, dtype, bytes) when the value is an array of this device."""
+
+    def expose(self, array: Any, dtype: str) -> Any:
+        """Return the array as the user's own code expects it."""
+
+    def same_memory(self, left: Any, right: Any) -> bool:
+        """Whether two arrays share memory."""
+
+    def map_segment(self, view: Any) -> None:
+        """Make an arena segment (a uint8 array) fit for fast copies; any thread."""
+
+    def unmap_segment(self, view: Any) -> None:
+        """Undo `map_segment`."""
+
+    def fault(self, kind: str) -> None:
+        """Cause a real fault of this device: poison, hang or library."""

@@ -1,0 +1,181 @@
+"""A buffer as the notebook knows it: a token that is also the answer that makes it.
+
+`AccelRef` never holds a pointer. It names a device, an id and the generation in which it was
+born; the table of the current context process decides whether the id still means memory.
+"""
+
+import math
+from collections import deque
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from accel_lab.actor.reply import DONE, FAILED, PENDING, Pump, Reply
+from accel_lab.compute.dtypes import itemsize
+from accel_lab.errors import StaleRef
+
+if TYPE_CHECKING:
+    from accel_lab.compute.device import Device
+
+
+class AccelToken(msgspec.Struct, frozen=True):
+    """What is left of a ref in a pickle or a journal: a name for a buffer, not a hold on it."""
+
+    device: str
+    id: int
+    generation: int
+    shape: tuple[int, ...] | None
+    dtype: str | None
+
+
+class Owner:
+    """One buffer's hold on device memory, shared by every handle of it.
+
+    The finalizer may run in any thread at any moment, so it only appends to a deque that the
+    device empties with its next batch.
+    """
+
+    __slots__ = ("freed", "id")
+
+    def __init__(self, id_: int, freed: "deque[int]") -> None:
+        self.id = id_
+        self.freed = freed
+
+    def __del__(self) -> None:
+        self.freed.append(self.id)
+
+
+class AccelRef(Reply["AccelRef"]):
+    """A buffer on a device, usable as an operand before it has been computed.
+
+    `await ref` or `ref.result()` waits for the computation and returns the ref itself.
+    Its memory is freed when the last handle is garbage-collected.
+    """
+
+    __slots__ = ("_device", "_dtype", "_owner", "_shape", "generation", "id")
+
+    def __init__(
+        self,
+        pump: Pump,
+        origin: object,
+        device: "Device",
+        owner: Owner,
+        generation: int,
+        shape: tuple[int, ...] | None,
+        dtype: str | None,
+    ) -> None:
+        self._state = PENDING
+        self._error = None
+        self._waiters = None
+        self._pump = pump
+        self._origin = origin
+        self._retrieved = False
+        self._device = device
+        self._owner = owner
+        self.id = owner.id
+        self.generation = generation
+        self._shape = shape
+        self._dtype = dtype
+        self._value = None
+
+    @property
+    def device(self) -> "Device":
+        """The device that holds the buffer."""
+        return self._device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents; blocks until the answer is there when only the context can tell."""
+        if self._shape is None:
+            self._known()
+        return cast("tuple[int, ...]", self._shape)
+
+    @property
+    def dtype(self) -> str:
+        """The dtype's name, as `float32`; blocks like `shape`."""
+        if self._dtype is None:
+            self._known()
+        return cast("str", self._dtype)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The size in bytes."""
+        return self.size * itemsize(self.dtype)
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the buffer is (or is about to be) in the current generation; never blocks."""
+        return self._state != FAILED and self._device.generation == self.generation
+
+    @property
+    def token(self) -> AccelToken:
+        """The picklable name of this buffer."""
+        return AccelToken(self._device.name, self.id, self.generation, self._shape, self._dtype)
+
+    def _known(self) -> None:
+        """Wait for a shape that only the context can tell."""
+        self.result()
+        if self._shape is None:
+            message = f"the answer of buffer {self.id} is not an array, so it has no shape"
+            raise StaleRef(message)
+
+    def _outcome(self) -> "AccelRef":
+        if self._error is not None:
+            self._retrieved = True
+            raise self._error.with_traceback(None)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        token = self.token
+        return AccelToken, (token.device, token.id, token.generation, token.shape, token.dtype)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            message = "a 0-d buffer has no length"
+            raise TypeError(message)
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        if self._shape is None:
+            what = "shape unknown yet"
+        else:
+            what = f"{self._dtype}[{', '.join(map(str, self._shape))}]"
+        if self._state == FAILED:
+            state = f"failed: {type(self._error).__name__}"
+        elif not self.is_valid:
+            state = f"stale: the device is at generation {self._device.generation}"
+        else:
+            state = "ready" if self._state == DONE else "pending"
+        return (
+            f"<AccelRef {what} on {self._device.name}, buffer {self.id} "
+            f"of generation {self.generation}, {state}>"
+        )
+
+
+class RunRef(AccelRef):
+    """The answer of `run`: a buffer if the function returned an array, else its value."""
+
+    __slots__ = ()
+
+    def _resolve(self, value: Any = None) -> None:
+        self._value = value
+        super()._resolve(value)
+
+    def _outcome(self) -> Any:
+        super()._outcome()
+        return self if self._shape is not None else self._value
+
+    def __repr__(self) -> str:
+        if self._state == DONE and self._shape is None:
+            return f"<RunRef of {self._device.name}: {self._value!r}>"
+        return super().__repr__()

@@ -1,0 +1,112 @@
+"""The device of one generation, inside its context process."""
+
+import math
+from typing import Any, Protocol
+
+from accel_lab.actor.supervision import RestartWindow
+from accel_lab.compute.backend import Backend, Poison
+from accel_lab.compute.dtypes import itemsize
+from accel_lab.compute.launch import LibraryActor, handlers_of
+from accel_lab.compute.operation import Operation
+from accel_lab.compute.stream import Stream
+from accel_lab.compute.table import BufferTable
+from accel_lab.errors import OutOfMemory
+
+
+class HostBytes(Protocol):
+    """The arena as the context sees it."""
+
+    def view(self, segment: int, start: int, nbytes: int) -> Any:
+        """Return bytes of a segment as a uint8 array; waits for one that is on its way."""
+
+
+class Context:
+    """Buffers, streams and library actors; used by the dispatcher thread alone."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        kinds: list[type[LibraryActor]],
+        arena: HostBytes,
+        generation: int,
+        limit_bytes: int | None,
+    ) -> None:
+        self.generation = generation
+        self.backend = backend
+        self.arena = arena
+        self.limit_bytes = limit_bytes or backend.total_bytes
+        self.table = BufferTable()
+        self.streams: dict[str, Stream] = {}
+        self.actors: dict[str, LibraryActor] = {}
+        self.routes: dict[type[Operation[Any]], tuple[LibraryActor, Any]] = {}
+        self.restarts = {kind.library: 0 for kind in kinds}
+        self._kinds = {kind.library: kind for kind in kinds}
+        self._windows = {name: RestartWindow(max_restarts=3, within_s=60.0) for name in self._kinds}
+        self._active: Stream | None = None
+        for name in self._kinds:
+            self._start(name)
+
+    def stream(self, name: str) -> Stream:
+        """Return the stream of this name, made on first use."""
+        stream = self.streams.get(name)
+        if stream is None:
+            stream = self.streams[name] = Stream(name, self.backend.native_stream())
+        return stream
+
+    def activate(self, stream: Stream) -> None:
+        """Enqueue the libraries' next calls on this stream."""
+        if self._active is not stream:
+            stream.native.activate()
+            self._active = stream
+
+    def allocate(self, shape: tuple[int, ...], dtype: str) -> tuple[Any, int]:
+        """Allocate from the active stream's pool; return the array and its bytes.
+
+        Raises:
+            OutOfMemory: with what was asked, what is free and the largest owners.
+        """
+        nbytes = math.prod(shape) * itemsize(dtype)
+        if self.table.used_bytes + nbytes > self.limit_bytes:
+            raise self.out_of_memory(nbytes)
+        try:
+            return self.backend.empty(shape, dtype), nbytes
+        except MemoryError as error:
+            raise self.out_of_memory(nbytes) from error
+
+    def out_of_memory(self, asked_bytes: int) -> OutOfMemory:
+        """Describe an allocation that cannot be had."""
+        free = max(0, min(self.limit_bytes - self.table.used_bytes, self.backend.free_bytes()))
+        owners = self.table.largest_owners()
+        held = ", ".join(f"{label} with {size}" for label, size in owners) or "none of ours"
+        text = (
+            f"{asked_bytes} bytes were asked for and {free} are free of {self.limit_bytes}; "
+            f"the largest owners: {held}"
+        )
+        return OutOfMemory(text, asked_bytes=asked_bytes, free_bytes=free, owners=owners)
+
+    def raise_if_poisoned(self, error: BaseException) -> None:
+        """Raise Poison when the error of a user's function says that the device is lost."""
+        explained = self.backend.explain(error, "run")
+        if isinstance(explained, Poison):
+            raise explained from error
+
+    def restart(self, name: str) -> bool:
+        """Replace a library's actor with a fresh one; False when it has failed too often."""
+        if self._windows[name].record() is None:
+            return False
+        self.actors[name].close()
+        self._start(name)
+        self.restarts[name] += 1
+        return True
+
+    def close(self) -> None:
+        """Release every library's handles."""
+        for actor in self.actors.values():
+            actor.close()
+
+    def _start(self, name: str) -> None:
+        make = self.backend.libraries.get(name)
+        actor = self._kinds[name](self, make() if make else None)
+        self.actors[name] = actor
+        for message, handler in handlers_of(actor).items():
+            self.routes[message] = (actor, handler)

@@ -1,0 +1,52 @@
+"""How a failure crosses the wire and becomes the same error on the other side."""
+
+import contextlib
+import pickle
+import traceback
+from typing import Any
+
+import cloudpickle
+
+import accel_lab.errors as tree
+from accel_lab.compute.wire import Failure
+from accel_lab.errors import AccelError, DependencyFailed, UserCodeError
+
+_FIELDS = ("asked_bytes", "free_bytes", "owners", "library", "code", "name", "generation")
+_CAUSE_LIMIT = 64 << 10
+
+
+def pack(seq: int, error: AccelError, root: int) -> Failure:
+    """Describe a failure; `root` is the buffer whose message failed first."""
+    fields = {name: getattr(error, name) for name in _FIELDS if hasattr(error, name)}
+    cause = b""
+    if isinstance(error, UserCodeError) and error.__cause__ is not None:
+        with contextlib.suppress(Exception):  # an exception that does not pickle stays text
+            cause = cloudpickle.dumps(error.__cause__)
+    if len(cause) > _CAUSE_LIMIT:
+        cause = b""
+    return Failure(seq, type(error).__name__, str(error), fields, root, cause)
+
+
+def unpack(failure: Failure, root: AccelError | None) -> AccelError:
+    """Return the error a failure describes, chained to its cause."""
+    kind: type[AccelError] = getattr(tree, failure.kind, AccelError)
+    fields: dict[str, Any] = dict(failure.fields)
+    if "owners" in fields:
+        fields["owners"] = tuple((label, size) for label, size in fields["owners"])
+    error = kind(failure.text, **fields)
+    if isinstance(error, DependencyFailed):
+        error.__cause__ = root
+    elif failure.cause:
+        with contextlib.suppress(Exception):  # its class may exist only in the context
+            error.__cause__ = pickle.loads(failure.cause)  # noqa: S301 - our own child wrote it
+    return error
+
+
+def user_code_error(error: BaseException) -> UserCodeError:
+    """Wrap what a user's function raised, with the lines of the user's own code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if "/accel_lab/" not in f.filename] or frames
+    where = "".join(traceback.format_list(own)).rstrip()
+    wrapped = UserCodeError(f"{type(error).__name__}: {error}\n{where}")
+    wrapped.__cause__ = error
+    return wrapped

@@ -1,0 +1,135 @@
+"""One operation in flight, and the actor that enqueues it.
+
+A library's handler only enqueues. `Launch` has checked the operands before it runs, orders its
+stream after whatever they wait for, allocates the result, and takes everything back when the
+handler raises: a call that fails to launch creates nothing.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.operation import Operation
+from accel_lab.compute.stream import Storage, Stream
+from accel_lab.compute.table import Buffer
+
+if TYPE_CHECKING:
+    from accel_lab.compute.context import Context
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def handles(kind: type[Operation[Any]]) -> Callable[[F], F]:
+    """Mark a method of a library actor as the handler of one message type."""
+
+    def mark(method: F) -> F:
+        method.__handles__ = kind  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+def handlers_of(actor: "LibraryActor") -> dict[type[Operation[Any]], Callable[[Any, "Launch"], Any]]:
+    """Return the bound handlers of a library actor by message type."""
+    found = {}
+    for kind in reversed(type(actor).__mro__):
+        for name, method in vars(kind).items():
+            message = getattr(method, "__handles__", None)
+            if message is not None:
+                found[message] = getattr(actor, name)
+    return found
+
+
+class Launch:
+    """What a handler may do with the context for one message."""
+
+    __slots__ = ("context", "finish", "message", "result", "seq", "shaped", "stream", "_made", "_old")
+
+    def __init__(self, context: "Context", stream: Stream, seq: int, result: int, message: Operation[Any]) -> None:
+        self.context = context
+        self.stream = stream
+        self.seq = seq
+        self.result = result
+        self.message = message
+        self.finish: Callable[[], Any] | None = None
+        self.shaped: tuple[tuple[int, ...], str] | None = None
+        self._made: list[int] | None = None
+        stream.operations += 1
+
+    def read(self, ref: AccelRef) -> Any:
+        """Return an operand's array, ordered after its last write."""
+        assert isinstance(ref, Buffer)
+        assert ref.storage is not None
+        ref.storage.read_on(self.stream)
+        return ref.array
+
+    def write(self, ref: AccelRef | None = None) -> Any:
+        """Return the array to write: `ref` in place, else the message's `out`, else a new result."""
+        if ref is None:
+            ref = getattr(self.message, "out", None)
+        if ref is None:
+            return self.empty()
+        assert isinstance(ref, Buffer)
+        assert ref.storage is not None
+        ref.storage.write_on(self.stream)
+        return ref.array
+
+    def empty(self) -> Any:
+        """Allocate the result that `infer` announces and return its array.
+
+        Raises:
+            OutOfMemory: the pool cannot hold it.
+        """
+        spec = self.message.infer()
+        assert spec is not None
+        array, nbytes = self.context.allocate(spec.shape, spec.dtype)
+        storage = Storage(self.stream, nbytes, self.label)
+        self._enter(self.result, array, spec.shape, spec.dtype, storage)
+        return array
+
+    def view(self, of: AccelRef, array: Any, shape: tuple[int, ...], dtype: str) -> None:
+        """Make the result a view: it shares the storage of `of`, hazards included."""
+        assert isinstance(of, Buffer)
+        assert of.storage is not None
+        self._enter(self.result, array, shape, dtype, of.storage)
+
+    def adopt(self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage) -> None:
+        """Enter an array that a user's function made."""
+        self._enter(id_, array, shape, dtype, storage)
+
+    def abandon(self) -> None:
+        """Forget what this launch entered."""
+        for id_ in self._made or ():
+            self.context.table.free(id_)
+
+    @property
+    def label(self) -> str:
+        """Who owns what this launch allocates, for people."""
+        return f"{type(self.message).__name__} #{self.seq}"
+
+    def _enter(self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage) -> None:
+        self.context.table.fill(id_, array, shape, dtype, storage)
+        if self._made is None:
+            self._made = []
+        self._made.append(id_)
+
+
+class LibraryActor:
+    """Owns one library's handles, plans and stream inside a context.
+
+    Its handlers run on the context's dispatcher thread, enqueue and return. A `LibraryError`
+    raised by one replaces this actor, and only it, with a fresh instance.
+    """
+
+    library: ClassVar[str]
+
+    def __init__(self, context: "Context", lib: Any) -> None:
+        self.context = context
+        self.lib = lib
+        self.stream = context.stream(self.library)
+
+    def close(self) -> None:
+        """Release the library's handles."""
+        close = getattr(self.lib, "close", None)
+        if close is not None:
+            close()

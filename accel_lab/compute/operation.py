@@ -1,0 +1,110 @@
+"""The message to a device: operands, options, and what its result will look like.
+
+Every operation works out its result's shape and dtype from its operands' alone (`infer`), in
+the notebook's process before it is sent and again in the context before memory is taken.
+"""
+
+import types
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from accel_lab.actor.message import Message
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.errors import InvalidArgument
+
+R = TypeVar("R")
+DEFAULT_TIMEOUT_S = 600.0
+
+
+class Spec(NamedTuple):
+    """The shape and dtype of a result."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Operation(Message[R], frozen=True, array_like=True, eq=False):
+    """A command to one device; a subclass with a `tag` can travel to a context.
+
+    A field called `out` names a buffer that the operation overwrites and answers with.
+    """
+
+    library: ClassVar[str] = ""
+    timeout_s: ClassVar[float | None] = DEFAULT_TIMEOUT_S
+
+    def infer(self) -> Spec | None:
+        """Return the result's shape and dtype, or None when the answer is no single buffer.
+
+        Raises:
+            InvalidArgument: the operands or options do not fit.
+        """
+        return None
+
+    def operands(self) -> tuple[AccelRef, ...]:
+        """Return every buffer this message names, `out` included, in field order."""
+        return operands_of(type(self))(self)
+
+    @property
+    def dtype_key(self) -> str:
+        """The dtype by which a backend decides whether it has this operation."""
+        operands = self.operands()
+        return operands[0].dtype if operands else getattr(self, "dtype", "")
+
+
+def travelling(root: type[Operation[Any]] = Operation) -> Iterator[type[Operation[Any]]]:
+    """Yield every operation imported so far that has a tag, so that it can reach a context."""
+    for kind in root.__subclasses__():
+        if isinstance(kind.__struct_config__.tag, int):
+            yield kind
+        yield from travelling(kind)
+
+
+_extractors: dict[type, Callable[[Any], tuple[AccelRef, ...]]] = {}
+
+
+def operands_of(kind: type[Operation[Any]]) -> Callable[[Any], tuple[AccelRef, ...]]:
+    """Return the function that lists the operands of a message of this type."""
+    extract = _extractors.get(kind)
+    if extract is None:
+        extract = _extractors[kind] = _build(kind)
+    return extract
+
+
+def _build(kind: type[Operation[Any]]) -> Callable[[Any], tuple[AccelRef, ...]]:
+    required, optional, many = [], [], []
+    for name, hint in typing.get_type_hints(kind).items():
+        arms = typing.get_args(hint)
+        union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+        if hint is AccelRef:
+            required.append(name)
+        elif union and AccelRef in arms:
+            optional.append(name)
+        elif typing.get_origin(hint) is tuple and arms and arms[0] is AccelRef:
+            many.append(name)
+
+    def wrong(name: str, value: object) -> InvalidArgument:
+        return InvalidArgument(
+            f"{kind.__name__}.{name} must be an AccelRef, not {type(value).__name__}; "
+            "put() the array on the device first"
+        )
+
+    def found(message: Any) -> Iterator[AccelRef]:
+        for name in required:
+            value = getattr(message, name)
+            if not isinstance(value, AccelRef):
+                raise wrong(name, value)
+            yield value
+        for name in optional:
+            value = getattr(message, name)
+            if value is not None:
+                if not isinstance(value, AccelRef):
+                    raise wrong(name, value)
+                yield value
+        for name in many:
+            for value in getattr(message, name):
+                if not isinstance(value, AccelRef):
+                    raise wrong(name, value)
+                yield value
+
+    return lambda message: tuple(found(message))

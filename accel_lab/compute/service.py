@@ -1,0 +1,252 @@
+"""The dispatcher of a context process: decode, order, enqueue, complete.
+
+One thread owns the device and every library handle. It reads entries from the wire, finds the
+library actor by message type, checks the operands, lets the handler enqueue, and reports when
+the streams get there. Streams that take long are waited for by a side thread, so that the
+dispatcher can go on enqueueing.
+"""
+
+import os
+import socket
+import threading
+import time
+from typing import Any
+
+import msgspec
+
+from accel_lab.compute.backend import Poison
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.completion import Batch, Completer
+from accel_lab.compute.context import Context
+from accel_lab.compute.failure import pack
+from accel_lab.compute.launch import Launch
+from accel_lab.compute.operation import operands_of, travelling
+from accel_lab.compute.stream import Stream
+from accel_lab.compute.table import Buffer
+from accel_lab.compute.transfer import Free
+from accel_lab.compute.wire import (
+    Done,
+    FrameReader,
+    LibraryRestarted,
+    Poisoned,
+    Report,
+    Shaped,
+    encode_reports,
+)
+from accel_lab.errors import AccelError, Cancelled, Directive
+
+FLUSH_AFTER_S = 0.001
+SPIN_FOR_STREAMS_S = 0.0002
+BATCH_LIMIT = 256
+ALONE_BELOW_S = 60.0
+
+
+def entry_decoder(context: Context) -> "msgspec.msgpack.Decoder[list[Any]]":
+    """Return the decoder of frames to this context; buffers are looked up while decoding."""
+    union: Any = None
+    for kind in travelling():
+        union = kind if union is None else union | kind
+    received = msgspec.defstruct(
+        "Received",
+        [("seq", int), ("result", int), ("timeout_s", float | None), ("message", union)],
+        frozen=True,
+        array_like=True,
+    )
+    mention = context.table.mention
+
+    def from_wire(kind: type, value: Any) -> Any:
+        if kind is AccelRef:
+            return mention(value)
+        if kind is complex:
+            return complex(*value) if isinstance(value, list) else complex(value)
+        text = f"nothing on the wire is a {kind.__name__}"
+        raise TypeError(text)
+
+    return msgspec.msgpack.Decoder(list[received], dec_hook=from_wire)  # type: ignore[valid-type]
+
+
+class Service:
+    """Serves one context over one wire until the wire ends."""
+
+    def __init__(self, wire: socket.socket, context: Context, *, spin_s: float) -> None:
+        self._wire = wire
+        self._context = context
+        self._spin_s = spin_s
+        self._decoder = entry_decoder(context)
+        self._reader = FrameReader()
+        self._send_lock = threading.Lock()
+        self._launched: list[Launch] = []
+        self._streams: dict[Stream, None] = {}
+        self._first_launch = 0.0
+        self._timeout_s = 0.0
+        self._completer = Completer(self._report, self._broken)
+        self.cancelled: set[int] = set()
+        self.executing: Any = None
+
+    def run(self) -> None:
+        """Serve until the notebook closes the wire; the calling thread becomes the dispatcher."""
+        while True:
+            if self._launched:
+                self._complete()
+            received = self._receive(block=not self._launched)
+            if received == 0:
+                return
+            if received > 0:
+                self._reader.received(received)
+                while (payload := self._reader.next()) is not None:
+                    for entry in self._decoder.decode(payload):
+                        self._execute(entry)
+
+    def oldest(self) -> list[tuple[object, int, float]]:
+        """Return (identity, seq, timeout) of what runs now; read by the control thread."""
+        found: list[tuple[object, int, float]] = []
+        entry, batch = self.executing, self._completer.head
+        if entry is not None and entry.timeout_s is not None:
+            found.append((entry, entry.seq, entry.timeout_s))
+        if batch is not None and batch.timeout_s > 0:
+            found.append((batch, batch.launches[0].seq, batch.timeout_s))
+        return found
+
+    @property
+    def busy_seq(self) -> int:
+        """The request in execution, or 0."""
+        entry = self.executing
+        return 0 if entry is None else entry.seq
+
+    def send(self, reports: list[Report]) -> None:
+        """Send reports; any thread, blocks while the notebook does not read."""
+        data = encode_reports(reports)
+        with self._send_lock:
+            self._wire.sendall(data)
+
+    def poisoned(self, poison: Poison) -> None:
+        """Say why this context is beyond repair and end its process; does not return."""
+        self.send([Poisoned(poison.code, poison.name, str(poison))])
+        # The notebook kills us; waiting for that keeps the buffers' owner alive until it knows.
+        threading.Event().wait(10.0)
+        os._exit(70)
+
+    def _receive(self, *, block: bool) -> int:
+        space = self._reader.space()
+        if block and self._spin_s == 0.0:
+            return self._wire.recv_into(space)
+        give_up = time.perf_counter() + self._spin_s if block else 0.0
+        while True:
+            try:
+                return self._wire.recv_into(space, 0, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                if not block:
+                    return -1
+                if time.perf_counter() > give_up:
+                    return self._wire.recv_into(space)
+
+    def _execute(self, entry: Any) -> None:
+        message = entry.message
+        if type(message) is Free:
+            for id_ in message.ids:
+                self._context.table.free(id_)
+            return
+        self.executing = entry
+        alone = entry.timeout_s is not None and entry.timeout_s < ALONE_BELOW_S
+        if alone and self._launched:
+            self._hand_over()
+        actor, handler = self._context.routes[type(message)]
+        launch = Launch(self._context, actor.stream, entry.seq, entry.result, message)
+        try:
+            if self.cancelled and entry.seq in self.cancelled:
+                self.cancelled.discard(entry.seq)
+                raise Cancelled(f"request {entry.seq} was taken back before it ran")
+            for operand in operands_of(type(message))(message):
+                self._context.table.require(operand)
+            self._context.activate(actor.stream)
+            handler(message, launch)
+        except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
+            self._fail(launch, actor.library, error)
+        else:
+            if not self._launched:
+                self._first_launch = time.perf_counter()
+            self._launched.append(launch)
+            self._streams[actor.stream] = None
+            if entry.timeout_s is None:
+                self._timeout_s = float("-inf")
+            self._timeout_s += entry.timeout_s or 0.0
+            if alone or len(self._launched) >= BATCH_LIMIT:
+                self._complete()
+            elif time.perf_counter() - self._first_launch > FLUSH_AFTER_S:
+                self._complete()
+        self.executing = None
+
+    def _fail(self, launch: Launch, library: str, error: Exception) -> None:
+        """Answer a request that was not launched; nothing it began is left."""
+        if not isinstance(error, AccelError | Poison):
+            error = self._context.backend.explain(error, library)
+        if isinstance(error, Poison):
+            self.poisoned(error)
+        assert isinstance(error, AccelError)
+        launch.abandon()
+        root = launch.result
+        for operand in operands_of(type(launch.message))(launch.message):
+            if isinstance(operand, Buffer) and operand.failed_root:
+                root = operand.failed_root
+        if launch.result:
+            self._context.table.fail(launch.result, root)
+        reports: list[Report] = [pack(launch.seq, error, root)]
+        if error.directive is Directive.RESTART:
+            if not self._context.restart(library):
+                self.poisoned(Poison(0, "RESTART_LIMIT", f"{library} failed too often: {error}"))
+            reports.append(LibraryRestarted(library, str(error), self._context.restarts[library]))
+        self.send(reports)
+
+    def _complete(self) -> None:
+        """Report what is done; hand what takes long to the side thread."""
+        try:
+            finished = all(stream.native.done() for stream in self._streams)
+        except Exception as error:  # noqa: BLE001 - a stream in error ends the context
+            self._broken(error)
+            return
+        if finished:
+            launched, self._launched = self._launched, []
+            self._streams.clear()
+            self._timeout_s = 0.0
+            self._report(launched)
+        elif (
+            len(self._launched) >= BATCH_LIMIT
+            or time.perf_counter() - self._first_launch > SPIN_FOR_STREAMS_S
+        ):
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        batch = Batch(self._launched, list(self._streams), self._timeout_s)
+        self._launched = []
+        self._streams.clear()
+        self._timeout_s = 0.0
+        self._completer.submit(batch)
+
+    def _report(self, launches: list[Launch]) -> None:
+        """Answer completed launches; dispatcher or side thread."""
+        done: list[int] = []
+        reports: list[Report] = []
+        for launch in launches:
+            if launch.finish is not None:
+                for report in launch.finish():  # each may fill a frame
+                    self.send([report])
+            elif launch.shaped is not None:
+                reports.append(Shaped(launch.seq, *launch.shaped))
+            else:
+                done.append(launch.seq)
+        if done:
+            reports.insert(0, Done(done))
+        self.send(reports)
+
+    def _broken(self, error: BaseException) -> None:
+        """A wait failed: the device is in error, and so is everything enqueued on it."""
+        if isinstance(error, Poison):
+            self.poisoned(error)
+        if isinstance(error, BrokenPipeError | ConnectionResetError):
+            os._exit(0)
+        explained = self._context.backend.explain(error, "context")
+        if not isinstance(explained, Poison):
+            explained = Poison(getattr(explained, "code", 0), type(error).__name__, str(explained))
+        self.poisoned(explained)
+
+

@@ -1,0 +1,89 @@
+"""Streams of a context and the waits between them.
+
+Work on one stream runs in order. Between streams a wait is inserted for each read after a
+write, write after read and write after write; the event is recorded only when such a hazard
+is met, so a program that stays on one stream never pays for one.
+"""
+
+from typing import Any, Protocol
+
+
+class NativeStream(Protocol):
+    """A backend's stream."""
+
+    def activate(self) -> None:
+        """Make it the stream on which the library's calls of this thread are enqueued."""
+
+    def record(self) -> Any:
+        """Return an event that fires when all work enqueued so far is done."""
+
+    def wait(self, event: Any) -> None:
+        """Hold later work of this stream until the event fires; does not block the caller."""
+
+    def done(self) -> bool:
+        """Whether all enqueued work is done; raises what the device raised."""
+
+    def synchronize(self, event: Any) -> None:
+        """Block the calling thread until the event fires; raises what the device raised."""
+
+
+class Stream:
+    """A native stream and what it has already waited for."""
+
+    __slots__ = ("_seen", "name", "native", "operations", "waits")
+
+    def __init__(self, name: str, native: NativeStream) -> None:
+        self.name = name
+        self.native = native
+        self.operations = 0
+        self.waits = 0
+        self._seen: dict[Stream, int] = {}
+
+    def after(self, other: "Stream", operation: int) -> None:
+        """Run later work of this stream after `other` has finished its `operation`."""
+        if self._seen.get(other, 0) < operation:
+            self.native.wait(other.native.record())
+            self._seen[other] = other.operations
+            self.waits += 1
+
+
+class Storage:
+    """One allocation and the streams that use it; views of it share it."""
+
+    __slots__ = ("home", "label", "nbytes", "readers", "users", "write_operation", "writer")
+
+    def __init__(self, home: Stream, nbytes: int, label: str) -> None:
+        self.home = home
+        self.nbytes = nbytes
+        self.label = label
+        self.users = 0
+        self.writer = home
+        self.write_operation = home.operations
+        self.readers: dict[Stream, int] = {}
+
+    def read_on(self, stream: Stream) -> None:
+        """Order `stream` after the last write and note the read."""
+        if self.writer is not stream:
+            stream.after(self.writer, self.write_operation)
+            self.readers[stream] = stream.operations
+
+    def write_on(self, stream: Stream) -> None:
+        """Order `stream` after the last write and every read, and note the write."""
+        if self.writer is not stream:
+            stream.after(self.writer, self.writer.operations)
+        if self.readers:
+            for reader, operation in self.readers.items():
+                if reader is not stream:
+                    stream.after(reader, operation)
+            self.readers = {}
+        self.writer = stream
+        self.write_operation = stream.operations
+
+    def release(self) -> None:
+        """Order the home stream, to whose pool the memory returns, after every use."""
+        home = self.home
+        if self.writer is not home:
+            home.after(self.writer, self.writer.operations)
+        for reader, operation in self.readers.items():
+            if reader is not home:
+                home.after(reader, operation)

@@ -1,0 +1,107 @@
+"""The buffers of one generation, inside its context process.
+
+The table alone decides whether an id means memory. Ids are never used twice by a device, so
+an id of another generation is simply not here.
+"""
+
+from typing import Any
+
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.stream import Storage
+from accel_lab.errors import DependencyFailed, StaleRef
+
+
+class Buffer(AccelRef):
+    """An operand inside the context: the array, and the storage that tracks its hazards.
+
+    It exists from the first mention of its id, which may be before the message that makes it
+    has run; until then it has no array.
+    """
+
+    __slots__ = ("array", "failed_root", "storage")
+
+    def __init__(self, id_: int) -> None:
+        self.id = id_
+        self.array: Any = None
+        self.storage: Storage | None = None
+        self.failed_root = 0
+        self._shape = None
+        self._dtype = None
+
+    def fill(self, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage) -> None:
+        """Give the buffer its memory."""
+        storage.users += 1
+        self.array = array
+        self.storage = storage
+        self._shape = shape
+        self._dtype = dtype
+
+    def __repr__(self) -> str:
+        return f"<Buffer {self.id}: {self._dtype}{list(self._shape or ())}>"
+
+
+class BufferTable:
+    """Every buffer that a token may name, by id."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[int, Buffer] = {}
+        self.used_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._buffers)
+
+    def mention(self, id_: int) -> Buffer:
+        """Return the buffer of this id, made or still to be made; used while decoding."""
+        buffer = self._buffers.get(id_)
+        if buffer is None:
+            buffer = self._buffers[id_] = Buffer(id_)
+        return buffer
+
+    def require(self, buffer: AccelRef) -> None:
+        """Refuse an operand that has no memory.
+
+        Raises:
+            DependencyFailed: the message that should have made it failed.
+            StaleRef: it was freed, or is of another generation.
+        """
+        assert isinstance(buffer, Buffer)
+        if buffer.storage is not None:
+            return
+        if buffer.failed_root:
+            text = f"buffer {buffer.id} was never made: the message for buffer {buffer.failed_root} failed"
+            raise DependencyFailed(text)
+        self._buffers.pop(buffer.id, None)
+        text = f"buffer {buffer.id} is not in this generation's table: it was freed or lost"
+        raise StaleRef(text)
+
+    def fill(self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage) -> Buffer:
+        """Enter a buffer with its memory."""
+        buffer = self.mention(id_)
+        if storage.users == 0:
+            self.used_bytes += storage.nbytes
+        buffer.fill(array, shape, dtype, storage)
+        return buffer
+
+    def fail(self, id_: int, root: int) -> None:
+        """Note that the message that should have made `id_` failed because of `root`."""
+        self.mention(id_).failed_root = root
+
+    def free(self, id_: int) -> None:
+        """Forget an id; the storage goes with its last buffer, after every use of it."""
+        buffer = self._buffers.pop(id_, None)
+        if buffer is None or buffer.storage is None:
+            return
+        storage = buffer.storage
+        buffer.storage = None
+        storage.users -= 1
+        if storage.users == 0:
+            self.used_bytes -= storage.nbytes
+            storage.release()
+        buffer.array = None
+
+    def largest_owners(self, count: int = 5) -> tuple[tuple[str, int], ...]:
+        """Return the largest (label, bytes), for the text of an OutOfMemory."""
+        sizes: dict[str, int] = {}
+        for storage in {id(b.storage): b.storage for b in self._buffers.values() if b.storage}.values():
+            sizes[storage.label] = sizes.get(storage.label, 0) + storage.nbytes
+        return tuple(sorted(sizes.items(), key=lambda item: -item[1])[:count])

@@ -1,0 +1,102 @@
+"""Arrays between the notebook and the device: small ones in the message, others by the arena."""
+
+import math
+from typing import ClassVar
+
+import msgspec
+
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.dtypes import itemsize
+from accel_lab.compute.launch import Launch, LibraryActor, handles
+from accel_lab.compute.operation import Operation, Spec
+from accel_lab.errors import InvalidArgument
+
+INLINE_BYTES = 16 << 10
+
+
+class Free(Operation[None], frozen=True, array_like=True, eq=False, tag=1):
+    """Forget these buffers; the device sends it when their last handles are gone."""
+
+    ids: list[int]
+
+
+class Put(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=2):
+    """Make a buffer of `data`, an array's bytes in C order, at most 16 KiB."""
+
+    library: ClassVar[str] = "upload"
+    shape: tuple[int, ...]
+    dtype: str
+    data: bytes
+
+    def infer(self) -> Spec:
+        """Return the shape and dtype that were given."""
+        if math.prod(self.shape) * itemsize(self.dtype) != len(self.data):
+            text = f"{len(self.data)} bytes are no {self.dtype}{list(self.shape)}"
+            raise InvalidArgument(text)
+        return Spec(self.shape, self.dtype)
+
+
+class Allocate(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=3):
+    """Make a buffer whose contents uploads will write."""
+
+    library: ClassVar[str] = "upload"
+    shape: tuple[int, ...]
+    dtype: str
+
+    def infer(self) -> Spec:
+        """Return the shape and dtype that were given."""
+        return Spec(self.shape, self.dtype)
+
+
+class Upload(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=4):
+    """Copy arena bytes into `out`, beginning at its byte `offset`, in C order."""
+
+    library: ClassVar[str] = "upload"
+    out: AccelRef
+    offset: int
+    segment: int
+    start: int
+    nbytes: int
+
+
+class Download(Operation[None], frozen=True, array_like=True, eq=False, tag=5):
+    """Copy `x` in C order into the arena."""
+
+    library: ClassVar[str] = "download"
+    x: AccelRef
+    segment: int
+    start: int
+
+
+class UploadActor(LibraryActor):
+    """Writes buffers from the host, on a stream of its own."""
+
+    library = "upload"
+
+    @handles(Put)
+    def put(self, m: Put, launch: Launch) -> None:
+        """Copy the bytes that came with the message."""
+        self.context.backend.upload(launch.write(), 0, m.data)
+
+    @handles(Allocate)
+    def allocate(self, m: Allocate, launch: Launch) -> None:
+        """Allocate only."""
+        launch.write()
+
+    @handles(Upload)
+    def upload(self, m: Upload, launch: Launch) -> None:
+        """Copy from the arena; the bytes are read when the stream gets there."""
+        source = self.context.arena.view(m.segment, m.start, m.nbytes)
+        self.context.backend.upload(launch.write(m.out), m.offset, source)
+
+
+class DownloadActor(LibraryActor):
+    """Reads buffers to the host, on a stream of its own."""
+
+    library = "download"
+
+    @handles(Download)
+    def download(self, m: Download, launch: Launch) -> None:
+        """Copy to the arena."""
+        target = self.context.arena.view(m.segment, m.start, m.x.nbytes)
+        self.context.backend.download(launch.read(m.x), target)

@@ -1,0 +1,192 @@
+"""The bytes between a notebook and a context process.
+
+Both directions are a stream of frames: a 4-byte little-endian length, then one msgpack array.
+To the context it holds `Entry` structs, each encoded once when it is sent; from the context
+it holds reports. A buffer travels as its id; nothing larger than a frame travels here, that
+is what the arena is for.
+"""
+
+import struct
+from typing import Any, TypeAlias
+
+import msgspec
+
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.errors import AccelError, InvalidArgument
+
+FRAME_LIMIT = 1 << 20
+HEADER = struct.Struct("<I")
+_ARRAY32 = b"\xdd"
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """One request: its sequence number, its result's id (0: none), its deadline, itself."""
+
+    seq: int
+    result: int
+    timeout_s: float | None
+    message: Any
+
+
+class Done(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """These requests have completed, with the results they had announced."""
+
+    seqs: list[int]
+
+
+class Shaped(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """A result whose shape only the context could tell has arrived."""
+
+    seq: int
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """A pickled value, in parts of at most half a frame; `arrays` are buffers inside it."""
+
+    seq: int
+    part: bytes
+    last: bool
+    arrays: list[tuple[int, tuple[int, ...], str]]
+
+
+class Failure(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """A request failed; `fields` are the error's attributes, `root` the buffer that failed first."""
+
+    seq: int
+    kind: str
+    text: str
+    fields: dict[str, Any]
+    root: int
+    cause: bytes
+
+
+class Poisoned(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """The context is beyond repair and says why, before its process is replaced."""
+
+    code: int
+    name: str
+    text: str
+
+
+class Output(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """Text that a request printed."""
+
+    seq: int
+    stream: str
+    text: str
+
+
+class LibraryRestarted(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """A library actor was replaced inside the context."""
+
+    library: str
+    cause: str
+    restarts: int
+
+
+class Born(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """The context is up: what it drives, and its library actors."""
+
+    model: str
+    total_bytes: int
+    libraries: list[str]
+
+
+Report: TypeAlias = Done | Shaped | Answer | Failure | Poisoned | Output | LibraryRestarted | Born
+
+
+def _to_wire(value: Any) -> Any:
+    if isinstance(value, AccelRef):
+        return value.id
+    if isinstance(value, complex):
+        return [value.real, value.imag]
+    text = f"a message cannot carry a {type(value).__name__}"
+    raise InvalidArgument(text)
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_to_wire)
+_reports = msgspec.msgpack.Decoder(list[Report])
+
+
+def encode_entry(seq: int, result: int, timeout_s: float | None, message: Any) -> bytes:
+    """Encode one request.
+
+    Raises:
+        InvalidArgument: a field cannot travel, or the message is larger than a frame.
+    """
+    try:
+        data = _encoder.encode(Entry(seq, result, timeout_s, message))
+    except AccelError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        text = f"{type(message).__name__} cannot be sent: {error}"
+        raise InvalidArgument(text) from error
+    if len(data) > FRAME_LIMIT - 64:
+        text = f"{type(message).__name__} takes {len(data)} bytes; a message has at most {FRAME_LIMIT}"
+        raise InvalidArgument(text)
+    return data
+
+
+def batch(parts: list[bytes]) -> bytes:
+    """Join encoded entries to one frame."""
+    body = b"".join(parts)
+    return HEADER.pack(len(body) + 5) + _ARRAY32 + len(parts).to_bytes(4, "big") + body
+
+
+def encode_reports(reports: list[Report]) -> bytes:
+    """Encode reports to one frame."""
+    body = _encoder.encode(reports)
+    return HEADER.pack(len(body)) + body
+
+
+def decode_reports(payload: memoryview | bytes) -> list[Report]:
+    """Decode one frame from a context; raises msgspec.DecodeError when it is damaged."""
+    return _reports.decode(payload)
+
+
+class FrameReader:
+    """Cuts a byte stream into frames without copying more than it must."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray(1 << 18)
+        self._start = 0
+        self._end = 0
+
+    def space(self) -> memoryview:
+        """Return where to receive into; never empty."""
+        if self._start == self._end:
+            self._start = self._end = 0
+        elif self._end == len(self._buffer):
+            kept = self._end - self._start
+            if kept > len(self._buffer) // 2:
+                larger = bytearray(len(self._buffer) * 2)
+                larger[:kept] = memoryview(self._buffer)[self._start : self._end]
+                self._buffer = larger
+            else:
+                self._buffer[:kept] = self._buffer[self._start : self._end]
+            self._start, self._end = 0, kept
+        return memoryview(self._buffer)[self._end :]
+
+    def received(self, count: int) -> None:
+        """Note that `count` bytes were written into `space()`."""
+        self._end += count
+
+    def next(self) -> memoryview | None:
+        """Return the next whole frame's payload, valid until the next `space()`, or None.
+
+        Raises:
+            ValueError: the length is impossible, so the stream is corrupt.
+        """
+        if self._end - self._start < HEADER.size:
+            return None
+        (length,) = HEADER.unpack_from(self._buffer, self._start)
+        if length > 2 * FRAME_LIMIT:
+            text = f"a frame of {length} bytes cannot be: the wire is corrupt"
+            raise ValueError(text)
+        begin = self._start + HEADER.size
+        if self._end - begin < length:
+            return None
+        self._start = begin + length
+        return memoryview(self._buffer)[begin : self._start]
