@@ -133,6 +133,11 @@ class Dispatcher:
         """Whether the thread is there to run what is handed in."""
         return self._thread is not None and self._thread.is_alive()
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether `stop()` was called; what is handed in now will not run."""
+        return self._stopped
+
     def is_current(self) -> bool:
         """Whether the calling thread is running this dispatcher's callbacks."""
         return self._owner == threading.get_ident()

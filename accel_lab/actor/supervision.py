@@ -20,7 +20,7 @@ def as_accel_error(error: BaseException) -> AccelError:
     """Return `error`, or an `ActorFailed` with it as `__cause__` when it is no AccelError."""
     if isinstance(error, AccelError):
         return error
-    failed = ActorFailed(f"a handler raised {type(error).__name__}: {error}")
+    failed = ActorFailed(f"an actor raised {type(error).__name__}: {error}")
     failed.__cause__ = error
     return failed
 

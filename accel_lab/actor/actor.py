@@ -1,0 +1,208 @@
+"""What an actor's author writes, and what others hold of it.
+
+An actor's hooks and handlers run on its system's dispatcher, one message at a time; none may
+block. Whoever sends holds an `ActorRef`, which stays the same through every restart.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from accel_lab.actor.message import Message
+from accel_lab.actor.reply import Reply
+from accel_lab.actor.supervision import OneForOne, Strategy
+from accel_lab.errors import AccelError
+
+if TYPE_CHECKING:
+    from accel_lab.actor.cell import Cell
+    from accel_lab.actor.clock import Clock
+    from accel_lab.actor.dispatcher import Dispatcher
+    from accel_lab.actor.events import EventStream
+
+A = TypeVar("A")
+M = TypeVar("M", bound=Message[Any])
+R = TypeVar("R")
+S = TypeVar("S", bound="Actor")
+S_co = TypeVar("S_co", bound="Actor", covariant=True)
+T = TypeVar("T")
+
+MARK = "_handled_types"
+
+
+def handles(*message_types: type[M]) -> Callable[[Callable[[A, M], T]], Callable[[A, M], T]]:
+    """Make a method the handler of these message types.
+
+    It returns the reply's value, or a `Reply` whose outcome becomes the asker's.
+    """
+
+    def mark(method: Callable[[A, M], T]) -> Callable[[A, M], T]:
+        setattr(method, MARK, message_types)
+        return method
+
+    return mark
+
+
+class Actor:
+    """State that only its own handlers touch.
+
+    Attributes:
+        strategy: how this actor supervises its children.
+        context: its place in the tree; there from `started()` on, not yet in `__init__`.
+    """
+
+    strategy: ClassVar[Strategy] = OneForOne()
+    handlers: ClassVar[dict[type[Message[Any]], str]] = {}
+    context: "ActorContext"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Collect the handlers.
+
+        Raises:
+            TypeError: two methods handle the same message type.
+        """
+        super().__init_subclass__(**options)
+        marked: dict[str, tuple[type[Message[Any]], ...]] = {}
+        for owner in reversed(cls.__mro__):
+            marked.update(
+                (name, getattr(member, MARK))
+                for name, member in vars(owner).items()
+                if hasattr(member, MARK)
+            )
+        cls.handlers = {}
+        for name, message_types in marked.items():
+            for message_type in message_types:
+                other = cls.handlers.setdefault(message_type, name)
+                if other != name:
+                    msg = (
+                        f"{cls.__name__} handles {message_type.__name__} twice: "
+                        f"in {other} and in {name}"
+                    )
+                    raise TypeError(msg)
+
+    def started(self) -> None:
+        """Run before the first message of each instance; a failure counts as a handler's."""
+
+    def restarting(self, cause: AccelError) -> None:
+        """Release what this instance holds; a new one takes over. Its children have stopped."""
+
+    def stopped(self) -> None:
+        """Release what this instance holds; the actor ends. Its children have stopped."""
+
+
+class ActorRef(Generic[S_co]):
+    """The stable address of an actor; usable from any thread."""
+
+    __slots__ = ("__weakref__", "_cell")
+
+    def __init__(self, cell: "Cell") -> None:
+        self._cell = cell
+
+    @property
+    def name(self) -> str:
+        """The actor's name among its siblings."""
+        return self._cell.name
+
+    @property
+    def path(self) -> str:
+        """The names from the root down, as `/gpu0/context`."""
+        return self._cell.path
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the actor takes messages: running, or about to (re)start."""
+        return not self._cell.stopping
+
+    @property
+    def depth(self) -> int:
+        """How many messages are queued."""
+        return len(self._cell.mailbox)
+
+    def tell(self, message: Message[Any], timeout_s: float = 10.0) -> None:
+        """Queue `message`, waiting up to `timeout_s` for room (never on the dispatcher).
+
+        To a stopped actor it becomes a `DeadLetter` event; a failure becomes `MessageFailed`.
+
+        Raises:
+            QueueFull: the mailbox had no room in time.
+        """
+        self._cell.tell(message, timeout_s)
+
+    def ask(self, message: Message[R], timeout_s: float = 10.0) -> Reply[R]:
+        """Queue `message`, waiting up to `timeout_s` for room; its reply is always answered.
+
+        The reply fails with what the handler raised, with `ActorStopped` when the actor has
+        stopped or stops first, with `InvalidArgument` when it has no such handler.
+
+        Raises:
+            QueueFull: the mailbox had no room in time.
+        """
+        return self._cell.ask(message, timeout_s)
+
+    def stop(self) -> None:
+        """Stop the actor after the message it is handling; its name is free at once."""
+        self._cell.request_stop()
+
+    def __repr__(self) -> str:
+        return f"<ActorRef {self.path} {'alive' if self.is_alive else 'stopped'}>"
+
+
+class Terminated(Message[None], frozen=True):
+    """Told to those who watch `ref`: it has stopped for good; `cause` is None if asked to."""
+
+    ref: ActorRef[Any]
+    cause: AccelError | None
+
+
+class ActorContext:
+    """An actor's place in its system; for use on the dispatcher, by the actor alone."""
+
+    __slots__ = ("_cell", "clock", "dispatcher", "events", "self_ref")
+
+    def __init__(self, cell: "Cell") -> None:
+        self._cell = cell
+        self.self_ref: ActorRef[Any] = cell.ref
+        self.dispatcher: Dispatcher = cell.system.dispatcher
+        self.clock: Clock = cell.system.dispatcher.clock
+        self.events: EventStream = cell.system.events
+
+    @property
+    def parent(self) -> ActorRef[Any] | None:
+        """The supervisor; None for an actor that the system itself supervises."""
+        parent = self._cell.parent
+        return None if parent is None or parent.parent is None else parent.ref
+
+    @property
+    def children(self) -> tuple[ActorRef[Any], ...]:
+        """The living children, in the order of their spawning."""
+        return tuple(child.ref for child in self._cell.living())
+
+    def spawn(
+        self, factory: Callable[[], S], *, name: str | None = None, capacity: int = 1024
+    ) -> ActorRef[S]:
+        """Start a child made by `factory`, which is called again for each restart.
+
+        Returns at once; the child starts in a turn of its own.
+
+        Raises:
+            NameTaken: a living sibling has this name.
+            InvalidArgument: the name is empty or holds a slash.
+            ActorStopped: this actor is stopping.
+        """
+        return self._cell.spawn(factory, name, capacity)
+
+    def stop(self, ref: ActorRef[Any]) -> None:
+        """Stop `ref` after the message it is handling; its name is free at once."""
+        ref.stop()
+
+    def watch(self, ref: ActorRef[Any]) -> None:
+        """Have `Terminated` told to this instance when `ref` stops (now, if it has).
+
+        A restart of the watcher ends its watches: `started()` sets them up again.
+
+        Raises:
+            InvalidArgument: this actor has no handler for `Terminated`.
+        """
+        self._cell.watch(ref._cell)  # noqa: SLF001  (an address and its cell are one thing)
+
+    def unwatch(self, ref: ActorRef[Any]) -> None:
+        """End a watch; a `Terminated` already queued still arrives."""
+        self._cell.unwatch(ref._cell)  # noqa: SLF001

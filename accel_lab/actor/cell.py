@@ -1,0 +1,416 @@
+"""An actor's seat: what stays when its instance is replaced.
+
+The cell owns the address, the mailbox, the children and the restart budget. All of it runs on
+the dispatcher, save `ask`, `tell`, `spawn` and `request_stop`, which any thread may call.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from accel_lab.actor import events
+from accel_lab.actor.actor import Actor, ActorContext, ActorRef, Terminated
+from accel_lab.actor.letter import Letter
+from accel_lab.actor.mailbox import Mailbox
+from accel_lab.actor.message import Message
+from accel_lab.actor.reply import Reply
+from accel_lab.actor.supervision import RestartWindow, Strategy, as_accel_error
+from accel_lab.errors import AccelError, ActorStopped, Directive, InvalidArgument, NameTaken
+
+if TYPE_CHECKING:
+    from accel_lab.actor.system import ActorSystem
+
+R = TypeVar("R")
+S = TypeVar("S", bound=Actor)
+
+
+class State(Enum):
+    """Where a cell is in its life."""
+
+    NEW = "new"
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    STOPPED = "stopped"
+
+
+class Restart:
+    """One decision to restart some siblings; a later decision about a sibling overrides it."""
+
+    def __init__(
+        self, cells: list["Cell"], cause: AccelError, attempt: int, delay_s: float
+    ) -> None:
+        self.cells = cells
+        self.cause = cause
+        self.attempt = attempt
+        self.delay_s = delay_s
+
+    def run(self) -> None:
+        """Give each sibling its new instance, the oldest first."""
+        for cell in self.cells:
+            cell.revive(self)
+
+
+class Cell:
+    """The seat of one actor."""
+
+    def __init__(
+        self,
+        system: "ActorSystem",
+        parent: "Cell | None",
+        name: str,
+        factory: Callable[[], Actor],
+        capacity: int,
+    ) -> None:
+        self.system = system
+        self.parent = parent
+        self.name = name
+        self.path: str = "" if parent is None else f"{parent.path}/{name}"
+        self.state = State.NEW
+        self.stopping = False
+        self.strategy: Strategy = Actor.strategy
+        self.children: list[Cell] = []
+        self.names: dict[str, Cell] = {}
+        self.mailbox: Mailbox[Letter] = Mailbox(
+            capacity, name=self.path, never_waits=system.dispatcher.is_current
+        )
+        self.ref: ActorRef[Any] = ActorRef(self)
+        self.cause: AccelError | None = None
+        self._factory = factory
+        self._context = ActorContext(self)
+        self._instance: Actor | None = None
+        self._restart: Restart | None = None
+        self._handlers: dict[type[Message[Any]], str] = {}
+        # How often this actor was restarted, and how often its children were as a group.
+        self._own_budget: RestartWindow | None = None
+        self._shared_budget: RestartWindow | None = None
+        self._had_started = False
+        self._spawned = 0
+        # Letters whose handler returned a pending reply.
+        self._deferred: set[Letter] = set()
+        # Dicts, because they keep the order.
+        self._watchers: dict[Cell, None] = {}
+        self._watching: dict[Cell, None] = {}
+
+    # --- from any thread ---
+
+    def ask(self, message: Message[R], timeout_s: float) -> Reply[R]:
+        """Deliver `message` with a reply; see `ActorRef.ask`."""
+        letter = Letter(message, None)
+        reply: Reply[R] = Reply(self.system.pump, letter)
+        letter.reply = reply
+        self._post(letter, timeout_s)
+        return reply
+
+    def tell(self, message: Message[Any], timeout_s: float) -> None:
+        """Deliver `message`; see `ActorRef.tell`."""
+        self._post(Letter(message, None), timeout_s)
+
+    def spawn(self, factory: Callable[[], S], name: str | None, capacity: int) -> ActorRef[S]:
+        """Seat a child and queue its start; see `ActorContext.spawn`."""
+        with self.system.lock:
+            if self.stopping:
+                raise self._gone()
+            if name is None:
+                self._spawned += 1
+                name = (
+                    f"{getattr(factory, '__name__', 'actor').strip('<>').lower()}-{self._spawned}"
+                )
+            if not name or "/" in name:
+                msg = f"an actor's name is not empty and holds no slash: {name!r}"
+                raise InvalidArgument(msg)
+            if name in self.names:
+                msg = f"{self.path or '/'} already has a child named {name!r}"
+                raise NameTaken(msg)
+            child = Cell(self.system, self, name, factory, capacity)
+            self.names[name] = child
+            self.children.append(child)
+        self.system.dispatcher.call_soon(child.start)
+        return child.ref
+
+    def request_stop(self) -> None:
+        """Handle no further message, free the name, and stop in the next turn."""
+        self._close_door()
+        self.system.dispatcher.call_soon(self.terminate, None)
+
+    def abandon(self) -> None:
+        """Answer whatever is queued although the dispatcher does not respond."""
+        self._close_door()
+        for child in tuple(self.children):
+            child.abandon()
+        self._bury_queued()
+
+    # --- on the dispatcher: messages ---
+
+    def _post(self, letter: Letter, timeout_s: float, *, notice: bool = False) -> None:
+        dispatcher = self.system.dispatcher
+        try:
+            if self.stopping:
+                raise self._gone()
+            if self.mailbox.put(letter, timeout_s, over_capacity=notice):
+                dispatcher.call_soon(self._turn)
+        except ActorStopped:
+            self._bury(letter)
+        else:
+            if dispatcher.is_stopped:  # nobody will ever take it out
+                self._bury_queued()
+
+    def _turn(self) -> None:
+        """Handle one message, then let the other actors have theirs."""
+        letter = self.mailbox.take() if self._may_run() else None
+        if letter is not None and not letter.withdrawn:
+            self._handle(letter)
+        if self.mailbox.end_turn(again=self._may_run()):
+            self.system.dispatcher.call_soon(self._turn)
+
+    def _may_run(self) -> bool:
+        return self.state is State.RUNNING and not self.stopping
+
+    def _handle(self, letter: Letter) -> None:
+        letter.begun = True
+        handler = self._handlers.get(type(letter.message))
+        if handler is None:
+            self._refuse(letter)
+            return
+        try:
+            outcome = getattr(self._instance, handler)(letter.message)
+        except BaseException as raised:
+            error = as_accel_error(raised)
+            try:
+                self.fail(error)  # first the restart, then the answer: the asker finds it begun
+            finally:
+                self._answer_failure(letter, error)
+            if isinstance(raised, KeyboardInterrupt):
+                raise
+            return
+        if isinstance(outcome, Reply):
+            self._deferred.add(letter)
+            outcome._add_waiter(partial(self._chained, letter, outcome))  # noqa: SLF001
+        else:
+            letter.resolve(outcome)
+
+    def _chained(self, letter: Letter, source: Reply[Any]) -> None:
+        """Pass a chained outcome on; runs in whatever thread completed `source`, maybe twice."""
+        try:
+            self._deferred.remove(letter)
+        except KeyError:  # answered already, here or by a restart
+            return
+        error = source.error
+        if error is None:
+            letter.resolve(source.result(0.0))
+        else:
+            self._answer_failure(letter, error)
+
+    def _answer_failure(self, letter: Letter, error: AccelError) -> None:
+        letter.reject(error)
+        if letter.reply is None:
+            self.system.events.publish(events.MessageFailed(self.path, letter.message, error))
+
+    def _refuse(self, letter: Letter) -> None:
+        known = sorted(known.__name__ for known in self._handlers)
+        msg = (
+            f"{self.path} ({type(self._instance).__name__}) handles {', '.join(known) or 'nothing'}"
+            f"; it was sent {type(letter.message).__name__}"
+        )
+        self.system.events.publish(events.DeadLetter(self.path, letter.message))
+        letter.reject(InvalidArgument(msg))
+
+    def _bury(self, letter: Letter) -> None:
+        self.system.events.publish(events.DeadLetter(self.path, letter.message))
+        letter.reject(self._gone())
+
+    def _bury_queued(self) -> None:
+        for letter in self.mailbox.close():
+            self._bury(letter)
+        self._fail_deferred(None)
+
+    def _fail_deferred(self, cause: AccelError | None) -> None:
+        """Fail the asks that this instance meant to answer later: it no longer can."""
+        deferred, self._deferred = self._deferred, set()
+        for letter in deferred:
+            self._answer_failure(letter, cause or self._gone())
+
+    def _gone(self) -> ActorStopped:
+        error = ActorStopped(f"{self.path or 'the actor system'} has stopped")
+        error.__cause__ = self.cause
+        return error
+
+    # --- on the dispatcher: life ---
+
+    def living(self) -> list["Cell"]:
+        """Return the children that are not stopping, in the order of their spawning."""
+        with self.system.lock:
+            return [child for child in self.children if not child.stopping]
+
+    def start(self) -> None:
+        """Make the first instance."""
+        if self.state is State.NEW and not self.stopping and self._instantiate():
+            self._had_started = True
+            self.system.events.publish(events.ActorStarted(self.path))
+            self._open_turn()
+
+    def revive(self, restart: Restart) -> None:
+        """Make the next instance, unless `restart` has been overtaken."""
+        if self._restart is not restart or self.stopping:
+            return
+        self._restart = None
+        if not self._instantiate():
+            return
+        if self._had_started:
+            event: events.Event = events.ActorRestarted(
+                self.path, restart.cause, restart.attempt, restart.delay_s
+            )
+        else:
+            event = events.ActorStarted(self.path)
+        self._had_started = True
+        self.system.events.publish(event)
+        self._open_turn()
+
+    def fail(self, error: AccelError, *, starting: bool = False) -> None:
+        """Have the supervisor decide about a failure of this actor."""
+        if self.parent is None or self.stopping:
+            self.terminate(error)
+            return
+        directive = error.directive
+        if starting and directive is Directive.RESUME:
+            directive = Directive.RESTART  # there is no instance to resume
+        self.parent.supervise(self, error, directive)
+
+    def supervise(self, child: "Cell", error: AccelError, directive: Directive) -> None:
+        """Do to `child` what its error's directive and the strategy say."""
+        siblings = self.living()
+        if child not in siblings:  # asked to stop by another thread a moment ago
+            child.terminate(error)
+            return
+        if directive is Directive.RESTART:
+            attempt = self._budget(child).record()
+            if attempt is not None:
+                delay_s = self.strategy.backoff.delay_s(attempt)
+                cells = list(self.strategy.affected(siblings, child))
+                self._restart_cells(Restart(cells, error, attempt, delay_s))
+                return
+            directive = self.strategy.exhausted
+        if directive is Directive.RESUME:
+            return
+        if directive is Directive.ESCALATE and self.parent is not None:
+            self.fail(error)
+        child.terminate(error)  # no effect where the escalation has already stopped it
+
+    def _restart_cells(self, restart: Restart) -> None:
+        for cell in reversed(restart.cells):
+            cell.suspend(restart)
+        dispatcher = self.system.dispatcher
+        if restart.delay_s > 0:
+            dispatcher.call_later(restart.delay_s, restart.run)
+        else:
+            dispatcher.call_soon(restart.run)
+
+    def _budget(self, child: "Cell") -> RestartWindow:
+        clock = self.system.dispatcher.clock
+        if self.strategy.shares_budget:
+            self._shared_budget = self._shared_budget or self.strategy.window(clock)
+            return self._shared_budget
+        child._own_budget = child._own_budget or self.strategy.window(clock)  # noqa: SLF001
+        return child._own_budget  # noqa: SLF001
+
+    def suspend(self, restart: Restart) -> None:
+        """Drop the instance and its children; messages queue until `restart` is due."""
+        self.state = State.SUSPENDED
+        self._restart = restart
+        self._shared_budget = None
+        self._unwatch_all()  # first, or the new instance would hear of the old one's children
+        self._fail_deferred(restart.cause)
+        self._stop_children(restart.cause)
+        self._hook("restarting", restart.cause)
+        self._stop_children(restart.cause)  # those that the hook spawned
+        self._instance = None
+
+    def terminate(self, cause: AccelError | None) -> None:
+        """Stop for good, the children first; answer whatever is queued."""
+        if self.state is State.STOPPED:
+            return
+        self._close_door()
+        self.cause = cause
+        self._stop_children(cause)
+        self._hook("stopped")
+        self.state = State.STOPPED
+        self._instance = None
+        self._unwatch_all()
+        self._bury_queued()
+        if self.parent is not None:
+            with self.system.lock:
+                self.parent.children.remove(self)
+            self.system.events.publish(events.ActorStopped(self.path, cause))
+        for watcher in tuple(self._watchers):
+            watcher.unwatch(self)
+            if not watcher.stopping:
+                watcher.notify(Terminated(self.ref, cause))
+
+    def _instantiate(self) -> bool:
+        try:
+            instance = self._factory()
+            instance.context = self._context
+            self.strategy = instance.strategy
+            self._handlers = instance.handlers
+            self._instance = instance
+            self.state = State.RUNNING
+            instance.started()
+        except BaseException as raised:
+            self.state = State.SUSPENDED
+            self.fail(as_accel_error(raised), starting=True)
+            if isinstance(raised, KeyboardInterrupt):
+                raise
+            return False
+        return True
+
+    def _open_turn(self) -> None:
+        if self.mailbox.claim():
+            self.system.dispatcher.call_soon(self._turn)
+
+    def _stop_children(self, cause: AccelError | None) -> None:
+        with self.system.lock:
+            children = list(self.children)
+        for child in reversed(children):
+            child.terminate(cause)
+
+    def _close_door(self) -> None:
+        """Take no more messages, and let a sibling have the name from now on."""
+        with self.system.lock:
+            self.stopping = True
+            if self.parent is not None and self.parent.names.get(self.name) is self:
+                del self.parent.names[self.name]
+
+    def _hook(self, hook: str, *args: AccelError) -> None:
+        if self._instance is None:
+            return
+        try:
+            getattr(self._instance, hook)(*args)
+        except Exception as error:  # noqa: BLE001  (an end cannot be refused)
+            self.system.events.publish(events.HookFailed(self.path, hook, error))
+            events.warn_of(error, f"{hook}() of {self.path} raised")
+
+    # --- on the dispatcher: death watch ---
+
+    def watch(self, other: "Cell") -> None:
+        """Be told when `other` stops; see `ActorContext.watch`."""
+        if Terminated not in self._handlers:
+            msg = f"{self.path} watches {other.path} but has no handler for Terminated"
+            raise InvalidArgument(msg)
+        if other.state is State.STOPPED:
+            self.notify(Terminated(other.ref, other.cause))
+        else:
+            other._watchers[self] = None  # noqa: SLF001
+            self._watching[other] = None
+
+    def unwatch(self, other: "Cell") -> None:
+        """Forget a watch."""
+        other._watchers.pop(self, None)  # noqa: SLF001
+        self._watching.pop(other, None)
+
+    def notify(self, notice: Terminated) -> None:
+        """Queue a notice of the system, even in a full mailbox."""
+        self._post(Letter(notice, None), 0.0, notice=True)
+
+    def _unwatch_all(self) -> None:
+        for other in tuple(self._watching):
+            self.unwatch(other)

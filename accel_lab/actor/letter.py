@@ -1,0 +1,72 @@
+"""A message on its way, with the reply that somebody may be waiting for."""
+
+import asyncio
+from typing import Any
+
+from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.message import Message
+from accel_lab.actor.reply import Reply
+from accel_lab.errors import AccelError, Cancelled
+
+
+class Letter:
+    """One message in a mailbox, or being answered."""
+
+    __slots__ = ("begun", "message", "reply")
+
+    def __init__(self, message: Message[Any], reply: Reply[Any] | None) -> None:
+        self.message = message
+        self.reply = reply
+        self.begun = False
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether the asker took it back before it was handled."""
+        return self.reply is not None and self.reply.done
+
+    def resolve(self, value: object) -> None:
+        """Answer the asker, if there is one."""
+        if self.reply is not None:
+            self.reply._resolve(value)  # noqa: SLF001  (completing it is the kernel's part)
+
+    def reject(self, error: AccelError) -> None:
+        """Fail the asker, if there is one."""
+        if self.reply is not None:
+            self.reply._reject(error)  # noqa: SLF001
+
+
+class AskPump:
+    """How to wait for an actor: it answers from the dispatcher, so nothing is read here."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+
+    def wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
+        """Block until the reply is done.
+
+        Raises:
+            RuntimeError: called on the dispatcher, which would wait for itself.
+        """
+        if self._dispatcher.is_current():
+            msg = "a handler cannot wait for a reply; return the reply, and the asker gets it"
+            raise RuntimeError(msg)
+        reply._block(timeout_s)  # noqa: SLF001
+
+    def cancel(self, reply: Reply[Any]) -> None:
+        """Answer `Cancelled` unless the message is already being handled."""
+        letter = reply._origin  # noqa: SLF001
+        if isinstance(letter, Letter) and not letter.begun:
+            msg = f"{type(letter.message).__name__} was taken back before it was handled"
+            reply._reject(Cancelled(msg))  # noqa: SLF001
+
+    def attend(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Do nothing: the dispatcher completes the reply."""
+
+    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Do nothing."""
+
+    def unclaimed(self, reply: Reply[Any]) -> None:
+        """Do nothing: an asker may come for it later."""
+
+    def interrupted(self, reply: Reply[Any]) -> None:
+        """Do nothing: the message is handled anyway."""
