@@ -151,6 +151,8 @@ class SystemClosed(AccelError):
 class BackendUnavailable(AccelError):
     """The backend cannot run here; the text says why and what to install."""
 
+    directive = Directive.STOP
+
 
 class ActorError(AccelError):
     """The base of what the actor kernel itself raises."""

@@ -44,9 +44,18 @@ class Pump(Protocol):
 class Reply(Generic[R]):
     """The answer to one request: `await` it, or call `result()`."""
 
-    __slots__ = ("__weakref__", "_error", "_origin", "_pump", "_retrieved", "_state", "_value", "_waiters")
+    __slots__ = (
+        "__weakref__",
+        "_error",
+        "_origin",
+        "_pump",
+        "_retrieved",
+        "_state",
+        "_value",
+        "_waiters",
+    )
 
-    def __init__(self, pump: Pump | None = None, origin: object = None) -> None:
+    def __init__(self, pump: Pump | None = None, origin: Any = None) -> None:
         self._state = PENDING
         self._value: Any = None
         self._error: AccelError | None = None

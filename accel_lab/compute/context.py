@@ -3,6 +3,7 @@
 import math
 from typing import Any, Protocol
 
+from accel_lab.actor.clock import MonotonicClock
 from accel_lab.actor.supervision import RestartWindow
 from accel_lab.compute.backend import Backend, Poison
 from accel_lab.compute.dtypes import itemsize
@@ -41,7 +42,7 @@ class Context:
         self.routes: dict[type[Operation[Any]], tuple[LibraryActor, Any]] = {}
         self.restarts = {kind.library: 0 for kind in kinds}
         self._kinds = {kind.library: kind for kind in kinds}
-        self._windows = {name: RestartWindow(max_restarts=3, within_s=60.0) for name in self._kinds}
+        self._windows = {name: RestartWindow(3, 60.0, MonotonicClock()) for name in self._kinds}
         self._active: Stream | None = None
         for name in self._kinds:
             self._start(name)

@@ -15,8 +15,8 @@ _FIELDS = ("asked_bytes", "free_bytes", "owners", "library", "code", "name", "ge
 _CAUSE_LIMIT = 64 << 10
 
 
-def pack(seq: int, error: AccelError, root: int) -> Failure:
-    """Describe a failure; `root` is the buffer whose message failed first."""
+def pack(seq: int, what: str, error: AccelError, root: int) -> Failure:
+    """Describe the failure of `what`; `root` is the buffer whose message failed first."""
     fields = {name: getattr(error, name) for name in _FIELDS if hasattr(error, name)}
     cause = b""
     if isinstance(error, UserCodeError) and error.__cause__ is not None:
@@ -24,7 +24,7 @@ def pack(seq: int, error: AccelError, root: int) -> Failure:
             cause = cloudpickle.dumps(error.__cause__)
     if len(cause) > _CAUSE_LIMIT:
         cause = b""
-    return Failure(seq, type(error).__name__, str(error), fields, root, cause)
+    return Failure(seq, what, type(error).__name__, str(error), fields, root, cause)
 
 
 def unpack(failure: Failure, root: AccelError | None) -> AccelError:
@@ -34,6 +34,7 @@ def unpack(failure: Failure, root: AccelError | None) -> AccelError:
     if "owners" in fields:
         fields["owners"] = tuple((label, size) for label, size in fields["owners"])
     error = kind(failure.text, **fields)
+    error.add_note(f"in {failure.what}")
     if isinstance(error, DependencyFailed):
         error.__cause__ = root
     elif failure.cause:

@@ -29,7 +29,9 @@ def handles(kind: type[Operation[Any]]) -> Callable[[F], F]:
     return mark
 
 
-def handlers_of(actor: "LibraryActor") -> dict[type[Operation[Any]], Callable[[Any, "Launch"], Any]]:
+def handlers_of(
+    actor: "LibraryActor",
+) -> dict[type[Operation[Any]], Callable[[Any, "Launch"], Any]]:
     """Return the bound handlers of a library actor by message type."""
     found = {}
     for kind in reversed(type(actor).__mro__):
@@ -43,9 +45,21 @@ def handlers_of(actor: "LibraryActor") -> dict[type[Operation[Any]], Callable[[A
 class Launch:
     """What a handler may do with the context for one message."""
 
-    __slots__ = ("context", "finish", "message", "result", "seq", "shaped", "stream", "_made", "_old")
+    __slots__ = (
+        "context",
+        "finish",
+        "message",
+        "result",
+        "seq",
+        "shaped",
+        "stream",
+        "_made",
+        "_old",
+    )
 
-    def __init__(self, context: "Context", stream: Stream, seq: int, result: int, message: Operation[Any]) -> None:
+    def __init__(
+        self, context: "Context", stream: Stream, seq: int, result: int, message: Operation[Any]
+    ) -> None:
         self.context = context
         self.stream = stream
         self.seq = seq
@@ -93,7 +107,9 @@ class Launch:
         assert of.storage is not None
         self._enter(self.result, array, shape, dtype, of.storage)
 
-    def adopt(self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage) -> None:
+    def adopt(
+        self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage
+    ) -> None:
         """Enter an array that a user's function made."""
         self._enter(id_, array, shape, dtype, storage)
 
@@ -107,7 +123,9 @@ class Launch:
         """Who owns what this launch allocates, for people."""
         return f"{type(self.message).__name__} #{self.seq}"
 
-    def _enter(self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage) -> None:
+    def _enter(
+        self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage
+    ) -> None:
         self.context.table.fill(id_, array, shape, dtype, storage)
         if self._made is None:
             self._made = []

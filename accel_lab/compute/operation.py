@@ -60,6 +60,18 @@ def travelling(root: type[Operation[Any]] = Operation) -> Iterator[type[Operatio
         yield from travelling(kind)
 
 
+_buffers: dict[type, bool] = {}
+
+
+def answers_buffer(kind: type[Operation[Any]]) -> bool:
+    """Whether messages of this type answer with a buffer: `Operation[AccelRef]`."""
+    known = _buffers.get(kind)
+    if known is None:
+        bases = kind.__orig_bases__  # type: ignore[attr-defined]
+        known = _buffers[kind] = any(AccelRef in typing.get_args(base) for base in bases)
+    return known
+
+
 _extractors: dict[type, Callable[[Any], tuple[AccelRef, ...]]] = {}
 
 

@@ -151,7 +151,7 @@ class Service:
         if alone and self._launched:
             self._hand_over()
         actor, handler = self._context.routes[type(message)]
-        launch = Launch(self._context, actor.stream, entry.seq, entry.result, message)
+        launch = Launch(self._context, actor.stream, entry.seq, abs(entry.result), message)
         try:
             if self.cancelled and entry.seq in self.cancelled:
                 self.cancelled.discard(entry.seq)
@@ -160,6 +160,9 @@ class Service:
                 self._context.table.require(operand)
             self._context.activate(actor.stream)
             handler(message, launch)
+            if entry.result < 0:  # the notebook could not infer it
+                made = self._context.table.mention(launch.result)
+                launch.shaped = made.shape, made.dtype
         except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
             self._fail(launch, actor.library, error)
         else:
@@ -190,7 +193,7 @@ class Service:
                 root = operand.failed_root
         if launch.result:
             self._context.table.fail(launch.result, root)
-        reports: list[Report] = [pack(launch.seq, error, root)]
+        reports: list[Report] = [pack(launch.seq, launch.label, error, root)]
         if error.directive is Directive.RESTART:
             if not self._context.restart(library):
                 self.poisoned(Poison(0, "RESTART_LIMIT", f"{library} failed too often: {error}"))
@@ -248,5 +251,3 @@ class Service:
         if not isinstance(explained, Poison):
             explained = Poison(getattr(explained, "code", 0), type(error).__name__, str(explained))
         self.poisoned(explained)
-
-

@@ -74,7 +74,9 @@ class BufferTable:
         text = f"buffer {buffer.id} is not in this generation's table: it was freed or lost"
         raise StaleRef(text)
 
-    def fill(self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage) -> Buffer:
+    def fill(
+        self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage
+    ) -> Buffer:
         """Enter a buffer with its memory."""
         buffer = self.mention(id_)
         if storage.users == 0:
@@ -102,6 +104,8 @@ class BufferTable:
     def largest_owners(self, count: int = 5) -> tuple[tuple[str, int], ...]:
         """Return the largest (label, bytes), for the text of an OutOfMemory."""
         sizes: dict[str, int] = {}
-        for storage in {id(b.storage): b.storage for b in self._buffers.values() if b.storage}.values():
+        for storage in {
+            id(b.storage): b.storage for b in self._buffers.values() if b.storage
+        }.values():
             sizes[storage.label] = sizes.get(storage.label, 0) + storage.nbytes
         return tuple(sorted(sizes.items(), key=lambda item: -item[1])[:count])

@@ -49,7 +49,9 @@ class Operand(msgspec.Struct, frozen=True):
     index: int
 
 
-def pack_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[AccelRef, ...], bytes]:
+def pack_call(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[AccelRef, ...], bytes]:
     """Pickle a call; its buffers become operands.
 
     Raises:
@@ -72,7 +74,7 @@ def pack_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     return tuple(refs), blob
 
 
-class _ResultPickler(cloudpickle.Pickler):
+class _ResultPickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Pickles a result; arrays of the device stay behind and become buffers."""
 
     def __init__(self, file: io.BytesIO, keep: Callable[[Any], int | None]) -> None:

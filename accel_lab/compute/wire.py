@@ -20,7 +20,10 @@ _ARRAY32 = b"\xdd"
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """One request: its sequence number, its result's id (0: none), its deadline, itself."""
+    """One request: its sequence number, its result's id, its deadline, itself.
+
+    A result of 0 is none; a negative one asks for the shape that the notebook could not infer.
+    """
 
     seq: int
     result: int
@@ -55,6 +58,7 @@ class Failure(msgspec.Struct, frozen=True, array_like=True, tag=4):
     """A request failed; `fields` are the error's attributes, `root` the buffer that failed first."""
 
     seq: int
+    what: str
     kind: str
     text: str
     fields: dict[str, Any]
@@ -124,7 +128,9 @@ def encode_entry(seq: int, result: int, timeout_s: float | None, message: Any) -
         text = f"{type(message).__name__} cannot be sent: {error}"
         raise InvalidArgument(text) from error
     if len(data) > FRAME_LIMIT - 64:
-        text = f"{type(message).__name__} takes {len(data)} bytes; a message has at most {FRAME_LIMIT}"
+        text = (
+            f"{type(message).__name__} takes {len(data)} bytes; a message has at most {FRAME_LIMIT}"
+        )
         raise InvalidArgument(text)
     return data
 

@@ -1,0 +1,89 @@
+"""What failed while nobody was waiting: printed under its cell, kept for `lab.check()`."""
+
+import threading
+from collections import deque
+from typing import Any
+
+from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.events import EventStream
+from accel_lab.actor.reply import Reply
+from accel_lab.compute import events as facts
+from accel_lab.errors import AccelError, DependencyFailed, SystemClosed
+
+GRACE_S = 0.25
+KEPT = 1000
+
+
+class Background:
+    """Failures without a waiter; one line each, however many requests share the cause."""
+
+    def __init__(self, dispatcher: Dispatcher, events: EventStream) -> None:
+        self._dispatcher = dispatcher
+        self._events = events
+        self._lock = threading.Lock()
+        self._fresh: dict[int, tuple[str, AccelError, list[Reply[Any]]]] = {}
+        self._kept: deque[tuple[AccelError, list[Reply[Any]]]] = deque(maxlen=KEPT)
+        self._escaped: deque[BaseException] = deque(maxlen=KEPT)
+
+    def failed(self, device: str, reply: Reply[Any]) -> None:
+        """Note a failed request; it counts unless somebody takes the answer. Any thread."""
+        error = reply._error
+        if error is None or isinstance(error, SystemClosed):
+            return
+        with self._lock:
+            first = id(error) not in self._fresh
+            _, _, replies = self._fresh.setdefault(id(error), (device, error, []))
+            if len(replies) < KEPT:
+                replies.append(reply)
+        if first:
+            self._dispatcher.call_later(GRACE_S, self._report, id(error))
+
+    def escaped(self, error: BaseException) -> None:
+        """Note what escaped a callback on the system thread."""
+        self._escaped.append(error)
+
+    def check(self) -> None:
+        """Raise what failed since the last check and was not taken by anybody.
+
+        Raises:
+            AccelError: the only failure.
+            ExceptionGroup: several.
+        """
+        with self._lock:
+            found = [*self._kept, *((error, replies) for _, error, replies in self._fresh.values())]
+            self._kept.clear()
+            self._fresh.clear()
+        errors: list[Exception] = [error for error, replies in found if _untaken(replies)]
+        while self._escaped:
+            escaped = self._escaped.popleft()
+            if isinstance(escaped, Exception):
+                errors.append(escaped)
+        roots = [e for e in errors if not isinstance(e, DependencyFailed)] or errors
+        if len(roots) == 1:
+            raise roots[0]
+        if roots:
+            text = f"{len(roots)} requests failed in the background"
+            raise ExceptionGroup(text, roots)
+
+    def _report(self, key: int) -> None:
+        with self._lock:
+            device, error, replies = self._fresh.pop(key, ("", None, []))
+            untaken = _untaken(replies)
+            if error is None or not untaken:
+                return
+            self._kept.append((error, untaken))
+        where = untaken[0]._origin
+        what = ", ".join(getattr(error, "__notes__", ())) or f"{len(untaken)} requests"
+        cell = getattr(where, "cell", None)
+        self._events.publish(
+            facts.RequestFailed(
+                device=device, message=what, error=f"{type(error).__name__}: {error}", cell=cell
+            )
+        )
+        if isinstance(error, DependencyFailed) or where is None:
+            return
+        where.write("stderr", f"accel_lab: {device}, {what}: {type(error).__name__}: {error}\n")
+
+
+def _untaken(replies: list[Reply[Any]]) -> list[Reply[Any]]:
+    return [reply for reply in replies if not reply._retrieved]

@@ -1,0 +1,149 @@
+"""One device, at an address that stays the same whatever its context goes through."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import numpy.typing as npt
+
+from accel_lab.actor.reply import Reply
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.operation import Operation
+from accel_lab.compute.transfers import Array, Transfers
+from accel_lab.compute.tree import State
+from accel_lab.compute.user_code import Run, pack_call
+from accel_lab.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from accel_lab.compute.keeper import DeviceKeeper
+    from accel_lab.compute.requests import Requests
+
+R = TypeVar("R")
+
+
+class Device:
+    """Takes messages for one device and returns the handles of their answers.
+
+    Nothing here blocks on the device, except where it says so. Any thread may call.
+    """
+
+    def __init__(
+        self, name: str, requests: "Requests", transfers: Transfers, keeper: "DeviceKeeper"
+    ) -> None:
+        self.name = name
+        self._requests = requests
+        self._transfers = transfers
+        self._keeper = keeper
+
+    @property
+    def generation(self) -> int:
+        """The number of the context that answers now, from 1; it grows when one is lost."""
+        return self._requests.generation
+
+    @property
+    def state(self) -> State:
+        """What the device is doing."""
+        return self._requests.state
+
+    @property
+    def in_flight(self) -> int:
+        """How many messages are sent and not answered."""
+        return self._requests.in_flight
+
+    @overload
+    def ask(
+        self, message: Operation[AccelRef], *, timeout_s: float | None = ..., nowait: bool = ...
+    ) -> AccelRef: ...
+    @overload
+    def ask(
+        self, message: Operation[R], *, timeout_s: float | None = ..., nowait: bool = ...
+    ) -> Reply[R]: ...
+
+    def ask(
+        self, message: Operation[Any], *, timeout_s: float | None = -1.0, nowait: bool = False
+    ) -> Any:
+        """Send a message and return the handle of its answer.
+
+        Parameters:
+            timeout_s: how long it may execute before the context is replaced; waiting in a
+                queue does not count. The message's own default when not given; None for ever.
+            nowait: raise QueueFull rather than wait when 8192 messages are in flight, or 1024
+                wait for a context.
+
+        Raises:
+            InvalidArgument: operands or options do not fit; nothing was sent.
+            StaleRef: an operand is of a lost generation.
+            QueueFull: no room in time.
+            CircuitOpen: the device rests after too many losses.
+            SystemClosed: its system is closed.
+        """
+        if not isinstance(message, Operation):
+            text = f"ask() takes a message, as blas.Gemm(a, b), not a {type(message).__name__}"
+            raise InvalidArgument(text)
+        limit = message.timeout_s if timeout_s == -1.0 else timeout_s
+        return self._requests.send(message, limit, nowait=nowait)
+
+    def tell(self, message: Operation[Any], *, nowait: bool = False) -> None:
+        """Send a message whose answer nobody waits for; a failure reaches `lab.check()`."""
+        self._requests.send(message, message.timeout_s, nowait=nowait)
+
+    def put(self, array: npt.ArrayLike, *, timeout_s: float = 60.0) -> AccelRef:
+        """Copy an array to the device and return its buffer at once.
+
+        The array is copied when this returns; one from `lab.empty` is not, it is read-only
+        until the upload is done. Blocks for the host copy and, up to `timeout_s`, for room in
+        the arena.
+
+        Raises:
+            InvalidArgument: the dtype is not one of `compute.dtypes`.
+            ArenaFull: no room in time.
+        """
+        return self._transfers.put(array, timeout_s)
+
+    def get(self, ref: AccelRef, *, timeout_s: float = 60.0) -> Reply[Array]:
+        """Ask for a buffer's contents: a NumPy array that outlives the context and the system.
+
+        Blocks, up to `timeout_s`, for room in the arena.
+        """
+        return self._transfers.get(ref, timeout_s)
+
+    def run(
+        self,
+        function: Callable[..., Any],
+        *operands: Any,
+        pure: bool = False,
+        timeout_s: float | None = None,
+        **options: Any,
+    ) -> Reply[Any]:
+        """Call `function` inside the context, with its arrays where refs were given.
+
+        Buffers among the arguments arrive as the backend's arrays (NumPy, CuPy). An array in the
+        answer stays on the device and comes back as an AccelRef; everything else is pickled.
+
+        Parameters:
+            pure: promise that no operand is written.
+            timeout_s: how long it may run; None for ever.
+
+        Raises:
+            InvalidArgument: the function or an argument does not pickle.
+        """
+        refs, blob = pack_call(function, operands, options)
+        return self._transfers.run(Run(refs, blob, pure), timeout_s)
+
+    def reset(self) -> None:
+        """Close an open circuit: start a context on probation. Returns at once."""
+        self._keeper.reset()
+
+    def __repr__(self) -> str:
+        return f"<Device {self.name}, {self.state}, generation {self.generation}, {self.in_flight} in flight>"
+
+
+def device_of(ref: AccelRef) -> Device:
+    """Return the device of an operand, for the functions beside messages.
+
+    Raises:
+        InvalidArgument: it is no AccelRef.
+    """
+    if not isinstance(ref, AccelRef):
+        text = f"an operand must be an AccelRef, not a {type(ref).__name__}; put() it on a device first"
+        raise InvalidArgument(text)
+    return ref.device

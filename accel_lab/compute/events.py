@@ -1,0 +1,78 @@
+"""What happens to devices, as facts on the event stream."""
+
+from accel_lab.actor.events import Event
+
+
+class ContextStarted(Event, frozen=True):
+    """A context process is up."""
+
+    device: str
+    generation: int
+    pid: int
+    seconds: float
+
+
+class ContextLost(Event, frozen=True):
+    """A context process is gone; `cause` says why, `in_flight` how many requests it took along."""
+
+    device: str
+    generation: int
+    cause: str
+    in_flight: int
+
+
+class GenerationChanged(Event, frozen=True):
+    """The buffers of `before` are gone; new ones belong to `after`."""
+
+    device: str
+    before: int
+    after: int
+
+
+class ContextExited(Event, frozen=True):
+    """A context process has been reaped; `status` is a signal's name or an exit status."""
+
+    device: str
+    generation: int
+    pid: int
+    status: str
+
+
+class LibraryRestarted(Event, frozen=True):
+    """A library's actor was replaced inside its context."""
+
+    device: str
+    library: str
+    cause: str
+    restarts: int
+
+
+class CircuitOpened(Event, frozen=True):
+    """A device lost its context too often and fails every request until it is reset."""
+
+    device: str
+    cause: str
+
+
+class CircuitClosed(Event, frozen=True):
+    """A device works again after its circuit was open."""
+
+    device: str
+
+
+class RequestFailed(Event, frozen=True):
+    """A request failed and nobody was waiting for it."""
+
+    device: str
+    message: str
+    error: str
+    cell: int | None
+
+
+class OutputPrinted(Event, frozen=True):
+    """Code in a context printed text."""
+
+    device: str
+    stream: str
+    text: str
+    cell: int | None

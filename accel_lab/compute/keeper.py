@@ -1,0 +1,412 @@
+"""What looks after one device's context, from its start to its loss to its reaping.
+
+A loss is noticed in whichever thread reads the wire, and there the generation moves. All else
+happens on the system thread: the old process is killed and reaped, the requests it took along
+are answered, and the context's actor is told, so that its supervisor decides.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.events import EventStream
+from accel_lab.actor.reply import Reply
+from accel_lab.compute import events as facts
+from accel_lab.compute import origin
+from accel_lab.compute.arena import Arena
+from accel_lab.compute.background import Background
+from accel_lab.compute.control import (
+    Bind,
+    CancelRequests,
+    DropSegment,
+    Expired,
+    Heartbeat,
+    Segment,
+    StartFailed,
+    Upward,
+)
+from accel_lab.compute.link import Link
+from accel_lab.compute.process import ContextProcess, Spawner
+from accel_lab.compute.tree import Node, State
+from accel_lab.compute.requests import InFlight, Requests, open_circuit
+from accel_lab.compute.wire import Born, LibraryRestarted, Output, Poisoned, Report
+from accel_lab.errors import AccelError, BackendUnavailable, ContextLost, DeadlineExceeded
+
+HEARTBEAT_LIMIT_S = 30.0
+START_LIMIT_S = 120.0
+STATUS_SOON_S = 0.03
+STATUS_LATE_S = 5.0
+
+
+class Plant(msgspec.Struct, frozen=True):
+    """What the devices of one system share."""
+
+    backend: str
+    dispatcher: Dispatcher
+    events: EventStream
+    spawner: Spawner
+    arena: Arena
+    background: Background
+    limit_bytes: int | None
+    spin_s: float
+
+
+class DeviceKeeper:
+    """The context of one device, whichever generation it is in."""
+
+    def __init__(self, name: str, index: int, plant: Plant) -> None:
+        self.name = name
+        self.requests: Requests
+        self.lost: Callable[[ContextLost | BackendUnavailable], None]
+        self.reset: Callable[[], None]
+        self.model = ""
+        self.total_bytes: int | None = None
+        self.used_bytes = 0
+        self.waits = 0
+        self.libraries: list[str] = []
+        self.library_restarts: dict[str, int] = {}
+        self.restarts = 0
+        self.cause: AccelError | None = None
+        self.process: ContextProcess | None = None
+        self._index = index
+        self._plant = plant
+        self._link: Link | None = None
+        self._beat = 0.0
+        self._opened = 0.0
+        self.reopen_after_s = 60.0
+
+    # The life of a context; system thread.
+
+    def start(self) -> None:
+        """Start a context: bind the spare, or a fresh process."""
+        plant = self._plant
+        process = self.process = plant.spawner.take()
+        process.bind(
+            Bind(
+                plant.backend,
+                self._index,
+                self.requests.generation,
+                plant.limit_bytes,
+                plant.spin_s,
+                list(sys.path),
+                os.getcwd(),
+            ),
+            lambda packet: self._packet(process, packet),
+        )
+        process.on_exit.append(lambda status: self._exited(process, status))
+        for segment in plant.arena.segments:
+            process.tell(Segment(segment.id, segment.size), segment.fd)
+        self._link = Link(
+            process.wire,
+            plant.dispatcher,
+            self.requests.received,
+            self.link_ended,
+            self.requests.trailer,
+            spin_s=plant.spin_s,
+        )
+        self._beat = time.monotonic() + START_LIMIT_S - HEARTBEAT_LIMIT_S
+        plant.dispatcher.call_later(HEARTBEAT_LIMIT_S / 6, self._watch, process)
+
+    def stop(self, refusal: AccelError) -> None:
+        """End the context for good: everything unanswered gets `refusal`."""
+        link, process = self._link, self.process
+        self._link = self.process = None
+        current = self.requests.current_link
+        in_flight = self.requests.disconnect(current, "stopped", refusal)
+        if link is not None and link is not current:
+            link.close()
+        if process is not None:
+            process.kill()
+        if in_flight is not None:
+            in_flight.fail(refusal)
+
+    def open_circuit(self, cause: AccelError | None) -> None:
+        """Refuse every request until `reset`, or until a probe after the window succeeds."""
+        self._opened = time.monotonic()
+        error = cause if isinstance(cause, BackendUnavailable) else open_circuit(self.name, cause)
+        in_flight = self.requests.disconnect(None, "circuit open", error)
+        self._plant.events.publish(facts.CircuitOpened(device=self.name, cause=str(cause)))
+        if in_flight is not None:
+            in_flight.fail(error)
+
+    def segment_made(self, segment: Any) -> None:
+        """Pass a new arena segment on; any thread."""
+        process = self.process
+        if process is not None:
+            process.tell(Segment(segment.id, segment.size), segment.fd)
+
+    def segment_dropped(self, segment: Any) -> None:
+        """Have the context forget an arena segment; any thread."""
+        process = self.process
+        if process is not None:
+            process.tell(DropSegment(segment.id))
+
+    # Losing it.
+
+    def _lose(
+        self,
+        link: Link | None,
+        why: str | None,
+        late: dict[int, DeadlineExceeded],
+        fields: dict[str, Any],
+    ) -> None:
+        generation = self.requests.generation
+        in_flight = self.requests.disconnect(link, "restarting") if link is not None else None
+        if link is not None and in_flight is None:
+            return  # somebody else noticed first
+        process, self.process = self.process, None
+        if process is None:
+            if in_flight is not None:
+                in_flight.fail(
+                    ContextLost(f"{self.name} lost its context of generation {generation}")
+                )
+            return
+        call = self._plant.dispatcher.call_soon
+        call(self._lost, process, link, generation, in_flight, why, late, fields)
+
+    def _lost(
+        self,
+        process: ContextProcess,
+        link: Link | None,
+        generation: int,
+        in_flight: InFlight | None,
+        why: str | None,
+        late: dict[int, DeadlineExceeded],
+        fields: dict[str, Any],
+    ) -> None:
+        """Kill, tell the supervisor, answer; the exit status is waited for when it is the reason."""
+        if link is None and self._link is not None:
+            self._link.close()
+        told = False
+
+        def settle(why: str, fields: dict[str, Any], *, final: bool) -> None:
+            nonlocal told, in_flight
+            connected = link is not None
+            after = (
+                f"generation {generation + 1} is starting" if connected else "it had not started"
+            )
+            error = ContextLost(
+                f"{self.name} lost its context of generation {generation}: {why}; {after}",
+                generation=generation,
+                **fields,
+            )
+            if not told:
+                told = True
+                self.cause = error
+                self.restarts += 1
+                if connected:
+                    self._plant.events.publish(
+                        facts.GenerationChanged(
+                            device=self.name, before=generation, after=generation + 1
+                        )
+                    )
+                self.lost(error)
+            if final:
+                count = 0 if in_flight is None else len(in_flight)
+                self.cause = error
+                self._plant.events.publish(
+                    facts.ContextLost(
+                        device=self.name, generation=generation, cause=str(error), in_flight=count
+                    )
+                )
+                if in_flight is not None:
+                    in_flight.fail(error, late)
+                    in_flight = None
+
+        if why is not None:
+            process.kill()
+            settle(why, fields, final=True)
+            return
+        answered = False
+
+        def status_known(name: str) -> None:
+            nonlocal answered
+            if not answered:
+                answered = True
+                settle(f"its process ended with {name}", {"name": name}, final=True)
+
+        def no_status_soon() -> None:
+            if not told:
+                settle("its process is ending", {}, final=False)
+
+        def no_status() -> None:
+            process.kill()
+            status_known("an unknown status")
+
+        if process.reaped:
+            status_known(process.status)
+        else:
+            process.on_exit.append(status_known)
+            self._plant.dispatcher.call_later(STATUS_SOON_S, no_status_soon)
+            self._plant.dispatcher.call_later(STATUS_LATE_S, no_status)
+
+    def link_ended(self, link: Link, reason: str) -> None:
+        """The wire ended or is corrupt; the thread that reads it."""
+        corrupt = "corrupt" in reason
+        self._lose(
+            link if self.requests.current_link is link else None,
+            reason if corrupt else None,
+            {},
+            {},
+        )
+
+    def replace(self, reason: str) -> None:
+        """Replace the context whatever it is doing; any thread."""
+        self._lose(self.requests.current_link, reason, {}, {})
+
+    def _exited(self, process: ContextProcess, status: str) -> None:
+        self._plant.events.publish(
+            facts.ContextExited(
+                device=self.name, generation=process.generation, pid=process.pid, status=status
+            )
+        )
+        self._plant.arena.reaped(process.token)
+        if process is self.process:
+            self._lose(self.requests.current_link, None, {}, {})
+
+    def _packet(self, process: ContextProcess, packet: Upward) -> None:
+        if process is not self.process:
+            return
+        if isinstance(packet, Heartbeat):
+            self._beat = time.monotonic()
+            self.used_bytes = packet.used_bytes
+            self.waits = packet.waits
+            self.requests.flush()
+        elif isinstance(packet, Expired):
+            why = f"request {packet.seq} ran longer than its {packet.timeout_s:g} s"
+            late = DeadlineExceeded(f"{why} on {self.name}; its context was replaced")
+            self._lose(self.requests.current_link, why, {packet.seq: late}, {})
+        elif isinstance(packet, StartFailed):
+            if packet.kind == "BackendUnavailable":
+                self.process = None
+                process.kill()
+                self.lost(BackendUnavailable(packet.text))
+            else:
+                self._lose(None, f"it could not start ({packet.kind}: {packet.text})", {}, {})
+
+    def _watch(self, process: ContextProcess) -> None:
+        if process is not self.process:
+            return
+        silent = time.monotonic() - self._beat
+        if silent > HEARTBEAT_LIMIT_S:
+            why = f"it has given no sign of life for {silent:.0f} s"
+            self._lose(self.requests.current_link, why, {}, {})
+        else:
+            self._plant.dispatcher.call_later(HEARTBEAT_LIMIT_S / 6, self._watch, process)
+
+    # What requests need of their keeper; the thread that reads the wire, or a caller's.
+
+    def noticed(self, link: Link, report: Report) -> None:
+        """A report that answers nothing."""
+        call = self._plant.dispatcher.call_soon
+        if isinstance(report, Poisoned):
+            why = f"{report.text} ({report.name}, code {report.code})"
+            self._lose(link, why, {}, {"code": report.code, "name": report.name})
+        elif isinstance(report, Output):
+            call(self._print, self.requests.origin_of(report.seq), report.stream, report.text)
+        elif isinstance(report, LibraryRestarted):
+            self.library_restarts[report.library] = report.restarts
+            fact = facts.LibraryRestarted(
+                device=self.name,
+                library=report.library,
+                cause=report.cause,
+                restarts=report.restarts,
+            )
+            call(self._plant.events.publish, fact)
+        elif isinstance(report, Born):
+            call(self._born, link, report)
+
+    def _born(self, link: Link, born: Born) -> None:
+        process = self.process
+        if process is None or link is not self._link:
+            return
+        self.model, self.total_bytes, self.libraries = born.model, born.total_bytes, born.libraries
+        self.library_restarts = {}
+        probing = self.requests.state == "half-open"
+        self.requests.connected(link, process.token)
+        self._plant.events.publish(
+            facts.ContextStarted(
+                device=self.name,
+                generation=self.requests.generation,
+                pid=process.pid,
+                seconds=time.monotonic() - process.started,
+            )
+        )
+        if probing:
+            self._plant.events.publish(facts.CircuitClosed(device=self.name))
+        self._plant.dispatcher.call_later(0.05, self._plant.spawner.warm)
+
+    def _print(self, where: origin.Origin, stream: str, text: str) -> None:
+        self._plant.events.publish(
+            facts.OutputPrinted(device=self.name, stream=stream, text=text, cell=where.cell)
+        )
+        where.write(stream, text)
+
+    def wake(self) -> None:
+        """Probe a device whose circuit has been open for the whole window."""
+        if (
+            self.requests.state == "circuit open"
+            and time.monotonic() - self._opened > self.reopen_after_s
+        ):
+            self.reset()
+
+    def cancel(self, seqs: list[int]) -> None:
+        """Ask the context not to begin these."""
+        process = self.process
+        if process is not None:
+            for start in range(0, len(seqs), 4096):
+                process.tell(CancelRequests(seqs[start : start + 4096]))
+
+    def unclaimed(self, reply: Reply[Any]) -> None:
+        """A request failed and nobody waits for it."""
+        self._plant.background.failed(self.name, reply)
+
+    def node(self, root: str) -> Node:
+        """Return the device, its context and its library actors as they are now; any thread."""
+        requests = self.requests
+        state: State = requests.state
+        path = f"{root}/{self.name}"
+        process = self.process
+        libraries = tuple(
+            Node(
+                name=library,
+                path=f"{path}/context/{library}",
+                kind="library",
+                state=state,
+                in_flight=max(requests.by_library.get(library, 0), 0),
+                restarts=self.library_restarts.get(library, 0),
+            )
+            for library in self.libraries
+        )
+        context = Node(
+            name="context",
+            path=f"{path}/context",
+            kind="context",
+            state=state,
+            generation=requests.generation,
+            in_flight=requests.in_flight,
+            used_bytes=self.used_bytes,
+            total_bytes=self.total_bytes,
+            restarts=self.restarts,
+            detail=f"process {process.pid}" if process is not None else str(self.cause or ""),
+            children=libraries,
+        )
+        return Node(
+            name=self.name,
+            path=path,
+            kind="device",
+            state=state,
+            generation=requests.generation,
+            mailbox=requests.queued,
+            in_flight=requests.in_flight,
+            used_bytes=self.used_bytes,
+            total_bytes=self.total_bytes,
+            restarts=self.restarts,
+            detail=self.model if self.cause is None else f"{self.model}; last loss: {self.cause}",
+            children=(context,),
+        )

@@ -1,0 +1,355 @@
+"""The notebook's end of the wire to one context process.
+
+Who waits, reads: a thread blocked in `.result()` or an awaiting loop takes the answers off the
+wire itself. The system thread reads when nobody waits, and steps in when the one who waits is
+kept from reading by a busy cell.
+"""
+
+import asyncio
+import os
+import select
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.reply import Reply
+from accel_lab.compute.wire import FrameReader, Report, batch, decode_reports
+
+BATCH_MESSAGES = 64
+BATCH_BYTES = 64 << 10
+TICK_S = 0.001
+REARM_AFTER_TICKS = 30
+LINGER_S = 0.05
+
+
+class Link:
+    """One socket to one context: batches what is sent, shares the reading of what arrives."""
+
+    def __init__(
+        self,
+        wire: socket.socket,
+        dispatcher: Dispatcher,
+        received: Callable[["Link", list[Report]], None],
+        ended: Callable[["Link", str], None],
+        trailer: Callable[[], bytes | None],
+        *,
+        spin_s: float,
+    ) -> None:
+        self._wire = wire
+        self._fd = wire.fileno()
+        self._dispatcher = dispatcher
+        self._received = received
+        self._ended = ended
+        self._trailer = trailer
+        self._spin_s = spin_s
+        self._parts: list[bytes] = []
+        self._parts_bytes = 0
+        self._backlog: deque[memoryview] = deque()
+        self._appending = threading.Lock()
+        self._writing = threading.Lock()
+        self._reading = threading.Lock()
+        self._frames = FrameReader()
+        self._followers: deque[threading.Lock] = deque()
+        self._loops: dict[asyncio.AbstractEventLoop, _LoopReader] = {}
+        self._armed = True
+        self._ticking = False
+        self._idle_ticks = 0
+        self._drained = False
+        self.closed = False
+        dispatcher.add_reader(self._fd, self._on_dispatcher)
+
+    # Sending. The device's lock is held by the caller of `send`, so parts keep its order.
+
+    def send(self, data: bytes, *, idle: bool) -> None:
+        """Append one encoded entry; it leaves at once when nothing else is in flight."""
+        with self._appending:
+            self._parts.append(data)
+            self._parts_bytes += len(data)
+        if idle or len(self._parts) >= BATCH_MESSAGES or self._parts_bytes >= BATCH_BYTES:
+            self.flush()
+        elif not self._ticking:
+            self._tick_soon()
+
+    def flush(self) -> None:
+        """Write what has been appended, and after it the trailer; never blocks."""
+        with self._writing:
+            with self._appending:
+                parts, self._parts, self._parts_bytes = self._parts, [], 0
+            # Everything that names a freed buffer has been appended before it was freed.
+            trailer = self._trailer()
+            if trailer is not None:
+                parts.append(trailer)
+            if parts:
+                self._backlog.append(memoryview(batch(parts)))
+            self._write()
+
+    def _write(self) -> None:
+        backlog = self._backlog
+        while not self.closed and backlog:
+            data = backlog[0]
+            try:
+                sent = self._wire.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+            except BlockingIOError:
+                self._dispatcher.add_writer(self._fd, self._on_writable)
+                return
+            except OSError:
+                self._dispatcher.call_soon(self._end, "its wire broke")
+                return
+            if sent == len(data):
+                backlog.popleft()
+            else:
+                backlog[0] = data[sent:]
+
+    def _on_writable(self) -> None:
+        with self._writing:
+            self._dispatcher.remove_writer(self._fd)
+            self._write()
+
+    # Reading.
+
+    def wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
+        """Block until the reply is done, the link has ended, or the time is over."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        self.flush()
+        while not reply.done and not self.closed:
+            if self._reading.acquire(blocking=False):
+                try:
+                    self._lead(reply, deadline)
+                finally:
+                    self._reading.release()
+                    self._promote()
+                if not reply.done and not self.closed:
+                    return  # the time is over
+            elif not self._follow(reply, deadline):
+                return
+
+    def _lead(self, reply: Reply[Any], deadline: float | None) -> None:
+        self._claim()
+        spin_until = time.perf_counter() + self._spin_s if self._spin_s else 0.0
+        while not reply.done and not self.closed:
+            if spin_until and time.perf_counter() < spin_until:
+                self._receive(block=False)
+                continue
+            spin_until = 0.0
+            if deadline is not None:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return
+                ready = select.poll()
+                ready.register(self._fd, select.POLLIN)
+                if not ready.poll(min(left, 3600.0) * 1000):
+                    continue
+            self._receive(block=deadline is None)
+
+    def _follow(self, reply: Reply[Any], deadline: float | None) -> bool:
+        """Wait for the reply or for the reader's place; False when the time is over."""
+        gate = threading.Lock()
+        gate.acquire()
+        wake = _Gate(gate)
+        reply._add_waiter(wake)  # noqa: SLF001 - the pump's side of a reply
+        self._followers.append(gate)
+        if not self._reading.locked():
+            self._promote()
+        left = -1.0 if deadline is None else max(deadline - time.monotonic(), 0.0)
+        woken = gate.acquire(timeout=left)
+        try:
+            self._followers.remove(gate)
+        except ValueError:
+            if not woken:
+                self._promote()  # it was promoted as it gave up: pass the place on
+        return woken
+
+    def _promote(self) -> None:
+        try:
+            gate = self._followers.popleft()
+        except IndexError:
+            return
+        _Gate(gate)()
+
+    def attend(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Have the loop (the calling thread's) read while it awaits."""
+        self.flush()
+        reader = self._loops.get(loop)
+        if reader is None:
+            if self.closed:
+                return
+            reader = self._loops[loop] = _LoopReader(self, loop, os.dup(self._fd))
+        reader.attending += 1
+        self._claim()
+
+    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Undo one `attend`; the loop goes on reading for a moment, in case it awaits again."""
+        reader = self._loops.get(loop)
+        if reader is not None:
+            reader.left()
+
+    def forget(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Stop having this loop read."""
+        self._loops.pop(loop, None)
+
+    def drain(self) -> None:
+        """Read what is there without blocking, unless another thread is reading."""
+        if self._reading.acquire(blocking=False):
+            try:
+                self._drained = True
+                while self._receive(block=False):
+                    pass
+            finally:
+                self._reading.release()
+                if self._followers:
+                    self._promote()
+
+    def _receive(self, *, block: bool) -> bool:
+        """Take one read off the wire and deliver it; the reading lock is held."""
+        space = self._frames.space()
+        try:
+            count = self._wire.recv_into(space, 0, 0 if block else socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            count = 0
+        if count == 0:
+            self._end("its wire ended")
+            return False
+        self._frames.received(count)
+        try:
+            while (payload := self._frames.next()) is not None:
+                self._received(self, decode_reports(payload))
+        except (ValueError, msgspec.DecodeError) as error:
+            self._end(f"its wire is corrupt: {error}")
+            return False
+        return count == len(space)
+
+    def _end(self, reason: str) -> None:
+        if not self.closed:
+            self.closed = True
+            self._ended(self, reason)
+
+    def close(self) -> None:
+        """End the link: wakes whoever reads; the descriptors close on the system thread."""
+        self.closed = True
+        try:
+            self._wire.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the other end was faster
+        for reader in list(self._loops.values()):
+            reader.stop()
+        self._loops.clear()
+        self._dispatcher.call_soon(self._close_descriptors)
+
+    def _close_descriptors(self) -> None:
+        self._dispatcher.remove_writer(self._fd)
+        self._dispatcher.remove_reader(self._fd)
+        with self._reading:
+            self._wire.close()
+
+    # The system thread's part.
+
+    def _claim(self) -> None:
+        """Take the reading away from the system thread while somebody waits."""
+        self._idle_ticks = 0
+        if self._armed and not self.closed:
+            self._armed = False
+            self._dispatcher.pause_reader(self._fd)
+            if not self._ticking:
+                self._tick_soon()
+
+    def _on_dispatcher(self) -> None:
+        if not self.closed:
+            self.flush()
+            self.drain()
+            self.flush()
+
+    def _tick_soon(self) -> None:
+        self._ticking = True
+        self._dispatcher.call_soon(self._arm_tick)
+
+    def _arm_tick(self) -> None:
+        self._dispatcher.call_later(TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        if self.closed:
+            self._ticking = False
+            return
+        self.flush()
+        attended = any(reader.attending for reader in self._loops.values())
+        if not self._reading.locked():
+            if not attended or not self._drained:
+                self.drain()
+            self._drained = False
+            self._idle_ticks = 0 if attended else self._idle_ticks + 1
+        if not self._armed and self._idle_ticks > REARM_AFTER_TICKS:
+            self._armed = True
+            self._dispatcher.resume_reader(self._fd)
+        if self._armed and not self._parts:
+            self._ticking = False
+            if self._parts:  # a sender saw the old flag
+                self._tick_soon()
+            return
+        self._arm_tick()
+
+
+class _Gate:
+    """Opens a waiting thread's gate; more than once does no harm."""
+
+    __slots__ = ("_gate",)
+
+    def __init__(self, gate: threading.Lock) -> None:
+        self._gate = gate
+
+    def __call__(self) -> None:
+        try:
+            self._gate.release()
+        except RuntimeError:
+            return
+
+
+class _LoopReader:
+    """An asyncio loop that reads a link through a descriptor of its own."""
+
+    def __init__(self, link: Link, loop: asyncio.AbstractEventLoop, fd: int) -> None:
+        self._link = link
+        self._loop = loop
+        self._fd = fd
+        self._lingering = False
+        self.attending = 0
+        loop.add_reader(fd, link.drain)
+
+    def left(self) -> None:
+        self.attending -= 1
+        if self.attending <= 0 and not self._lingering:
+            self._lingering = True
+            self._loop.call_later(LINGER_S, self._maybe_stop)
+
+    def _maybe_stop(self) -> None:
+        self._lingering = False
+        if self.attending > 0:
+            return
+        self._link.forget(self._loop)
+        self._remove()
+
+    def stop(self) -> None:
+        """Stop from any thread."""
+        try:
+            if asyncio._get_running_loop() is self._loop:  # noqa: SLF001 - the public one raises elsewhere
+                self._remove()
+            else:
+                self._loop.call_soon_threadsafe(self._remove)
+        except RuntimeError:  # the loop is closed and polls nothing
+            self._close()
+
+    def _remove(self) -> None:
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+        self._close()
+
+    def _close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

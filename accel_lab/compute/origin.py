@@ -1,0 +1,53 @@
+"""Which notebook cell caused a request, so that its output appears under that cell."""
+
+import contextvars
+import sys
+from typing import Any
+
+
+class Origin:
+    """A cell (or a plain program) and the context in which its output must be written."""
+
+    __slots__ = ("_context", "cell")
+
+    def __init__(self, cell: int | None) -> None:
+        self.cell = cell
+        self._context = contextvars.copy_context()
+
+    def write(self, stream: str, text: str) -> None:
+        """Write text under this cell; any thread."""
+        self._context.copy().run(_write, stream, text)
+
+    def __repr__(self) -> str:
+        return "<the program>" if self.cell is None else f"<cell {self.cell}>"
+
+
+def _write(stream: str, text: str) -> None:
+    target = getattr(sys, stream)
+    target.write(text)
+    target.flush()
+
+
+_current = Origin(None)
+_followed: list[Any] = []
+
+
+def current() -> Origin:
+    """Return the cell that runs, or ran last."""
+    return _current
+
+
+def follow_notebook() -> None:
+    """From now on know which cell runs; does nothing outside IPython."""
+    interactive = sys.modules.get("IPython")
+    shell = interactive.get_ipython() if interactive is not None else None
+    if shell is None or shell in _followed:
+        return
+    _followed.append(shell)
+
+    def begin(*_: Any) -> None:
+        global _current  # noqa: PLW0603 - one notebook, one running cell
+        _current = Origin(shell.execution_count)
+
+    begin()
+    shell.events.register("pre_run_cell", begin)

@@ -1,0 +1,51 @@
+"""Whether a backend has an operation for a dtype, decided from its one table before sending.
+
+A table maps `"blas.Gemm"` to the dtypes that the backend has it for. Operations of `compute`
+itself move bytes, so every backend has them for every dtype and no table lists them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from accel_lab.compute.operation import Operation
+from accel_lab.errors import UnsupportedDtype
+
+FIRST_LIBRARY_TAG = 100
+_names: dict[type[Operation[Any]], str] = {}
+
+
+def check(
+    support: Mapping[str, frozenset[str]],
+    message: Operation[Any],
+    *,
+    backend: str = "this backend",
+) -> None:
+    """Refuse a message whose operation the backend lacks for its dtype; never sends or blocks.
+
+    Raises:
+        UnsupportedDtype: with the pairs that the backend has.
+    """
+    kind = type(message)
+    name = _names.get(kind)
+    if name is None:
+        name = _names[kind] = name_of(kind)
+    if name and message.dtype_key not in support.get(name, ()):
+        raise _refusal(support, name, message.dtype_key, backend)
+
+
+def name_of(kind: type[Operation[Any]]) -> str:
+    """Return the operation's name in a table, as `blas.Gemm`; empty for one of `compute`."""
+    tag = kind.__struct_config__.tag
+    if not isinstance(tag, int) or tag < FIRST_LIBRARY_TAG:
+        return ""
+    return f"{kind.library}.{kind.__name__}"
+
+
+def _refusal(
+    support: Mapping[str, frozenset[str]], name: str, dtype: str, backend: str
+) -> UnsupportedDtype:
+    if name in support:
+        has = f"it has {name} of {', '.join(sorted(support[name]))}"
+    else:
+        has = f"its operations are {', '.join(sorted(support))}"
+    return UnsupportedDtype(f"{backend} has no {name} of {dtype}; {has}")

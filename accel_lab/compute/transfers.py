@@ -1,0 +1,150 @@
+"""Putting arrays on a device and getting them back, through the host arena."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accel_lab.actor.reply import Reply
+from accel_lab.compute import dtypes, origin
+from accel_lab.compute.arena import Arena
+from accel_lab.compute.block import Block
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.requests import Requests, Settle
+from accel_lab.compute.staging import CopyPool
+from accel_lab.compute.transfer import INLINE_BYTES, Allocate, Download, Put, Upload
+from accel_lab.compute.user_code import Location, Run
+from accel_lab.compute.wire import FRAME_LIMIT
+from accel_lab.errors import AccelError, ContextLost, DependencyFailed, InvalidArgument, StaleRef
+
+Array = npt.NDArray[Any]
+PUT_ATTEMPTS = 3
+COPY_OUT_BYTES = 4 << 10
+
+
+class ArrayReply(Reply[Array]):
+    """The answer of `get`: an array that owns its memory, in the arena when it is large."""
+
+    __slots__ = ("_arena", "_landing", "_dtype", "_shape")
+
+    def __init__(
+        self, pump: Requests, arena: Arena, block: Block, shape: tuple[int, ...], dtype: str
+    ) -> None:
+        super().__init__(pump, origin.current())
+        self._arena = arena
+        self._landing = block
+        self._shape = shape
+        self._dtype = dtype
+
+    def _resolve(self, value: Any = None) -> None:
+        array: Array
+        if self._landing.nbytes <= COPY_OUT_BYTES:
+            native = dtypes.numpy_dtype(self._dtype)
+            array = np.frombuffer(self._landing.view.tobytes(), native).reshape(self._shape).copy()
+            self._landing.release()
+        else:
+            array = self._arena.array(self._landing, self._shape, self._dtype)
+        super()._resolve(array)
+
+    def _reject(self, error: AccelError) -> None:
+        self._landing.release()
+        super()._reject(error)
+
+
+class Transfers:
+    """The bulk traffic of one device."""
+
+    def __init__(self, requests: Requests, arena: Arena, copies: CopyPool) -> None:
+        self._requests = requests
+        self._arena = arena
+        self._copies = copies
+
+    def put(self, array: npt.ArrayLike, timeout_s: float) -> AccelRef:
+        """Send an array; when this returns it has been copied or is held read-only."""
+        source = np.asarray(array)
+        dtype = dtypes.canonical(source.dtype)
+        for attempt in range(1, PUT_ATTEMPTS + 1):
+            try:
+                return self._put(source, dtype, timeout_s)
+            except (StaleRef, ContextLost, DependencyFailed):
+                if attempt == PUT_ATTEMPTS:
+                    raise
+        raise AssertionError
+
+    def _put(self, source: Array, dtype: str, timeout_s: float) -> AccelRef:
+        if source.nbytes <= INLINE_BYTES:
+            native = np.ascontiguousarray(source, dtypes.numpy_dtype(dtype))
+            return self._buffer(Put(source.shape, dtype, native.tobytes()))
+        target = self._buffer(Allocate(source.shape, dtype))
+        location = self._arena.locate(source)
+        if location is not None:
+            hold = self._arena.hold(source)
+            message = Upload(target, 0, location.segment_id, location.offset, source.nbytes)
+            try:
+                return self._buffer(message, lambda _: hold.release())
+            except BaseException:
+                hold.release()
+                raise
+        last = [target]
+
+        def send(offset: int, block: Block) -> None:
+            message = Upload(target, offset, block.segment_id, block.offset, block.nbytes)
+            try:
+                last[0] = self._buffer(message, _release(block))
+            except BaseException:
+                block.release()
+                raise
+
+        self._copies.map_chunks(source, self._arena, send, timeout_s=timeout_s)
+        return last[0]
+
+    def get(self, ref: AccelRef, timeout_s: float) -> Reply[Array]:
+        """Ask for a copy of a buffer; waits for room in the arena and for an unknown shape."""
+        if not isinstance(ref, AccelRef):
+            text = f"get() takes an AccelRef, not a {type(ref).__name__}"
+            raise InvalidArgument(text)
+        shape, dtype = ref.shape, ref.dtype
+        block = self._arena.allocate(ref.nbytes, timeout_s=timeout_s)
+
+        def make(requests: Requests, _: int) -> Reply[Any]:
+            return ArrayReply(requests, self._arena, block, shape, dtype)
+
+        def settle(lost: Hashable | None) -> None:
+            if lost is not None:
+                block.release(after=lost)
+
+        message = Download(ref, block.segment_id, block.offset)
+        try:
+            reply = self._requests.send(message, Download.timeout_s, make=make, settle=settle)
+        except BaseException:
+            block.release()
+            raise
+        if not isinstance(reply, ArrayReply):
+            block.release()  # refused: an operand had failed
+        return reply
+
+    def run(self, message: Run, timeout_s: float | None) -> Reply[Any]:
+        """Send a call; a pickle larger than a frame goes by the arena."""
+        settle = None
+        if len(message.blob) > FRAME_LIMIT // 2:
+            block = self._arena.allocate(len(message.blob))
+            block.view[:] = np.frombuffer(message.blob, np.uint8)
+            at = Location(block.segment_id, block.offset, block.nbytes)
+            message = Run(message.refs, b"", message.pure, at)
+            settle = _release(block)
+        return self._requests.send(
+            message, timeout_s, make=lambda requests, id_: requests.run_ref(id_), settle=settle
+        )
+
+    def _buffer(self, message: Any, settle: Settle | None = None) -> AccelRef:
+        reply = self._requests.send(message, message.timeout_s, settle=settle)
+        if not isinstance(reply, AccelRef):
+            reply.result(0)  # refused: raises why
+        assert isinstance(reply, AccelRef)
+        return reply
+
+
+def _release(block: Block) -> Settle:
+    """Give a block back: at once when the context has answered, else when it is reaped."""
+    return lambda lost: block.release(after=lost)

@@ -1,0 +1,208 @@
+"""The entry point of a context process: `python -m accel_lab.context_process`.
+
+It inherits two sockets and listens on nothing else. It ends with the notebook's process, however
+that ends: the kernel signals it, and both sockets reach their end.
+"""
+
+import contextlib
+import ctypes
+import importlib
+import io
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from accel_lab.compute.arena_view import ArenaView
+from accel_lab.compute.backend import Backend
+from accel_lab.compute.context import Context
+from accel_lab.compute.control import (
+    Bind,
+    CancelRequests,
+    DropSegment,
+    Expired,
+    Heartbeat,
+    Preloaded,
+    Segment,
+    StartFailed,
+    receive_downward,
+    send_packet,
+)
+from accel_lab.compute.service import Service
+from accel_lab.compute.wire import Born, Output
+from accel_lab.libraries import ACTORS
+
+HEARTBEAT_S = 1.0
+POLL_S = 0.05
+SEGMENT_WAIT_S = 30.0
+PR_SET_PDEATHSIG = 1
+
+
+class SegmentBytes:
+    """The arena's segments as they arrive; the dispatcher waits for one that is on its way."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._view = ArenaView()
+        self._known: set[int] = set()
+        self._arrival = threading.Condition()
+
+    def attach(self, segment: Segment, fd: int) -> None:
+        """Map a segment and page-lock it; control thread."""
+        self._view.attach(segment.id, fd, segment.size)
+        self._backend.map_segment(self._view.view(segment.id, 0, segment.size))
+        with self._arrival:
+            self._known.add(segment.id)
+            self._arrival.notify_all()
+
+    def detach(self, id_: int, size: int) -> None:
+        """Unmap a segment; control thread."""
+        with self._arrival:
+            self._known.discard(id_)
+        self._backend.unmap_segment(self._view.view(id_, 0, size))
+        self._view.detach(id_)
+
+    def view(self, segment: int, start: int, nbytes: int) -> Any:
+        """Return bytes of a segment; dispatcher thread."""
+        if segment not in self._known:
+            with self._arrival:
+                self._arrival.wait_for(lambda: segment in self._known, SEGMENT_WAIT_S)
+        return self._view.view(segment, start, nbytes)
+
+
+class Control(threading.Thread):
+    """Follows the control channel, beats, and watches deadlines while the dispatcher works."""
+
+    def __init__(
+        self, channel: socket.socket, service: Service, context: Context, arena: SegmentBytes
+    ) -> None:
+        super().__init__(name="control", daemon=True)
+        self._channel = channel
+        self._service = service
+        self._context = context
+        self._arena = arena
+        self._sizes: dict[int, int] = {}
+        self._seen: dict[int, tuple[object, float]] = {}
+
+    def run(self) -> None:
+        """Follow the channel until the notebook is gone, then end the process."""
+        poll = select.poll()
+        poll.register(self._channel, select.POLLIN)
+        beat = 0.0
+        while True:
+            if poll.poll(POLL_S * 1000):
+                try:
+                    self._follow()
+                except EOFError:
+                    os._exit(0)
+            now = time.monotonic()
+            self._watch(now)
+            if now >= beat:
+                beat = now + HEARTBEAT_S
+                table = self._context.table
+                waits = sum(stream.waits for stream in list(self._context.streams.values()))
+                send_packet(
+                    self._channel,
+                    Heartbeat(self._service.busy_seq, table.used_bytes, len(table), waits),
+                )
+
+    def _follow(self) -> None:
+        packet, fd = receive_downward(self._channel)
+        if isinstance(packet, Segment):
+            self._sizes[packet.id] = packet.size
+            self._arena.attach(packet, fd)
+        elif isinstance(packet, DropSegment):
+            size = self._sizes.pop(packet.id, None)
+            if size is not None:
+                self._arena.detach(packet.id, size)
+        elif isinstance(packet, CancelRequests):
+            self._service.cancelled.update(packet.seqs)
+
+    def _watch(self, now: float) -> None:
+        """Report what has been seen running for longer than it may."""
+        seen: dict[int, tuple[object, float]] = {}
+        for what, seq, timeout_s in self._service.oldest():
+            _, since = self._seen.get(id(what), (what, now))
+            seen[id(what)] = (what, since)  # holding it keeps the identity unique
+            if now - since > timeout_s:
+                send_packet(self._channel, Expired(seq, timeout_s))
+        self._seen = seen
+
+
+class Printer(io.TextIOBase):
+    """Standard output of user code: sent to the cell whose request is running."""
+
+    def __init__(self, service: Service, stream: str) -> None:
+        self._service = service
+        self._stream = stream
+        self._line: list[str] = []
+
+    def writable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Send whole lines; keep the rest for the next write."""
+        if "\n" in text or len(self._line) > 100:
+            self._line.append(text)
+            self.flush()
+        else:
+            self._line.append(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Send what is held back."""
+        line, self._line = self._line, []
+        text = "".join(line)
+        for start in range(0, len(text), 1 << 16):
+            self._service.send(
+                [Output(self._service.busy_seq, self._stream, text[start : start + (1 << 16)])]
+            )
+
+
+def protect(parent: int) -> None:
+    """End with the notebook, ignore its Ctrl-C, and be the first to go when memory is short."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def main(wire_fd: int, control_fd: int, backend_name: str, parent: int) -> None:
+    """Import everything, wait to be bound to a device, and serve it."""
+    protect(parent)
+    wire, channel = socket.socket(fileno=wire_fd), socket.socket(fileno=control_fd)
+    module = importlib.import_module(f"accel_lab.backends.{backend_name}")
+    module.preload()
+    send_packet(channel, Preloaded())
+    try:
+        bind, _ = receive_downward(channel)
+    except EOFError:
+        return
+    assert isinstance(bind, Bind)
+    sys.path[:] = bind.sys_path
+    with contextlib.suppress(OSError):
+        os.chdir(bind.folder)
+    try:
+        backend = module.open_backend(bind.index)
+        arena = SegmentBytes(backend)
+        context = Context(backend, ACTORS, arena, bind.generation, bind.limit_bytes)
+    except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason
+        send_packet(channel, StartFailed(type(error).__name__, str(error)))
+        sys.exit(1)
+    service = Service(wire, context, spin_s=bind.spin_s)
+    sys.stdout, sys.stderr = Printer(service, "stdout"), Printer(service, "stderr")
+    Control(channel, service, context, arena).start()
+    service.send([Born(backend.model, context.limit_bytes, list(context.actors))])
+    service.run()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))

@@ -1,0 +1,319 @@
+"""The system: opens a backend and owns its devices, their supervision, and the events."""
+
+import importlib
+import os
+import pkgutil
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import numpy.typing as npt
+
+import accel_lab.backends
+from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.events import EventStream
+from accel_lab.actor.system import ActorSystem
+from accel_lab.compute import origin
+from accel_lab.compute.arena import Arena
+from accel_lab.compute.ledger import ArenaStatistics
+from accel_lab.compute.background import Background
+from accel_lab.compute.device import Device
+from accel_lab.compute.device_actor import DeviceActor
+from accel_lab.compute.fault import Fault, Inject
+from accel_lab.compute.keeper import DeviceKeeper, Plant
+from accel_lab.compute.process import ContextProcess, Spawner
+from accel_lab.compute.requests import Requests, closed
+from accel_lab.compute.staging import CopyPool
+from accel_lab.compute.transfers import Array, Transfers
+from accel_lab.compute.tree import Node, State
+from accel_lab.errors import AccelError, BackendUnavailable, InvalidArgument
+
+CLOSE_LIMIT_S = 5.0
+_names = iter(range(1, 1 << 62))
+
+
+class System:
+    """A supervised set of devices, each driven by a context process of its own.
+
+    The constructor starts the contexts and returns; messages wait until their context is up.
+    `with System() as lab:` also waits for that, and closes at the end.
+
+    Parameters:
+        backend: `host` computes with NumPy on the CPU, `cuda` on NVIDIA GPUs; `auto` takes
+            `cuda` where it can run.
+        devices: None for every GPU (one device on `host`), a count, or a list of indices.
+        name: of the system in views and events.
+        max_restarts: how often, within `within_s` seconds, a device may lose its context
+            before its circuit opens.
+        memory_bytes: limit of each device's buffers; the device's own when not given.
+        arena_bytes: limit of the host memory for transfers; a quarter of RAM when not given.
+
+    Raises:
+        BackendUnavailable: the backend cannot run here; says what to install.
+        InvalidArgument: no such backend, device or limit.
+    """
+
+    def __init__(
+        self,
+        backend: Literal["auto", "host", "cuda"] | str = "auto",
+        devices: int | list[int] | None = None,
+        *,
+        name: str | None = None,
+        max_restarts: int = 3,
+        within_s: float = 60.0,
+        memory_bytes: int | None = None,
+        arena_bytes: int | None = None,
+    ) -> None:
+        self.backend, module = _open(backend)
+        indices = _indices(devices, module.device_count(), self.backend)
+        self.name = name or f"lab{next(_names)}"
+        self.events = EventStream()
+        self._closed = False
+        self._closing = threading.Lock()
+        self._forked = False
+        origin.follow_notebook()
+        self._dispatcher = Dispatcher(f"accel_lab {self.name}")
+        self._background = Background(self._dispatcher, self.events)
+        self._dispatcher.on_error = self._background.escaped
+        self._arena = Arena(arena_bytes)
+        self._copies = CopyPool()
+        self._spawner = Spawner(self.backend, self._dispatcher, self._printed)
+        cores = len(os.sched_getaffinity(0))
+        plant = Plant(
+            self.backend,
+            self._dispatcher,
+            self.events,
+            self._spawner,
+            self._arena,
+            self._background,
+            memory_bytes,
+            0.00005 if cores > len(indices) + 1 else 0.0,
+        )
+        self._dispatcher.start()
+        self._actors = ActorSystem(self.name, dispatcher=self._dispatcher, events=self.events)
+        self._keepers: list[DeviceKeeper] = []
+        self.devices: list[Device] = []
+        for index in indices:
+            keeper = DeviceKeeper(module.device_name(index), index, plant)
+            requests = Requests(keeper, module.SUPPORT, queue_limit=1024, queue_timeout_s=60.0)
+            keeper.requests = requests
+            keeper.reopen_after_s = within_s
+            device = Device(
+                keeper.name, requests, Transfers(requests, self._arena, self._copies), keeper
+            )
+            requests.device = device
+            self._arena.on_segment.append(keeper.segment_made)
+            self._arena.on_drop.append(keeper.segment_dropped)
+            self._keepers.append(keeper)
+            self.devices.append(device)
+            self._actors.spawn(_device_actor(keeper, max_restarts, within_s), name=keeper.name)
+        _live.add(self)
+
+    def device(self, name: str | int) -> Device:
+        """Return a device by its name, as `gpu0`, or its position.
+
+        Raises:
+            InvalidArgument: there is none; the text lists those there are.
+        """
+        for position, device in enumerate(self.devices):
+            if name in (device.name, position):
+                return device
+        text = f"{name!r} is no device of {self.name}; there are {[d.name for d in self.devices]}"
+        raise InvalidArgument(text)
+
+    def ready(self, timeout_s: float = 120.0) -> Self:
+        """Block until every device's context is up.
+
+        Raises:
+            AccelError: a device cannot start, with the reason.
+            TimeoutError: it took longer than `timeout_s` seconds.
+        """
+        deadline = time.monotonic() + timeout_s
+        for keeper in self._keepers:
+            keeper.requests.settled(deadline)
+        for keeper in self._keepers:
+            if keeper.requests.refusal is not None:
+                raise keeper.requests.refusal
+        return self
+
+    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = "float32") -> Array:
+        """Return an uninitialised NumPy array in the host arena: its upload is one copy by DMA.
+
+        Blocks while the arena is full; the memory lives as long as the array does.
+
+        Raises:
+            ArenaFull: no room within 60 s.
+        """
+        return self._arena.empty(shape, dtype)
+
+    def inject(
+        self, fault: Fault, device: Device | str | int = 0, *, timeout_s: float | None = None
+    ) -> Any:
+        """Cause a real fault in a device's context and return the handle of its answer.
+
+        `kill`, `segfault`, `exit`: the process ends. `poison`, `trap`: a kernel breaks the
+        device's context. `hang`: one that never ends. `library`: a library call fails.
+        `out of memory`: an allocation that cannot be.
+
+        Parameters:
+            timeout_s: how long a `hang` may last before its context is replaced.
+        """
+        target = device if isinstance(device, Device) else self.device(device)
+        return target.ask(Inject(fault), timeout_s=timeout_s)
+
+    def check(self) -> None:
+        """Raise what failed in the background and was not awaited; blocks for nothing.
+
+        Raises:
+            AccelError: the only such failure.
+            ExceptionGroup: several.
+        """
+        self._background.check()
+
+    def tree(self) -> Node:
+        """Return the system, its devices, contexts and library actors as they are now."""
+        state: State = "stopped" if self._closed else "running"
+        nodes = tuple(keeper.node(self.name) for keeper in self._keepers)
+        detail = f"{self.backend} backend, {len(nodes)} devices"
+        return Node(
+            name=self.name,
+            path=self.name,
+            kind="system",
+            state=state,
+            children=nodes,
+            detail=detail,
+        )
+
+    def arena(self) -> ArenaStatistics:
+        """Return what the host arena holds."""
+        return self._arena.statistics()
+
+    def close(self) -> None:
+        """End every context and answer what is pending with SystemClosed. Safe to repeat.
+
+        Blocks until all processes are reaped and the system thread has ended, 5 s at most.
+        """
+        with self._closing:
+            if self._closed or self._forked:
+                return
+            self._closed = True
+            done = threading.Event()
+            self._dispatcher.call_soon(self._end, done)
+            done.wait(CLOSE_LIMIT_S)
+            self._actors.shutdown()
+            self._dispatcher.stop()
+            self._copies.close()
+            self._arena.close()
+            self.events.close()
+            _live.discard(self)
+
+    def _end(self, done: threading.Event) -> None:
+        """Stop everything, and say when the last process is reaped; system thread."""
+        for keeper in self._keepers:
+            keeper.stop(closed(keeper.name))
+        self._spawner.close()
+
+        def look(_: str = "") -> None:
+            if not self._spawner.processes:
+                done.set()
+
+        for process in list(self._spawner.processes):
+            process.kill()
+            process.on_exit.append(look)
+        look()
+
+    def _printed(self, process: ContextProcess, stream: str, data: bytes) -> None:
+        """Show what C code in a context, or a dying interpreter, wrote; system thread."""
+        if process is not self._spawner.spare:
+            origin.current().write(stream, data.decode(errors="replace"))
+
+    def _orphan(self) -> None:
+        """Make this copy, in a forked child, refuse everything."""
+        self._forked = True
+        for keeper in self._keepers:
+            keeper.requests.orphan()
+
+    def __enter__(self) -> Self:
+        try:
+            return self.ready()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        import asyncio
+
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(self, *_: object) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self.close)
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) is False and not self._forked:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"<System {self.name}: {', '.join(map(repr, self.devices)) or 'no devices'}>"
+
+
+_live: "weakref.WeakSet[System]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for system in list(_live):
+        system._orphan()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _device_actor(
+    keeper: DeviceKeeper, max_restarts: int, within_s: float
+) -> Callable[[], DeviceActor]:
+    return lambda: DeviceActor(keeper, max_restarts, within_s)
+
+
+def backends() -> list[str]:
+    """Return the backends there are, whether or not they can run here: the folder's listing."""
+    return sorted(found.name for found in pkgutil.iter_modules(accel_lab.backends.__path__))
+
+
+def _open(backend: str) -> tuple[str, Any]:
+    known = backends()
+    if backend == "auto":
+        cuda = importlib.import_module("accel_lab.backends.cuda")
+        backend = "host" if cuda.available() else "cuda"
+    if backend not in known:
+        text = f"{backend!r} is no backend; there are {', '.join(known)}"
+        raise InvalidArgument(text)
+    module = importlib.import_module(f"accel_lab.backends.{backend}")
+    reason = module.available()
+    if reason:
+        text = f"the {backend} backend cannot run here: {reason}"
+        raise BackendUnavailable(text)
+    return backend, module
+
+
+def _indices(devices: int | list[int] | None, count: int, backend: str) -> list[int]:
+    if devices is None:
+        return list(range(count))
+    indices = list(range(devices)) if isinstance(devices, int) else list(devices)
+    limit = count if backend != "host" else 64
+    wrong = [i for i in indices if not 0 <= i < limit]
+    if wrong or not indices:
+        text = f"{devices!r} asks for devices that are not there: {backend} has {count}"
+        raise InvalidArgument(text)
+    return indices
