@@ -173,7 +173,7 @@ class ActorContext:
     @property
     def children(self) -> tuple[ActorRef[Any], ...]:
         """The living children, in the order of their spawning."""
-        return tuple(child.ref for child in self._cell.living())
+        return tuple(child.ref for child in self._cell.family.living())
 
     def spawn(
         self, factory: Callable[[], S], *, name: str | None = None, capacity: int = 1024

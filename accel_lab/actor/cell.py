@@ -7,16 +7,18 @@ the dispatcher, save `ask`, `tell`, `spawn` and `request_stop`, which any thread
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from accel_lab.actor import events
 from accel_lab.actor.actor import Actor, ActorContext, ActorRef, Terminated
+from accel_lab.actor.family import Family, Restart
 from accel_lab.actor.letter import Letter
 from accel_lab.actor.mailbox import Mailbox
 from accel_lab.actor.message import Message
 from accel_lab.actor.reply import Reply
-from accel_lab.actor.supervision import RestartWindow, Strategy, as_accel_error
-from accel_lab.errors import AccelError, ActorStopped, Directive, InvalidArgument, NameTaken
+from accel_lab.actor.supervision import RestartWindow, as_accel_error
+from accel_lab.errors import AccelError, ActorStopped, Directive, InvalidArgument
 
 if TYPE_CHECKING:
     from accel_lab.actor.system import ActorSystem
@@ -32,23 +34,6 @@ class State(Enum):
     RUNNING = "running"
     SUSPENDED = "suspended"
     STOPPED = "stopped"
-
-
-class Restart:
-    """One decision to restart some siblings; a later decision about a sibling overrides it."""
-
-    def __init__(
-        self, cells: list["Cell"], cause: AccelError, attempt: int, delay_s: float
-    ) -> None:
-        self.cells = cells
-        self.cause = cause
-        self.attempt = attempt
-        self.delay_s = delay_s
-
-    def run(self) -> None:
-        """Give each sibling its new instance, the oldest first."""
-        for cell in self.cells:
-            cell.revive(self)
 
 
 class Cell:
@@ -68,9 +53,9 @@ class Cell:
         self.path: str = "" if parent is None else f"{parent.path}/{name}"
         self.state = State.NEW
         self.stopping = False
-        self.strategy: Strategy = Actor.strategy
-        self.children: list[Cell] = []
-        self.names: dict[str, Cell] = {}
+        self.family = Family(self)
+        # How often its supervisor has restarted this actor.
+        self.budget: RestartWindow | None = None
         self.mailbox: Mailbox[Letter] = Mailbox(
             capacity, name=self.path, never_waits=system.dispatcher.is_current
         )
@@ -81,11 +66,7 @@ class Cell:
         self._instance: Actor | None = None
         self._restart: Restart | None = None
         self._handlers: dict[type[Message[Any]], str] = {}
-        # How often this actor was restarted, and how often its children were as a group.
-        self._own_budget: RestartWindow | None = None
-        self._shared_budget: RestartWindow | None = None
         self._had_started = False
-        self._spawned = 0
         # Letters whose handler returned a pending reply.
         self._deferred: set[Letter] = set()
         # Dicts, because they keep the order.
@@ -107,26 +88,12 @@ class Cell:
         self._post(Letter(message, None), timeout_s)
 
     def spawn(self, factory: Callable[[], S], name: str | None, capacity: int) -> ActorRef[S]:
-        """Seat a child and queue its start; see `ActorContext.spawn`."""
-        with self.system.lock:
-            if self.stopping:
-                raise self._gone()
-            if name is None:
-                self._spawned += 1
-                name = (
-                    f"{getattr(factory, '__name__', 'actor').strip('<>').lower()}-{self._spawned}"
-                )
-            if not name or "/" in name:
-                msg = f"an actor's name is not empty and holds no slash: {name!r}"
-                raise InvalidArgument(msg)
-            if name in self.names:
-                msg = f"{self.path or '/'} already has a child named {name!r}"
-                raise NameTaken(msg)
-            child = Cell(self.system, self, name, factory, capacity)
-            self.names[name] = child
-            self.children.append(child)
-        self.system.dispatcher.call_soon(child.start)
-        return child.ref
+        """Seat a child; see `ActorContext.spawn`."""
+
+        def seat(name: str) -> Cell:
+            return Cell(self.system, self, name, factory, capacity)
+
+        return self.family.spawn(factory, name, seat)
 
     def request_stop(self) -> None:
         """Handle no further message, free the name, and stop in the next turn."""
@@ -136,7 +103,7 @@ class Cell:
     def abandon(self) -> None:
         """Answer whatever is queued although the dispatcher does not respond."""
         self._close_door()
-        for child in tuple(self.children):
+        for child in self.family.members():
             child.abandon()
         self._bury_queued()
 
@@ -146,7 +113,7 @@ class Cell:
         dispatcher = self.system.dispatcher
         try:
             if self.stopping:
-                raise self._gone()
+                raise self.gone()
             if self.mailbox.put(letter, timeout_s, over_capacity=notice):
                 dispatcher.call_soon(self._turn)
         except ActorStopped:
@@ -175,6 +142,8 @@ class Cell:
         try:
             outcome = getattr(self._instance, handler)(letter.message)
         except BaseException as raised:
+            # The history keeps the error; it must not keep the operands in the failed frames too.
+            clear_frames(raised.__traceback__)
             error = as_accel_error(raised)
             try:
                 self.fail(error)  # first the restart, then the answer: the asker finds it begun
@@ -217,7 +186,7 @@ class Cell:
 
     def _bury(self, letter: Letter) -> None:
         self.system.events.publish(events.DeadLetter(self.path, letter.message))
-        letter.reject(self._gone())
+        letter.reject(self.gone())
 
     def _bury_queued(self) -> None:
         for letter in self.mailbox.close():
@@ -228,19 +197,15 @@ class Cell:
         """Fail the asks that this instance meant to answer later: it no longer can."""
         deferred, self._deferred = self._deferred, set()
         for letter in deferred:
-            self._answer_failure(letter, cause or self._gone())
+            self._answer_failure(letter, cause or self.gone())
 
-    def _gone(self) -> ActorStopped:
+    def gone(self) -> ActorStopped:
+        """Return the error that tells an asker of the end."""
         error = ActorStopped(f"{self.path or 'the actor system'} has stopped")
         error.__cause__ = self.cause
         return error
 
     # --- on the dispatcher: life ---
-
-    def living(self) -> list["Cell"]:
-        """Return the children that are not stopping, in the order of their spawning."""
-        with self.system.lock:
-            return [child for child in self.children if not child.stopping]
 
     def start(self) -> None:
         """Make the first instance."""
@@ -274,55 +239,17 @@ class Cell:
         directive = error.directive
         if starting and directive is Directive.RESUME:
             directive = Directive.RESTART  # there is no instance to resume
-        self.parent.supervise(self, error, directive)
-
-    def supervise(self, child: "Cell", error: AccelError, directive: Directive) -> None:
-        """Do to `child` what its error's directive and the strategy say."""
-        siblings = self.living()
-        if child not in siblings:  # asked to stop by another thread a moment ago
-            child.terminate(error)
-            return
-        if directive is Directive.RESTART:
-            attempt = self._budget(child).record()
-            if attempt is not None:
-                delay_s = self.strategy.backoff.delay_s(attempt)
-                cells = list(self.strategy.affected(siblings, child))
-                self._restart_cells(Restart(cells, error, attempt, delay_s))
-                return
-            directive = self.strategy.exhausted
-        if directive is Directive.RESUME:
-            return
-        if directive is Directive.ESCALATE and self.parent is not None:
-            self.fail(error)
-        child.terminate(error)  # no effect where the escalation has already stopped it
-
-    def _restart_cells(self, restart: Restart) -> None:
-        for cell in reversed(restart.cells):
-            cell.suspend(restart)
-        dispatcher = self.system.dispatcher
-        if restart.delay_s > 0:
-            dispatcher.call_later(restart.delay_s, restart.run)
-        else:
-            dispatcher.call_soon(restart.run)
-
-    def _budget(self, child: "Cell") -> RestartWindow:
-        clock = self.system.dispatcher.clock
-        if self.strategy.shares_budget:
-            self._shared_budget = self._shared_budget or self.strategy.window(clock)
-            return self._shared_budget
-        child._own_budget = child._own_budget or self.strategy.window(clock)  # noqa: SLF001
-        return child._own_budget  # noqa: SLF001
+        self.parent.family.supervise(self, error, directive)
 
     def suspend(self, restart: Restart) -> None:
         """Drop the instance and its children; messages queue until `restart` is due."""
         self.state = State.SUSPENDED
         self._restart = restart
-        self._shared_budget = None
         self._unwatch_all()  # first, or the new instance would hear of the old one's children
         self._fail_deferred(restart.cause)
-        self._stop_children(restart.cause)
+        self.family.stop(restart.cause)
         self._hook("restarting", restart.cause)
-        self._stop_children(restart.cause)  # those that the hook spawned
+        self.family.stop(restart.cause)  # those that the hook spawned
         self._instance = None
 
     def terminate(self, cause: AccelError | None) -> None:
@@ -331,15 +258,14 @@ class Cell:
             return
         self._close_door()
         self.cause = cause
-        self._stop_children(cause)
+        self.family.stop(cause)
         self._hook("stopped")
         self.state = State.STOPPED
         self._instance = None
         self._unwatch_all()
         self._bury_queued()
         if self.parent is not None:
-            with self.system.lock:
-                self.parent.children.remove(self)
+            self.parent.family.remove(self)
             self.system.events.publish(events.ActorStopped(self.path, cause))
         for watcher in tuple(self._watchers):
             watcher.unwatch(self)
@@ -350,7 +276,7 @@ class Cell:
         try:
             instance = self._factory()
             instance.context = self._context
-            self.strategy = instance.strategy
+            self.family.strategy = instance.strategy
             self._handlers = instance.handlers
             self._instance = instance
             self.state = State.RUNNING
@@ -367,18 +293,12 @@ class Cell:
         if self.mailbox.claim():
             self.system.dispatcher.call_soon(self._turn)
 
-    def _stop_children(self, cause: AccelError | None) -> None:
-        with self.system.lock:
-            children = list(self.children)
-        for child in reversed(children):
-            child.terminate(cause)
-
     def _close_door(self) -> None:
         """Take no more messages, and let a sibling have the name from now on."""
         with self.system.lock:
             self.stopping = True
-            if self.parent is not None and self.parent.names.get(self.name) is self:
-                del self.parent.names[self.name]
+            if self.parent is not None:
+                self.parent.family.free(self)
 
     def _hook(self, hook: str, *args: AccelError) -> None:
         if self._instance is None:

@@ -48,14 +48,14 @@ class ActorSystem:
         self.lock = threading.RLock()
         self._root = Cell(self, None, name, Actor, 1)
         self._root.state = State.RUNNING
-        self._root.strategy = strategy or OneForOne()
+        self._root.family.strategy = strategy or OneForOne()
         if self._owns_dispatcher:
             self.dispatcher.start()
 
     @property
     def children(self) -> tuple[ActorRef[Any], ...]:
         """The living top-level actors, in the order of their spawning."""
-        return tuple(cell.ref for cell in self._root.living())
+        return tuple(cell.ref for cell in self._root.family.living())
 
     def spawn(
         self, factory: Callable[[], S], *, name: str | None = None, capacity: int = 1024

@@ -1,5 +1,6 @@
 """Actors: order, replies, restarts, names, death watch, dead letters."""
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -527,3 +528,19 @@ def test_back_off_grows_within_the_window() -> None:
     delays = [e.delay_s for e in world.system.events.history(events.ActorRestarted)]
     assert delays == [0.0, 0.1, 0.2, 0.4]
     world.close()
+
+
+def test_remembered_failure_does_not_keep_the_handlers_locals(world: World) -> None:
+    class Heavy:
+        """Stands for a buffer."""
+
+    alive: list[weakref.ref[Heavy]] = []
+
+    def use_and_fail(_: Actor) -> None:
+        heavy = Heavy()
+        alive.append(weakref.ref(heavy))
+        raise ValueError
+
+    error = world.error(world.system.spawn(Handy), Do(use_and_fail))
+    assert isinstance(error, ActorFailed)
+    assert alive[0]() is None

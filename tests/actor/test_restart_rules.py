@@ -154,7 +154,7 @@ def test_sibling_whose_start_fails_during_a_group_restart_restarts_the_group_aga
     world.run()
     world.diary.clear()
     world.diary.append("b started")  # the first of the two that Fragile counts
-    a = next(cell for cell in top._cell.children if cell.name == "a").ref
+    a = next(cell for cell in top._cell.family.members() if cell.name == "a").ref
     world.error(a, Fail(LibraryError("first")))
     world.run(1.0)
     assert world.diary[1:] == [
