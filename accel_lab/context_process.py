@@ -179,21 +179,20 @@ def main(wire_fd: int, control_fd: int, backend_name: str, parent: int) -> None:
     """Import everything, wait to be bound to a device, and serve it."""
     protect(parent)
     wire, channel = socket.socket(fileno=wire_fd), socket.socket(fileno=control_fd)
-    module = importlib.import_module(f"accel_lab.backends.{backend_name}")
-    module.preload()
-    send_packet(channel, Preloaded())
     try:
+        module = importlib.import_module(f"accel_lab.backends.{backend_name}")
+        module.preload()
+        send_packet(channel, Preloaded())
         bind, _ = receive_downward(channel)
-    except EOFError:
-        return
-    assert isinstance(bind, Bind)
-    sys.path[:] = bind.sys_path
-    with contextlib.suppress(OSError):
-        os.chdir(bind.folder)
-    try:
+        assert isinstance(bind, Bind)
+        sys.path[:] = bind.sys_path
+        with contextlib.suppress(OSError):
+            os.chdir(bind.folder)
         backend = module.open_backend(bind.index)
         arena = SegmentBytes(backend)
         context = Context(backend, ACTORS, arena, bind.generation, bind.limit_bytes)
+    except EOFError:
+        return  # the notebook is gone
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason
         send_packet(channel, StartFailed(type(error).__name__, str(error)))
         sys.exit(1)

@@ -242,7 +242,8 @@ class DeviceKeeper:
             status_known(process.status)
         else:
             process.on_exit.append(status_known)
-            self._plant.dispatcher.call_later(STATUS_SOON_S, no_status_soon)
+            if link is not None:
+                self._plant.dispatcher.call_later(STATUS_SOON_S, no_status_soon)
             self._plant.dispatcher.call_later(STATUS_LATE_S, no_status)
 
     def link_ended(self, link: Link, reason: str) -> None:
