@@ -1,0 +1,22 @@
+"""Every name that a module promises is there."""
+
+from importlib import import_module
+
+import pytest
+
+from tests.project import PACKAGE
+
+# The CUDA backend imports CUDA's packages, which are absent here; test_floors reads it instead.
+MODULES = sorted(
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+    for path in PACKAGE.rglob("*.py")
+    if not path.is_relative_to(PACKAGE / "backends" / "cuda")
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_promised_names_are_real_and_named_once(name: str) -> None:
+    module = import_module(name)
+    promised: list[str] = getattr(module, "__all__", [])
+    assert [one for one in promised if not hasattr(module, one)] == []
+    assert len(set(promised)) == len(promised)
