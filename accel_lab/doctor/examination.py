@@ -1,0 +1,33 @@
+"""The whole examination, in the order a reader wants it."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from accel_lab.doctor.machine import machine
+from accel_lab.doctor.nvidia import nvidia
+from accel_lab.doctor.packages import core_packages, cuda_packages, jupyter_packages
+from accel_lab.doctor.report import Report
+
+
+def examine() -> Report:
+    """Look at this machine; takes well under a second, on any thread, and changes nothing."""
+    card = nvidia()
+    findings = (
+        *machine(),
+        *core_packages(),
+        *card.findings,
+        *cuda_packages(card.cuda_version),
+        *jupyter_packages(),
+    )
+    return Report(
+        version=_own_version(),
+        host=not any("host" in finding.blocks for finding in findings),
+        cuda=not any("cuda" in finding.blocks for finding in findings),
+        findings=findings,
+    )
+
+
+def _own_version() -> str:
+    try:
+        return version("accel-lab")
+    except PackageNotFoundError:
+        return "from its source folder"

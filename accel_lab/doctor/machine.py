@@ -1,0 +1,135 @@
+"""The machine under Python: kernel, cores, memory and its limits, compiler."""
+
+import os
+import platform
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from accel_lab.doctor.cgroup import ControlGroup
+from accel_lab.doctor.finding import HOST_AND_CUDA, Finding
+
+SHM = Path("/dev/shm")  # noqa: S108 - measured, never written
+
+
+def machine() -> Iterator[Finding]:
+    """Look at everything that is neither a Python package nor a GPU."""
+    yield _ok("python", f"{platform.python_version()} at {sys.executable}")
+    yield _kernel()
+    yield _cores()
+    yield _memory()
+    yield _page_locked()
+    yield _shared_memory()
+    yield _compiler()
+
+
+def size(count: float) -> str:
+    """Write a number of bytes with a binary unit, as `1.5 GiB`."""
+    units = ("B", "KiB", "MiB", "GiB", "TiB")
+    power = min((int(count).bit_length() - 1) // 10, len(units) - 1) if count else 0
+    return f"{count / 1024**power:.4g} {units[power]}"
+
+
+def _ok(name: str, found: str, size_bytes: int | None = None) -> Finding:
+    return Finding(topic="machine", name=name, state="ok", found=found, size_bytes=size_bytes)
+
+
+def _kernel() -> Finding:
+    found = f"{platform.system()} {platform.release()}, {platform.machine()}"
+    if reason := _lacks_descriptors():
+        return Finding(
+            topic="machine",
+            name="kernel",
+            state="missing",
+            found=f"{found}: {reason}",
+            disables="everything: a context process is watched and fed through memfd and pidfd, "
+            "which Linux 5.3 and later offer unless a sandbox forbids them",
+            blocks=HOST_AND_CUDA,
+        )
+    return _ok("kernel", found)
+
+
+def _lacks_descriptors() -> str | None:
+    if sys.platform != "linux":
+        return "not Linux"
+    try:
+        os.close(os.memfd_create("accel_lab-doctor"))
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError as error:
+        return f"memfd or pidfd refused: {error.strerror}"
+    return None
+
+
+def _cores() -> Finding:
+    usable = len(os.sched_getaffinity(0))
+    found = f"{usable} of {os.cpu_count()}"
+    granted = ControlGroup().cores()
+    if granted is not None and granted < usable:
+        return Finding(
+            topic="machine",
+            name="cores",
+            state="limited",
+            found=f"{found}, of which the control group grants {granted:.2g}",
+            disables="work beyond that share waits, in every process of the group",
+        )
+    return _ok("cores", found)
+
+
+def _memory() -> Finding:
+    installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = ControlGroup().memory_bytes()
+    if limit is not None and limit < installed:
+        found = f"{size(limit)} for the control group; the machine has {size(installed)}"
+        return _ok("memory", found, limit)
+    return _ok("memory", size(installed), installed)
+
+
+def _page_locked() -> Finding:
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    if soft == resource.RLIM_INFINITY:
+        return _ok("page-locked limit", "unlimited")
+    return _ok("page-locked limit", f"{size(soft)} for mlock; CUDA's locking is not counted", soft)
+
+
+def _shared_memory() -> Finding:
+    if not SHM.is_dir():
+        return Finding(
+            topic="machine",
+            name="shared memory",
+            state="limited",
+            found=f"no {SHM}",
+            disables="nothing of accel_lab, whose arrays have no name there; other libraries may "
+            "need it",
+        )
+    stat = os.statvfs(SHM)
+    total, free = stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize
+    found = f"{size(total)} in {SHM}, {size(free)} free; accel_lab's arrays do not use it"
+    return _ok("shared memory", found, total)
+
+
+def _compiler() -> Finding:
+    found = [text for name in ("cc", "nvcc") if (text := _compiler_version(name))]
+    if found:
+        return _ok("compiler", ", ".join(found))
+    return Finding(
+        topic="machine",
+        name="compiler",
+        state="limited",
+        found="neither cc nor nvcc",
+        disables="your own code that builds C extensions; accel_lab itself needs no compiler",
+        command="sudo apt-get install build-essential" if shutil.which("apt-get") else "",
+    )
+
+
+def _compiler_version(name: str) -> str | None:
+    if (path := shutil.which(name)) is None:
+        return None
+    done = subprocess.run(  # noqa: S603 - a fixed name found on the path
+        [path, "--version"], capture_output=True, text=True, check=False, timeout=10
+    )
+    version = re.search(r"\d+(\.\d+)+", done.stdout)
+    return f"{name} {version[0]}" if version else f"{name} of unknown version"

@@ -1,0 +1,111 @@
+"""All findings, as text for a terminal, as a table for a notebook, as JSON for a program."""
+
+from collections.abc import Iterator
+from html import escape
+from itertools import groupby
+
+import msgspec
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from accel_lab.doctor.finding import Backend, Finding, State
+
+GLYPHS: dict[State, str] = {"ok": "✓", "limited": "!", "missing": "✗"}
+STYLES: dict[State, str] = {"ok": "green", "limited": "yellow", "missing": "red"}
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What `examine` found.
+
+    Attributes:
+        schema: the version of this layout; it grows when a field changes its meaning or goes.
+        version: accel_lab's own version.
+        host: whether the host backend can run.
+        cuda: whether the cuda backend can run, as far as packages, driver and cards tell.
+        findings: every finding, in the order of the topics.
+    """
+
+    schema: int = 1
+    version: str
+    host: bool
+    cuda: bool
+    findings: tuple[Finding, ...]
+
+    def to_json(self) -> str:
+        """Give the whole report as one indented JSON object."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
+
+    def __getitem__(self, name: str) -> Finding:
+        """Look a finding up by its name.
+
+        Raises:
+            KeyError: nothing of this name was looked at.
+        """
+        for finding in self.findings:
+            if finding.name == name:
+                return finding
+        raise KeyError(name)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw a table of what is there, then each gap with the command that closes it."""
+        del console, options
+        table = Table(title=f"accel_lab {self.version}", box=None, title_justify="left")
+        for heading in ("", "what", "found"):
+            table.add_column(heading, overflow="fold")
+        for _, group in groupby(self.findings, key=lambda finding: finding.topic):
+            for finding in group:
+                glyph = Text(GLYPHS[finding.state], STYLES[finding.state])
+                table.add_row(glyph, Text(finding.name), Text(finding.found))
+            table.add_section()
+        yield table
+        for disables, command, names in self._gaps():
+            yield Text(f"\n{', '.join(names)}\n  disables: {disables}")
+            if command:
+                yield Text(f"  {command}", "bold", no_wrap=True, overflow="ignore")
+        yield Text("\n" + "; ".join(self._verdicts()))
+
+    def __str__(self) -> str:
+        """Give the same text without colours."""
+        console = Console(width=100, no_color=True, force_terminal=False)
+        with console.capture() as capture:
+            console.print(self, crop=False)
+        return capture.get()
+
+    def _repr_html_(self) -> str:
+        """Show a plain semantic table in a notebook."""
+        rows = "".join(_row(finding) for finding in self.findings)
+        caption = escape(f"accel_lab {self.version}: {'; '.join(self._verdicts())}")
+        headings = "".join(
+            f'<th scope="col">{heading}</th>'
+            for heading in ("state", "what", "found", "disables", "command")
+        )
+        return (
+            f"<table><caption>{caption}</caption>"
+            f"<thead><tr>{headings}</tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+    def _gaps(self) -> Iterator[tuple[str, str, list[str]]]:
+        """Group what is not ok by what it disables and by the command that mends it."""
+        gaps: dict[tuple[str, str], list[str]] = {}
+        for finding in self.findings:
+            if finding.state != "ok":
+                gaps.setdefault((finding.disables, finding.command), []).append(finding.name)
+        for (disables, command), names in gaps.items():
+            yield disables, command, names
+
+    def _verdicts(self) -> Iterator[str]:
+        """Say of each backend whether it can run, and if not, why not."""
+        backends: tuple[tuple[Backend, bool], ...] = (("host", self.host), ("cuda", self.cuda))
+        for backend, runs in backends:
+            blockers = ", ".join(f.name for f in self.findings if backend in f.blocks)
+            yield f"{backend}: can run" if runs else f"{backend}: cannot run (see {blockers})"
+
+
+def _row(finding: Finding) -> str:
+    command = f"<code>{escape(finding.command)}</code>" if finding.command else ""
+    return (
+        f"<tr><td>{GLYPHS[finding.state]} {finding.state}</td>"
+        f'<th scope="row">{escape(finding.name)}</th><td>{escape(finding.found)}</td>'
+        f"<td>{escape(finding.disables)}</td><td>{command}</td></tr>"
+    )

@@ -1,0 +1,79 @@
+"""What the doctor measures of the machine itself."""
+
+from pathlib import Path
+
+import pytest
+
+from accel_lab.doctor.cgroup import ControlGroup
+from accel_lab.doctor.machine import machine, size
+from tests.doctor.filing import by_name
+
+GIB = 2**30
+
+
+def test_machine_is_measured() -> None:
+    machine_ = by_name(machine())
+    assert all(finding.state != "missing" for finding in machine_.values())
+    memory = machine_["memory"].size_bytes
+    assert memory is not None
+    assert memory > GIB // 4
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1 KiB"),
+        (8 * 2**20, "8 MiB"),
+        (1.5 * GIB, "1.5 GiB"),
+        (2**50, "1024 TiB"),
+    ],
+)
+def test_sizes_are_written_with_binary_units(count: float, text: str) -> None:
+    assert size(count) == text
+
+
+def control_group(root: Path, membership: str, files: dict[str, str]) -> ControlGroup:
+    (root / "membership").write_text(membership)
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return ControlGroup(root, root / "membership")
+
+
+def test_smallest_limit_of_nested_groups_counts(tmp_path: Path) -> None:
+    group = control_group(
+        tmp_path,
+        "0::/user/lab\n",
+        {
+            "user/lab/memory.max": "max\n",
+            "user/memory.max": f"{4 * GIB}\n",
+            "memory.max": f"{8 * GIB}\n",
+            "user/lab/cpu.max": "150000 100000\n",
+            "user/cpu.max": "max 100000\n",
+        },
+    )
+    assert group.memory_bytes() == 4 * GIB
+    assert group.cores() == 1.5
+
+
+def test_limits_of_version_1_are_read(tmp_path: Path) -> None:
+    group = control_group(
+        tmp_path,
+        "4:memory:/box\n1:cpu,cpuacct:/box\n0::/\n",
+        {
+            "memory/memory.limit_in_bytes": "9223372036854771712\n",
+            "memory/box/memory.limit_in_bytes": f"{2 * GIB}\n",
+            "cpu/box/cpu.cfs_quota_us": "50000\n",
+            "cpu/box/cpu.cfs_period_us": "100000\n",
+        },
+    )
+    assert group.memory_bytes() == 2 * GIB
+    assert group.cores() == 0.5
+
+
+def test_machine_without_groups_has_no_limit(tmp_path: Path) -> None:
+    group = ControlGroup(tmp_path, tmp_path / "absent")
+    assert group.memory_bytes() is None
+    assert group.cores() is None

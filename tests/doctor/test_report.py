@@ -1,0 +1,142 @@
+"""The report: what it promises to people, to notebooks and to programs."""
+
+import sys
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+
+from accel_lab.doctor import Finding, Report, examine
+
+
+def test_host_can_run_here() -> None:
+    assert examine().host
+
+
+def test_names_are_unique() -> None:
+    names = [finding.name for finding in examine().findings]
+    assert len(set(names)) == len(names)
+
+
+def test_every_gap_says_what_it_disables() -> None:
+    for finding in examine().findings:
+        assert (finding.state == "ok") == (not finding.disables), finding.name
+        assert not finding.blocks or finding.state == "missing", finding.name
+
+
+def test_every_missing_package_has_its_command() -> None:
+    for finding in examine().findings:
+        if finding.topic in {"core", "cuda", "jupyter"} and finding.state != "ok":
+            assert finding.command, finding.name
+
+
+def test_finding_is_looked_up_by_name() -> None:
+    report = examine()
+    assert report["python"].found.startswith(f"{sys.version_info.major}.{sys.version_info.minor}")
+    with pytest.raises(KeyError, match="nvidia-settings"):
+        report["nvidia-settings"]
+
+
+def test_json_keeps_its_layout() -> None:
+    report = examine()
+    plain = msgspec.json.decode(report.to_json())
+    assert list(plain) == ["schema", "version", "host", "cuda", "findings"]
+    assert plain["schema"] == 1
+    for finding in plain["findings"]:
+        assert list(finding) == [
+            "topic",
+            "name",
+            "state",
+            "found",
+            "size_bytes",
+            "disables",
+            "command",
+            "blocks",
+        ]
+    assert msgspec.json.decode(report.to_json(), type=Report) == report
+
+
+def test_json_keeps_its_names() -> None:
+    by_topic: dict[str, list[str]] = {}
+    for finding in examine().findings:
+        by_topic.setdefault(finding.topic, []).append(finding.name)
+    assert list(by_topic) == ["machine", "core", "gpu", "cuda", "jupyter"]
+    assert by_topic["machine"] == [
+        "python",
+        "kernel",
+        "cores",
+        "memory",
+        "page-locked limit",
+        "shared memory",
+        "compiler",
+    ]
+    assert by_topic["gpu"][0] == "driver"
+    assert by_topic["cuda"][-6:] == [
+        "cupy",
+        "cuda-bindings",
+        "cuda-core",
+        "nvmath-python",
+        "cublas",
+        "nvrtc",
+    ]
+    assert by_topic["jupyter"] == ["jupyterlab", "ipykernel", "ipywidgets", "anywidget", "panel"]
+
+
+def report_of(*findings: Finding) -> Report:
+    return Report(version="1.0", host=True, cuda=False, findings=findings)
+
+
+MISSING = Finding(
+    topic="cuda",
+    name="cupy",
+    state="missing",
+    found="<none>",
+    disables="the cuda backend",
+    command=f'pip install "accel-lab[cuda13]"{" --and-a-long-option" * 8}',
+    blocks=("cuda",),
+)
+
+
+def test_text_leaves_a_command_on_one_line_to_copy() -> None:
+    assert f"  {MISSING.command}" in str(report_of(MISSING)).splitlines()
+
+
+def test_text_gives_one_command_for_all_that_it_installs() -> None:
+    other = msgspec.structs.replace(MISSING, name="nvmath-python")
+    text = str(report_of(MISSING, other))
+    assert text.count(MISSING.command) == 1
+    assert "cupy, nvmath-python" in text
+    assert "cuda: cannot run (see cupy, nvmath-python)" in text
+
+
+class Table(HTMLParser):
+    """Collects what a screen reader would announce."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.scopes: list[str | None] = []
+        self.text: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.tags.append(tag)
+        if tag == "th":
+            self.scopes.append(dict(attrs).get("scope"))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_notebook_shows_one_plain_table() -> None:
+    table = Table(report_of(MISSING)._repr_html_())
+    assert not table.open
+    assert set(table.tags) == {"table", "caption", "thead", "tbody", "tr", "th", "td", "code"}
+    assert table.scopes == ["col"] * 5 + ["row"]
+    assert table.text[-4:] == ["cupy", MISSING.found, MISSING.disables, MISSING.command]
