@@ -1,0 +1,90 @@
+"""The command line: `accel-lab COMMAND`. Each command imports what it needs when it runs."""
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from accel_lab.errors import AccelError
+
+app = typer.Typer(
+    name="accel-lab",
+    help="A supervised actor system that drives GPUs from a Jupyter notebook.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Run the command that the command line names; an error of ours is one line, exit status 1."""
+    try:
+        app()
+    except (AccelError, OSError) as error:
+        _fail(str(error))
+
+
+@app.callback()
+def _root() -> None:
+    """Keep `accel-lab` a group of commands, however few there are."""
+
+
+@app.command()
+def doctor(
+    *,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Say what this machine has, what is missing, what that disables and how to install it.
+
+    The exit status is 0 when the host backend can run.
+    """
+    from accel_lab.doctor import examine
+
+    report = examine()
+    if json:
+        typer.echo(report.to_json())
+    else:
+        from rich.console import Console
+
+        Console().print(report, crop=False)
+    raise typer.Exit(0 if report.host else 1)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def lab(
+    context: typer.Context,
+    *,
+    folder: Annotated[
+        Path, typer.Option("--dir", help="Where the tutorials are copied to.")
+    ] = Path("accel-lab-tutorials"),
+    browser: Annotated[bool, typer.Option(help="Open a browser, where there is a display.")] = True,
+) -> None:
+    """Copy the tutorials to a folder of yours and open JupyterLab on the quickstart.
+
+    A file that you changed is never overwritten. Further arguments go to JupyterLab.
+    """
+    from accel_lab import jupyter, tutorials
+    from accel_lab.doctor.install import pip_install
+
+    if find_spec("jupyterlab") is None:
+        _fail(f"JupyterLab is not installed. Install it with: {pip_install('lab')}")
+    for path, outcome in tutorials.copy(folder):
+        if outcome == "kept":
+            original = tutorials.packaged() / path.relative_to(folder)
+            typer.echo(f"kept your {path}, which differs from {original}")
+    typer.echo(f"Tutorials are in {folder.resolve()}")
+    command = jupyter.command(folder, tutorials.QUICKSTART, context.args, browser=browser)
+    sys.stdout.flush()
+    os.execv(command[0], command)  # noqa: S606 - our own Python, no shell
+
+
+def _fail(text: str) -> NoReturn:
+    typer.echo(f"accel-lab: {text}", err=True)
+    raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
