@@ -544,3 +544,19 @@ def test_remembered_failure_does_not_keep_the_handlers_locals(world: World) -> N
     error = world.error(world.system.spawn(Handy), Do(use_and_fail))
     assert isinstance(error, ActorFailed)
     assert alive[0]() is None
+
+
+def test_child_spawned_while_restarting_does_not_outlive_the_instance(world: World) -> None:
+    class Late(Adder):
+        def restarting(self, cause: BaseException) -> None:
+            super().restarting(cause)
+            self.context.spawn(Adder, name="late")
+
+    ref = world.system.spawn(Late, name="top")
+    for _ in range(2):  # twice: the name must be free again
+        world.error(ref, Fail(ValueError()))
+        world.run(1.0)
+    assert ref.is_alive
+    assert world.system.events.history(events.HookFailed) == []
+    stopped = [e.path for e in world.system.events.history(events.ActorStopped)]
+    assert stopped == ["/top/late", "/top/late"]
