@@ -1,0 +1,21 @@
+"""One file per library: its messages, the Protocol that a backend meets, and its actor.
+
+Each message has a lower-case function beside it that sends it to its operands' device.
+"""
+
+from accel_lab.compute.fault import FaultActor
+from accel_lab.compute.launch import LibraryActor
+from accel_lab.compute.transfer import DownloadActor, UploadActor
+from accel_lab.compute.user_code import RunActor
+from accel_lab.libraries.array import ArrayActor
+from accel_lab.libraries.blas import BlasActor
+
+ACTORS: list[type[LibraryActor]] = [
+    UploadActor,
+    DownloadActor,
+    RunActor,
+    FaultActor,
+    ArrayActor,
+    BlasActor,
+]
+"""The library actors of every context, in the order in which they start."""

@@ -1,0 +1,133 @@
+"""What the products of BLAS levels 2 and 3 have in common: operands, shapes, factors."""
+
+from typing import ClassVar, Literal, TypeAlias
+
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.operation import Operation, Spec
+from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.operand import (
+    Number,
+    coefficient,
+    describe,
+    element,
+    kind,
+    one_dtype,
+    require_out,
+    result,
+)
+
+Trans: TypeAlias = Literal["n", "t", "c"]
+
+MATRIX = 2  # axes
+
+
+class Product(Operation[AccelRef], frozen=True, array_like=True, eq=False):
+    """The fields of `Gemm` and `GemmStridedBatched`."""
+
+    library: ClassVar[str] = "blas"
+    a: AccelRef
+    b: AccelRef
+    c: AccelRef | None = None
+    alpha: complex = 1.0
+    beta: complex | None = None
+    trans_a: Trans = "n"
+    trans_b: Trans = "n"
+    out: AccelRef | None = None
+
+
+def product_spec(m: Product, *, batched: bool) -> Spec:
+    """Return the result's description.
+
+    Raises:
+        InvalidArgument: the shapes, dtypes, factors or `out` do not fit.
+    """
+    a, b = m.a, m.b
+    batch = _batch(m) if batched else ()
+    if not batched and not len(a.shape) == len(b.shape) == MATRIX:
+        raise InvalidArgument(
+            f"{kind(m)} multiplies matrices, but a is {describe(a)} and b is {describe(b)}; "
+            "Gemv takes vectors, GemmStridedBatched stacks of matrices"
+        )
+    dtype = one_dtype(m, a, b, m.c)
+    rows, inner = turned(m, "trans_a", m.trans_a, a)
+    inner_b, columns = turned(m, "trans_b", m.trans_b, b)
+    if inner != inner_b:
+        raise InvalidArgument(
+            f"{kind(m)}: op(a) is ({rows}, {inner}) and op(b) is ({inner_b}, {columns}), whose "
+            f"inner extents differ; a is {describe(a)} with trans_a={m.trans_a!r}, b is "
+            f"{describe(b)} with trans_b={m.trans_b!r}"
+        )
+    coefficient(m, "alpha", m.alpha, dtype)
+    spec = result(m, (*batch, rows, columns), dtype)
+    require_update(m, "c", m.c, m.beta, spec.shape, (rows, columns))
+    require_out(m, m.out, spec, a, b)
+    return spec
+
+
+def turned(
+    message: Operation[AccelRef], option: str, trans: Trans, ref: AccelRef
+) -> tuple[int, int]:
+    """Return the last two extents of op(ref).
+
+    Raises:
+        InvalidArgument: `trans` is no such word.
+    """
+    rows, columns = ref.shape[-2:]
+    if trans == "n":
+        return rows, columns
+    if trans in {"t", "c"}:
+        return columns, rows
+    raise InvalidArgument(f"{kind(message)}: {option} is {trans!r}; it may be 'n', 't' or 'c'")
+
+
+def require_update(
+    m: Operation[AccelRef],
+    name: str,
+    ref: AccelRef | None,
+    beta: Number | None,
+    *shapes: tuple[int, ...],
+) -> None:
+    """Refuse what cannot be added as `beta` times an operand of one of these shapes.
+
+    Raises:
+        InvalidArgument: a factor is none of the dtype's values, `beta` or its operand is given
+            without the other, or the operand has another shape.
+    """
+    if ref is None:
+        if beta:
+            raise InvalidArgument(f"{kind(m)}: beta is {beta}, but there is no {name} to scale")
+        return
+    if beta is None:
+        raise InvalidArgument(
+            f"{kind(m)}: {name} is {describe(ref)}, but without beta it would not be read"
+        )
+    coefficient(m, "beta", beta, ref.dtype)
+    if ref.shape not in shapes:
+        raise InvalidArgument(
+            f"{kind(m)} results in {ref.dtype}{list(shapes[0])}, but {name} is {describe(ref)}"
+        )
+
+
+def factors(
+    m: Operation[AccelRef],
+    alpha: Number,
+    beta: Number | None,
+    ref: AccelRef | None,
+    dtype: str,
+) -> tuple[Number, Number, AccelRef | None]:
+    """Return alpha, beta and the operand that beta scales, None where it is not to be read."""
+    first = element(m, "alpha", alpha, dtype)
+    if ref is None or not beta:
+        return first, 0, None
+    return first, element(m, "beta", beta, dtype), ref
+
+
+def _batch(m: Product) -> tuple[int, ...]:
+    """Return the batch axes of the result."""
+    a, b = m.a.shape, m.b.shape
+    if min(len(a), len(b)) < MATRIX or (a[:-2] and b[:-2] and a[:-2] != b[:-2]):
+        raise InvalidArgument(
+            f"{kind(m)} multiplies (..., m, k) by (..., k, n) with equal batch axes or none, but "
+            f"a is {describe(m.a)} and b is {describe(m.b)}"
+        )
+    return a[:-2] or b[:-2]
