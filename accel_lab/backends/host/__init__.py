@@ -1,0 +1,40 @@
+"""The host backend: NumPy and SciPy in a supervised process. It runs everywhere and has everything.
+
+The notebook's process imports this file, so it imports nothing itself.
+"""
+
+from typing import TYPE_CHECKING
+
+from accel_lab.backends.host.support import SUPPORT
+
+if TYPE_CHECKING:
+    from accel_lab.compute.backend import Backend
+
+__all__ = ["SUPPORT", "available", "device_count", "device_name", "open_backend", "preload"]
+
+
+def available() -> str | None:
+    """Return why this backend cannot run here: None, it always can."""
+    return None
+
+
+def device_count() -> int:
+    """Return how many devices there are when nobody asks for more: one, but any can be opened."""
+    return 1
+
+
+def device_name(index: int) -> str:
+    """Return the name of a device."""
+    return f"cpu{index}"
+
+
+def preload() -> None:
+    """Import what a context needs."""
+    import accel_lab.backends.host.device  # noqa: F401
+
+
+def open_backend(index: int) -> "Backend":
+    """Open a device in this process; all of them are this machine's memory and cores."""
+    from accel_lab.backends.host.device import HostBackend
+
+    return HostBackend(index)

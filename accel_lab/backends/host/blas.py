@@ -1,0 +1,114 @@
+"""BLAS on the host, by NumPy's products and SciPy's norms.
+
+Overflow and invalid operations give infinities and NaNs without a warning, as on a GPU.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas
+
+from accel_lab.compute.dtypes import NAMES, is_float, itemsize
+from accel_lab.libraries.operand import Number
+from accel_lab.libraries.product import Trans
+
+_NARROW = frozenset(
+    name for name in NAMES if is_float(name) and itemsize(name) < itemsize("float32")
+)
+_NORMS = {"f": blas.snrm2, "d": blas.dnrm2, "F": blas.scnrm2, "D": blas.dznrm2}
+_NORM_CHUNK = 1 << 30  # elements; SciPy's BLAS counts in 32 bits
+
+
+class HostBlas:
+    """Calls NumPy at once: on the host, what is enqueued is done."""
+
+    @np.errstate(all="ignore")
+    def gemm(
+        self,
+        a: Any,
+        b: Any,
+        c: Any | None,
+        out: Any,
+        *,
+        dtype: str,
+        alpha: Number,
+        beta: Number,
+        trans_a: Trans,
+        trans_b: Trans,
+    ) -> None:
+        """Write alpha op(a) @ op(b) + beta c, for one product or a batch."""
+        _multiply(_turn(a, trans_a), _turn(b, trans_b), c, out, dtype=dtype, alpha=alpha, beta=beta)
+
+    @np.errstate(all="ignore")
+    def gemv(
+        self,
+        a: Any,
+        x: Any,
+        y: Any | None,
+        out: Any,
+        *,
+        dtype: str,
+        alpha: Number,
+        beta: Number,
+        trans: Trans,
+    ) -> None:
+        """Write alpha op(a) @ x + beta y."""
+        _multiply(_turn(a, trans), x, y, out, dtype=dtype, alpha=alpha, beta=beta)
+
+    @np.errstate(all="ignore")
+    def axpy(self, x: Any, y: Any, out: Any, *, dtype: str, alpha: Number) -> None:
+        """Write alpha x + y."""
+        if dtype in _NARROW:
+            out[...] = _wide(x, dtype) * alpha + _wide(y, dtype)
+        else:
+            np.add(x if alpha == 1 else np.multiply(x, alpha), y, out=out)
+
+    @np.errstate(all="ignore")
+    def scal(self, x: Any, out: Any, *, dtype: str, alpha: Number) -> None:
+        """Write alpha x."""
+        if dtype in _NARROW:
+            out[...] = _wide(x, dtype) * alpha
+        else:
+            np.multiply(x, alpha, out=out)
+
+    @np.errstate(all="ignore")
+    def dot(self, x: Any, y: Any, out: Any, *, dtype: str, conjugate: bool) -> None:
+        """Write the sum of products."""
+        multiply = np.vdot if conjugate else np.dot
+        out[...] = multiply(_wide(x, dtype), _wide(y, dtype))
+
+    @np.errstate(all="ignore")
+    def nrm2(self, x: Any, out: Any, *, dtype: str) -> None:
+        """Write the norm by BLAS's own nrm2, which scales; the chunks' norms join likewise."""
+        flat = _wide(x, dtype).reshape(-1)
+        norm = _NORMS[flat.dtype.char]
+        chunks = range(0, flat.size, _NORM_CHUNK)
+        out[...] = math.hypot(*(norm(flat[start : start + _NORM_CHUNK]) for start in chunks))
+
+
+def _multiply(
+    a: Any, b: Any, c: Any | None, out: Any, *, dtype: str, alpha: Number, beta: Number
+) -> None:
+    if alpha == 1 and c is None and dtype not in _NARROW:
+        np.matmul(a, b, out=out)
+        return
+    product = np.matmul(_wide(a, dtype), _wide(b, dtype))
+    if alpha != 1:
+        np.multiply(product, alpha, out=product)
+    if c is not None:
+        np.add(product, np.multiply(_wide(c, dtype), beta), out=product)
+    out[...] = product
+
+
+def _turn(a: Any, trans: Trans) -> Any:
+    """Return op(a), conjugated only where that changes it."""
+    if trans == "n":
+        return a
+    turned = a.swapaxes(-1, -2)
+    return turned.conj() if trans == "c" and a.dtype.kind == "c" else turned
+
+
+def _wide(x: Any, dtype: str) -> Any:
+    """Widen narrow floats to the precision they are computed in."""
+    return x.astype(np.float32) if dtype in _NARROW else x

@@ -1,0 +1,166 @@
+"""The host as a device: memory is RAM, streams are synchronous, faults are played."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accel_lab.backends.host.array import HostArray
+from accel_lab.backends.host.blas import HostBlas
+from accel_lab.compute.backend import Poison
+from accel_lab.compute.dtypes import NAMES, numpy_dtype
+from accel_lab.compute.stream import NativeStream
+from accel_lab.errors import AccelError, InvalidArgument, LibraryError, OutOfMemory
+
+SHARE = 4  # several devices, the notebook and the rest of the machine live in the same RAM
+_OVERLAP_WORK = 10_000
+_NAMES = frozenset(NAMES)
+
+
+class HostStream:
+    """A stream on which everything has happened when the call that enqueues it returns."""
+
+    def activate(self) -> None:
+        """Do nothing: there is one thread and it is the stream."""
+
+    def record(self) -> None:
+        """Return the event that has fired."""
+
+    def wait(self, event: Any) -> None:
+        """Return at once."""
+
+    def done(self) -> bool:
+        """Say yes."""
+        return True
+
+    def synchronize(self, event: Any) -> None:
+        """Return at once."""
+
+
+class HostBackend:
+    """A share of this machine's memory and one of its threads."""
+
+    def __init__(self, index: int) -> None:
+        self.model = f"{_processor()}, part {index}"
+        self.total_bytes = _memory_bytes() // SHARE
+        self.libraries: dict[str, Callable[[], Any]] = {"array": HostArray, "blas": HostBlas}
+
+    def native_stream(self) -> NativeStream:
+        """Create a stream."""
+        return HostStream()
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        """Allocate; raises MemoryError."""
+        return np.empty(shape, numpy_dtype(dtype))
+
+    def free_bytes(self) -> int:
+        """Return the memory that the machine could still give."""
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            name, _, rest = line.partition(":")
+            if name == "MemAvailable":
+                return int(rest.split()[0]) * 1024
+        return self.total_bytes
+
+    def explain(self, error: BaseException, library: str) -> AccelError | Poison:
+        """Translate what NumPy or SciPy raised: no memory, or a library that failed."""
+        if isinstance(error, AccelError | Poison):
+            return error
+        if isinstance(error, MemoryError):
+            return OutOfMemory(str(error) or "the host is out of memory")
+        name = type(error).__name__
+        explained = LibraryError(f"{name}: {error}", library=library, name=name)
+        explained.__cause__ = error
+        return explained
+
+    def upload(self, array: Any, offset_bytes: int, source: Any) -> None:
+        """Copy host bytes into an array, beginning at a byte of its C order."""
+        data = np.frombuffer(source, np.uint8)
+        end = offset_bytes + data.size
+        if array.flags.c_contiguous:
+            array.reshape(-1).view(np.uint8)[offset_bytes:end] = data
+            return
+        # A view of other strides has no bytes in C order to write to; write whole elements.
+        size = array.dtype.itemsize
+        first, last = offset_bytes // size, -(-end // size)
+        elements = np.ascontiguousarray(array.flat[first:last])
+        elements.view(np.uint8)[offset_bytes - first * size : end - first * size] = data
+        array.flat[first:last] = elements
+
+    def download(self, array: Any, target: Any) -> None:
+        """Copy an array in C order into host bytes."""
+        np.copyto(target[: array.nbytes].view(array.dtype).reshape(array.shape), array)
+
+    def adopt(self, value: Any) -> tuple[Any, tuple[int, ...], str, int] | None:
+        """Return (array, shape, dtype, bytes held) when the value is a plain array.
+
+        An array that cannot be written to, or whose bytes are in foreign order, is copied.
+        """
+        if type(value) is not np.ndarray:
+            return None
+        dtype = str(value.dtype.newbyteorder("="))
+        if dtype not in _NAMES:
+            return None
+        overlapping = any(
+            step == 0 and n > 1 for step, n in zip(value.strides, value.shape, strict=True)
+        )
+        if not value.flags.writeable or not value.dtype.isnative or overlapping:
+            value = value.astype(numpy_dtype(dtype), order="C")
+        owner = value
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        return value, value.shape, dtype, owner.nbytes
+
+    def expose(self, array: Any, dtype: str) -> Any:  # noqa: ARG002 - NumPy's arrays have it
+        """Return the array: it is NumPy's."""
+        return array
+
+    def same_memory(self, left: Any, right: Any) -> bool:
+        """Whether two arrays have a byte in common; yes when that is hard to tell."""
+        try:
+            return bool(np.shares_memory(left, right, max_work=_OVERLAP_WORK))  # type: ignore[arg-type]
+        except np.exceptions.TooHardError:
+            return True
+
+    def map_segment(self, view: Any) -> None:
+        """Do nothing: RAM is as fast as it gets."""
+
+    def unmap_segment(self, view: Any) -> None:
+        """Do nothing."""
+
+    def fault(self, kind: str) -> None:
+        """Play a fault of a device; only the process's own faults are real here."""
+        if kind in {"poison", "trap"}:
+            code, name = (
+                (700, "CUDA_ERROR_ILLEGAL_ADDRESS")
+                if kind == "poison"
+                else (719, "CUDA_ERROR_LAUNCH_FAILED")
+            )
+            raise Poison(code, name, f"{name} ({code}), injected on the host backend")
+        if kind == "library":
+            raise LibraryError("injected on the host backend", library="fault", name="INJECTED")
+        if kind == "hang":
+            while True:
+                time.sleep(0.01)
+        raise InvalidArgument(
+            f"the host backend plays poison, trap, library and hang, not {kind!r}"
+        )
+
+
+def _memory_bytes() -> int:
+    """Return this machine's memory, or what the container may use of it."""
+    installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    allowed = limit.read_text().strip() if limit.exists() else "max"
+    return min(installed, int(allowed)) if allowed.isdigit() else installed
+
+
+def _processor() -> str:
+    """Return the processor's model, as the kernel tells it."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        name, _, model = line.partition(":")
+        if name.strip() == "model name":
+            return model.strip()
+    return os.uname().machine

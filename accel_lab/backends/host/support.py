@@ -1,0 +1,28 @@
+"""Which operations the host has for which dtypes: the one table.
+
+A norm needs a square root, which bool and the integers do not have.
+"""
+
+from collections.abc import Mapping
+
+from accel_lab.compute.dtypes import NAMES, is_complex, is_float
+
+_ALL = frozenset(NAMES)
+_INEXACT = frozenset(name for name in NAMES if is_float(name) or is_complex(name))
+
+SUPPORT: Mapping[str, frozenset[str]] = {
+    "array.Zeros": _ALL,
+    "array.Full": _ALL,
+    "array.Copy": _ALL,
+    "array.Cast": _ALL,
+    "array.Slice": _ALL,
+    "array.Reshape": _ALL,
+    "array.Transpose": _ALL,
+    "blas.Gemm": _ALL,
+    "blas.GemmStridedBatched": _ALL,
+    "blas.Gemv": _ALL,
+    "blas.Axpy": _ALL,
+    "blas.Scal": _ALL,
+    "blas.Dot": _ALL,
+    "blas.Nrm2": _INEXACT,
+}
