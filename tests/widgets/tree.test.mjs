@@ -1,0 +1,190 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { luminance, palette } from "../../widgets/theme.js";
+import { html } from "../../widgets/tree.js";
+import { describe } from "../../widgets/tree_draw.js";
+import { press } from "../../widgets/tree_keys.js";
+import { initialFolds, news, restarted, rows, summary, walk } from "../../widgets/tree_rows.js";
+
+const leaf = (name, more = {}) => ({ name, kind: "library", state: "running", ...more });
+
+function device(name, more = {}, children = [leaf("array"), leaf("blas")]) {
+  const context = { name: "context", kind: "context", state: "running", generation: 1, children };
+  return { name, kind: "device", state: "running", generation: 1, used_bytes: 2 ** 30, total_bytes: 4 * 2 ** 30, children: [context], ...more };
+}
+
+const system = (...children) => ({ name: "lab", kind: "system", state: "running", children });
+const names = (list) => list.map((row) => row.actor.name);
+const open = { folded: new Set() };
+const drawnRows = (text) => text.match(/<tr [^>]*data-path="[^"]*"/g) ?? [];
+
+test("every actor has a row, with its place in the tree", () => {
+  const list = rows(system(device("gpu0"), device("gpu1")), open);
+  assert.deepEqual(names(list), ["lab", "gpu0", "context", "array", "blas", "gpu1", "context", "array", "blas"]);
+  const { path, level, position, size } = list[5];
+  assert.deepEqual({ path, level, position, size }, { path: "lab/gpu1", level: 2, position: 2, size: 2 });
+});
+
+test("a folded row says what it hides", () => {
+  const sick = [leaf("array"), leaf("blas", { state: "restarting" })];
+  const list = rows(system(device("gpu0", {}, sick), device("gpu1")), { folded: new Set(["lab/gpu0"]) });
+  assert.deepEqual(names(list).slice(0, 3), ["lab", "gpu0", "gpu1"]);
+  assert.equal(list[1].open, false);
+  assert.deepEqual(list[1].inside, { actors: 3, trouble: "restarting" });
+  assert.equal(list[2].open, true);
+});
+
+test("a filter shows what matches and the way there, folded or not", () => {
+  const root = system(device("gpu0"), device("gpu1", { detail: "NVIDIA H200" }));
+  const list = rows(root, { folded: new Set(["lab"]), filter: "h200" });
+  assert.deepEqual(list.map((row) => row.path), ["lab", "lab/gpu1"]);
+  assert.equal(list[1].open, null);
+  assert.deepEqual(rows(root, { folded: new Set(), filter: "nothing" }), []);
+});
+
+test("what needs attention can be shown alone", () => {
+  const list = rows(system(device("gpu0"), device("gpu1", { state: "circuit open" })), { ...open, troubledOnly: true });
+  assert.deepEqual(names(list), ["lab", "gpu1"]);
+});
+
+test("a large tree starts with its devices folded, a small one does not", () => {
+  const large = system(...Array.from({ length: 8 }, (_, i) => device(`gpu${i}`, {}, Array.from({ length: 24 }, (_, k) => leaf(`l${k}`)))));
+  assert.equal([...walk(large)].length, 209);
+  assert.deepEqual(initialFolds(large), new Set(large.children.map(({ name }) => `lab/${name}`)));
+  assert.deepEqual(initialFolds(system(device("gpu0"))), new Set());
+  assert.deepEqual(initialFolds(null), new Set());
+});
+
+test("totals count devices, actors and states", () => {
+  const { devices, actors, states } = summary(system(device("gpu0"), device("gpu1", { state: "starting" })));
+  assert.deepEqual([devices, actors, [...states]], [2, 9, [["running", 8], ["starting", 1]]]);
+  assert.equal(summary(null).actors, 0);
+});
+
+test("a restart is a generation or a count that rose, not an actor that is new", () => {
+  const before = system(device("gpu0"), device("gpu1"));
+  const after = system(device("gpu0", { generation: 2 }), device("gpu1", { restarts: 1 }), device("gpu2", { generation: 5, restarts: 4 }));
+  assert.deepEqual(restarted(before, after), ["lab/gpu0", "lab/gpu1"]);
+  assert.deepEqual(restarted(after, after), []);
+  const started = system(device("gpu0", { generation: undefined }));
+  assert.deepEqual(restarted(started, before), []);
+});
+
+test("news names the topmost actor that restarted, and circuits that opened", () => {
+  const before = system(device("gpu0"), device("gpu1"));
+  const after = system(device("gpu0", { generation: 2, restarts: 1 }), device("gpu1", { state: "circuit open" }));
+  after.children[0].children[0].generation = 2;
+  assert.equal(news(before, after), "gpu0 restarted, generation 2; gpu1: circuit open");
+  assert.equal(news(after, after), "");
+  assert.equal(news(null, after), "");
+});
+
+test("news of many is cut short", () => {
+  const many = (generation) => system(...Array.from({ length: 8 }, (_, i) => device(`gpu${i}`, { generation })));
+  assert.match(news(many(1), many(2)), /^gpu0 .*; gpu1 .*; gpu2 restarted, generation 2; and 5 more changes$/);
+});
+
+test("the keys of a treegrid do what its pattern says", () => {
+  const all = rows(system(device("gpu0"), device("gpu1")), { folded: new Set(["lab/gpu1"]) });
+  const at = (key, path) => press(key, all, path);
+  assert.deepEqual(at("ArrowDown", "lab"), { active: "lab/gpu0" });
+  assert.deepEqual(at("ArrowUp", "lab"), { active: "lab" });
+  assert.deepEqual(at("ArrowDown", "lab/gpu1"), { active: "lab/gpu1" });
+  assert.deepEqual(at("Home", "lab/gpu1"), { active: "lab" });
+  assert.deepEqual(at("End", "lab"), { active: "lab/gpu1" });
+  assert.deepEqual(at("PageDown", "lab"), { active: "lab/gpu1" });
+  assert.deepEqual(at("PageUp", "lab/gpu1"), { active: "lab" });
+  assert.deepEqual(at("ArrowRight", "lab/gpu1"), { unfold: "lab/gpu1" });
+  assert.deepEqual(at("ArrowRight", "lab/gpu0"), { active: "lab/gpu0/context" });
+  assert.equal(at("ArrowRight", "lab/gpu0/context/blas"), null);
+  assert.deepEqual(at("ArrowLeft", "lab/gpu0"), { fold: "lab/gpu0" });
+  assert.deepEqual(at("ArrowLeft", "lab/gpu1"), { active: "lab" });
+  assert.deepEqual(at("ArrowLeft", "lab/gpu0/context/blas"), { active: "lab/gpu0/context" });
+  assert.deepEqual(at("Enter", "lab/gpu1"), { unfold: "lab/gpu1" });
+  assert.deepEqual(at(" ", "lab/gpu0"), { fold: "lab/gpu0" });
+  assert.equal(at("Enter", "lab/gpu0/context/blas"), null);
+  assert.equal(at("F5", "lab"), null);
+  assert.equal(press("ArrowDown", [], null), null);
+});
+
+test("a character goes to the next name that begins with it, round and round", () => {
+  const all = rows(system(device("gpu0"), device("gpu1")), open);
+  assert.deepEqual(press("g", all, "lab"), { active: "lab/gpu0" });
+  assert.deepEqual(press("G", all, "lab/gpu0"), { active: "lab/gpu1" });
+  assert.deepEqual(press("g", all, "lab/gpu1"), { active: "lab/gpu0" });
+  assert.equal(press("z", all, "lab"), null);
+});
+
+test("the drawn tree carries state as a word, generation, memory and its meter", () => {
+  const text = html({ root: system(device("gpu0", { generation: 7, mailbox: 3, in_flight: 12_345, restarts: 2 })), closed: false });
+  assert.equal(drawnRows(text).length, 5);
+  assert.match(text, /role="treegrid" aria-label="Actors of lab"/);
+  assert.match(text, /aria-level="2" aria-posinset="1" aria-setsize="1" aria-expanded="true" tabindex="-1" data-path="lab\/gpu0"/);
+  assert.match(text, />g7</);
+  assert.match(text, />generation 7</);
+  assert.match(text, />12k</);
+  assert.match(text, /role="meter" aria-label="Memory of gpu0" aria-valuemin="0" aria-valuemax="4294967296" aria-valuenow="1073741824" aria-valuetext="1 GiB of 4 GiB"/);
+  assert.match(text, /width: 25\.0%/);
+  assert.match(text, /<\/svg>running</);
+});
+
+test("a restarted row says so in a word", () => {
+  const state = { root: system(device("gpu0")), closed: false };
+  assert.match(html(state, { marked: new Set(["lab/gpu0"]) }), /al-restarted.*>restarted</);
+  assert.doesNotMatch(html(state), /restarted</);
+});
+
+test("exactly one row can be reached with Tab, also when the active one is gone", () => {
+  for (const active of ["lab/gpu0", "lab/gone", null]) {
+    const text = html({ root: system(device("gpu0")), closed: false }, { active });
+    assert.equal(text.match(/tabindex="0"/g).length, 1);
+  }
+});
+
+test("live, stale, closed and waiting are told in words", () => {
+  const root = system(device("gpu0"));
+  assert.match(html({ root, closed: false }), />live</);
+  assert.match(html({ root, closed: false }, { stale: 3.21 }), />stale 3\.2 s</);
+  assert.match(html({ root, closed: true }, { stale: 3.21 }), />closed · last state</);
+  assert.match(html(null), />waiting<.*Waiting for the first snapshot/);
+  assert.match(html({ root: null, closed: true }), /closed before it was seen/);
+});
+
+test("no devices, no match and nothing to attend to each say so", () => {
+  assert.match(html({ root: system(), closed: false }), /This system has no devices/);
+  const state = { root: system(device("gpu0")), closed: false };
+  assert.match(html(state, { filter: "xyz" }), /No actor matches/);
+  assert.match(html(state, { troubledOnly: true }), /Nothing needs attention/);
+});
+
+test("memory that is not known is not a zero", () => {
+  const text = html({ root: system(device("gpu0", { used_bytes: undefined })), closed: false });
+  assert.match(text, /not known/);
+  assert.doesNotMatch(text, /role="meter"/);
+});
+
+test("names and details are shown as text, whatever they contain", () => {
+  const text = html({ root: system(device('<img src=x onerror="x">', { detail: "<script>" })), closed: false });
+  assert.doesNotMatch(text, /<img|<script/);
+});
+
+test("the filter is there when there is much to filter", () => {
+  const many = system(...Array.from({ length: 8 }, (_, i) => device(`gpu${i}`)));
+  assert.match(html({ root: many, closed: false }), /type="search"/);
+  assert.doesNotMatch(html({ root: system(device("gpu0")), closed: false }), /type="search"/);
+});
+
+test("one line says all about an actor", () => {
+  assert.equal(
+    describe({ ...device("gpu0", { mailbox: 3, restarts: 1, detail: "NVIDIA H200" }) }),
+    "device, running · generation 1 · 3 in the mailbox · 0 in flight · 1 / 4 GiB (25.0 %) · 1 restart · NVIDIA H200",
+  );
+});
+
+test("the palette follows the background", () => {
+  assert.equal(palette([255, 255, 255, 255]), "light");
+  assert.equal(palette([33, 33, 33, 255]), "dark");
+  assert.equal(palette([0, 0, 0, 0]), null);
+  assert.ok(Math.abs(luminance(255, 255, 255) - 1) < 1e-9);
+});

@@ -1,0 +1,38 @@
+// How old a state is, when the kernel's clock and the browser's may disagree.
+
+/** Seconds without any word from the kernel after which a view calls itself stale. */
+export const STALE_AFTER_S = 2.5;
+
+const REMEMBERED = 20; // delays; after a clock was set, that many stamps later all is well again
+
+/**
+ * Follows the stamps of a publisher. The quickest of the last stamps that arrived live tells the
+ * difference between the clocks; the first one, found when a page opens, may be of any age.
+ */
+export class Freshness {
+  #stamp = 0;
+  #delays = [];
+
+  /** Take the stamp found at the start (wall seconds of the kernel). */
+  found(stamp) {
+    this.#stamp = stamp;
+  }
+
+  /** Take a stamp that arrived at `now` (wall seconds of the browser). */
+  arrived(stamp, now) {
+    this.#stamp = stamp;
+    this.#delays.push(now - stamp);
+    if (this.#delays.length > REMEMBERED) this.#delays.shift();
+  }
+
+  /** Seconds since the newest stamp; 0 before there is one. */
+  age(now) {
+    const offset = this.#delays.length ? Math.min(...this.#delays) : 0;
+    return this.#stamp ? Math.max(0, now - this.#stamp - offset) : 0;
+  }
+
+  /** Whether the publisher has been silent for too long. */
+  isStale(now) {
+    return this.age(now) > STALE_AFTER_S;
+  }
+}

@@ -1,0 +1,31 @@
+// What anywidget and Panel's AnyWidgetComponent have in common, as one small object.
+
+/** Wrap the argument of `render`. `close` removes every listener that was added through it. */
+export function adaptHost({ model, el, view }) {
+  const undo = [];
+  const on = (event, callback) => {
+    model.on(event, callback);
+    undo.push(() => model.off(event, callback));
+  };
+  return {
+    el,
+    get: (name) => model.get(name),
+    // The callback's own arguments differ between the hosts, so the value is always read anew.
+    listen: (name, callback) => on(`change:${name}`, () => callback(model.get(name))),
+    set(name, value) {
+      model.set(name, value);
+      model.save_changes();
+    },
+    send(message) {
+      if (model.send) model.send(message);
+      else view.model_proxy.send_msg(message);
+    },
+    close: () => undo.splice(0).forEach((remove) => remove()),
+  };
+}
+
+/** Read JSON that travelled as bytes. Nothing sent yet is `null`. */
+export function decode(value) {
+  if (!value || !value.byteLength) return null;
+  return JSON.parse(new TextDecoder().decode(value));
+}
