@@ -1,0 +1,4 @@
+"""The live views: each takes a system and shows it in a notebook while it works."""
+
+from accel_lab.views.tree import TreeView as TreeView
+from accel_lab.views.tree import tree as tree

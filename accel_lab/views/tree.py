@@ -1,0 +1,185 @@
+"""The device tree: every actor of a system, live in a notebook, and as text and a table elsewhere.
+
+`state_of` folds a snapshot into what `widgets/tree.js` draws; `text` and `html` draw the same
+without a browser.
+"""
+
+import html as markup
+import sys
+import weakref
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from accel_lab.compute.tree import Node
+from accel_lab.views.format import memory
+from accel_lab.views.publisher import DEFAULT_HZ
+from accel_lab.views.snapshots import Lab, Snapshots
+
+State = dict[str, Any]
+
+GLYPHS = {
+    "starting": "◌",
+    "running": "●",
+    "restarting": "↻",
+    "half-open": "◐",
+    "circuit open": "⊗",
+    "stopped": "■",
+}
+_COLUMNS = ("Actor", "State", "Generation", "Mailbox", "In flight", "Memory", "Restarts", "Detail")
+_NUMBERS = {"Mailbox", "In flight", "Restarts"}
+
+
+def state_of(node: Node | None, *, closed: bool = False) -> State:
+    """Fold a snapshot into plain JSON values: `{"root": …, "closed": …}`.
+
+    An actor is a dict of its fields; what is zero, empty or absent is left out, and the path too,
+    because it follows from the names.
+    """
+    return {"root": None if node is None else _actor(node), "closed": closed}
+
+
+def text(state: State) -> str:
+    """Draw a state as aligned columns of text."""
+    if state["root"] is None:
+        return _caption(state)
+    rows = [_COLUMNS, *((row.branch + row.actor["name"], *row.cells) for row in _rows(state))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(
+            cell.rjust(width) if name in _NUMBERS else cell.ljust(width)
+            for cell, width, name in zip(row, widths, _COLUMNS, strict=True)
+        ).rstrip()
+        for row in rows
+    )
+    return "\n".join((_caption(state), *lines))
+
+
+def html(state: State) -> str:
+    """Draw a state as one table: a caption, a row group a device, a header cell a row.
+
+    It carries no style and no script, so every page that shows notebooks shows it; and pages align
+    cells as they like, so a row is headed by its path, not by a drawn branch.
+    """
+    caption = f"<caption>{markup.escape(_caption(state))}</caption>"
+    heads = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
+    groups: list[str] = []
+    for row in _rows(state):
+        *short, detail = row.cells
+        cells = (*(cell.replace(" ", "\N{NO-BREAK SPACE}") for cell in short), detail)
+        line = f'<th scope="row">{markup.escape(row.path)}</th>'
+        line += "".join(f"<td>{markup.escape(cell)}</td>" for cell in cells)
+        if not groups or row.actor["kind"] == "device":
+            groups.append("")
+        groups[-1] += f"<tr>{line}</tr>"
+    bodies = "".join(f"<tbody>{group}</tbody>" for group in groups)
+    return f"<table>{caption}<thead><tr>{heads}</tr></thead>{bodies}</table>"
+
+
+class TreeView:
+    """The device tree as text and as a table, drawn when it is displayed."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._snapshots = Snapshots(lab)
+
+    def sample(self) -> State:
+        """Return the state now; any thread, does not block."""
+        node, closed = self._snapshots.take()
+        return state_of(node, closed=closed)
+
+    def __str__(self) -> str:
+        return text(self.sample())
+
+    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        state = self.sample()
+        return {"text/plain": text(state), "text/html": html(state)}, {}
+
+
+_shown: weakref.WeakKeyDictionary[Lab, TreeView] = weakref.WeakKeyDictionary()
+
+
+def tree(lab: Lab, *, rate_hz: float = DEFAULT_HZ) -> TreeView:
+    """Return the device tree of a system; display it as the last value of a cell.
+
+    In a Jupyter kernel with the `lab` extra it is a widget that updates while a cell runs and that
+    may be shown any number of times: a lab has one. Elsewhere it is drawn once, as text or a table.
+    When the lab closes, the widget keeps its last state and says so.
+
+    Parameters:
+        rate_hz: how often it may update while something changes, at most 30.
+
+    Raises:
+        ValueError: the rate is not positive.
+    """
+    if not _is_live():
+        return TreeView(lab)
+    from accel_lab.views.tree_widget import TreeWidget
+
+    view = _shown.get(lab)
+    if not isinstance(view, TreeWidget) or view.discarded:
+        view = _shown[lab] = TreeWidget(lab, rate_hz=rate_hz)
+    return view
+
+
+def _is_live() -> bool:
+    """Whether this is a Jupyter kernel with the packages of a widget."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return hasattr(shell, "kernel") and find_spec("anywidget") is not None
+
+
+def _actor(node: Node) -> State:
+    actor: State = {"name": node.name, "kind": node.kind, "state": node.state}
+    for field in ("generation", "used_bytes", "total_bytes"):
+        if (value := getattr(node, field)) is not None:
+            actor[field] = value
+    for field in ("mailbox", "in_flight", "restarts", "detail"):
+        if value := getattr(node, field):
+            actor[field] = value
+    if node.children:
+        actor["children"] = [_actor(child) for child in node.children]
+    return actor
+
+
+def _caption(state: State) -> str:
+    root, ending = state["root"], " (closed)" if state["closed"] else ""
+    if root is None:
+        return f"No actors{ending}"
+    devices = sum(row.actor["kind"] == "device" for row in _rows(state))
+    return f"{root['name']}: {devices} device{'' if devices == 1 else 's'}{ending}"
+
+
+class _Row(NamedTuple):
+    actor: State
+    path: str  # below the root
+    branch: str  # what is drawn before the name
+    cells: tuple[str, ...]
+
+
+def _rows(state: State) -> Iterator[_Row]:
+    """Yield every actor, parents first."""
+    if (root := state["root"]) is not None:
+        yield _Row(root, root["name"], "", _cells(root))
+        yield from _below(root, "", "")
+
+
+def _below(actor: State, path: str, indent: str) -> Iterator[_Row]:
+    children = actor.get("children", [])
+    for child in children:
+        branch, further = ("└─ ", "   ") if child is children[-1] else ("├─ ", "│  ")
+        here = f"{path}{child['name']}"
+        yield _Row(child, here, indent + branch, _cells(child))
+        yield from _below(child, f"{here}/", indent + further)
+
+
+def _cells(actor: State) -> tuple[str, ...]:
+    """What stands in each column after the name."""
+    return (
+        f"{GLYPHS.get(actor['state'], '?')} {actor['state']}",
+        f"g{actor['generation']}" if "generation" in actor else "",
+        str(actor.get("mailbox", 0)),
+        str(actor.get("in_flight", 0)),
+        memory(actor.get("used_bytes"), actor.get("total_bytes")),
+        str(actor.get("restarts", 0)),
+        actor.get("detail", ""),
+    )

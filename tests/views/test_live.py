@@ -1,0 +1,162 @@
+"""The widget's Python half, without a kernel: what it would send, when, and when it ends."""
+
+import json
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("anywidget", reason="anywidget comes with the lab extra")
+
+import IPython
+
+from accel_lab import views
+from accel_lab.actor.events import ActorStarted
+from accel_lab.views import live
+from accel_lab.views.publisher import Publisher
+from accel_lab.views.tree_widget import TreeWidget
+from tests.views.made_up import Lab, lab
+
+WAIT_S = 10.0
+
+
+class Still(Publisher):
+    """A publisher whose thread never runs: the test takes every step."""
+
+    def _run(self) -> None:
+        pass
+
+
+@pytest.fixture
+def source() -> Lab:
+    return lab(devices=1)
+
+
+@pytest.fixture
+def widget(source: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[TreeWidget]:
+    """Make a widget that is sent by hand."""
+    monkeypatch.setattr(live, "PUBLISHER", Still())
+    view = TreeWidget(source)
+    yield view
+    view.close()
+
+
+@pytest.fixture
+def sent(widget: TreeWidget) -> list[dict[str, Any]]:
+    """Collect what goes to the front end."""
+    messages: list[dict[str, Any]] = []
+    widget.comm = SimpleNamespace(
+        kernel=object(),
+        comm_id="test",
+        send=lambda data, buffers: messages.append({"data": data, "buffers": buffers}),
+        close=lambda **_: None,
+        on_msg=lambda _: None,
+    )
+    return messages
+
+
+def state(widget: TreeWidget) -> Any:
+    return json.loads(widget.state)
+
+
+def test_a_change_is_sent_with_its_stamp_in_one_message(
+    widget: TreeWidget, sent: list[dict[str, Any]]
+) -> None:
+    assert widget.publish(100.0) is True
+    (message,) = sent
+    assert message["data"]["state"] == {"stamp": 100.0}
+    assert message["data"]["buffer_paths"] == [["state"]]
+    assert bytes(message["buffers"][0]) == widget.state
+
+
+def test_what_did_not_change_is_not_sent(widget: TreeWidget, sent: list[dict[str, Any]]) -> None:
+    widget.publish(100.0)
+    sent.clear()
+    assert widget.publish(100.5) is False
+    assert sent == []
+
+
+def test_a_quiet_view_says_once_a_second_that_it_is_alive(
+    widget: TreeWidget, sent: list[dict[str, Any]]
+) -> None:
+    widget.publish(100.0)
+    sent.clear()
+    assert widget.publish(101.0) is False
+    (message,) = sent
+    assert message["data"]["state"] == {"stamp": 101.0}
+    assert message["buffers"] == []
+
+
+def test_a_restart_reaches_the_state(widget: TreeWidget, source: Lab) -> None:
+    widget.publish(100.0)
+    assert state(widget)["root"]["children"][0]["generation"] == 1
+    source.restart()
+    assert widget.publish(100.1) is True
+    assert state(widget)["root"]["children"][0]["generation"] == 2
+
+
+def test_after_close_of_the_lab_the_last_state_stays_and_the_widget_has_ended(
+    widget: TreeWidget, source: Lab
+) -> None:
+    widget.publish(100.0)
+    last = state(widget)
+    assert widget.ended is False
+    source.closed = True
+    assert widget.publish(100.1) is True
+    assert state(widget) == last | {"closed": True}
+    assert widget.ended is True
+
+
+def test_the_thread_ends_when_the_lab_closes(source: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    publisher = Publisher()
+    monkeypatch.setattr(live, "PUBLISHER", publisher)
+    widget = TreeWidget(source)
+    thread = publisher._thread
+    assert thread is not None
+    source.closed = True
+    thread.join(WAIT_S)
+    assert not thread.is_alive()
+    assert publisher._thread is None
+    assert widget.ended
+    assert source.events._subscriptions == ()
+    widget.close()
+
+
+def test_an_event_of_a_restart_brings_the_next_sample_forward(
+    widget: TreeWidget, source: Lab
+) -> None:
+    widget._place.nudged = False
+    source.events.publish(ActorStarted(path="lab/gpu0"))
+    assert widget._place.nudged
+
+
+def test_the_widget_carries_text_and_a_table_for_pages_without_widgets(
+    widget: TreeWidget,
+) -> None:
+    data, _ = widget._repr_mimebundle_(include=None, exclude=None)
+    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == widget.model_id
+    assert data["text/plain"].startswith("lab: 1 device\n")
+    assert data["text/html"].startswith("<table><caption>lab: 1 device</caption>")
+
+
+def test_a_closed_widget_still_shows_text_and_a_table(widget: TreeWidget) -> None:
+    widget.close()
+    assert widget.ended
+    data, _ = widget._repr_mimebundle_()
+    assert {"text/plain", "text/html"} <= set(data)
+
+
+def test_in_a_kernel_a_lab_has_one_widget_until_it_is_closed(
+    source: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "PUBLISHER", Still())
+    monkeypatch.setitem(sys.modules, "IPython", IPython)
+    monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(kernel=object()))
+    view = views.tree(source)
+    assert isinstance(view, TreeWidget)
+    assert views.tree(source) is view
+    view.close()
+    assert views.tree(source) is not view
+    views.tree(source).close()  # type: ignore[attr-defined]

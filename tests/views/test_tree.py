@@ -1,0 +1,229 @@
+"""The device tree without a browser."""
+
+import json
+import os
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import ClassVar, get_args
+
+from accel_lab import views
+from accel_lab.actor.events import EventStream
+from accel_lab.compute.tree import Node, State
+from accel_lab.views.tree import GLYPHS, TreeView, html, state_of, text
+from tests.views.made_up import GIB, lab
+
+ROOT = Path(__file__).parents[2]
+LEAF = Node(name="blas", path="lab/gpu0/blas", kind="library", state="running")
+
+
+def test_a_state_leaves_out_what_is_zero_or_absent() -> None:
+    assert state_of(LEAF) == {
+        "root": {"name": "blas", "kind": "library", "state": "running"},
+        "closed": False,
+    }
+
+
+def test_a_state_keeps_every_field_that_says_something() -> None:
+    node = Node(
+        name="gpu0",
+        path="gpu0",
+        kind="device",
+        state="restarting",
+        generation=2,
+        mailbox=3,
+        in_flight=4,
+        used_bytes=0,
+        total_bytes=6,
+        restarts=7,
+        detail="H200",
+        children=(LEAF,),
+    )
+    assert state_of(node, closed=True) == {
+        "root": {
+            "name": "gpu0",
+            "kind": "device",
+            "state": "restarting",
+            "generation": 2,
+            "used_bytes": 0,
+            "total_bytes": 6,
+            "mailbox": 3,
+            "in_flight": 4,
+            "restarts": 7,
+            "detail": "H200",
+            "children": [state_of(LEAF)["root"]],
+        },
+        "closed": True,
+    }
+
+
+def test_two_hundred_actors_fit_into_a_small_message() -> None:
+    source = lab(devices=8, libraries=24)
+    state = state_of(source.tree())
+    assert sum(1 for _ in source.tree().walk()) == 209
+    assert len(json.dumps(state, separators=(",", ":"))) < 16 * 1024
+
+
+def test_text_aligns_every_column() -> None:
+    source = lab(devices=2)
+    source.devices[0].in_flight = 12
+    source.devices[1].used_bytes = int(3.2 * GIB)
+    source.devices[1].detail = "H200"
+    assert text(state_of(source.tree())) == (
+        """\
+lab: 2 devices
+Actor           State      Generation  Mailbox  In flight  Memory         Restarts  Detail
+lab             ● running                    0          0                        0  cuda
+├─ gpu0         ● running  g1                0         12  1.2 / 139 GiB         0  NVIDIA H200
+│  └─ context   ● running  g1                0         12                        0  pid 4001
+│     ├─ array  ● running                    0          0                        0
+│     └─ blas   ● running                    0         12                        0
+└─ gpu1         ● running  g1                0          0  3.2 / 139 GiB         0  H200
+   └─ context   ● running  g1                0          0                        0  pid 4001
+      ├─ array  ● running                    0          0                        0
+      └─ blas   ● running                    0          0                        0"""
+    )
+
+
+def test_nothing_to_show_says_so() -> None:
+    assert text(state_of(None, closed=True)) == "No actors (closed)"
+    assert text(state_of(lab(devices=0).tree())).startswith("lab: 0 devices\n")
+    assert text(state_of(lab(devices=1).tree(), closed=True)).startswith("lab: 1 device (closed)\n")
+
+
+class Table(HTMLParser):
+    """Checks that tags nest, and keeps what a reader of the table meets."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.rows: list[list[str]] = []
+        self.feed(markup)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag in {"tr", "caption"}:
+            self.rows.append([])
+        if tag in {"th", "td"}:
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1] == "caption":
+            self.rows[-1].append(data)
+        else:
+            self.rows[-1][-1] += data
+
+
+def test_the_table_has_a_caption_a_header_a_row_and_a_group_for_each() -> None:
+    table = Table(html(state_of(lab(devices=2, libraries=1).tree())))
+    assert table.rows[0] == ["lab: 2 devices"]
+    assert [row[0] for row in table.rows[1:]] == [
+        "Actor",
+        "lab",
+        "gpu0",
+        "gpu0/context",
+        "gpu0/context/array",
+        "gpu1",
+        "gpu1/context",
+        "gpu1/context/array",
+    ]
+    assert table.rows[3][1:] == [
+        "●\N{NO-BREAK SPACE}running",
+        "g1",
+        "0",
+        "0",
+        "1.2\N{NO-BREAK SPACE}/\N{NO-BREAK SPACE}139\N{NO-BREAK SPACE}GiB",
+        "0",
+        "NVIDIA H200",
+    ]
+    assert table.tags.count("tbody") == 3
+
+
+def test_the_table_has_no_style_and_no_script() -> None:
+    table = Table(html(state_of(lab().tree())))
+    assert set(table.tags) == {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+    assert table.attributes == {"scope"}
+
+
+def test_the_table_shows_names_as_text() -> None:
+    source = lab(devices=1)
+    source.devices[0].detail = "<script>alert(1)</script>"
+    table = Table(html(state_of(source.tree())))
+    assert "script" not in table.tags
+    assert table.rows[3][-1] == source.devices[0].detail
+
+
+def test_every_state_of_an_actor_has_a_glyph() -> None:
+    assert set(GLYPHS) == set(get_args(State))
+
+
+def test_outside_a_kernel_the_tree_is_drawn_when_it_is_displayed() -> None:
+    source = lab(devices=1)
+    view = views.tree(source)
+    source.restart()
+    data, metadata = view._repr_mimebundle_(include=None, exclude=None)
+    assert type(view) is TreeView
+    assert set(data) == {"text/plain", "text/html"}
+    assert "g2" in data["text/plain"]
+    assert "<td>g2</td>" in data["text/html"]
+    assert metadata == {}
+    assert str(view) == data["text/plain"]
+
+
+def test_a_closed_lab_keeps_the_last_tree_that_was_seen() -> None:
+    source = lab(devices=1)
+    view = TreeView(source)
+    seen = view.sample()
+    source.closed = True
+    assert view.sample() == {"root": seen["root"], "closed": True}
+
+
+def test_a_lab_that_is_stopped_or_gone_is_closed() -> None:
+    source = lab(devices=0)
+    stopped, gone = TreeView(Stopped()), TreeView(source)
+    del source
+    assert stopped.sample()["closed"] is True
+    assert gone.sample() == {"root": None, "closed": True}
+
+
+class Stopped:
+    """A lab whose root says that it has stopped; kept alive by the class."""
+
+    events = EventStream()
+    kept: ClassVar[list["Stopped"]] = []
+
+    def __init__(self) -> None:
+        self.kept.append(self)
+
+    def tree(self) -> Node:
+        return Node(name="lab", path="lab", kind="system", state="stopped")
+
+
+def test_without_anywidget_the_tree_is_still_text_and_a_table() -> None:
+    program = """
+import sys
+sys.modules["anywidget"] = sys.modules["ipywidgets"] = None
+from accel_lab import views
+from tests.views.made_up import lab
+source = lab()
+print(sorted(views.tree(source)._repr_mimebundle_()[0]))
+assert not {"traitlets", "IPython"} & set(sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "['text/html', 'text/plain']\n"
