@@ -58,7 +58,8 @@ class Background:
             escaped = self._escaped.popleft()
             if isinstance(escaped, Exception):
                 errors.append(escaped)
-        roots = [e for e in errors if not isinstance(e, DependencyFailed)] or errors
+        # What failed only because something else did adds nothing: its root was raised or is here.
+        roots = [e for e in errors if not isinstance(e, DependencyFailed)]
         if len(roots) == 1:
             raise roots[0]
         if roots:

@@ -141,6 +141,8 @@ class ContextProcess:
         os.close(self._pidfd)
         self._dispatcher.remove_reader(self.control.fileno())
         self.control.close()
+        if self.generation == 0:  # never bound, so no link owns the wire
+            self.wire.close()
         for stream in list(self._pipes):
             self._read_pipe(stream)
             self._close_pipe(stream)

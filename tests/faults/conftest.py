@@ -1,0 +1,83 @@
+"""Systems to break, and proof that nothing of them is left."""
+
+import gc
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from accel_lab import Device, System
+from accel_lab.compute.events import ContextStarted
+
+
+class Census(NamedTuple):
+    """What this process holds that a system could leave behind."""
+
+    children: int
+    threads: int
+    descriptors: int
+    shared_mappings: int
+
+
+def census() -> Census:
+    """Count children, threads, descriptors and mappings of memfds now."""
+    tasks = Path("/proc/self/task")
+    children = sum(len((task / "children").read_text().split()) for task in tasks.iterdir())
+    maps = Path("/proc/self/maps").read_text()
+    return Census(
+        children,
+        threading.active_count(),
+        len(os.listdir("/proc/self/fd")),
+        maps.count("/memfd:"),
+    )
+
+
+def settle(predicate: Callable[[], bool], timeout_s: float = 20.0) -> bool:
+    """Poll until the predicate holds; for what has no event, such as the kernel's tables."""
+    deadline = time.monotonic() + timeout_s
+    while not predicate():
+        if time.monotonic() > deadline:
+            return False
+        threading.Event().wait(0.01)
+    return True
+
+
+def pid_of(lab: System, device: Device) -> int:
+    """Return the process of a device's current context, as the events tell it."""
+    started = [e for e in lab.events.history(ContextStarted) if e.device == device.name]
+    return started[-1].pid
+
+
+@pytest.fixture(scope="session")
+def first_system() -> None:
+    """Open what the first system of a process opens for good, which is no leak."""
+    with System("host"):
+        pass
+
+
+@pytest.fixture
+def nothing_left(first_system: None) -> Iterator[None]:
+    """Fail the test if it leaves a process, a thread, a descriptor or a mapping behind."""
+    gc.collect()
+    before = census()
+    yield
+    gc.collect()
+    settle(lambda: census() == before, 5.0)
+    assert census() == before
+
+
+@pytest.fixture
+def lab(nothing_left: None) -> Iterator[System]:
+    """Run one host device that may be lost as often as a test likes."""
+    with System("host", max_restarts=1000) as system:
+        yield system
+
+
+@pytest.fixture
+def cpu(lab: System) -> Device:
+    """Return its device."""
+    return lab.devices[0]

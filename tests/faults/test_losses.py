@@ -1,0 +1,305 @@
+"""Every way to lose a context gives its typed error, a new generation, and work goes on."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from accel_lab import Device, System, array, blas
+from accel_lab.compute.events import CircuitClosed, CircuitOpened, ContextStarted, GenerationChanged
+from accel_lab.compute.fault import Fault
+from accel_lab.errors import (
+    CircuitOpen,
+    ContextLost,
+    DeadlineExceeded,
+    DependencyFailed,
+    InvalidArgument,
+    LibraryError,
+    OutOfMemory,
+    StaleRef,
+    SystemClosed,
+    UserCodeError,
+)
+from tests.faults.conftest import pid_of
+
+WAIT = 30.0
+ONES = np.ones((8, 8), np.float32)
+
+
+def works(device: Device) -> bool:
+    """Multiply on the device as it is now."""
+    a = device.put(ONES)
+    return bool((device.get(blas.gemm(a, a)).result(WAIT) == 8.0).all())
+
+
+@pytest.mark.parametrize(
+    ("fault", "name", "code"),
+    [
+        ("kill", "SIGKILL", 0),
+        ("segfault", "SIGSEGV", 0),
+        ("exit", "exit status 3", 0),
+        ("poison", "CUDA_ERROR_ILLEGAL_ADDRESS", 700),
+    ],
+)
+def test_a_lost_context_says_why_and_comes_back(
+    lab: System, cpu: Device, fault: Fault, name: str, code: int
+) -> None:
+    """The request gets ContextLost with signal or code; the next generation computes."""
+    old = cpu.put(ONES).result(WAIT)
+    with pytest.raises(ContextLost, match="generation 1") as caught:
+        lab.inject(fault, cpu).result(WAIT)
+    assert (caught.value.name, caught.value.code, caught.value.generation) == (name, code, 1)
+    assert cpu.generation == 2
+    assert not old.is_valid
+    with pytest.raises(StaleRef, match="generation 1; cpu0 is at 2"):
+        blas.gemm(old, old)
+    assert works(cpu)
+    changes = lab.events.history(GenerationChanged)
+    assert [(e.device, e.before, e.after) for e in changes] == [("cpu0", 1, 2)]
+    with pytest.raises(StaleRef):
+        cpu.get(old)
+
+
+def test_requests_behind_a_fault_are_all_answered(lab: System, cpu: Device) -> None:
+    """Everything in flight gets ContextLost, and nothing waits."""
+    a = cpu.put(ONES).result(WAIT)
+    latch = cpu.run(time.sleep, 0.2)
+    replies = [blas.gemm(a, a) for _ in range(100)]
+    os.kill(pid_of(lab, cpu), signal.SIGKILL)
+    for reply in [latch, *replies]:
+        with pytest.raises(ContextLost, match="SIGKILL"):
+            reply.result(WAIT)
+    assert works(cpu)
+
+
+def test_the_generation_moves_before_any_failed_reply_is_delivered(lab: System, cpu: Device) -> None:
+    """Whoever learns of the loss already sees the new generation."""
+    seen: list[int] = []
+    reply = lab.inject("kill", cpu)
+    reply._add_waiter(lambda: seen.append(cpu.generation))
+    with pytest.raises(ContextLost):
+        reply.result(WAIT)
+    assert seen[0] == 2
+
+
+def test_messages_sent_while_a_context_is_rebuilt_wait_and_run_in_order(lab: System, cpu: Device) -> None:
+    """A chain sent during the restart runs on the new generation."""
+    with pytest.raises(ContextLost):
+        lab.inject("kill", cpu).result(WAIT)
+    x = array.full(cpu, (4,), 1.0, dtype="float64")
+    for _ in range(20):
+        x = blas.axpy(x, x)
+    assert x.generation == 2
+    assert (cpu.get(x).result(WAIT) == 2.0**20).all()
+
+
+def test_a_request_that_runs_too_long_loses_its_context_and_says_so(lab: System, cpu: Device) -> None:
+    """DeadlineExceeded for the one, ContextLost for those behind it."""
+    slow = lab.inject("hang", cpu, timeout_s=0.3)
+    behind = cpu.put(ONES)
+    with pytest.raises(DeadlineExceeded, match="0.3 s"):
+        slow.result(WAIT)
+    with pytest.raises(ContextLost, match="ran longer"):
+        behind.result(WAIT)
+    assert works(cpu)
+
+
+def test_waiting_in_a_queue_does_not_count_towards_a_deadline(cpu: Device) -> None:
+    """A short deadline behind a long request is met."""
+    cpu.run(time.sleep, 0.6)
+    quick = cpu.run(float, 2, timeout_s=0.3)
+    assert quick.result(WAIT) == 2.0
+    assert cpu.generation == 1
+
+
+def test_a_library_error_restarts_that_actor_alone(lab: System, cpu: Device) -> None:
+    """The context and its buffers live on."""
+    a = cpu.put(ONES)
+    with pytest.raises(LibraryError):
+        lab.inject("library", cpu).result(WAIT)
+    assert (cpu.get(blas.gemm(a, a)).result(WAIT) == 8.0).all()
+    assert cpu.generation == 1
+    restarts = {n.name: n.restarts for n in lab.tree().walk() if n.kind == "library"}
+    assert restarts["fault"] == 1
+    assert sum(restarts.values()) == 1
+
+
+def test_out_of_memory_names_what_was_asked_and_who_holds_the_rest(nothing_left: None) -> None:
+    """The context resumes, nothing is lost, and memory that is given back can be had."""
+    with System("host", memory_bytes=1 << 20) as lab:
+        (cpu,) = lab.devices
+        held = array.zeros(cpu, (700, 1024), dtype="uint8")
+        with pytest.raises(OutOfMemory) as caught:
+            array.zeros(cpu, (700, 1024), dtype="uint8").result(WAIT)
+        assert caught.value.asked_bytes == 700 * 1024
+        assert caught.value.free_bytes == (1 << 20) - 700 * 1024
+        assert caught.value.owners[0][1] == 700 * 1024
+        assert (cpu.get(held).result(WAIT) == 0).all()
+        del held
+        again = array.zeros(cpu, (700, 1024), dtype="uint8")
+        cpu.put(ONES).result(WAIT)
+        if again.error is not None:  # the free travelled behind the first try
+            again = array.zeros(cpu, (700, 1024), dtype="uint8")
+        again.result(WAIT)
+        assert cpu.generation == 1
+
+
+def test_what_depends_on_a_failure_is_never_run_and_names_the_root(nothing_left: None) -> None:
+    """DependencyFailed carries the first failure as its cause, however far down."""
+    with System("host", memory_bytes=1 << 20) as lab:
+        (cpu,) = lab.devices
+        big = array.zeros(cpu, (1 << 18,), dtype="float64")
+        next_one = blas.scal(big, 2.0)
+        last = blas.nrm2(next_one)
+        with pytest.raises(DependencyFailed) as caught:
+            last.result(WAIT)
+        assert isinstance(caught.value.__cause__, OutOfMemory)
+        with pytest.raises(OutOfMemory):
+            big.result(WAIT)
+        after = blas.scal(big, 2.0)  # sent when the failure is known here
+        with pytest.raises(DependencyFailed):
+            after.result(WAIT)
+        lab.check()  # the root was taken above, and the rest follows from it
+
+
+def test_the_circuit_opens_after_too_many_losses_and_reset_closes_it(nothing_left: None) -> None:
+    """Three restarts, then every call fails at once and says how to go on."""
+    with System("host", max_restarts=3, within_s=60.0) as lab:
+        (cpu,) = lab.devices
+        for _ in range(4):
+            with pytest.raises(ContextLost):
+                lab.inject("kill", cpu).result(WAIT)
+        lab.events.wait_for(CircuitOpened, WAIT, since=0)
+        begin = time.perf_counter()
+        with pytest.raises(CircuitOpen, match=r"reset\(\)"):
+            cpu.put(ONES)
+        assert time.perf_counter() - begin < 0.1
+        assert cpu.state == "circuit open"
+        cpu.reset()
+        lab.events.wait_for(CircuitClosed, WAIT, since=0)
+        assert works(cpu)
+
+
+def test_a_lost_context_leaves_the_other_device_alone(nothing_left: None) -> None:
+    """Generations, buffers and requests of a sibling do not notice."""
+    with System("host", 2) as lab:
+        one, two = lab.devices
+        kept = two.put(ONES)
+        with pytest.raises(ContextLost):
+            lab.inject("kill", one).result(WAIT)
+        assert (one.generation, two.generation) == (2, 1)
+        assert (two.get(blas.gemm(kept, kept)).result(WAIT) == 8.0).all()
+
+
+def test_a_buffer_of_another_device_is_refused_at_the_call(nothing_left: None) -> None:
+    """It says how to bring it over."""
+    with System("host", 2) as lab:
+        one, two = lab.devices
+        a, b = one.put(ONES), two.put(ONES)
+        with pytest.raises(InvalidArgument, match="put"):
+            blas.gemm(a, b)
+
+
+def test_downloaded_arrays_outlive_the_context_and_the_system(nothing_left: None) -> None:
+    """They own their memory."""
+    with System("host") as lab:
+        (cpu,) = lab.devices
+        data = np.arange(100_000.0)
+        got = cpu.get(cpu.put(data)).result(WAIT)
+        with pytest.raises(ContextLost):
+            lab.inject("segfault", cpu).result(WAIT)
+        np.testing.assert_array_equal(got, data)
+    np.testing.assert_array_equal(got, data)
+    got[:] = 0
+    del got
+
+
+def test_an_upload_survives_a_loss_in_its_middle(lab: System, cpu: Device) -> None:
+    """`put` starts again on the new generation, because it still has the array."""
+    data = np.random.default_rng(1).standard_normal(6_000_000)
+    lab.inject("kill", cpu)
+    got = cpu.get(cpu.put(data))
+    try:
+        answer = got.result(WAIT)
+    except (ContextLost, StaleRef, DependencyFailed):
+        answer = cpu.get(cpu.put(data)).result(WAIT)
+    np.testing.assert_array_equal(answer, data)
+
+
+def test_close_answers_everything_that_is_pending(nothing_left: None) -> None:
+    """SystemClosed, at once, also for those who wait in another thread."""
+    lab = System("host").ready()
+    (cpu,) = lab.devices
+    slow = cpu.run(time.sleep, 60)
+    answers: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            slow.result()
+        except BaseException as error:  # noqa: BLE001
+            answers.append(error)
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    begin = time.perf_counter()
+    lab.close()
+    waiter.join(WAIT)
+    assert time.perf_counter() - begin < 5.0
+    assert [type(a) for a in answers] == [SystemClosed]
+    with pytest.raises(SystemClosed):
+        cpu.put(ONES)
+    lab.close()
+
+
+def test_an_exception_in_user_code_keeps_its_cause_and_its_lines(cpu: Device) -> None:
+    """The original is the cause; the text shows where."""
+
+    def broken() -> float:
+        return 1 / 0
+
+    with pytest.raises(UserCodeError, match="division by zero") as caught:
+        cpu.run(broken).result(WAIT)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert "return 1 / 0" in str(caught.value) or "test_losses.py" in str(caught.value)
+    assert cpu.generation == 1
+
+
+def test_a_failure_that_nobody_awaits_reaches_check_once(lab: System, cpu: Device) -> None:
+    """It is raised by the next check and by no later one."""
+
+    def broken() -> None:
+        raise ValueError("unseen")
+
+    cpu.run(broken)
+    cpu.run(int).result(WAIT)
+    with pytest.raises(UserCodeError, match="unseen"):
+        lab.check()
+    lab.check()
+
+
+def test_a_forked_child_finds_its_handles_invalid(lab: System, cpu: Device) -> None:
+    """It gets a clear error instead of two processes on one wire."""
+    ref = cpu.put(ONES)
+    child = os.fork()
+    if child == 0:
+        try:
+            blas.gemm(ref, ref)
+        except SystemClosed as error:
+            os._exit(0 if "fork" in str(error) else 1)
+        os._exit(2)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert works(cpu)
+
+
+def test_two_systems_are_isolated(nothing_left: None) -> None:
+    """A loss in one is no event in the other."""
+    with System("host") as one, System("host") as two:
+        with pytest.raises(ContextLost):
+            one.inject("kill").result(WAIT)
+        one.events.wait_for(lambda e: isinstance(e, ContextStarted) and e.generation == 2, WAIT, since=0)
+        assert not two.events.history(GenerationChanged)
+        assert works(two.devices[0])
