@@ -1,0 +1,61 @@
+"""The tutorials as files. That they run, nbmake says: `notebooks` is one of pytest's paths."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.project import PYPROJECT, ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+CELL_LIMIT = 16  # lines
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
+def notebook(request: pytest.FixtureRequest) -> Any:
+    path: Path = request.param
+    return json.loads(path.read_text())
+
+
+def code_cells(notebook: Any) -> list[Any]:
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def test_pytest_runs_every_notebook() -> None:
+    options = PYPROJECT["tool"]["pytest"]["ini_options"]
+    assert "notebooks" in options["testpaths"]
+    assert "--nbmake" in options["addopts"]
+    assert NOTEBOOKS
+
+
+def test_notebook_keeps_no_output_and_no_widget_state(notebook: Any) -> None:
+    """A saved view would carry its whole front end, and show an empty cell where it has none."""
+    assert "widgets" not in notebook["metadata"]
+    for cell in code_cells(notebook):
+        assert cell["outputs"] == [], cell["id"]
+        assert cell["execution_count"] is None, cell["id"]
+
+
+def test_notebook_is_of_format_4_5_with_ids_that_say_what_a_cell_does(notebook: Any) -> None:
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    ids = [cell["id"] for cell in notebook["cells"]]
+    assert len(set(ids)) == len(ids)
+    for id_ in ids:
+        assert re.fullmatch(r"[a-z][a-z0-9-]{1,63}", id_), id_
+
+
+def test_cell_that_hangs_fails_within_minutes(notebook: Any) -> None:
+    assert 0 < notebook["metadata"]["execution"]["timeout"] <= 300
+
+
+def test_cells_are_short(notebook: Any) -> None:
+    for cell in code_cells(notebook):
+        assert len(cell["source"]) <= CELL_LIMIT, cell["id"]
+
+
+def test_notebook_ends_with_check_and_close(notebook: Any) -> None:
+    """An exception in a background thread fails no cell by itself."""
+    last = "".join(code_cells(notebook)[-1]["source"]).splitlines()
+    assert [line for line in last if line.startswith("lab.")] == ["lab.check()", "lab.close()"]
