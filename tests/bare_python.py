@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterable
 from importlib.metadata import distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from tests.project import ROOT
 
 
 class BarePython:
@@ -30,10 +31,13 @@ class BarePython:
                 if not target.exists():
                     target.symlink_to(str(found.locate_file(top)))
 
-    def see(self, folder: Path | None = None) -> None:
-        """Make a folder's packages importable; those of this environment unless another is told."""
-        path = folder or Path(sysconfig.get_path("purelib"))
-        (self.site_packages / f"see-{path.name}.pth").write_text(f"{path}\n")
+    def see(self, *folders: Path) -> None:
+        """Make what lies in these folders importable."""
+        (self.site_packages / "see.pth").write_text("".join(f"{path}\n" for path in folders))
+
+    def see_all_but_the_checkout(self) -> None:
+        """Make everything importable that this process can import, except accel_lab."""
+        self.see(*(Path(path) for path in sys.path if path and Path(path) != ROOT))
 
     def run(self, *arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
         """Run the interpreter with nothing inherited that could lead back to the checkout."""

@@ -62,7 +62,7 @@ def installed(
     """Install accel_lab into a fresh virtual environment that borrows all else from this one."""
     what = {"wheel": (wheel,), "folder": (ROOT,), "editable": ("-e", ROOT)}[request.param]
     python = BarePython(tmp_path_factory.mktemp(request.param) / "venv")
-    python.see()
+    python.see_all_but_the_checkout()
     options = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation")
     run(*pip(python), "install", *options, *what)
     return python

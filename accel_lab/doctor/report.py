@@ -59,8 +59,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
                 table.add_row(glyph, Text(finding.name), Text(finding.found))
             table.add_section()
         yield table
-        for disables, command, names in self._gaps():
-            yield Text(f"\n{', '.join(names)}\n  disables: {disables}")
+        for command, gaps in self._gaps().items():
+            lines = [f"{', '.join(names)} disables {text}" for text, names in gaps.items()]
+            yield Text("\n" + "\n".join(lines))
             if command:
                 yield Text(f"  {command}", "bold", no_wrap=True, overflow="ignore")
         yield Text("\n" + "; ".join(self._verdicts()))
@@ -85,14 +86,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             f"<thead><tr>{headings}</tr></thead><tbody>{rows}</tbody></table>"
         )
 
-    def _gaps(self) -> Iterator[tuple[str, str, list[str]]]:
-        """Group what is not ok by what it disables and by the command that mends it."""
-        gaps: dict[tuple[str, str], list[str]] = {}
+    def _gaps(self) -> dict[str, dict[str, list[str]]]:
+        """File the names of what is not ok under the command that mends it and what they cost."""
+        gaps: dict[str, dict[str, list[str]]] = {}
         for finding in self.findings:
             if finding.state != "ok":
-                gaps.setdefault((finding.disables, finding.command), []).append(finding.name)
-        for (disables, command), names in gaps.items():
-            yield disables, command, names
+                costs = gaps.setdefault(finding.command, {})
+                costs.setdefault(finding.disables, []).append(finding.name)
+        return gaps
 
     def _verdicts(self) -> Iterator[str]:
         """Say of each backend whether it can run, and if not, why not."""

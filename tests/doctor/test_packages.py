@@ -1,5 +1,6 @@
 """Packages are found by their metadata, and never imported."""
 
+import sys
 from collections.abc import Callable
 from importlib import invalidate_caches
 from pathlib import Path
@@ -131,8 +132,7 @@ def test_core_is_complete_here() -> None:
 
 def test_process_stays_free_of_cuda(tmp_path: Path) -> None:
     python = BarePython(tmp_path / "venv")
-    python.see(ROOT)
-    python.see()
+    python.see(ROOT, *map(Path, sys.path))
     done = python.run(
         "-c",
         "from accel_lab.doctor import examine; report = examine(); report._repr_html_()\n"
