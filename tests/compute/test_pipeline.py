@@ -1,0 +1,245 @@
+"""Sending never waits for the device, order is the program's, and nothing piles up."""
+
+import asyncio
+import gc
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel_lab import AccelRef, Device, System, array, blas
+from accel_lab.compute.events import ContextStarted
+from accel_lab.errors import Cancelled, ContextLost, QueueFull
+
+WAIT = 60.0
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[System]:
+    with System("host", max_restarts=1000) as system:
+        yield system
+
+
+@pytest.fixture
+def cpu(lab: System) -> Device:
+    return lab.devices[0]
+
+
+class Latch:
+    """Holds a device: a function in its context that returns when the test says so."""
+
+    def __init__(self, device: Device, path: Path) -> None:
+        os.mkfifo(path)
+        self._path = path
+        self.reply = device.run(_hold, str(path))
+
+    def release(self) -> None:
+        with self._path.open("w"):
+            pass
+
+
+def _hold(path: str) -> None:
+    with open(path) as gate:
+        gate.read()
+
+
+_hold.__module__ = "__main__"  # so that it travels by value: the context cannot import tests
+
+
+def test_a_thousand_dependent_sends_return_while_none_has_completed(cpu: Device, tmp_path: Path) -> None:
+    latch = Latch(cpu, tmp_path / "gate")
+    one = cpu.put(np.ones(4))
+    x = one
+    refs: list[AccelRef] = []
+    for _ in range(1000):
+        x = blas.axpy(one, x)
+        refs.append(x)
+    assert not any(ref.done for ref in refs)
+    assert x.shape == (4,)
+    latch.release()
+    assert (cpu.get(x).result(WAIT) == 1001.0).all()
+    assert all(ref.done for ref in refs)
+
+
+def test_what_is_sent_past_the_limit_waits_or_is_refused(cpu: Device, tmp_path: Path) -> None:
+    latch = Latch(cpu, tmp_path / "gate")
+    one = cpu.put(np.ones(1))
+    for _ in range(8192 - 2):
+        blas.scal(one, 1.0, out=one)
+    with pytest.raises(QueueFull, match="8192"):
+        cpu.ask(blas.Scal(one, 1.0, one), nowait=True)
+    threading.Timer(0.2, latch.release).start()
+    cpu.ask(blas.Scal(one, 3.0, one)).result(WAIT)
+    assert cpu.get(one).result(WAIT).tolist() == [3.0]
+
+
+def test_handles_that_are_dropped_free_their_memory(lab: System, cpu: Device) -> None:
+    def used() -> int:
+        return cpu.run(_used_bytes).result(WAIT)
+
+    gc.collect()
+    cpu.run(int).result(WAIT)  # what is freed travels behind the next request
+    before = used()
+    kept = array.zeros(cpu, (1 << 20,), dtype="uint8")
+    kept.result(WAIT)
+    assert used() == before + (1 << 20)
+    del kept
+    gc.collect()
+    cpu.run(int).result(WAIT)
+    assert used() == before
+
+
+def _used_bytes() -> int:
+    import gc as collector
+
+    from accel_lab.compute.table import BufferTable
+
+    (table,) = [o for o in collector.get_objects() if type(o) is BufferTable]
+    return table.used_bytes
+
+
+_used_bytes.__module__ = "__main__"
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_dropped_replies_leave_memory_flat(lab: System, cpu: Device) -> None:
+    def resident() -> tuple[int, int]:
+        pids = (os.getpid(), [e for e in lab.events.history(ContextStarted)][-1].pid)
+        return tuple(  # type: ignore[return-value]
+            int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 for pid in pids
+        )
+
+    x = cpu.put(np.ones((8, 8), np.float32))
+
+    def send(count: int) -> None:
+        for _ in range(count):
+            blas.scal(x, 0.5)
+        cpu.get(x).result(WAIT)
+        gc.collect()
+
+    send(10_000)
+    before = resident()
+    send(90_000)
+    after = resident()
+    grown = [(b - a) / 2**20 for a, b in zip(before, after, strict=True)]
+    assert max(grown) <= 8.0, f"MiB grown in notebook and context: {grown}"
+
+
+def test_answers_arrive_in_awaiting_tasks_and_waiting_threads_at_once(cpu: Device) -> None:
+    one = cpu.put(np.ones(3))
+
+    async def task(count: int) -> int:
+        for _ in range(count):
+            await blas.axpy(one, one)
+        return count
+
+    async def many() -> list[int]:
+        return await asyncio.gather(*(task(50) for _ in range(5)))
+
+    def thread(done: list[int]) -> None:
+        for _ in range(200):
+            blas.axpy(one, one).result(WAIT)
+        done.append(200)
+
+    done: list[int] = []
+    threads = [threading.Thread(target=thread, args=(done,)) for _ in range(3)]
+    for t in threads:
+        t.start()
+    assert asyncio.run(many()) == [50] * 5
+    for t in threads:
+        t.join(WAIT)
+    assert done == [200] * 3
+
+
+def test_result_with_a_timeout_gives_up_waiting_and_the_request_goes_on(cpu: Device, tmp_path: Path) -> None:
+    latch = Latch(cpu, tmp_path / "gate")
+    with pytest.raises(TimeoutError):
+        latch.reply.result(0.05)
+    latch.release()
+    assert latch.reply.result(WAIT) is None
+
+
+def test_a_cancelled_await_takes_its_queued_request_back(cpu: Device, tmp_path: Path) -> None:
+    latch = Latch(cpu, tmp_path / "gate")
+    value = cpu.put(np.ones(2))
+
+    async def impatient() -> None:
+        await asyncio.wait_for(_await(waiting), 0.05)
+
+    waiting = blas.scal(value, 2.0, out=value)
+    with pytest.raises(TimeoutError):
+        asyncio.run(impatient())
+    cpu.run(int)
+    time.sleep(0.2)  # the control channel is beside the wire: let it be first
+    latch.release()
+    with pytest.raises(Cancelled):
+        waiting.result(WAIT)
+    assert cpu.get(value).result(WAIT).tolist() == [1.0, 1.0]
+
+
+async def _await(ref: AccelRef) -> AccelRef:
+    return await ref
+
+
+@pytest.mark.slow
+def test_a_busy_cell_delays_neither_restarts_nor_answers_to_other_threads() -> None:
+    """Ten seconds of pure Python in one thread; three losses; the rest goes on as before."""
+    with System("host", max_restarts=1000) as lab:
+        (cpu,) = lab.devices
+        stop = threading.Event()
+        laps: list[float] = []
+
+        def asker() -> None:
+            while not stop.is_set():
+                begin = time.perf_counter()
+                try:
+                    cpu.run(int).result(WAIT)
+                except ContextLost:
+                    continue
+                laps.append(time.perf_counter() - begin)
+                stop.wait(0.005)
+
+        def lose(times: list[float]) -> None:
+            for _ in range(3):
+                stop.wait(1.5)
+                begin = time.perf_counter()
+                with pytest.raises(ContextLost):
+                    lab.inject("kill", cpu).result(WAIT)
+                cpu.run(int).result(WAIT)
+                times.append(time.perf_counter() - begin)
+
+        def round_of(busy: bool) -> tuple[list[float], list[float]]:
+            laps.clear()
+            stop.clear()
+            times: list[float] = []
+            workers = [threading.Thread(target=asker), threading.Thread(target=lose, args=(times,))]
+            for worker in workers:
+                worker.start()
+            if busy:
+                end = time.perf_counter() + 10.0
+                count = 0
+                while time.perf_counter() < end:
+                    count += 1
+            else:
+                workers[1].join()
+            workers[1].join()
+            stop.set()
+            workers[0].join()
+            return list(laps), times
+
+        idle_laps, idle_times = round_of(busy=False)
+        busy_laps, busy_times = round_of(busy=True)
+    quick = [lap for lap in busy_laps if lap < 0.4]  # the others waited for a restart
+    delay = float(np.percentile(quick, 99) - np.median([x for x in idle_laps if x < 0.4]))
+    text = (
+        f"switch interval {sys.getswitchinterval()}; answers p99 +{delay * 1e3:.1f} ms; "
+        f"restarts idle {np.round(idle_times, 3)}, busy {np.round(busy_times, 3)}"
+    )
+    print(text)
+    assert delay <= 0.05, text
+    assert np.median(busy_times) - np.median(idle_times) <= 0.05, text
