@@ -4,6 +4,8 @@ import fcntl
 import os
 from bisect import bisect_left, bisect_right, insort
 
+import numpy as np
+
 from accel_lab.compute.free_list import FreeList
 from accel_lab.compute.mapping import Bytes, Mapping
 
@@ -49,7 +51,8 @@ class Segment:
     def bytes(self, offset: int, nbytes: int) -> Bytes:
         """Return a view that keeps the memory mapped; the segment must be open."""
         assert self._bytes is not None
-        return self._bytes[offset : offset + nbytes]
+        # An empty slice would point at the segment's start, into somebody else's block.
+        return np.ndarray(nbytes, np.uint8, self._bytes, offset)
 
     def carve(self, serial: int, size: int) -> int | None:
         """Take `size` bytes for the block `serial`; None when they do not fit."""

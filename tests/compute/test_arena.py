@@ -236,7 +236,7 @@ class Allocations(RuleBasedStateMachine):
 
 
 TestAllocations = Allocations.TestCase
-TestAllocations.settings = settings(max_examples=40, stateful_step_count=40)
+TestAllocations.settings = settings(max_examples=100, stateful_step_count=40)
 
 
 @pytest.mark.parametrize("name", dtypes.NAMES)
@@ -525,6 +525,16 @@ def test_a_hold_keeps_a_dropped_array(arena: Arena) -> None:
     assert arena.statistics().blocks == 1
     hold.release()
     assert arena.statistics().blocks == 0
+
+
+def test_an_array_without_elements_has_a_block_of_its_own(arena: Arena) -> None:
+    block = arena.allocate(1)
+    array = arena.empty((0, 3), "float32")
+    assert arena.locate(array) == (block.segment_id, 256)
+    block.release()
+    hold = arena.hold(array)
+    assert arena.statistics().blocks == 1
+    hold.release()
 
 
 def test_a_foreign_or_scattered_array_cannot_be_held(arena: Arena) -> None:
