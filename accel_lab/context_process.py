@@ -1,11 +1,13 @@
-"""The entry point of a context process: `python -m accel_lab.context_process`.
+"""The entry point of the processes behind a system: `python -m accel_lab.context_process`.
 
-It inherits two sockets and listens on nothing else. It ends with the notebook's process, however
-that ends: the kernel signals it, and both sockets reach their end.
+The first is the zygote, which imports everything; its forks are the contexts. They inherit
+sockets and listen on nothing. All end with the notebook's process, however that ends: the kernel
+signals them, and their sockets reach their end.
 """
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import io
 import os
@@ -27,7 +29,6 @@ from accel_lab.compute.control import (
     DropSegment,
     Expired,
     Heartbeat,
-    Preloaded,
     Segment,
     StartFailed,
     receive_downward,
@@ -35,6 +36,7 @@ from accel_lab.compute.control import (
 )
 from accel_lab.compute.service import Service
 from accel_lab.compute.wire import Born, Output
+from accel_lab.compute.zygote import LoadFailed, Zygote, tell
 from accel_lab.libraries import ACTORS
 
 HEARTBEAT_S = 1.0
@@ -67,12 +69,12 @@ class SegmentBytes:
         self._backend.unmap_segment(self._view.view(id_, 0, size))
         self._view.detach(id_)
 
-    def view(self, segment: int, start: int, nbytes: int) -> Any:
+    def view(self, segment_id: int, offset: int, nbytes: int) -> Any:
         """Return bytes of a segment; dispatcher thread."""
-        if segment not in self._known:
+        if segment_id not in self._known:
             with self._arrival:
-                self._arrival.wait_for(lambda: segment in self._known, SEGMENT_WAIT_S)
-        return self._view.view(segment, start, nbytes)
+                self._arrival.wait_for(lambda: segment_id in self._known, SEGMENT_WAIT_S)
+        return self._view.view(segment_id, offset, nbytes)
 
 
 class Control(threading.Thread):
@@ -166,23 +168,19 @@ class Printer(io.TextIOBase):
 
 
 def protect(parent: int) -> None:
-    """End with the notebook, ignore its Ctrl-C, and be the first to go when memory is short."""
+    """End with the parent and ignore the notebook's Ctrl-C."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def main(wire_fd: int, control_fd: int, backend_name: str, parent: int) -> None:
-    """Import everything, wait to be bound to a device, and serve it."""
+def be_context(wire: socket.socket, channel: socket.socket, parent: int, module: Any) -> None:
+    """Wait to be bound to a device, and serve it; the body of a forked context process."""
     protect(parent)
-    wire, channel = socket.socket(fileno=wire_fd), socket.socket(fileno=control_fd)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")  # rather this than the notebook
     try:
-        module = importlib.import_module(f"accel_lab.backends.{backend_name}")
-        module.preload()
-        send_packet(channel, Preloaded())
         bind, _ = receive_downward(channel)
         assert isinstance(bind, Bind)
         sys.path[:] = bind.sys_path
@@ -199,9 +197,23 @@ def main(wire_fd: int, control_fd: int, backend_name: str, parent: int) -> None:
     service = Service(wire, context, spin_s=bind.spin_s)
     sys.stdout, sys.stderr = Printer(service, "stdout"), Printer(service, "stderr")
     Control(channel, service, context, arena).start()
-    service.send([Born(backend.model, context.limit_bytes, list(context.actors))])
+    service.send([Born(os.getpid(), backend.model, context.limit_bytes, list(context.actors))])
     service.run()
 
 
+def main(channel_fd: int, backend_name: str, parent: int) -> None:
+    """Import everything, then fork a context whenever the notebook asks for one."""
+    protect(parent)
+    channel = socket.socket(fileno=channel_fd)
+    try:
+        module = importlib.import_module(f"accel_lab.backends.{backend_name}")
+        module.preload()
+    except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason
+        tell(channel, LoadFailed(type(error).__name__, str(error)))
+        sys.exit(1)
+    gc.freeze()  # what is loaded stays shared between the forks
+    Zygote(channel, lambda wire, control, zygote: be_context(wire, control, zygote, module)).run()
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
+    main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -24,7 +24,7 @@ from accel_lab.compute.device import Device
 from accel_lab.compute.device_actor import DeviceActor
 from accel_lab.compute.fault import Fault, Inject
 from accel_lab.compute.keeper import DeviceKeeper, Plant
-from accel_lab.compute.process import ContextProcess, Spawner
+from accel_lab.compute.process import Spawner
 from accel_lab.compute.requests import Requests, closed
 from accel_lab.compute.staging import CopyPool
 from accel_lab.compute.transfers import Array, Transfers
@@ -67,11 +67,11 @@ class System:
         memory_bytes: int | None = None,
         arena_bytes: int | None = None,
     ) -> None:
+        self._closed = True  # until there is something to close
         self.backend, module = _open(backend)
         indices = _indices(devices, module.device_count(), self.backend)
         self.name = name or f"lab{next(_names)}"
         self.events = EventStream()
-        self._closed = False
         self._closing = threading.Lock()
         self._forked = False
         origin.follow_notebook()
@@ -80,7 +80,7 @@ class System:
         self._dispatcher.on_error = self._background.escaped
         self._arena = Arena(arena_bytes)
         self._copies = CopyPool()
-        self._spawner = Spawner(self.backend, self._dispatcher, self._printed)
+        self._spawner = Spawner(self.backend, self._dispatcher, _printed, self._unloadable)
         cores = len(os.sched_getaffinity(0))
         plant = Plant(
             self.backend,
@@ -110,6 +110,7 @@ class System:
             self._keepers.append(keeper)
             self.devices.append(device)
             self._actors.spawn(_device_actor(keeper, max_restarts, within_s), name=keeper.name)
+        self._closed = False
         _live.add(self)
 
     def device(self, name: str | int) -> Device:
@@ -214,21 +215,13 @@ class System:
         """Stop everything, and say when the last process is reaped; system thread."""
         for keeper in self._keepers:
             keeper.stop(closed(keeper.name))
-        self._spawner.close()
+        self._spawner.close(done.set)
 
-        def look(_: str = "") -> None:
-            if not self._spawner.processes:
-                done.set()
-
-        for process in list(self._spawner.processes):
-            process.kill()
-            process.on_exit.append(look)
-        look()
-
-    def _printed(self, process: ContextProcess, stream: str, data: bytes) -> None:
-        """Show what C code in a context, or a dying interpreter, wrote; system thread."""
-        if process is not self._spawner.spare:
-            origin.current().write(stream, data.decode(errors="replace"))
+    def _unloadable(self, why: str) -> None:
+        """A package of the backend cannot be imported: no device will ever start; system thread."""
+        error = BackendUnavailable(f"the {self.backend} backend cannot be loaded: {why}")
+        for keeper in self._keepers:
+            keeper.give_up(error)
 
     def _orphan(self) -> None:
         """Make this copy, in a forked child, refuse everything."""
@@ -278,6 +271,11 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def _printed(stream: str, data: bytes) -> None:
+    """Show what C code in a context, or a dying interpreter, wrote; system thread."""
+    origin.current().write(stream, data.decode(errors="replace"))
 
 
 def _device_actor(

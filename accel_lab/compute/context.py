@@ -17,7 +17,7 @@ from accel_lab.errors import OutOfMemory
 class HostBytes(Protocol):
     """The arena as the context sees it."""
 
-    def view(self, segment: int, start: int, nbytes: int) -> Any:
+    def view(self, segment_id: int, offset: int, nbytes: int) -> Any:
         """Return bytes of a segment as a uint8 array; waits for one that is on its way."""
 
 

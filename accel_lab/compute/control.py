@@ -4,14 +4,12 @@ It is a SEQPACKET socket beside the wire, with a thread of its own in the contex
 works while the dispatcher is busy or stuck. Descriptors of arena segments travel on it.
 """
 
-import array
-import contextlib
 import socket
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
-PACKET_BYTES = 64 << 10
+from accel_lab.compute import packet as packet_
 
 
 class Bind(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -45,10 +43,6 @@ class CancelRequests(msgspec.Struct, frozen=True, array_like=True, tag=4):
     seqs: list[int]
 
 
-class Preloaded(msgspec.Struct, frozen=True, array_like=True, tag=10):
-    """Everything is imported; the process waits for its device."""
-
-
 class StartFailed(msgspec.Struct, frozen=True, array_like=True, tag=11):
     """The device could not be opened."""
 
@@ -73,7 +67,7 @@ class Expired(msgspec.Struct, frozen=True, array_like=True, tag=13):
 
 
 Downward: TypeAlias = Bind | Segment | DropSegment | CancelRequests
-Upward: TypeAlias = Preloaded | StartFailed | Heartbeat | Expired
+Upward: TypeAlias = StartFailed | Heartbeat | Expired
 
 _encode = msgspec.msgpack.Encoder().encode
 _downward = msgspec.msgpack.Decoder(Downward)
@@ -82,13 +76,11 @@ _upward = msgspec.msgpack.Decoder(Upward)
 
 def send_packet(channel: socket.socket, packet: Downward | Upward, fd: int = -1) -> bool:
     """Send one packet, with a descriptor if given; False when the other end is gone."""
-    ancillary: list[Any] = []
-    if fd >= 0:
-        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
-    with contextlib.suppress(OSError):
-        channel.sendmsg([_encode(packet)], ancillary, socket.MSG_NOSIGNAL)
-        return True
-    return False
+    try:
+        packet_.send(channel, _encode(packet), [fd] if fd >= 0 else [])
+    except OSError:
+        return False
+    return True
 
 
 def receive_upward(channel: socket.socket) -> Upward | None:
@@ -97,15 +89,10 @@ def receive_upward(channel: socket.socket) -> Upward | None:
     Raises:
         EOFError: the context is gone.
     """
-    try:
-        data = channel.recv(PACKET_BYTES, socket.MSG_DONTWAIT)
-    except BlockingIOError:
+    received = packet_.receive(channel, block=False)
+    if received is None:
         return None
-    except OSError as error:
-        raise EOFError from error
-    if not data:
-        raise EOFError
-    packet: Upward = _upward.decode(data)
+    packet: Upward = _upward.decode(received[0])
     return packet
 
 
@@ -115,15 +102,7 @@ def receive_downward(channel: socket.socket) -> tuple[Downward, int]:
     Raises:
         EOFError: the notebook's process is gone.
     """
-    try:
-        data, ancillary, _, _ = channel.recvmsg(
-            PACKET_BYTES, socket.CMSG_SPACE(4), socket.MSG_CMSG_CLOEXEC
-        )
-    except OSError as error:
-        raise EOFError from error
-    if not data:
-        raise EOFError
-    fd = -1
-    for _, _, payload in ancillary:
-        fd = array.array("i", payload[:4])[0]
-    return _downward.decode(data), fd
+    received = packet_.receive(channel, block=True)
+    assert received is not None
+    data, fds = received
+    return _downward.decode(data), fds[0] if fds else -1

@@ -284,11 +284,16 @@ class DeviceKeeper:
             self._lose(self.requests.current_link, why, {packet.seq: late}, {})
         elif isinstance(packet, StartFailed):
             if packet.kind == "BackendUnavailable":
-                self.process = None
-                process.kill()
-                self.lost(BackendUnavailable(packet.text))
+                self.give_up(BackendUnavailable(packet.text))
             else:
                 self._lose(None, f"it could not start ({packet.kind}: {packet.text})", {}, {})
+
+    def give_up(self, error: BackendUnavailable) -> None:
+        """No context can ever start; system thread."""
+        process, self.process = self.process, None
+        if process is not None:
+            process.kill()
+        self.lost(error)
 
     def _watch(self, process: ContextProcess) -> None:
         if process is not self.process:
@@ -334,13 +339,12 @@ class DeviceKeeper:
             facts.ContextStarted(
                 device=self.name,
                 generation=self.requests.generation,
-                pid=process.pid,
+                pid=born.pid,
                 seconds=time.monotonic() - process.started,
             )
         )
         if probing:
             self._plant.events.publish(facts.CircuitClosed(device=self.name))
-        self._plant.dispatcher.call_later(0.05, self._plant.spawner.warm)
 
     def _print(self, where: origin.Origin, stream: str, text: str) -> None:
         self._plant.events.publish(

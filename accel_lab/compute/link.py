@@ -91,7 +91,9 @@ class Link:
 
     def _write(self) -> None:
         backlog = self._backlog
-        while not self.closed and backlog:
+        while backlog:
+            if self.closed:
+                return
             data = backlog[0]
             try:
                 sent = self._wire.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)

@@ -1,9 +1,12 @@
-"""Context processes: how they are started, recognised as dead, and ended.
+"""Context processes as the notebook sees them: asked for, bound, recognised as dead, ended.
 
 All of it happens on the system thread. The kernel's parent-death signal follows the thread that
-started a process, so a thread that lives as long as the system must start every one of them.
+started a process, so a thread that lives as long as the system starts the zygote, which forks
+every context.
 """
 
+import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -15,78 +18,64 @@ from functools import partial
 from pathlib import Path
 
 from accel_lab.actor.dispatcher import Dispatcher
-from accel_lab.compute.control import (
-    Bind,
-    Downward,
-    Preloaded,
-    StartFailed,
-    Upward,
-    receive_upward,
-    send_packet,
-)
+from accel_lab.compute.control import Bind, Downward, Upward, receive_upward, send_packet
+from accel_lab.compute.zygote import Exited, Forked, LoadFailed, receive_notice, request_fork
 
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
 
 class ContextProcess:
-    """One child process with its wire, its control channel and its output pipes."""
+    """One context process with its wire, its control channel and its output pipes.
+
+    It is usable as soon as it has been asked for: what is sent waits in its sockets.
+    """
 
     def __init__(
         self,
-        backend: str,
+        number: int,
+        channel: socket.socket,
         dispatcher: Dispatcher,
         printed: Callable[[str, bytes], None],
     ) -> None:
-        self._dispatcher = dispatcher
-        self._printed = printed
-        self.wire, wire_end = socket.socketpair()
-        self.control, control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.started = time.monotonic()
-        self.preloaded = False
+        self.number = number
+        self.pid = 0
+        self.generation = 0
         self.reaped = False
         self.status = ""
-        self.generation = 0
+        self.started = time.monotonic()
         self.on_packet: Callable[[Upward], None] | None = None
         self.on_exit: list[Callable[[str], None]] = []
+        self.wire, wire_end = socket.socketpair()
+        self.control, control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._dispatcher = dispatcher
+        self._printed = printed
+        self._pidfd = -1
+        self._doomed = False
         self._pipes: dict[str, int] = {}
         out, out_end = os.pipe2(os.O_CLOEXEC)
         err, err_end = os.pipe2(os.O_CLOEXEC)
         with wire_end, control_end:
             try:
-                self._child = subprocess.Popen(
-                    [
-                        *(sys.executable, "-P", "-m", "accel_lab.context_process"),
-                        *(
-                            str(wire_end.fileno()),
-                            str(control_end.fileno()),
-                            backend,
-                            str(os.getpid()),
-                        ),
-                    ],
-                    stdin=subprocess.DEVNULL,
-                    stdout=out_end,
-                    stderr=err_end,
-                    pass_fds=(wire_end.fileno(), control_end.fileno()),
-                    start_new_session=True,
-                    env=_environment(),
-                )
+                ends = [wire_end.fileno(), control_end.fileno(), out_end, err_end]
+                request_fork(channel, number, ends)
             finally:
                 os.close(out_end)
                 os.close(err_end)
-        self.pid = self._child.pid
-        self._pidfd = os.pidfd_open(self.pid)
-        dispatcher.add_reader(self._pidfd, self._exited)
         dispatcher.add_reader(self.control.fileno(), self._controlled)
         for stream, fd in (("stdout", out), ("stderr", err)):
             os.set_blocking(fd, False)
             self._pipes[stream] = fd
             dispatcher.add_reader(fd, partial(self._read_pipe, stream))
 
+    @property
+    def token(self) -> tuple[str, int]:
+        """What names this process in the arena's quarantine."""
+        return ("process", self.number)
+
     def bind(self, bind: Bind, packet: Callable[[Upward], None]) -> None:
         """Make it the context of a device; `packet` gets what it says on the control channel."""
         self.on_packet = packet
         self.generation = bind.generation
-        self.started = time.monotonic()
         self.tell(bind)
 
     def tell(self, packet: Downward, fd: int = -1) -> bool:
@@ -95,26 +84,39 @@ class ContextProcess:
 
     def kill(self) -> None:
         """End the process now; it is reaped when it is gone. Harmless when it already is."""
-        if not self.reaped:
-            try:
+        self._doomed = True
+        if self._pidfd >= 0 and not self.reaped:
+            with contextlib.suppress(ProcessLookupError):  # it has exited and is being reaped
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-            except ProcessLookupError:
-                return  # it has exited and waits to be reaped
 
-    def end(self) -> None:
-        """Ask the process to leave by closing its control channel."""
+    def forked(self, pid: int, pidfd: int) -> None:
+        """It exists; `pidfd` names it beyond any reuse of its number."""
+        self.pid, self._pidfd = pid, pidfd
+        if self._doomed:
+            self.kill()
+
+    def exited(self, name: str) -> None:
+        """It has ended and is reaped; `name` is a signal's, or its exit status."""
+        if self.reaped:
+            return
+        self.reaped = True
+        self.status = name
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
         self._dispatcher.remove_reader(self.control.fileno())
-        self.control.shutdown(socket.SHUT_RDWR)
+        self.control.close()
+        for stream in list(self._pipes):
+            self._read_pipe(stream)
+            self._close_pipe(stream)
+        for callback in self.on_exit:
+            callback(name)
 
     def _controlled(self) -> None:
         try:
             while (packet := receive_upward(self.control)) is not None:
-                if isinstance(packet, Preloaded):
-                    self.preloaded = True
                 if self.on_packet is not None:
                     self.on_packet(packet)
-                elif isinstance(packet, StartFailed):
-                    self.kill()
         except EOFError:
             self._dispatcher.remove_reader(self.control.fileno())
 
@@ -134,80 +136,100 @@ class ContextProcess:
             self._dispatcher.remove_reader(fd)
             os.close(fd)
 
-    def _exited(self) -> None:
-        status = self._child.wait()
-        self.reaped = True
-        self._dispatcher.remove_reader(self._pidfd)
-        os.close(self._pidfd)
-        self._dispatcher.remove_reader(self.control.fileno())
-        self.control.close()
-        if self.generation == 0:  # never bound, so no link owns the wire
-            self.wire.close()
-        for stream in list(self._pipes):
-            self._read_pipe(stream)
-            self._close_pipe(stream)
-        self.status = exit_name(status)
-        for callback in self.on_exit:
-            callback(self.status)
-
-    @property
-    def token(self) -> tuple[str, int]:
-        """What names this process in the arena's quarantine."""
-        return ("process", self.pid)
-
 
 class Spawner:
-    """Starts context processes and keeps one warm spare: imported, but on no device yet."""
+    """Starts the zygote, and context processes through it."""
 
     def __init__(
         self,
         backend: str,
         dispatcher: Dispatcher,
-        printed: Callable[[ContextProcess, str, bytes], None],
+        printed: Callable[[str, bytes], None],
+        failed: Callable[[str], None],
     ) -> None:
         self._backend = backend
         self._dispatcher = dispatcher
         self._printed = printed
-        self._spare: ContextProcess | None = None
-        self._closed = False
-        self.processes: set[ContextProcess] = set()
+        self._failed = failed
+        self._numbers = itertools.count(1)
+        self._child: subprocess.Popen[bytes] | None = None
+        self._channel: socket.socket | None = None
+        self._closed: Callable[[], None] | None = None
+        self.processes: dict[int, ContextProcess] = {}
 
     def take(self) -> ContextProcess:
-        """Return a process to bind, the spare if it lives."""
-        spare, self._spare = self._spare, None
-        return spare if spare is not None and not spare.reaped else self._start()
-
-    def warm(self) -> None:
-        """Have a spare."""
-        if self._spare is None and not self._closed:
-            self._spare = self._start()
-
-    @property
-    def spare(self) -> ContextProcess | None:
-        """The spare, if there is one."""
-        return self._spare
-
-    def close(self) -> None:
-        """End the spare and start no more."""
-        self._closed = True
-        if self._spare is not None:
-            self._spare.kill()
-            self._spare = None
-
-    def _start(self) -> ContextProcess:
-        def printed(stream: str, data: bytes) -> None:
-            self._printed(process, stream, data)
-
-        process = ContextProcess(self._backend, self._dispatcher, printed)
-        self.processes.add(process)
-
-        def gone(_: str) -> None:
-            self.processes.discard(process)
-            if process is self._spare:
-                self._spare = None
-
-        process.on_exit.append(gone)
+        """Return a process to bind; it exists within milliseconds once the zygote has loaded."""
+        channel = self._channel or self._start()
+        process = ContextProcess(next(self._numbers), channel, self._dispatcher, self._printed)
+        self.processes[process.number] = process
         return process
+
+    def close(self, closed: Callable[[], None]) -> None:
+        """Kill every context, end the zygote, and call `closed` when all are reaped."""
+        self._closed = closed
+        for process in list(self.processes.values()):
+            process.kill()
+        self._end_zygote()
+
+    def _end_zygote(self) -> None:
+        """End the zygote once no context is left, so that each is reaped by its parent."""
+        if self._closed is None or any(not p.reaped for p in self.processes.values()):
+            return
+        if self._channel is not None:
+            self._channel.shutdown(socket.SHUT_RDWR)
+        else:
+            self._closed()
+
+    def _start(self) -> socket.socket:
+        channel, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with end:
+            self._child = subprocess.Popen(
+                [
+                    *(sys.executable, "-P", "-m", "accel_lab.context_process"),
+                    *(str(end.fileno()), self._backend, str(os.getpid())),
+                ],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(end.fileno(),),
+                start_new_session=True,
+                env=_environment(),
+            )
+        self._channel = channel
+        self._dispatcher.add_reader(channel.fileno(), self._noticed)
+        return channel
+
+    def _noticed(self) -> None:
+        channel = self._channel
+        if channel is None:
+            return
+        try:
+            while (found := receive_notice(channel)) is not None:
+                notice, fd = found
+                if isinstance(notice, Forked):
+                    self.processes[notice.number].forked(notice.pid, fd)
+                elif isinstance(notice, Exited):
+                    self._gone(notice.number, exit_name(notice.status))
+                elif isinstance(notice, LoadFailed):
+                    self._failed(f"{notice.kind}: {notice.text}")
+        except EOFError:
+            self._zygote_gone(channel)
+
+    def _gone(self, number: int, name: str) -> None:
+        self.processes.pop(number).exited(name)
+        self._end_zygote()
+
+    def _zygote_gone(self, channel: socket.socket) -> None:
+        """It has ended, and the kernel has killed every context with it."""
+        assert self._child is not None
+        self._dispatcher.remove_reader(channel.fileno())
+        channel.close()
+        self._channel = None
+        status = exit_name(self._child.wait())
+        for process in list(self.processes.values()):
+            process.kill()
+            self.processes.pop(process.number)
+            process.exited(f"SIGKILL, for the process that had forked it ended with {status}")
+        if self._closed is not None:
+            self._closed()
 
 
 def exit_name(status: int) -> str:

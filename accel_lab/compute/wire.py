@@ -91,8 +91,9 @@ class LibraryRestarted(msgspec.Struct, frozen=True, array_like=True, tag=7):
 
 
 class Born(msgspec.Struct, frozen=True, array_like=True, tag=8):
-    """The context is up: what it drives, and its library actors."""
+    """The context is up: its process, what it drives, and its library actors."""
 
+    pid: int
     model: str
     total_bytes: int
     libraries: list[str]

@@ -1,0 +1,1 @@
+"""What every accelerator has: buffers, the wire, context processes, transfers, supervision."""

@@ -1,0 +1,162 @@
+"""The process that imports everything once and forks every context of a system.
+
+A fork of it is ready in milliseconds, so that a restart does not wait for imports. It has one
+thread, has never touched a device, and ends with the notebook; a context ends with it.
+"""
+
+import os
+import random
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+import msgspec
+
+from accel_lab.compute import packet
+
+Become = Callable[[socket.socket, socket.socket, int], None]
+
+
+class Fork(msgspec.Struct, frozen=True, array_like=True, tag=20):
+    """Fork a context; its wire, control channel, stdout and stderr come with the packet."""
+
+    number: int
+
+
+class Loaded(msgspec.Struct, frozen=True, array_like=True, tag=21):
+    """Everything is imported."""
+
+
+class LoadFailed(msgspec.Struct, frozen=True, array_like=True, tag=22):
+    """Something cannot be imported."""
+
+    kind: str
+    text: str
+
+
+class Forked(msgspec.Struct, frozen=True, array_like=True, tag=23):
+    """A context process exists; a descriptor that names it comes with the packet."""
+
+    number: int
+    pid: int
+
+
+class Exited(msgspec.Struct, frozen=True, array_like=True, tag=24):
+    """A context process has ended and is reaped; `status` is negative for a signal."""
+
+    number: int
+    status: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_requests = msgspec.msgpack.Decoder(Fork)
+_notices = msgspec.msgpack.Decoder(Loaded | LoadFailed | Forked | Exited)
+
+
+def request_fork(channel: socket.socket, number: int, fds: list[int]) -> None:
+    """Ask for a context process; raises OSError when the zygote is gone."""
+    packet.send(channel, _encode(Fork(number)), fds)
+
+
+def receive_notice(
+    channel: socket.socket,
+) -> "tuple[Loaded | LoadFailed | Forked | Exited, int] | None":
+    """Return the zygote's next packet with its descriptor or -1; None when there is none now.
+
+    Raises:
+        EOFError: the zygote is gone.
+    """
+    received = packet.receive(channel, block=False)
+    if received is None:
+        return None
+    data, fds = received
+    return _notices.decode(data), fds[0] if fds else -1
+
+
+class Zygote:
+    """Forks contexts until the notebook closes its channel."""
+
+    def __init__(self, channel: socket.socket, become: Become) -> None:
+        self._channel = channel
+        self._become = become
+        self._children: dict[int, tuple[int, int]] = {}  # descriptor -> (number, pid)
+        self._poll = select.poll()
+        self._poll.register(channel, select.POLLIN)
+
+    def run(self) -> None:
+        """Serve; returns when the notebook is gone."""
+        self._tell(Loaded())
+        while True:
+            for fd, _ in self._poll.poll():
+                if fd in self._children:
+                    self._reap(fd)
+                elif not self._fork():
+                    return
+
+    def _fork(self) -> bool:
+        try:
+            received = packet.receive(self._channel, block=True)
+        except EOFError:
+            return False
+        assert received is not None
+        data, fds = received
+        number = _requests.decode(data).number
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            self._be_context(fds, parent)
+        pidfd = os.pidfd_open(pid)
+        for fd in fds:
+            os.close(fd)
+        self._children[pidfd] = number, pid
+        self._poll.register(pidfd, select.POLLIN)
+        self._tell(Forked(number, pid), pidfd)
+        return True
+
+    def _be_context(self, fds: list[int], parent: int) -> None:
+        """Become a context in the forked child; never returns."""
+        status = 1
+        try:
+            self._channel.close()
+            for pidfd in self._children:
+                os.close(pidfd)
+            wire, control, out, err = fds
+            os.dup2(out, 1)
+            os.dup2(err, 2)
+            os.close(out)
+            os.close(err)
+            random.seed()
+            numpy_random = sys.modules.get("numpy.random")
+            if numpy_random is not None:  # else every fork would draw the same numbers
+                numpy_random.seed()
+            self._become(socket.socket(fileno=wire), socket.socket(fileno=control), parent)
+            status = 0
+        except SystemExit as leaving:
+            status = leaving.code if isinstance(leaving.code, int) else 1
+        except BaseException:  # noqa: BLE001 - the process ends here: say why
+            sys.excepthook(*sys.exc_info())
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+
+    def _reap(self, pidfd: int) -> None:
+        number, pid = self._children.pop(pidfd)
+        self._poll.unregister(pidfd)
+        os.close(pidfd)
+        _, status = os.waitpid(pid, 0)
+        self._tell(Exited(number, os.waitstatus_to_exitcode(status)))
+
+    def _tell(self, notice: "Loaded | LoadFailed | Forked | Exited", fd: int = -1) -> None:
+        tell(self._channel, notice, fd)
+
+
+def tell(
+    channel: socket.socket, notice: "Loaded | LoadFailed | Forked | Exited", fd: int = -1
+) -> None:
+    """Send a packet to the notebook; nothing happens when it is gone."""
+    try:
+        packet.send(channel, _encode(notice), [fd] if fd >= 0 else [])
+    except OSError:
+        signal.raise_signal(signal.SIGKILL)
