@@ -122,16 +122,17 @@ class Link:
         while not reply.done and not self.closed:
             if self._reading.acquire(blocking=False):
                 try:
-                    self._lead(reply, deadline)
+                    in_time = self._lead(reply, deadline)
                 finally:
                     self._reading.release()
                     self._promote()
-                if not reply.done and not self.closed:
-                    return  # the time is over
-            elif not self._follow(reply, deadline):
+            else:
+                in_time = self._follow(reply, deadline)
+            if not in_time:
                 return
 
-    def _lead(self, reply: Reply[Any], deadline: float | None) -> None:
+    def _lead(self, reply: Reply[Any], deadline: float | None) -> bool:
+        """Read until the reply is done or the link has ended; False when the time is over."""
         self._claim()
         spin_until = time.perf_counter() + self._spin_s if self._spin_s else 0.0
         while not reply.done and not self.closed:
@@ -142,12 +143,13 @@ class Link:
             if deadline is not None:
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    return
+                    return False
                 ready = select.poll()
                 ready.register(self._fd, select.POLLIN)
                 if not ready.poll(min(left, 3600.0) * 1000):
                     continue
             self._receive(block=deadline is None)
+        return True
 
     def _follow(self, reply: Reply[Any], deadline: float | None) -> bool:
         """Wait for the reply or for the reader's place; False when the time is over."""
