@@ -1,0 +1,79 @@
+"""NVIDIA GPUs: CuPy's arrays and memory, and the vendor's own libraries.
+
+This module is light. The notebook's process imports it and asks NVML; only `preload` and
+`open_backend`, which run in a context process, import CUDA.
+"""
+
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from accel_lab.backends.cuda.cards import cards
+from accel_lab.backends.cuda.support import SUPPORT
+
+if TYPE_CHECKING:
+    from accel_lab.backends.cuda.device import CudaDevice
+
+__all__ = ["SUPPORT", "available", "device_count", "device_name", "open_backend", "preload"]
+
+NEWEST_MAJOR = 13
+OLDEST_MAJOR = 12
+
+
+def available() -> str | None:
+    """Return why this backend cannot run here and what to do about it; None when it can.
+
+    Imports no CUDA package; blocks for some milliseconds.
+    """
+    found = cards()
+    if found.reason:
+        return found.reason
+    if found.cuda_major < OLDEST_MAJOR:
+        return f"the driver runs CUDA {found.cuda_major} and {OLDEST_MAJOR} is needed; update it"
+    major = min(found.cuda_major, NEWEST_MAJOR)
+    command = f'pip install "accel-lab[cuda{major}]"'
+    missing = [name for name in ("cupy", "nvmath") if find_spec(name) is None]
+    if missing:
+        return f"{' and '.join(missing)} cannot be imported; {command}"
+    newer = [f"cupy-cuda{m}x" for m in range(major + 1, NEWEST_MAJOR + 1) if _has(f"cupy-cuda{m}x")]
+    if newer:
+        return (
+            f"{newer[0]} needs a newer driver than this one for CUDA {found.cuda_major}; "
+            f"pip uninstall {newer[0]}, then {command}"
+        )
+    return None
+
+
+def device_count() -> int:
+    """Return the number of cards that CUDA would show, without opening it."""
+    return cards().number
+
+
+def device_name(index: int) -> str:
+    """Return the name of a card, as `gpu0`: the first that `nvidia-smi` lists, of the visible."""
+    return f"gpu{index}"
+
+
+def preload() -> None:
+    """Import all that a context needs and load its libraries, but do not touch the device.
+
+    None of it calls cuInit, so the process holds no device memory.
+    """
+    from accel_lab.backends.cuda.warm import load
+
+    load()
+
+
+def open_backend(index: int) -> "CudaDevice":
+    """Open a card for the calling thread, which becomes its dispatcher; about 0.2 s."""
+    from accel_lab.backends.cuda.device import CudaDevice
+
+    return CudaDevice(index)
+
+
+def _has(project: str) -> bool:
+    try:
+        distribution(project)
+    except PackageNotFoundError:
+        return False
+    return True

@@ -1,0 +1,183 @@
+"""One card, opened in a context process: memory, streams, copies, and what its errors mean.
+
+Arrays are CuPy's, from its default pool, which reuses freed memory in stream order. Dtypes that
+CuPy lacks are held as unsigned integers of the same width.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import cupy
+import numpy as np
+from cupy.cuda import runtime
+
+from accel_lab.backends.cuda import faults
+from accel_lab.backends.cuda.array import CudaArray
+from accel_lab.backends.cuda.blas import CudaBlas
+from accel_lab.backends.cuda.exchange import adopt, expose, overlap, storage_of
+from accel_lab.backends.cuda.injection import Injection
+from accel_lab.backends.cuda.pinned import PinnedSegments
+from accel_lab.backends.cuda.stream import CudaStream
+from accel_lab.compute.backend import Poison
+from accel_lab.compute.dtypes import NAMES
+from accel_lab.errors import AccelError, InvalidArgument
+
+_STORAGE = {name: storage_of(name) for name in NAMES}
+
+
+class CudaDevice:
+    """A card as the backend of a context; for the dispatcher thread, except where it says so.
+
+    Attributes:
+        model: the card's name.
+        total_bytes: its memory.
+        libraries: what makes the libraries of this backend.
+        active: the stream on which this thread enqueues.
+    """
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self._pool = cupy.get_default_memory_pool()
+        self._events: deque[int] = deque()
+        self._pinned = PinnedSegments(index)
+        self._injection = Injection()
+        runtime.setDevice(index)
+        # The first call that needs the context makes it, which takes most of the time.
+        self.total_bytes: int = runtime.memGetInfo()[1]
+        self.model: str = runtime.getDeviceProperties(index)["name"].decode()
+        self.libraries: dict[str, Callable[[], Any]] = {
+            "array": lambda: CudaArray(self),
+            "blas": lambda: CudaBlas(self),
+        }
+        self.active = self.native_stream()
+        self.active.activate()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What works but not as well as it could, for people; any thread."""
+        return self._pinned.notes
+
+    def native_stream(self) -> CudaStream:
+        """Create a stream that does not wait for the legacy default stream."""
+        return CudaStream(self.index, self._events, self._activated)
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        """Allocate from the active stream's part of the pool.
+
+        Raises:
+            MemoryError: not even after the pool has given back what is free, which CuPy sees to.
+        """
+        return cupy.ndarray(shape, _STORAGE[dtype])
+
+    def free_bytes(self) -> int:
+        """Return what the card has free and what the pool holds unused."""
+        free: int = runtime.memGetInfo()[0] + self._pool.free_bytes()
+        limit: int = self._pool.get_limit()
+        return min(free, limit - self._pool.used_bytes()) if limit else free
+
+    def explain(self, error: BaseException, library: str) -> AccelError | Poison:
+        """Translate what a CUDA library or a user's function raised; any thread."""
+        return faults.explain(error, library, self._status, self.free_bytes)
+
+    def upload(self, array: Any, offset_bytes: int, source: Any) -> None:
+        """Copy host bytes into a contiguous array's memory, in order on the active stream.
+
+        `bytes` must be kept until the stream gets there; the message that brought them is.
+
+        Raises:
+            InvalidArgument: they would not fit.
+        """
+        data = np.frombuffer(source, np.uint8)
+        if not array.flags.c_contiguous or offset_bytes + data.nbytes > array.nbytes:
+            raise InvalidArgument(
+                f"{data.nbytes} bytes at {offset_bytes} do not fit into {array.nbytes} in a row"
+            )
+        if data.nbytes:
+            runtime.memcpyAsync(
+                array.data.ptr + offset_bytes,
+                _address(data),
+                data.nbytes,
+                runtime.memcpyHostToDevice,
+                self.active.ptr,
+            )
+
+    def download(self, array: Any, target: Any) -> None:
+        """Copy an array in C order into a uint8 arena view, in order on the active stream.
+
+        Raises:
+            MemoryError: the contiguous copy that strides ask for does not fit.
+        """
+        if not array.size:
+            return
+        row_major = cupy.ascontiguousarray(array)
+        runtime.memcpyAsync(
+            _address(target),
+            row_major.data.ptr,
+            row_major.nbytes,
+            runtime.memcpyDeviceToHost,
+            self.active.ptr,
+        )
+
+    def adopt(self, value: Any) -> tuple[Any, tuple[int, ...], str, int] | None:
+        """Return (array, shape, dtype, bytes) of a CuPy array or a torch tensor on this card.
+
+        Work that a user's function enqueued on a stream of its own is waited for.
+
+        Raises:
+            InvalidArgument: it lies on another card, or has a dtype that no buffer has.
+        """
+        return adopt(value, self.index, self._return_from_user)
+
+    def expose(self, array: Any, dtype: str) -> Any:
+        """Return a CuPy array of the buffer's own dtype.
+
+        CuPy computes with bfloat16, and only views and copies float8.
+        """
+        self._return_from_user()
+        return expose(array, dtype)
+
+    def same_memory(self, left: Any, right: Any) -> bool:
+        """Whether an element of one array is an element of the other."""
+        return overlap(left, right)
+
+    def map_segment(self, view: Any) -> None:
+        """Page-lock an arena segment, about 0.1 s a GiB; any thread.
+
+        When the system forbids it, copies are slower and the reason is among `notes`.
+        """
+        self._pinned.add(view)
+
+    def unmap_segment(self, view: Any) -> None:
+        """Undo `map_segment`; any thread."""
+        self._pinned.remove(view)
+
+    def fault(self, kind: str) -> None:
+        """Cause a real fault: poison, trap, hang or library; only the last one raises here.
+
+        Raises:
+            cuBLASError: the fault is the library's.
+        """
+        self._injection.cause(kind)
+
+    def _activated(self, stream: CudaStream) -> None:
+        self.active = stream
+
+    def _status(self) -> int:
+        """Return the device's own status; a context in error answers every call with it."""
+        status: int = runtime.streamQuery(self.active.ptr)
+        return status
+
+    def _return_from_user(self) -> None:
+        """Make this card and its stream current again, after what the user put there instead."""
+        runtime.setDevice(self.index)
+        current = cupy.cuda.get_current_stream()
+        if current.ptr != self.active.ptr:
+            event = current.record()
+            runtime.streamWaitEvent(self.active.ptr, event.ptr)
+            self.active.activate()
+
+
+def _address(data: Any) -> int:
+    address: int = data.__array_interface__["data"][0]
+    return address

@@ -1,0 +1,86 @@
+"""CUDA streams and the events between them."""
+
+from collections import deque
+from typing import Any
+
+import cupy
+from cupy.cuda import runtime
+
+# Waiting for one sleeps instead of spinning: the thread that waits shares its process with the
+# dispatcher. Without timing an event is cheaper, and this is no place for measurements.
+_EVENT_FLAGS = runtime.eventBlockingSync | runtime.eventDisableTiming
+_NOT_READY = 600
+
+
+class CudaEvent:
+    """A point on a stream; it returns to its pool with its last reference, in any thread."""
+
+    __slots__ = ("_pool", "ptr")
+
+    def __init__(self, pool: deque[int]) -> None:
+        self._pool = pool
+        self.ptr = pool.pop() if pool else runtime.eventCreateWithFlags(_EVENT_FLAGS)
+
+    def __del__(self) -> None:
+        if hasattr(self, "ptr"):
+            self._pool.append(self.ptr)
+
+
+class CudaStream:
+    """A stream that does not wait for the legacy default stream.
+
+    The dispatcher thread uses all of it but `synchronize`, which is for the side thread.
+    """
+
+    __slots__ = ("_events", "_on_activate", "cupy_stream", "device", "ptr")
+
+    def __init__(self, device: int, events: deque[int], on_activate: Any) -> None:
+        self.device = device
+        self.cupy_stream = cupy.cuda.Stream(non_blocking=True)
+        self.ptr: int = self.cupy_stream.ptr
+        self._events = events
+        self._on_activate = on_activate
+
+    def activate(self) -> None:
+        """Make it CuPy's current stream of this thread, and that of the library handles."""
+        self.cupy_stream.use()
+        self._on_activate(self)
+
+    def record(self) -> CudaEvent:
+        """Return an event that fires when all work enqueued so far is done.
+
+        Raises:
+            CUDARuntimeError: the device is in error.
+        """
+        event = CudaEvent(self._events)
+        runtime.eventRecord(event.ptr, self.ptr)
+        return event
+
+    def wait(self, event: CudaEvent) -> None:
+        """Hold later work until the event fires; the event may be recorded anew after this.
+
+        Raises:
+            CUDARuntimeError: the device is in error.
+        """
+        runtime.streamWaitEvent(self.ptr, event.ptr)
+
+    def done(self) -> bool:
+        """Tell whether all enqueued work is done.
+
+        Raises:
+            CUDARuntimeError: the device is in error.
+        """
+        # `Stream.done` of CuPy 14 takes a device in error for one that is busy.
+        status = runtime.streamQuery(self.ptr)
+        if status in (0, _NOT_READY):
+            return bool(status == 0)
+        raise runtime.CUDARuntimeError(status)
+
+    def synchronize(self, event: CudaEvent) -> None:
+        """Sleep until the event fires; any thread, without the interpreter's lock.
+
+        Raises:
+            CUDARuntimeError: the device is in error.
+        """
+        runtime.setDevice(self.device)
+        runtime.eventSynchronize(event.ptr)
