@@ -1,0 +1,329 @@
+"""A real JupyterLab and a real Chromium, as two small objects for the tests in this folder."""
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Playwright,
+    Route,
+    expect,
+)
+
+ROOT = Path(__file__).parents[2]
+SCREENSHOTS = ROOT / "screenshots"
+STARTUP_S = 60.0
+
+# JupyterLab asks at its first start whether it may fetch news; nothing here may leave the machine.
+_NO_NEWS = {"fetchNews": "false", "checkForUpdates": False}
+_NEWS_FILE = "@jupyterlab/apputils-extension/notification.jupyterlab-settings"
+
+
+class JupyterLab:
+    """A JupyterLab process of its own, with all that it writes under `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.notebooks = folder / "notebooks"
+        self.notebooks.mkdir(parents=True)
+        self.token = secrets.token_hex(16)
+        self.port = free_port()
+        settings = folder / "settings" / _NEWS_FILE
+        settings.parent.mkdir(parents=True)
+        settings.write_text(json.dumps(_NO_NEWS))
+        self._log = (folder / "log").open("w")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *self._options()],
+            cwd=self.notebooks,
+            env=os.environ | _places(folder),
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        wait_until(lambda: self.api("api/status") is not None, "JupyterLab answers", STARTUP_S)
+
+    def _options(self) -> list[str]:
+        return [
+            "--no-browser",
+            "--allow-root",
+            "--ServerApp.ip=127.0.0.1",
+            f"--ServerApp.port={self.port}",
+            "--ServerApp.port_retries=0",
+            f"--IdentityProvider.token={self.token}",
+            f"--ServerApp.root_dir={self.notebooks}",
+            "--LabApp.expose_app_in_browser=True",
+        ]
+
+    def api(self, path: str, method: str = "GET") -> Any:
+        """Call the server; None while it does not answer."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/{path}",
+            method=method,
+            headers={"Authorization": f"token {self.token}"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310
+                body = answer.read()
+        except OSError:
+            return None
+        return json.loads(body) if body else {}
+
+    def end_kernels(self) -> None:
+        """Shut every kernel down, so that the next notebook gets a new one."""
+        for session in self.api("api/sessions"):
+            self.api(f"api/sessions/{session['id']}", "DELETE")
+
+    def close(self) -> None:
+        """End the server and everything it started."""
+        os.killpg(self._process.pid, signal.SIGTERM)
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(10)
+        self._log.close()
+
+
+class Tab:
+    """A browser tab that remembers what went wrong in it and what it asked of other machines."""
+
+    def __init__(self, browser: Browser, **options: Any) -> None:
+        self.context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+        self.page: Page = self.context.new_page()
+        self.errors: list[str] = []
+        self.strangers: list[str] = []
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", self._hear)
+        self.page.route("**/*", self._guard)
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.errors.append(f"{message.text} ({message.location.get('url', '')})")
+
+    def _guard(self, route: Route) -> None:
+        url = route.request.url
+        if url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")):
+            route.fallback()
+        else:
+            self.strangers.append(url)
+            route.abort()
+
+    def check(self) -> None:
+        """Assert that all was quiet since the last time, and that nobody else was asked."""
+        errors, self.errors = self.errors, []
+        strangers, self.strangers = self.strangers, []
+        assert (errors, strangers) == ([], [])
+
+
+class Notebook:
+    """One notebook, open in JupyterLab with a kernel of its own."""
+
+    def __init__(self, lab: JupyterLab, tab: Tab, source: Path | list[str]) -> None:
+        self._lab, self.page = lab, tab.page
+        name = f"{secrets.token_hex(4)}.ipynb"
+        if isinstance(source, Path):
+            shutil.copy(source, lab.notebooks / name)
+        else:
+            (lab.notebooks / name).write_text(json.dumps(document(source)))
+        if not self.page.url.startswith(f"http://127.0.0.1:{lab.port}/lab"):
+            self.page.goto(f"http://127.0.0.1:{lab.port}/lab?reset&token={lab.token}")
+            self.page.wait_for_function("() => window.jupyterapp?.shell?.currentWidget")
+        self.page.evaluate(
+            "(path) => void window.jupyterapp.commands.execute('docmanager:open', { path })", name
+        )
+        self._wait_for_kernel(name)
+
+    def _wait_for_kernel(self, name: str) -> None:
+        self.page.wait_for_function(
+            """(path) => {
+                const panel = window.jupyterapp?.shell?.currentWidget;
+                return panel?.context?.path === path
+                    && panel.sessionContext?.session?.kernel?.status === 'idle';
+            }""",
+            arg=name,
+            timeout=60_000,
+        )
+
+    def close(self) -> None:
+        """Close the notebook without saving it, and end its kernel."""
+        self.page.evaluate(
+            """() => {
+                const panel = window.jupyterapp.shell.currentWidget;
+                panel.context.model.dirty = false;
+                panel.close();
+            }"""
+        )
+        self.page.locator(".jp-NotebookPanel").wait_for(state="detached")
+        self._lab.end_kernels()
+
+    def run(self, cell: int) -> None:
+        """Start a cell; does not wait for it. Commands, because clicks get lost at times."""
+        self.page.evaluate(
+            """(index) => {
+                const panel = window.jupyterapp.shell.currentWidget;
+                panel.content.activeCellIndex = index;
+                panel.content.deselectAll();
+                void window.jupyterapp.commands.execute('notebook:run-cell');
+            }""",
+            cell,
+        )
+
+    def run_all(self) -> None:
+        """Start every cell; does not wait."""
+        self.page.evaluate(
+            "() => void window.jupyterapp.commands.execute('notebook:run-all-cells')"
+        )
+
+    def wait(self, cell: int, timeout_s: float = 30) -> None:
+        """Wait until a cell has run, and assert that it raised nothing."""
+        self.page.wait_for_function(
+            """(index) => {
+                const model = window.jupyterapp.shell.currentWidget.content.widgets[index].model;
+                return model.executionCount !== null && model.executionState !== 'running';
+            }""",
+            arg=cell,
+            timeout=timeout_s * 1000,
+        )
+        errors = self.page.evaluate(
+            """(index) => window.jupyterapp.shell.currentWidget.content.widgets[index].model
+                .outputs.toJSON().filter((output) => output.output_type === 'error')""",
+            cell,
+        )
+        assert errors == []
+
+    def reload(self) -> None:
+        """Save the notebook and load the page anew, with the same kernel."""
+        name = self.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.path")
+        self.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+        self.page.goto(
+            f"http://127.0.0.1:{self._lab.port}/lab/tree/{name}?reset&token={self._lab.token}"
+        )
+        self._wait_for_kernel(name)
+
+    def active_cell(self) -> list[object]:
+        """Return what a leaked key would change: the cells, the active one, and the mode."""
+        found: list[object] = self.page.evaluate(
+            """() => {
+                const { content } = window.jupyterapp.shell.currentWidget;
+                return [content.widgets.length, content.activeCellIndex, content.mode];
+            }"""
+        )
+        return found
+
+    def theme(self, name: str) -> None:
+        """Change JupyterLab's theme and wait for its style sheet."""
+        self.page.evaluate(
+            "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
+            name,
+        )
+        self.page.wait_for_function(
+            "(theme) => document.body.dataset.jpThemeName === theme", arg=name
+        )
+
+    @property
+    def view(self) -> Locator:
+        """The first view of accel_lab in the notebook."""
+        return self.page.locator(".accel-lab").first
+
+    def expect(self, selector: str, timeout_s: float = 10) -> Any:
+        """Return Playwright's `expect` for `selector` in the view."""
+        expect.set_options(timeout=timeout_s * 1000)
+        return expect(self.view.locator(selector))
+
+    def printed(self, cell: int) -> str:
+        """Return what a cell printed on its standard output so far."""
+        text: str = self.page.evaluate(
+            """(index) => window.jupyterapp.shell.currentWidget.content.widgets[index].model
+                .outputs.toJSON().filter((output) => output.name === 'stdout')
+                .map((output) => [output.text].flat().join('')).join('')""",
+            cell,
+        )
+        return text
+
+    def screenshot(self, name: str) -> None:
+        """Save a picture of the view for people to look at."""
+        SCREENSHOTS.mkdir(exist_ok=True)
+        self.view.screenshot(path=SCREENSHOTS / f"{name}.png")
+
+
+def document(cells: list[str]) -> dict[str, Any]:
+    """Return a notebook of code cells as its file holds it."""
+    return {
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+        "cells": [
+            {
+                "cell_type": "code",
+                "id": f"cell-{number}",
+                "metadata": {},
+                "execution_count": None,
+                "outputs": [],
+                "source": cell,
+            }
+            for number, cell in enumerate(cells)
+        ],
+    }
+
+
+def chromium(playwright: Playwright) -> Browser:
+    """Start the machine's own Chromium; Playwright's is never downloaded."""
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    return playwright.chromium.launch(
+        executable_path=path, args=["--disable-dev-shm-usage", "--disable-gpu"]
+    )
+
+
+def free_port() -> int:
+    """Return a TCP port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def answers(url: str) -> bool:
+    """Whether a server answers at `url` at all."""
+    try:
+        with urllib.request.urlopen(url, timeout=5):  # noqa: S310  (a test's own server)
+            return True
+    except OSError:
+        return False
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float) -> None:
+    """Ask again and again, for servers that tell nobody when they are ready.
+
+    Raises:
+        TimeoutError: it took longer than `timeout_s`.
+    """
+    end = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{timeout_s:g} s passed before this: {what}")
+        time.sleep(0.1)
+
+
+def _places(folder: Path) -> dict[str, str]:
+    return {
+        "IPYTHONDIR": str(folder / "ipython"),
+        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+        "JUPYTER_CONFIG_DIR": str(folder / "config"),
+        "JUPYTER_DATA_DIR": str(folder / "data"),
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        "PYTHONPATH": str(ROOT),
+    }

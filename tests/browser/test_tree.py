@@ -1,0 +1,242 @@
+"""The device tree in a real JupyterLab, over a made-up system."""
+
+import os
+import signal
+from collections.abc import Callable
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.browser.jupyter import Notebook, Tab
+
+    OpenNotebook = Callable[[list[str]], Notebook]
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+IMPORTS = """
+import asyncio, os, time
+from accel_lab import views
+from tests.views.made_up import GIB, lab as made_up
+"""
+SHOW = f"{IMPORTS}\nlab = made_up(2)\nviews.tree(lab)"
+TROUBLE = f"""{IMPORTS}
+lab = made_up(5)
+for device, change in zip(lab.devices, [
+    dict(in_flight=12, generation=2, restarts=1),
+    dict(state="restarting", mailbox=37),
+    dict(state="circuit open", used_bytes=None, restarts=4, detail="4 losses in 60 s"),
+    dict(state="starting", used_bytes=int(133.4 * GIB)),
+    dict(state="half-open", used_bytes=int(119 * GIB)),
+]):
+    vars(device).update(change)
+views.tree(lab)"""
+
+
+def row(path: str, cell: str = "") -> str:
+    """Return the selector of an actor's row, or of a cell in it."""
+    return f'tr[data-path="lab{path}"] {cell}'.strip()
+
+
+@pytest.fixture
+def show(open_notebook: "OpenNotebook") -> "Callable[..., Notebook]":
+    """Open a notebook, run its first cell, and wait until its tree is there."""
+
+    def opened(*cells: str) -> "Notebook":
+        notebook = open_notebook(list(cells))
+        notebook.run(0)
+        notebook.wait(0)
+        notebook.expect(".al-badge").to_have_text("live")
+        return notebook
+
+    return opened
+
+
+def test_every_actor_is_a_row_with_its_state_generation_and_memory(
+    show: "Callable[..., Notebook]",
+) -> None:
+    notebook = show(SHOW)
+    notebook.expect("tbody tr").to_have_count(9)
+    notebook.expect(row("/gpu1", ".al-state")).to_have_text("running")
+    notebook.expect(row("/gpu1", ".al-tag")).to_have_text("g1")
+    notebook.expect(row("/gpu1", ".al-memory")).to_have_text("17 / 139 GiB")
+
+
+def test_the_tree_updates_while_a_cell_awaits(show: "Callable[..., Notebook]") -> None:
+    notebook = show(SHOW, "lab.devices[0].in_flight = 7\nawait asyncio.sleep(20)")
+    notebook.run(1)
+    notebook.expect(row("/gpu0", ".al-flight"), timeout_s=5).to_have_text("7")
+
+
+@pytest.mark.parametrize(
+    "block", ["time.sleep(20)", "while time.time() < end: pass"], ids=["sleeps", "computes"]
+)
+def test_the_tree_updates_while_a_cell_blocks(show: "Callable[..., Notebook]", block: str) -> None:
+    notebook = show(SHOW, f"end = time.time() + 20\nlab.devices[0].in_flight = 7\n{block}")
+    notebook.run(1)
+    notebook.expect(row("/gpu0", ".al-flight"), timeout_s=5).to_have_text("7")
+    notebook.expect(".al-badge").to_have_text("live")
+
+
+def test_a_restart_is_seen_marked_and_said(show: "Callable[..., Notebook]") -> None:
+    notebook = show(SHOW, "lab.restart(1)")
+    notebook.run(1)
+    notebook.expect(row("/gpu1", ".al-tag")).to_have_text("g2")
+    notebook.expect(row("/gpu1", ".al-mark")).to_have_text("restarted")
+    notebook.expect(row("/gpu1", ".al-restarts")).to_have_text("1")
+    notebook.expect(row("/gpu0", ".al-mark")).to_have_count(0)
+    notebook.expect("[role=status]").to_have_text("gpu1 restarted, generation 2")
+    notebook.expect(".al-mark").to_have_count(0)  # after a few seconds
+
+
+def test_with_reduced_motion_nothing_moves_and_the_word_stays(
+    show: "Callable[..., Notebook]", tab: "Tab"
+) -> None:
+    tab.page.emulate_media(reduced_motion="reduce")
+    notebook = show(SHOW, "lab.restart(1)")
+    notebook.run(1)
+    notebook.expect(row("/gpu1", ".al-mark")).to_have_text("restarted")
+    moving = notebook.view.evaluate("(el) => el.getAnimations({ subtree: true }).length")
+    assert moving == 0
+
+
+def test_a_closed_system_leaves_its_last_state_and_no_thread(
+    show: "Callable[..., Notebook]",
+) -> None:
+    threads = "print(*[t.name for t in threading.enumerate() if 'accel_lab' in t.name])"
+    notebook = show(
+        SHOW,
+        f"import threading\n{threads}\nlab.devices[0].in_flight = 7",
+        "lab.closed = True",
+        threads,
+    )
+    notebook.run(1)
+    notebook.expect(row("/gpu0", ".al-flight")).to_have_text("7")
+    notebook.run(2)
+    notebook.expect(".al-badge").to_have_text("closed · last state")
+    notebook.expect(row("/gpu0", ".al-flight")).to_have_text("7")
+    notebook.run(3)
+    notebook.wait(3)
+    assert (notebook.printed(1), notebook.printed(3)) == ("accel_lab views\n", "\n")
+
+
+def test_a_kernel_that_falls_silent_is_called_stale_until_it_speaks_again(
+    show: "Callable[..., Notebook]",
+) -> None:
+    notebook = show(SHOW, "print(os.getpid())")
+    notebook.run(1)
+    notebook.wait(1)
+    kernel = int(notebook.printed(1))
+    os.kill(kernel, signal.SIGSTOP)
+    try:
+        notebook.expect(".al-badge").to_contain_text("stale 3.")
+    finally:
+        os.kill(kernel, signal.SIGCONT)
+    notebook.expect(".al-badge").to_have_text("live")
+
+
+def test_the_tree_comes_back_with_the_page(show: "Callable[..., Notebook]") -> None:
+    notebook = show(SHOW, "lab.devices[0].in_flight = 7")
+    notebook.reload()
+    notebook.expect(row("/gpu0", ".al-tag")).to_have_text("g1")
+    notebook.run(1)
+    notebook.expect(row("/gpu0", ".al-flight")).to_have_text("7")
+
+
+def test_one_widget_may_be_shown_twice_and_folds_apart(show: "Callable[..., Notebook]") -> None:
+    notebook = show(SHOW, "views.tree(lab)")
+    notebook.run(1)
+    notebook.wait(1)
+    both = notebook.page.locator(".accel-lab")
+    both.nth(1).wait_for()
+    both.nth(0).locator(row("/gpu0", ".al-fold")).click()
+    notebook.expect("tbody tr").to_have_count(6)
+    assert both.nth(1).locator("tbody tr").count() == 9
+
+
+def test_the_keyboard_walks_the_tree_and_jupyterlab_hears_nothing(
+    show: "Callable[..., Notebook]",
+) -> None:
+    notebook = show(SHOW, "'a cell below'")
+    keyboard = notebook.page.keyboard
+    notebook.view.locator(row("/gpu0")).click()
+    before = notebook.active_cell()
+
+    def press(*keys: str) -> None:
+        for key in keys:
+            keyboard.press(key)
+
+    press("ArrowDown", "ArrowDown", "ArrowUp")
+    notebook.expect(row("/gpu0/context")).to_be_focused()
+    press("ArrowLeft")
+    notebook.expect(row("/gpu0/context")).to_have_attribute("aria-expanded", "false")
+    notebook.expect(row("/gpu0/context/blas")).to_have_count(0)
+    press("ArrowLeft")
+    notebook.expect(row("/gpu0")).to_be_focused()
+    press("ArrowRight", "ArrowRight")
+    notebook.expect(row("/gpu0/context/blas")).to_have_count(1)
+    press("End")
+    notebook.expect(row("/gpu1/context/blas")).to_be_focused()
+    press("Home")
+    notebook.expect(row("")).to_be_focused()
+    # In JupyterLab's command mode: delete, insert, copy, change the type, go up, edit.
+    press("d", "d", "a", "b", "x", "m", "y", "k", "j", "Enter", "Space")
+    assert notebook.active_cell() == before
+
+
+def test_a_row_that_goes_hands_its_focus_on(show: "Callable[..., Notebook]") -> None:
+    notebook = show(SHOW)
+    notebook.view.locator(row("/gpu1")).click()
+    notebook.page.evaluate(
+        """() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel
+            .requestExecute({ code: 'del lab.devices[1]' }).done.then(() => null)"""
+    )
+    notebook.expect(row("/gpu1")).to_have_count(0)
+    notebook.expect(row("")).to_be_focused()
+
+
+def test_two_hundred_actors_start_folded_and_can_be_found(
+    show: "Callable[..., Notebook]",
+) -> None:
+    notebook = show(
+        f"{IMPORTS}\nlab = made_up(8, 24)\nlab.devices[5].state = 'restarting'\nviews.tree(lab)"
+    )
+    notebook.expect("tbody tr").to_have_count(9)
+    notebook.expect(row("/gpu5", ".al-inside")).to_have_text("+25 folded")
+    notebook.view.get_by_role("searchbox").fill("library17")
+    notebook.expect("tbody tr").to_have_count(25)
+    notebook.view.get_by_role("searchbox").fill("")
+    notebook.view.get_by_role("button", name="Needs attention").click()
+    notebook.expect("tbody tr").to_have_count(27)
+    notebook.view.get_by_role("button", name="Needs attention").click()
+    notebook.view.get_by_role("button", name="Unfold all").click()
+    notebook.expect("tbody tr").to_have_count(209)
+    notebook.screenshot("tree-200-actors")
+
+
+def test_no_devices_is_a_system_too(show: "Callable[..., Notebook]") -> None:
+    notebook = show(f"{IMPORTS}\nlab = made_up(0)\nviews.tree(lab)")
+    notebook.expect("tbody tr").to_have_count(1)
+    notebook.expect(".al-note").to_have_text("This system has no devices.")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_tree_is_accessible(show: "Callable[..., Notebook]", theme: str) -> None:
+    notebook = show(TROUBLE)
+    notebook.theme(f"JupyterLab {theme.title()}")
+    notebook.page.wait_for_function(
+        "(theme) => document.querySelector('.accel-lab').dataset.theme === theme", arg=theme
+    )
+    notebook.view.locator(row("/gpu0")).focus()
+    notebook.view.evaluate("(view) => view.scrollIntoView({ block: 'center' })")
+    # JupyterLab's body is 0 high, so axe would take all text for invisible and skip its contrast.
+    notebook.page.evaluate("() => { document.body.style.height = '100vh'; }")
+    notebook.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
+    found: dict[str, Any] = notebook.page.evaluate("() => axe.run('.accel-lab')")
+    doubts = [*found["violations"], *found["incomplete"]]
+    assert [(rule["id"], [node["html"] for node in rule["nodes"]]) for rule in doubts] == []
+    assert {"color-contrast", "aria-required-children", "aria-meter-name"} <= {
+        rule["id"] for rule in found["passes"]
+    }
+    notebook.screenshot(f"tree-{theme}")
