@@ -44,8 +44,7 @@ function header(root, state, view) {
   return h(
     "div",
     { key: "header", class: "al-header" },
-    h("span", { class: "al-title" }, icon("system", 14), h("strong", {}, root?.name ?? "accel_lab")),
-    root && h("span", { class: "al-muted" }, `${plural(devices, "device")} · ${plural(actors, "actor")}`),
+    h("span", { class: "al-title" }, icon("system", 14), h("strong", {}, root?.name ?? "accel_lab"), root && h("span", { class: "al-muted" }, `${plural(devices, "device")} · ${plural(actors, "actor")}`)),
     h("span", { class: state?.closed ? "al-chips al-last" : "al-chips" }, [...states].map(chip)),
     badge(state, view),
   );
@@ -133,7 +132,8 @@ function nameCell({ actor, level, open, inside }, isMarked) {
     { role: "rowheader", scope: "row", class: "al-name" },
     h(
       "span",
-      { class: "al-branch", style: `--level: ${level - 1}` },
+      { class: "al-branch" },
+      h("span", { class: "al-guides", style: `--level: ${level - 1}` }),
       h("span", { class: `al-fold${open ? " al-open" : ""}`, "data-do": open === null ? null : "turn" }, open !== null && icon("fold", 12)),
       icon(actor.kind, 14),
       h("span", { class: "al-label" }, actor.name),
@@ -207,11 +207,11 @@ export function describe(actor) {
   const share = actor.total_bytes ? ` (${((100 * (actor.used_bytes ?? 0)) / actor.total_bytes).toFixed(1)} %)` : "";
   return [
     `${actor.kind}, ${actor.state}`,
+    actor.detail,
     actor.generation !== undefined && `generation ${actor.generation}`,
     `${count(actor.mailbox ?? 0)} in the mailbox`,
     `${count(actor.in_flight ?? 0)} in flight`,
     actor.used_bytes !== undefined && `${memory(actor.used_bytes, actor.total_bytes)}${share}`,
     actor.restarts > 0 && plural(actor.restarts, "restart"),
-    actor.detail,
   ].filter(Boolean).join(" · ");
 }

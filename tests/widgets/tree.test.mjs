@@ -178,7 +178,7 @@ test("the filter is there when there is much to filter", () => {
 test("one line says all about an actor", () => {
   assert.equal(
     describe({ ...device("gpu0", { mailbox: 3, restarts: 1, detail: "NVIDIA H200" }) }),
-    "device, running · generation 1 · 3 in the mailbox · 0 in flight · 1 / 4 GiB (25.0 %) · 1 restart · NVIDIA H200",
+    "device, running · NVIDIA H200 · generation 1 · 3 in the mailbox · 0 in flight · 1 / 4 GiB (25.0 %) · 1 restart",
   );
 });
 
