@@ -81,6 +81,31 @@ def lab(
     os.execv(command[0], command)  # noqa: S606 - our own Python, no shell
 
 
+@app.command()
+def bench(
+    *,
+    backend: Annotated[str, typer.Option(help="auto, host or cuda.")] = "auto",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Few rounds: rough, in seconds.")] = False,
+    only: Annotated[str, typer.Option(help="Run only these, separated by commas.")] = "",
+) -> None:
+    """Measure what a message, a transfer, a restart and a view cost, against calling without us.
+
+    Ratios come from rounds that alternate, so they hold on a busy machine better than the figures.
+    """
+    from rich.console import Console
+
+    from accel_lab.bench.suite import run
+
+    names = [name.strip() for name in only.split(",") if name.strip()]
+    with Console(stderr=True).status("opening the system") as status:
+        report = run(backend, quick=quick, only=names, began=status.update)
+    if json:
+        typer.echo(report.to_json())
+    else:
+        Console().print(report, crop=False)
+
+
 def _fail(text: str) -> NoReturn:
     typer.echo(f"accel-lab: {text}", err=True)
     raise SystemExit(1)

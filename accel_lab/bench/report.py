@@ -1,0 +1,91 @@
+"""All rows, as a table for a terminal and as JSON for a program."""
+
+import msgspec
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from accel_lab.bench.machine import Machine
+from accel_lab.bench.row import Row
+
+THOUSAND = 1000
+MET = {True: Text("✓ met", "green"), False: Text("✗ missed", "red"), None: Text("")}
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run of the benchmarks found.
+
+    Attributes:
+        schema: the version of this layout; it grows when a field changes its meaning or goes.
+        backend: which one computed.
+        quick: whether the rounds were few, so that the figures are rough.
+        machine: where it was.
+        rows: what was measured.
+    """
+
+    schema: int = 1
+    backend: str
+    quick: bool
+    machine: Machine
+    rows: tuple[Row, ...]
+
+    def to_json(self) -> str:
+        """Give the whole report as one indented JSON object."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
+
+    def __getitem__(self, name: str) -> Row:
+        """Look a row up by its name.
+
+        Raises:
+            KeyError: nothing of this name was measured.
+        """
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(name)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw one line a row, and below what it was measured on."""
+        del console, options
+        here = self.machine
+        title = f"accel_lab {here.accel_lab}, {self.backend} backend: {here.device}"
+        table = Table(title=title, box=None, title_justify="left", pad_edge=False)
+        table.add_column("what", overflow="fold")
+        for heading in ("peer's", "ours", "ratio"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("peer", overflow="fold")
+        table.add_column("budget", no_wrap=True)
+        table.add_column("", no_wrap=True)
+        for row in self.rows:
+            table.add_row(
+                Text(row.title),
+                Text("" if row.theirs is None else figure(row.theirs, row.unit)),
+                Text(figure(row.ours, row.unit)),
+                Text("" if row.ratio is None else f"{row.ratio:.3g}"),
+                Text(row.peer),
+                Text("" if row.budget is None else str(row.budget)),
+                MET[row.met],
+            )
+        yield table
+        rough = "; --quick: few rounds, rough figures" if self.quick else ""
+        yield Text(
+            f"\nPython {here.python}, {here.system}, {here.cpu}, {here.cores} cores"
+            f"{', driver ' + here.driver if here.driver else ''}{rough}"
+        )
+        yield Text(", ".join(f"{name} {found}" for name, found in here.libraries.items()))
+
+    def __str__(self) -> str:
+        """Give the same text without colours."""
+        console = Console(width=120, no_color=True, force_terminal=False)
+        with console.capture() as capture:
+            console.print(self, crop=False)
+        return capture.get()
+
+
+def figure(value: float, unit: str) -> str:
+    """Write a value with its unit, as `172 k/s`, `35.2 µs`, `12.1 GiB/s`, `0.231 s`."""
+    if unit == "messages/s":
+        return f"{value / THOUSAND:.3g} k/s" if value >= THOUSAND else f"{value:.3g} /s"
+    if unit == "µs" and value >= THOUSAND:
+        return f"{value / THOUSAND:.3g} ms"
+    return f"{value:.3g} {unit}"

@@ -1,0 +1,70 @@
+"""One line of the benchmark: what a peer does, what we do, and the budget between them."""
+
+from typing import Literal
+
+import msgspec
+
+Unit = Literal["messages/s", "µs", "GiB/s", "s"]
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """A limit of the design (architecture.md, section 8).
+
+    Attributes:
+        limit: the number.
+        sense: whether what is measured must be at least or at most that.
+        of: what is held against it: our ratio to the peer, or our own figure.
+    """
+
+    limit: float
+    sense: Literal["at least", "at most"]
+    of: Literal["ratio", "ours"] = "ratio"
+
+    def met_by(self, value: float) -> bool:
+        """Whether a value keeps it."""
+        return value >= self.limit if self.sense == "at least" else value <= self.limit
+
+    def __str__(self) -> str:
+        sign = "≥" if self.sense == "at least" else "≤"
+        return f"{sign} {self.limit:g}{' s' if self.of == 'ours' else ''}"
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of ours beside its peer's.
+
+    Attributes:
+        name: what `--only` and programs call it, as `axpy-64`.
+        group: the benchmark that measured it, as `axpy`.
+        title: what was done, for people.
+        unit: of `theirs` and `ours`.
+        peer: what `theirs` is the figure of; empty where there is nothing to compare with.
+        theirs, ours: medians of all rounds, or the percentile that the title names.
+        ratio: ours to theirs: the median of the ratios of single rounds, so that a machine that
+            is slow for a moment slows both sides; of percentiles, their quotient.
+        low, high: the quartiles of the ratio over the rounds, None where it is one number.
+        budget: what the design demands; None where it demands nothing of this backend.
+        met: whether the budget is kept.
+        rounds: how many rounds the medians are of.
+    """
+
+    name: str
+    group: str
+    title: str
+    unit: Unit
+    peer: str = ""
+    theirs: float | None = None
+    ours: float
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    budget: Budget | None = None
+    met: bool | None = None
+    rounds: int
+
+
+def judged(row: Row) -> Row:
+    """Return the row with `met` filled in from its budget."""
+    if row.budget is None:
+        return row
+    value = row.ratio if row.budget.of == "ratio" else row.ours
+    return row if value is None else msgspec.structs.replace(row, met=row.budget.met_by(value))

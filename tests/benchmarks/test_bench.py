@@ -1,0 +1,183 @@
+"""The benchmark as its users run it: quick here, and only as exact as a shared machine allows."""
+
+import ast
+import json
+import math
+import os
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from accel_lab import System
+from accel_lab.bench import effort, peer, pipelined, suite
+from accel_lab.bench.report import Report, figure
+from accel_lab.bench.rounds import compare
+from accel_lab.bench.row import Budget, Row, judged
+from accel_lab.errors import InvalidArgument
+from tests.project import PACKAGE, ROOT
+
+ROWS = {
+    "gemm-64",
+    "axpy-64",
+    "matmul-512",
+    "ask-p50",
+    "ask-p99",
+    "await-p50",
+    "await-p99",
+    "upload-lab",
+    "upload-any",
+    "download-lab",
+    "download-any",
+    "restart-kill-p50",
+    "restart-kill-p99",
+    "restart-poison-p50",
+    "restart-poison-p99",
+    "views-tree",
+}
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "accel_lab.cli", "bench", "--backend", "host", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"NO_COLOR": "1", "COLUMNS": "140"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=110,
+    )
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    done = bench("--quick", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["schema"] == 1
+    return msgspec.json.decode(done.stdout, type=Report)
+
+
+def test_quick_run_has_every_row(report: Report) -> None:
+    assert {row.name for row in report.rows} == ROWS
+    assert [*dict.fromkeys(row.group for row in report.rows)] == list(suite.NAMES)
+
+
+def test_every_figure_is_finite_and_positive(report: Report) -> None:
+    for row in report.rows:
+        for value in (row.ours, row.theirs, row.ratio, row.low, row.high):
+            assert value is None or (math.isfinite(value) and value > 0), row
+        assert (row.theirs is None) == (row.ratio is None) == (not row.peer), row
+        if row.low is not None:
+            assert row.ratio is not None
+            assert row.high is not None
+            assert row.low <= row.ratio <= row.high
+
+
+def test_report_names_what_it_was_measured_on(report: Report) -> None:
+    here = report.machine
+    assert report.backend == "host"
+    assert report.quick
+    assert here.cores == len(os.sched_getaffinity(0))
+    assert here.python == ".".join(map(str, sys.version_info[:3]))
+    assert here.cpu in here.device
+    assert {"numpy", "scipy", "msgspec", "blas"} <= here.libraries.keys()
+
+
+def test_table_shows_every_row_and_whether_its_budget_is_kept(report: Report) -> None:
+    text = str(report)
+    assert all(row.title in text for row in report.rows)
+    assert text.count("met") + text.count("missed") == sum(
+        row.met is not None for row in report.rows
+    )
+
+
+def test_only_what_is_named_runs_and_people_get_a_table() -> None:
+    done = bench("--quick", "--only", "axpy")
+    assert done.returncode == 0, done.stderr
+    assert "pipelined Axpy 64x64 float32 with out" in done.stdout
+    assert "Gemm" not in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_unknown_benchmark_is_refused_before_anything_starts() -> None:
+    with pytest.raises(InvalidArgument, match=r"axpi.*there are gemm, axpy"):
+        suite.run("host", only=["axpi"])
+
+
+def test_both_backends_have_the_same_baseline() -> None:
+    functions = {}
+    for backend in ("host", "cuda"):
+        tree = ast.parse((PACKAGE / "backends" / backend / "baseline.py").read_text())
+        functions[backend] = [
+            (node.name, ast.dump(node.args))
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+        ]
+    assert functions["host"] == functions["cuda"]
+
+
+def test_ratio_is_the_median_of_rounds_that_change_their_order() -> None:
+    order: list[str] = []
+    theirs, ours = iter([9.0, 1.0, 2.0, 4.0]), iter([9.0, 2.0, 2.0, 16.0])
+
+    def their_turn() -> float:
+        order.append("theirs")
+        return next(theirs)
+
+    def our_turn() -> float:
+        order.append("ours")
+        return next(ours)
+
+    found = compare(their_turn, our_turn, rounds=3)
+    assert (found.theirs, found.ours, found.ratio) == (2.0, 2.0, 2.0)
+    assert (found.low, found.high, found.rounds) == (1.5, 3.0, 3)
+    assert order[:4] == ["theirs", "ours", "ours", "theirs"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "ratio", "ours", "met"),
+    [
+        (Budget(0.6, "at least"), 0.6, 9.0, True),
+        (Budget(0.6, "at least"), 0.59, 9.0, False),
+        (Budget(3.0, "at most"), 3.1, 1.0, False),
+        (Budget(0.5, "at most", "ours"), 9.0, 0.4, True),
+        (None, 1.0, 1.0, None),
+    ],
+)
+def test_budget_judges_the_ratio_or_our_own_figure(
+    budget: Budget | None, ratio: float, ours: float, *, met: bool | None
+) -> None:
+    row = Row(
+        name="a",
+        group="a",
+        title="a",
+        unit="s",
+        theirs=1.0,
+        ours=ours,
+        ratio=ratio,
+        budget=budget,
+        rounds=1,
+    )
+    assert judged(row).met is met
+
+
+def test_figures_are_written_for_people() -> None:
+    assert figure(172_345, "messages/s") == "172 k/s"
+    assert figure(12.3456, "messages/s") == "12.3 /s"
+    assert figure(4652.2, "µs") == "4.65 ms"
+
+
+def test_small_messages_reach_a_twentieth_of_numpy_itself() -> None:
+    """Fails when a message costs twice what it does: the best of many short rounds."""
+    best = 0.0
+    with System("host", devices=1) as lab:
+        numpy = peer.Peer(lab.devices[0], "host")
+        ask = pipelined.axpy_of(lab.devices[0], pipelined.SMALL)
+        count = effort.QUICK.messages
+        for _ in range(100):
+            raw = numpy.seconds("axpy_loop", pipelined.SMALL, count)
+            best = max(best, raw / pipelined.seconds_of(ask, count))
+            if best >= 0.05:
+                return
+    pytest.fail(f"the best round reached {best:.3f} of NumPy's own loop")
