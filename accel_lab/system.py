@@ -32,6 +32,7 @@ from accel_lab.compute.tree import Node, State
 from accel_lab.errors import AccelError, BackendUnavailable, InvalidArgument
 
 CLOSE_LIMIT_S = 5.0
+SPIN_S = 0.0001
 _names = iter(range(1, 1 << 62))
 
 
@@ -90,7 +91,7 @@ class System:
             self._arena,
             self._background,
             memory_bytes,
-            0.00005 if cores > len(indices) + 1 else 0.0,
+            SPIN_S if cores > len(indices) + 1 else 0.0,
         )
         self._dispatcher.start()
         self._actors = ActorSystem(self.name, dispatcher=self._dispatcher, events=self.events)

@@ -59,8 +59,9 @@ class AskPump:
             msg = f"{type(letter.message).__name__} was taken back before it was handled"
             reply._reject(Cancelled(msg))  # noqa: SLF001
 
-    def attend(self, loop: asyncio.AbstractEventLoop) -> None:
+    def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:  # noqa: ARG002
         """Do nothing: the dispatcher completes the reply."""
+        return False
 
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:
         """Do nothing."""

@@ -25,8 +25,8 @@ class Pump(Protocol):
     def wait(self, reply: "Reply[Any]", timeout_s: float | None) -> None:
         """Block the calling thread until `reply` is done or the time is over."""
 
-    def attend(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Have `loop` read the wire until `leave`."""
+    def attend(self, loop: asyncio.AbstractEventLoop, reply: "Reply[Any]") -> bool:
+        """Have `loop` read the wire for `reply`; True when `leave` must follow."""
 
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:
         """Undo one `attend`."""
@@ -47,6 +47,7 @@ class Reply(Generic[R]):
     __slots__ = (
         "__weakref__",
         "_error",
+        "_library",
         "_origin",
         "_pump",
         "_retrieved",
@@ -63,6 +64,7 @@ class Reply(Generic[R]):
         self._pump = pump
         self._origin = origin
         self._retrieved = False
+        self._library = ""
 
     @property
     def done(self) -> bool:
@@ -104,16 +106,14 @@ class Reply(Generic[R]):
             future: asyncio.Future[None] = loop.create_future()
             self._add_waiter(partial(_wake, loop, future))
             pump = self._pump
-            if pump is None:
+            attended = pump is not None and pump.attend(loop, self)
+            try:
                 yield from future
-            else:
-                pump.attend(loop)
-                try:
-                    yield from future
-                except asyncio.CancelledError:
-                    pump.cancel(self)
-                    raise
-                finally:
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+            finally:
+                if attended and pump is not None:
                     pump.leave(loop)
         return self._outcome()
 

@@ -6,7 +6,7 @@ born; the table of the current context process decides whether the id still mean
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -52,7 +52,11 @@ class AccelRef(Reply["AccelRef"]):
     Its memory is freed when the last handle is garbage-collected.
     """
 
-    __slots__ = ("_device", "_dtype", "_owner", "_shape", "generation", "id")
+    # `shape` and `dtype` are unset while only the context can tell them; see `__getattr__`.
+    __slots__ = ("_device", "_owner", "dtype", "generation", "id", "known", "shape")
+
+    shape: tuple[int, ...]
+    dtype: str
 
     def __init__(
         self,
@@ -65,37 +69,45 @@ class AccelRef(Reply["AccelRef"]):
         dtype: str | None,
     ) -> None:
         self._state = PENDING
+        self._value = None
         self._error = None
         self._waiters = None
         self._pump = pump
         self._origin = origin
         self._retrieved = False
+        self._library = ""
         self._device = device
         self._owner = owner
         self.id = owner.id
         self.generation = generation
-        self._shape = shape
-        self._dtype = dtype
-        self._value = None
+        if shape is None or dtype is None:
+            self.known = False
+        else:
+            self.known = True
+            self.shape = shape
+            self.dtype = dtype
+
+    def __getattr__(self, name: str) -> Any:
+        """Wait for a shape or dtype that only the context can tell."""
+        if name not in ("shape", "dtype"):
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(text)
+        self.result()
+        if not self.known:
+            text = f"the answer of buffer {self.id} is not an array, so it has no {name}"
+            raise StaleRef(text)
+        return object.__getattribute__(self, name)
+
+    def learn(self, shape: tuple[int, ...], dtype: str) -> None:
+        """Take in a shape that only the context could tell."""
+        self.shape = shape
+        self.dtype = dtype
+        self.known = True
 
     @property
     def device(self) -> "Device":
         """The device that holds the buffer."""
         return self._device
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The extents; blocks until the answer is there when only the context can tell."""
-        if self._shape is None:
-            self._known()
-        return cast("tuple[int, ...]", self._shape)
-
-    @property
-    def dtype(self) -> str:
-        """The dtype's name, as `float32`; blocks like `shape`."""
-        if self._dtype is None:
-            self._known()
-        return cast("str", self._dtype)
 
     @property
     def ndim(self) -> int:
@@ -120,14 +132,8 @@ class AccelRef(Reply["AccelRef"]):
     @property
     def token(self) -> AccelToken:
         """The picklable name of this buffer."""
-        return AccelToken(self._device.name, self.id, self.generation, self._shape, self._dtype)
-
-    def _known(self) -> None:
-        """Wait for a shape that only the context can tell."""
-        self.result()
-        if self._shape is None:
-            message = f"the answer of buffer {self.id} is not an array, so it has no shape"
-            raise StaleRef(message)
+        shape, dtype = (self.shape, self.dtype) if self.known else (None, None)
+        return AccelToken(self._device.name, self.id, self.generation, shape, dtype)
 
     def _outcome(self) -> "AccelRef":
         if self._error is not None:
@@ -146,10 +152,10 @@ class AccelRef(Reply["AccelRef"]):
         return self.shape[0]
 
     def __repr__(self) -> str:
-        if self._shape is None:
+        if not self.known:
             what = "shape unknown yet"
         else:
-            what = f"{self._dtype}[{', '.join(map(str, self._shape))}]"
+            what = f"{self.dtype}[{', '.join(map(str, self.shape))}]"
         if self._state == FAILED:
             state = f"failed: {type(self._error).__name__}"
         elif not self.is_valid:
@@ -173,9 +179,9 @@ class RunRef(AccelRef):
 
     def _outcome(self) -> Any:
         super()._outcome()
-        return self if self._shape is not None else self._value
+        return self if self.known else self._value
 
     def __repr__(self) -> str:
-        if self._state == DONE and self._shape is None:
+        if self._state == DONE and not self.known:
             return f"<RunRef of {self._device.name}: {self._value!r}>"
         return super().__repr__()

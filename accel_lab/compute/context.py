@@ -1,17 +1,28 @@
 """The device of one generation, inside its context process."""
 
 import math
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 from accel_lab.actor.clock import MonotonicClock
 from accel_lab.actor.supervision import RestartWindow
 from accel_lab.compute.backend import Backend, Poison
 from accel_lab.compute.dtypes import itemsize
-from accel_lab.compute.launch import LibraryActor, handlers_of
-from accel_lab.compute.operation import Operation
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.launch import Launch, LibraryActor, handlers_of
+from accel_lab.compute.operation import Operation, operands_of
 from accel_lab.compute.stream import Stream
 from accel_lab.compute.table import BufferTable
 from accel_lab.errors import OutOfMemory
+
+
+class Route(NamedTuple):
+    """Where messages of one type go, and how their operands are listed."""
+
+    actor: LibraryActor
+    handler: Callable[[Any, Launch], None]
+    operands: Callable[[Any], tuple[AccelRef, ...]]
+    stream: Stream
 
 
 class HostBytes(Protocol):
@@ -39,11 +50,11 @@ class Context:
         self.table = BufferTable()
         self.streams: dict[str, Stream] = {}
         self.actors: dict[str, LibraryActor] = {}
-        self.routes: dict[type[Operation[Any]], tuple[LibraryActor, Any]] = {}
+        self.routes: dict[type[Operation[Any]], Route] = {}
         self.restarts = {kind.library: 0 for kind in kinds}
         self._kinds = {kind.library: kind for kind in kinds}
         self._windows = {name: RestartWindow(3, 60.0, MonotonicClock()) for name in self._kinds}
-        self._active: Stream | None = None
+        self.active: Stream | None = None
         for name in self._kinds:
             self._start(name)
 
@@ -56,9 +67,9 @@ class Context:
 
     def activate(self, stream: Stream) -> None:
         """Enqueue the libraries' next calls on this stream."""
-        if self._active is not stream:
+        if self.active is not stream:
             stream.native.activate()
-            self._active = stream
+            self.active = stream
 
     def allocate(self, shape: tuple[int, ...], dtype: str) -> tuple[Any, int]:
         """Allocate from the active stream's pool; return the array and its bytes.
@@ -110,4 +121,4 @@ class Context:
         actor = self._kinds[name](self, make() if make else None)
         self.actors[name] = actor
         for message, handler in handlers_of(actor).items():
-            self.routes[message] = (actor, handler)
+            self.routes[message] = Route(actor, handler, operands_of(message), actor.stream)

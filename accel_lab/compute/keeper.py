@@ -377,13 +377,14 @@ class DeviceKeeper:
         state: State = requests.state
         path = f"{root}/{self.name}"
         process = self.process
+        in_flight = requests.by_library()
         libraries = tuple(
             Node(
                 name=library,
                 path=f"{path}/context/{library}",
                 kind="library",
                 state=state,
-                in_flight=max(requests.by_library.get(library, 0), 0),
+                in_flight=in_flight.get(library, 0),
                 restarts=self.library_restarts.get(library, 0),
             )
             for library in self.libraries

@@ -46,6 +46,8 @@ class Launch:
     """What a handler may do with the context for one message."""
 
     __slots__ = (
+        "_made",
+        "checked",
         "context",
         "finish",
         "message",
@@ -53,18 +55,24 @@ class Launch:
         "seq",
         "shaped",
         "stream",
-        "_made",
-        "_old",
     )
 
     def __init__(
-        self, context: "Context", stream: Stream, seq: int, result: int, message: Operation[Any]
+        self,
+        context: "Context",
+        stream: Stream,
+        seq: int,
+        result: int,
+        message: Operation[Any],
+        *,
+        checked: bool,
     ) -> None:
         self.context = context
         self.stream = stream
         self.seq = seq
         self.result = result
         self.message = message
+        self.checked = checked
         self.finish: Callable[[], Any] | None = None
         self.shaped: tuple[tuple[int, ...], str] | None = None
         self._made: list[int] | None = None

@@ -26,6 +26,8 @@ BATCH_BYTES = 64 << 10
 TICK_S = 0.001
 REARM_AFTER_TICKS = 30
 LINGER_S = 0.05
+YIELD_EVERY_S = 0.005
+SKIP_AFTER_VAIN = 32
 
 
 class Link:
@@ -61,6 +63,8 @@ class Link:
         self._ticking = False
         self._idle_ticks = 0
         self._drained = False
+        self._skip = 0
+        self._yielded = 0.0
         self.closed = False
         dispatcher.add_reader(self._fd, self._on_dispatcher)
 
@@ -119,6 +123,8 @@ class Link:
         """Block until the reply is done, the link has ended, or the time is over."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self.flush()
+        if self._spin(reply):
+            return
         while not reply.done and not self.closed:
             if self._reading.acquire(blocking=False):
                 try:
@@ -134,12 +140,7 @@ class Link:
     def _lead(self, reply: Reply[Any], deadline: float | None) -> bool:
         """Read until the reply is done or the link has ended; False when the time is over."""
         self._claim()
-        spin_until = time.perf_counter() + self._spin_s if self._spin_s else 0.0
         while not reply.done and not self.closed:
-            if spin_until and time.perf_counter() < spin_until:
-                self._receive(block=False)
-                continue
-            spin_until = 0.0
             if deadline is not None:
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -176,16 +177,50 @@ class Link:
             return
         _Gate(gate)()
 
-    def attend(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Have the loop (the calling thread's) read while it awaits."""
+    def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:
+        """Have the loop (the calling thread's) read while it awaits.
+
+        A reply that is quick is read at once, but a loop of quick awaits still lets the loop's
+        other tasks run every few milliseconds.
+        """
         self.flush()
+        now = time.perf_counter()
+        if now - self._yielded < YIELD_EVERY_S:
+            if self._spin(reply):
+                return False
+        else:
+            self._yielded = now
         reader = self._loops.get(loop)
         if reader is None:
             if self.closed:
-                return
+                return False
             reader = self._loops[loop] = _LoopReader(self, loop, os.dup(self._fd))
         reader.attending += 1
         self._claim()
+        return True
+
+    def _spin(self, reply: Reply[Any]) -> bool:
+        """Read without sleeping for a moment; True when that brought the reply.
+
+        After a try in vain the next ones are skipped: the work at hand is slow.
+        """
+        if self._spin_s == 0.0 or self._skip:
+            self._skip = max(self._skip - 1, 0)
+            return False
+        if not self._reading.acquire(blocking=False):
+            return False
+        try:
+            self._claim()
+            until = time.perf_counter() + self._spin_s
+            while not reply.done and not self.closed and time.perf_counter() < until:
+                self._receive(block=False)
+        finally:
+            self._reading.release()
+            if self._followers:
+                self._promote()
+        if not reply.done:
+            self._skip = SKIP_AFTER_VAIN
+        return reply.done
 
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:
         """Undo one `attend`; the loop goes on reading for a moment, in case it awaits again."""

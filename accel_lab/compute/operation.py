@@ -7,6 +7,7 @@ the notebook's process before it is sent and again in the context before memory 
 import types
 import typing
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from accel_lab.actor.message import Message
@@ -95,28 +96,37 @@ def _build(kind: type[Operation[Any]]) -> Callable[[Any], tuple[AccelRef, ...]]:
         elif typing.get_origin(hint) is tuple and arms and arms[0] is AccelRef:
             many.append(name)
 
-    def wrong(name: str, value: object) -> InvalidArgument:
-        return InvalidArgument(
-            f"{kind.__name__}.{name} must be an AccelRef, not {type(value).__name__}; "
-            "put() the array on the device first"
-        )
+    names = [*required, *optional]
+    if not names and not many:
+        return lambda _: ()
+    read = attrgetter(*names) if names else None
 
-    def found(message: Any) -> Iterator[AccelRef]:
-        for name in required:
-            value = getattr(message, name)
-            if not isinstance(value, AccelRef):
-                raise wrong(name, value)
-            yield value
-        for name in optional:
-            value = getattr(message, name)
-            if value is not None:
-                if not isinstance(value, AccelRef):
-                    raise wrong(name, value)
-                yield value
+    def extract(message: Any) -> tuple[AccelRef, ...]:
+        values: tuple[Any, ...] = ()
+        if read is not None:
+            values = read(message) if len(names) > 1 else (read(message),)
+            if None in values:
+                values = tuple(v for v in values if v is not None)
         for name in many:
-            for value in getattr(message, name):
-                if not isinstance(value, AccelRef):
-                    raise wrong(name, value)
-                yield value
+            values += getattr(message, name)
+        for value in values:
+            if not isinstance(value, AccelRef):
+                raise _no_operand(message, [*names, *many])
+        if len(values) < len(required):
+            raise _no_operand(message, required)
+        return values
 
-    return lambda message: tuple(found(message))
+    return extract
+
+
+def _no_operand(message: Any, names: list[str]) -> InvalidArgument:
+    """Say which field holds something that is no buffer."""
+    for name in names:
+        value = getattr(message, name)
+        for one in value if isinstance(value, tuple) else (value,):
+            if not isinstance(one, AccelRef):
+                return InvalidArgument(
+                    f"{type(message).__name__}.{name} must be an AccelRef, not "
+                    f"{type(one).__name__}; put() the array on the device first"
+                )
+    raise AssertionError(names)

@@ -18,7 +18,7 @@ from accel_lab.compute import origin
 from accel_lab.compute.buffer import AccelRef, Owner, RunRef
 from accel_lab.compute.failure import unpack
 from accel_lab.compute.link import Link
-from accel_lab.compute.operation import Operation, Spec, answers_buffer
+from accel_lab.compute.operation import Operation, Spec, answers_buffer, operands_of
 from accel_lab.compute.support import check
 from accel_lab.compute.transfer import Free
 from accel_lab.compute.tree import State
@@ -82,9 +82,9 @@ class Requests:
         self.generation = 1
         self.state: State = "starting"
         self.refusal: AccelError | None = None
-        self.by_library: dict[str, int] = {}
         self._keeper = keeper
         self._support = support
+        self._supported: set[tuple[type, str]] = set()
         self._queue_limit = queue_limit
         self._queue_timeout_s = queue_timeout_s
         self._lock = threading.Lock()
@@ -92,7 +92,6 @@ class Requests:
         self._seq = 0
         self._ids = 0
         self._pending: dict[int, Reply[Any]] = {}
-        self._names: dict[int, str] = {}
         self._settle: dict[int, Settle] = {}
         self._queue: dict[int, bytes] = {}
         self._freed: deque[int] = deque()
@@ -119,17 +118,21 @@ class Requests:
         with None when the context has answered, else with the token of the lost context, whose
         process may still read or write until it is reaped.
         """
-        operands = message.operands()
+        kind = type(message)
+        operands = operands_of(kind)(message)
         spec: Spec | None = None
         known = True
         for ref in operands:
             if ref._device is not self.device:
                 text = f"{ref!r} is not on {self.device.name}: bring it there with get() and put()"
                 raise InvalidArgument(text)
-            known = known and ref._shape is not None
+            known = known and ref.known
         if known:
             spec = message.infer()
-            check(self._support, message)
+            pair = kind, operands[0].dtype if operands else message.dtype_key
+            if pair not in self._supported:
+                check(self._support, message)
+                self._supported.add(pair)
         with self._lock:
             link = self._link
             if link is None or len(self._pending) >= IN_FLIGHT_LIMIT:
@@ -141,12 +144,10 @@ class Requests:
                     raise self._stale(ref)
             self._seq = seq = self._seq + 1
             reply, result = self._handle(message, spec, make, known=known)
-            data = encode_entry(seq, result, timeout_s, message)
+            data = encode_entry(seq, result, timeout_s, message, checked=known)
             idle = not self._pending
             self._pending[seq] = reply
-            library = message.library
-            self._names[seq] = library
-            self.by_library[library] = self.by_library.get(library, 0) + 1
+            reply._library = message.library
             if settle is not None:
                 self._settle[seq] = settle
             try:
@@ -168,10 +169,9 @@ class Requests:
         out: AccelRef | None = getattr(message, "out", None)
         here = origin.current()
         if out is not None:
-            ref = AccelRef(
-                self, here, self.device, out._owner, self.generation, out._shape, out._dtype
-            )
-            return ref, 0
+            shape, dtype = (out.shape, out.dtype) if out.known else (None, None)
+            alias = AccelRef(self, here, self.device, out._owner, self.generation, shape, dtype)
+            return alias, 0
         if make is None and spec is None and (known or not answers_buffer(type(message))):
             return Reply(self, here), 0
         self._ids = id_ = self._ids + 1
@@ -252,14 +252,15 @@ class Requests:
                 for seq in report.seqs:
                     reply = self._pending.pop(seq, None)
                     if reply is not None:
-                        self._forget(seq)
+                        if self._settle:
+                            self._forget(seq)
                         reply._resolve()
             elif type(report) is Failure:
                 self._failed(report)
             elif type(report) is Shaped:
                 shaped = self._take(report.seq)
                 if isinstance(shaped, AccelRef):
-                    shaped._shape, shaped._dtype = tuple(report.shape), report.dtype
+                    shaped.learn(tuple(report.shape), report.dtype)
                     shaped._resolve()
             elif type(report) is Answer:
                 self._answered(report)
@@ -310,13 +311,9 @@ class Requests:
         return reply
 
     def _forget(self, seq: int) -> None:
-        library = self._names.pop(seq, None)
-        if library is not None:
-            self.by_library[library] -= 1
-        if self._settle:
-            settle = self._settle.pop(seq, None)
-            if settle is not None:
-                settle(None)
+        settle = self._settle.pop(seq, None)
+        if settle is not None:
+            settle(None)
 
     # Generations.
 
@@ -360,8 +357,6 @@ class Requests:
             self._queue.clear()
             self._parts.clear()
             self._freed.clear()
-            self._names.clear()
-            self.by_library.clear()
             self._room.notify_all()
             token, self._token = self._token, None
             return InFlight(pending, settle, token)
@@ -370,6 +365,13 @@ class Requests:
     def in_flight(self) -> int:
         """Messages sent and not answered."""
         return len(self._pending) - len(self._queue)
+
+    def by_library(self) -> dict[str, int]:
+        """Count what is in flight for each library."""
+        counts: dict[str, int] = {}
+        for reply in list(self._pending.values()):
+            counts[reply._library] = counts.get(reply._library, 0) + 1
+        return counts
 
     @property
     def queued(self) -> int:
@@ -445,11 +447,10 @@ class Requests:
             self.interrupted(reply)
             raise
 
-    def attend(self, loop: asyncio.AbstractEventLoop) -> None:
+    def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:
         """Have the loop read the wire."""
         link = self._link
-        if link is not None:
-            link.attend(loop)
+        return link is not None and link.attend(loop, reply)
 
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:
         """The loop awaits one reply less."""

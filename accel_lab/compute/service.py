@@ -6,6 +6,7 @@ the streams get there. Streams that take long are waited for by a side thread, s
 dispatcher can go on enqueueing.
 """
 
+import math
 import os
 import socket
 import threading
@@ -48,7 +49,13 @@ def entry_decoder(context: Context) -> "msgspec.msgpack.Decoder[list[Any]]":
         union = kind if union is None else union | kind
     received = msgspec.defstruct(
         "Received",
-        [("seq", int), ("result", int), ("timeout_s", float | None), ("message", union)],
+        [
+            ("seq", int),
+            ("result", int),
+            ("timeout_s", float | None),
+            ("message", union),
+            ("checked", bool),
+        ],
         frozen=True,
         array_like=True,
     )
@@ -142,40 +149,44 @@ class Service:
 
     def _execute(self, entry: Any) -> None:
         message = entry.message
-        if type(message) is Free:
+        kind = type(message)
+        if kind is Free:
             for id_ in message.ids:
                 self._context.table.free(id_)
             return
         self.executing = entry
-        alone = entry.timeout_s is not None and entry.timeout_s < ALONE_BELOW_S
+        context = self._context
+        timeout_s = entry.timeout_s
+        alone = timeout_s is not None and timeout_s < ALONE_BELOW_S
         if alone and self._launched:
             self._hand_over()
-        actor, handler = self._context.routes[type(message)]
-        launch = Launch(self._context, actor.stream, entry.seq, abs(entry.result), message)
+        actor, handler, list_operands, stream = context.routes[kind]
+        result = entry.result
+        launch = Launch(context, stream, entry.seq, abs(result), message, checked=entry.checked)
         try:
             if self.cancelled and entry.seq in self.cancelled:
                 self.cancelled.discard(entry.seq)
                 raise Cancelled(f"request {entry.seq} was taken back before it ran")
-            for operand in operands_of(type(message))(message):
-                self._context.table.require(operand)
-            self._context.activate(actor.stream)
+            for operand in list_operands(message):
+                if operand.storage is None:
+                    context.table.require(operand)
+            if context.active is not stream:
+                context.activate(stream)
             handler(message, launch)
-            if entry.result < 0:  # the notebook could not infer it
-                made = self._context.table.mention(launch.result)
+            if result < 0:  # the notebook could not infer it
+                made = context.table.mention(launch.result)
                 launch.shaped = made.shape, made.dtype
         except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
             self._fail(launch, actor.library, error)
         else:
-            if not self._launched:
-                self._first_launch = time.perf_counter()
-            self._launched.append(launch)
-            self._streams[actor.stream] = None
-            if entry.timeout_s is None:
-                self._timeout_s = float("-inf")
-            self._timeout_s += entry.timeout_s or 0.0
-            if alone or len(self._launched) >= BATCH_LIMIT:
-                self._complete()
-            elif time.perf_counter() - self._first_launch > FLUSH_AFTER_S:
+            now = time.perf_counter()
+            launched = self._launched
+            if not launched:
+                self._first_launch = now
+            launched.append(launch)
+            self._streams[stream] = None
+            self._timeout_s += -math.inf if timeout_s is None else timeout_s
+            if alone or len(launched) >= BATCH_LIMIT or now - self._first_launch > FLUSH_AFTER_S:
                 self._complete()
         self.executing = None
 

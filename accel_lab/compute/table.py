@@ -25,19 +25,21 @@ class Buffer(AccelRef):
         self.array: Any = None
         self.storage: Storage | None = None
         self.failed_root = 0
-        self._shape = None
-        self._dtype = None
+        self.known = False
 
     def fill(self, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage) -> None:
         """Give the buffer its memory."""
         storage.users += 1
         self.array = array
         self.storage = storage
-        self._shape = shape
-        self._dtype = dtype
+        self.learn(shape, dtype)
 
     def __repr__(self) -> str:
-        return f"<Buffer {self.id}: {self._dtype}{list(self._shape or ())}>"
+        return (
+            f"<Buffer {self.id}: {self.dtype}{list(self.shape)}>"
+            if self.known
+            else f"<Buffer {self.id}>"
+        )
 
 
 class BufferTable:

@@ -23,12 +23,14 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One request: its sequence number, its result's id, its deadline, itself.
 
     A result of 0 is none; a negative one asks for the shape that the notebook could not infer.
+    `checked` says that the notebook knew every operand's shape and has inferred the result.
     """
 
     seq: int
     result: int
     timeout_s: float | None
     message: Any
+    checked: bool
 
 
 class Done(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -115,14 +117,16 @@ _encoder = msgspec.msgpack.Encoder(enc_hook=_to_wire)
 _reports = msgspec.msgpack.Decoder(list[Report])
 
 
-def encode_entry(seq: int, result: int, timeout_s: float | None, message: Any) -> bytes:
+def encode_entry(
+    seq: int, result: int, timeout_s: float | None, message: Any, *, checked: bool = True
+) -> bytes:
     """Encode one request.
 
     Raises:
         InvalidArgument: a field cannot travel, or the message is larger than a frame.
     """
     try:
-        data = _encoder.encode(Entry(seq, result, timeout_s, message))
+        data = _encoder.encode(Entry(seq, result, timeout_s, message, checked))
     except AccelError:
         raise
     except (TypeError, ValueError, OverflowError) as error:
