@@ -82,6 +82,17 @@ def lab(
 
 
 @app.command()
+def demo(*, backend: Annotated[str, typer.Option(help="auto, host or cuda.")] = "auto") -> None:
+    """Take the quickstart's tour in the terminal: compute, lose the context, go on.
+
+    The exit status is 0 when every result was right, before the loss and after it.
+    """
+    from accel_lab.demo import tour
+
+    raise typer.Exit(0 if tour(backend) else 1)
+
+
+@app.command()
 def bench(
     *,
     backend: Annotated[str, typer.Option(help="auto, host or cuda.")] = "auto",
