@@ -17,7 +17,7 @@ from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.events import EventStream
 from accel_lab.actor.reply import Reply
 from accel_lab.compute import events as facts
-from accel_lab.compute import origin
+from accel_lab.compute import origin, urgency
 from accel_lab.compute.arena import Arena
 from accel_lab.compute.background import Background
 from accel_lab.compute.control import (
@@ -39,6 +39,7 @@ from accel_lab.errors import AccelError, BackendUnavailable, ContextLost, Deadli
 
 HEARTBEAT_LIMIT_S = 30.0
 START_LIMIT_S = 120.0
+HURRY_LIMIT_S = 5.0
 STATUS_SOON_S = 0.03
 STATUS_LATE_S = 5.0
 
@@ -78,6 +79,7 @@ class DeviceKeeper:
         self._link: Link | None = None
         self._beat = 0.0
         self._opened = 0.0
+        self._hurried = False
         self.reopen_after_s = 60.0
 
     # The life of a context; system thread.
@@ -114,6 +116,7 @@ class DeviceKeeper:
 
     def stop(self, refusal: AccelError) -> None:
         """End the context for good: everything unanswered gets `refusal`."""
+        self._relax()
         link, process = self._link, self.process
         self._link = self.process = None
         current = self.requests.current_link
@@ -166,6 +169,7 @@ class DeviceKeeper:
                     ContextLost(f"{self.name} lost its context of generation {generation}")
                 )
             return
+        self._hurry()
         call = self._plant.dispatcher.call_soon
         call(self._lost, process, link, generation, in_flight, why, late, fields)
 
@@ -327,7 +331,20 @@ class DeviceKeeper:
         elif isinstance(report, Born):
             call(self._born, link, report)
 
+    def _hurry(self) -> None:
+        """Let the restart not wait for a busy cell, until it is over or has taken too long."""
+        if not self._hurried:
+            self._hurried = True
+            urgency.begin()
+            self._plant.dispatcher.call_later(HURRY_LIMIT_S, self._relax)
+
+    def _relax(self) -> None:
+        if self._hurried:
+            self._hurried = False
+            urgency.end()
+
     def _born(self, link: Link, born: Born) -> None:
+        self._relax()
         process = self.process
         if process is None or link is not self._link:
             return

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol
 
 from accel_lab.actor.reply import FAILED, Reply
-from accel_lab.compute import origin
+from accel_lab.compute import origin, urgency
 from accel_lab.compute.buffer import AccelRef, Owner, RunRef
 from accel_lab.compute.failure import unpack
 from accel_lab.compute.link import Link
@@ -432,20 +432,29 @@ class Requests:
 
     def wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
         """Block until the reply is done; reads the wire meanwhile."""
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        beside = threading.current_thread() is not threading.main_thread()
+        if beside:
+            urgency.begin()
         try:
-            while not reply.done:
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    return
-                link = self._link
-                if link is not None and not link.closed:
-                    link.wait(reply, left)
-                else:
-                    reply._block(0.05 if left is None else min(left, 0.05))
+            self._wait(reply, timeout_s)
         except KeyboardInterrupt:
             self.interrupted(reply)
             raise
+        finally:
+            if beside:
+                urgency.end()
+
+    def _wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while not reply.done:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return
+            link = self._link
+            if link is not None and not link.closed:
+                link.wait(reply, left)
+            else:
+                reply._block(0.05 if left is None else min(left, 0.05))
 
     def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:
         """Have the loop read the wire."""

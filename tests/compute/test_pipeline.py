@@ -189,7 +189,8 @@ async def _await(ref: AccelRef) -> AccelRef:
 @pytest.mark.slow
 def test_a_busy_cell_delays_neither_restarts_nor_answers_to_other_threads() -> None:
     """Ten seconds of pure Python in one thread; three losses; the rest goes on as before."""
-    with System("host", max_restarts=1000) as lab:
+    # A window so short that no restart is one of several: none has a back-off.
+    with System("host", max_restarts=1000, within_s=0.1) as lab:
         (cpu,) = lab.devices
         stop = threading.Event()
         laps: list[float] = []
@@ -234,12 +235,13 @@ def test_a_busy_cell_delays_neither_restarts_nor_answers_to_other_threads() -> N
 
         idle_laps, idle_times = round_of(busy=False)
         busy_laps, busy_times = round_of(busy=True)
-    quick = [lap for lap in busy_laps if lap < 0.4]  # the others waited for a restart
-    delay = float(np.percentile(quick, 99) - np.median([x for x in idle_laps if x < 0.4]))
+    delay = float(np.percentile(busy_laps, 99) - np.percentile(idle_laps, 99))
+    restart = float(max(busy_times) - max(idle_times))
     text = (
-        f"switch interval {sys.getswitchinterval()}; answers p99 +{delay * 1e3:.1f} ms; "
-        f"restarts idle {np.round(idle_times, 3)}, busy {np.round(busy_times, 3)}"
+        f"answers p99 +{delay * 1e3:.1f} ms of {len(busy_laps)}; restarts +{restart * 1e3:.1f} ms: "
+        f"idle {np.round(idle_times, 3)}, busy {np.round(busy_times, 3)} s"
     )
     print(text)
     assert delay <= 0.05, text
-    assert np.median(busy_times) - np.median(idle_times) <= 0.05, text
+    assert restart <= 0.05, text
+    assert sys.getswitchinterval() == pytest.approx(0.005)
