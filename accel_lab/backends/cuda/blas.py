@@ -17,6 +17,7 @@ from accel_lab.backends.cuda.elementwise import update_kernel
 from accel_lab.backends.cuda.layout import Axes, matrices, product
 from accel_lab.backends.cuda.multiplication import Multiply, multiplication
 from accel_lab.backends.cuda.precision import PRECISIONS
+from accel_lab.backends.cuda.update import Update, UpdateName
 from accel_lab.backends.cuda.walk import common_walk, dense_walk
 from accel_lab.libraries.operand import Number
 from accel_lab.libraries.product import Trans
@@ -53,7 +54,8 @@ class CudaBlas:
         self._stream: CudaStream | None = None
         self._products: dict[Any, Multiply | None] = {}
         self._factors: dict[str, dict[Number, Factor]] = {dtype: {} for dtype in PRECISIONS}
-        self._kernels: dict[tuple[str, str], Any] = {}
+        self._updates: dict[tuple[UpdateName, str], Update] = {}
+        self._kernels: dict[tuple[UpdateName, str], Any] = {}
         self._workspace = cupy.ndarray((WORKSPACE_BYTES,), "B")
         self._handle: int = cublas.create()
         cublas.set_math_mode(self._handle, _MATH_MODE)
@@ -128,10 +130,10 @@ class CudaBlas:
     def axpy(self, x: Any, y: Any, out: Any, *, dtype: str, alpha: Number) -> None:
         """Write alpha x + y (cublasAxpyEx when `out` is `y`)."""
         p = PRECISIONS[dtype]
+        # cuBLAS would copy y first, and it skips infinities and NaNs where alpha is 0.
         walk = common_walk(x, y, itemsize=p.itemsize) if out is y and alpha != 0 else None
         if walk is None:
-            # cuBLAS would need a copy first, and skips infinities and NaNs where alpha is 0.
-            self._kernel("axpy", dtype)(x, y, p.scalar(alpha), out)
+            self._update("axpy", (x, y, out), dtype, alpha)
             return
         if not x.size:
             return
@@ -146,7 +148,7 @@ class CudaBlas:
         p = PRECISIONS[dtype]
         walk = common_walk(x, itemsize=p.itemsize) if out is x and alpha != 0 else None
         if walk is None:
-            self._kernel("scal", dtype)(x, p.scalar(alpha), out)
+            self._update("scal", (x, x, out), dtype, alpha)
             return
         if not x.size:
             return
@@ -264,11 +266,23 @@ class CudaBlas:
             factor = known[value] = (held.ctypes.data, held)
         return factor
 
-    def _kernel(self, name: str, dtype: str) -> Any:
+    def _update(
+        self, name: UpdateName, arrays: tuple[Any, Any, Any], dtype: str, alpha: Number
+    ) -> None:
+        """Enqueue a sum with a kernel of our own where (x, y, out) are dense, else with CuPy's."""
+        x, y, out = arrays
+        if x._c_contiguous and y._c_contiguous and out._c_contiguous:  # noqa: SLF001 - as above
+            update = self._updates.get((name, dtype))
+            if update is None:
+                update = self._updates[name, dtype] = Update(name, dtype)
+            at_alpha, _held = self._factor(dtype, alpha)
+            update(x, y, out, at_alpha, self._device.active.ptr)
+            return
         kernel = self._kernels.get((name, dtype))
         if kernel is None:
             kernel = self._kernels[name, dtype] = update_kernel(name, dtype)
-        return kernel
+        operands = (x, y) if name == "axpy" else (x,)
+        kernel(*operands, PRECISIONS[dtype].scalar(alpha), out)
 
     @contextlib.contextmanager
     def _answers_on_device(self) -> Iterator[None]:

@@ -50,12 +50,18 @@ def adopt(value: Any, device: int, settle: Callable[[], None]) -> Adopted | None
             f"the function returned an array on card {array.data.device_id}, and this is card "
             f"{device}; copy it there first"
         )
-    if any(step == 0 and n > 1 for step, n in zip(array.strides, array.shape, strict=True)):
-        array = array.copy()  # a broadcast cannot be written to, and a buffer can
     if dtype in FORMATS:
         array = array.view(storage_of(dtype))
+    if _is_broadcast(array):
+        array = array.copy()  # a buffer can be written to
     held: int = array.nbytes if array.base is None else array.data.mem.size
     return array, array.shape, dtype, held
+
+
+def _is_broadcast(array: Any) -> bool:
+    """Whether several elements are one and the same in memory."""
+    extents = zip(array.strides, array.shape, strict=True)
+    return bool(array.size) and any(step == 0 and n > 1 for step, n in extents)
 
 
 def overlap(left: Any, right: Any) -> bool:
