@@ -105,8 +105,8 @@ def _build(kind: type[Operation[Any]]) -> Callable[[Any], tuple[AccelRef, ...]]:
         values: tuple[Any, ...] = ()
         if read is not None:
             values = read(message) if len(names) > 1 else (read(message),)
-            if None in values:
-                values = tuple(v for v in values if v is not None)
+            if optional:
+                values = tuple([v for v in values if v is not None])
         for name in many:
             values += getattr(message, name)
         for value in values:
