@@ -5,7 +5,6 @@ through the other, in the order in which the messages were sent.
 """
 
 import builtins
-from collections.abc import Iterable
 from typing import Any, ClassVar, Protocol
 
 from accel_lab.compute.buffer import AccelRef
@@ -16,6 +15,7 @@ from accel_lab.compute.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.operand import (
     Number,
+    Scalar,
     array_of,
     describe,
     element,
@@ -26,6 +26,7 @@ from accel_lab.libraries.operand import (
 )
 from accel_lab.libraries.shape import (
     Index,
+    Integers,
     axis_order,
     filled_shape,
     index_entries,
@@ -152,7 +153,7 @@ class Transpose(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag
         return Spec(tuple(shape[axis] for axis in axis_order(self.x, self.axes)), self.x.dtype)
 
 
-def zeros(device: Device, shape: int | Iterable[int], dtype: object = "float32") -> AccelRef:
+def zeros(device: Device, shape: Integers, dtype: object = "float32") -> AccelRef:
     """Make a buffer of zeros on a device; does not block.
 
     Raises:
@@ -162,7 +163,10 @@ def zeros(device: Device, shape: int | Iterable[int], dtype: object = "float32")
 
 
 def full(
-    device: Device, shape: int | Iterable[int], value: Number, dtype: object = "float32"
+    device: Device,
+    shape: Integers,
+    value: Scalar,
+    dtype: object = "float32",
 ) -> AccelRef:
     """Make a buffer whose every element is `value` on a device; does not block.
 
@@ -202,7 +206,7 @@ def slice(x: AccelRef, index: Any) -> AccelRef:  # noqa: A001 - read as array.sl
     return device.ask(Slice(x, index_entries(x, index)))
 
 
-def reshape(x: AccelRef, shape: int | Iterable[int]) -> AccelRef:
+def reshape(x: AccelRef, shape: Integers) -> AccelRef:
     """Give `x` another shape, as a view where its strides allow one; does not block.
 
     Raises:
@@ -211,7 +215,7 @@ def reshape(x: AccelRef, shape: int | Iterable[int]) -> AccelRef:
     return device_of(x).ask(Reshape(x, ints("shape", shape)))
 
 
-def transpose(x: AccelRef, axes: Iterable[int] | None = None) -> AccelRef:
+def transpose(x: AccelRef, axes: Integers | None = None) -> AccelRef:
     """View `x` with its axes permuted, reversed when `axes` is None; does not block.
 
     Raises:

@@ -16,6 +16,7 @@ from accel_lab.compute.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.operand import (
     Number,
+    Scalar,
     coefficient,
     describe,
     element,
@@ -182,8 +183,8 @@ def gemm(
     b: AccelRef,
     c: AccelRef | None = None,
     *,
-    alpha: Number = 1.0,
-    beta: Number | None = None,
+    alpha: Scalar = 1.0,
+    beta: Scalar | None = None,
     trans_a: Trans = "n",
     trans_b: Trans = "n",
     out: AccelRef | None = None,
@@ -201,8 +202,8 @@ def gemm_strided_batched(
     b: AccelRef,
     c: AccelRef | None = None,
     *,
-    alpha: Number = 1.0,
-    beta: Number | None = None,
+    alpha: Scalar = 1.0,
+    beta: Scalar | None = None,
     trans_a: Trans = "n",
     trans_b: Trans = "n",
     out: AccelRef | None = None,
@@ -221,8 +222,8 @@ def gemv(
     x: AccelRef,
     y: AccelRef | None = None,
     *,
-    alpha: Number = 1.0,
-    beta: Number | None = None,
+    alpha: Scalar = 1.0,
+    beta: Scalar | None = None,
     trans: Trans = "n",
     out: AccelRef | None = None,
 ) -> AccelRef:
@@ -234,7 +235,7 @@ def gemv(
     return device_of(a).ask(Gemv(a, x, y, plain(alpha), plain(beta), trans, out))
 
 
-def axpy(x: AccelRef, y: AccelRef, *, alpha: Number = 1.0, out: AccelRef | None = None) -> AccelRef:
+def axpy(x: AccelRef, y: AccelRef, *, alpha: Scalar = 1.0, out: AccelRef | None = None) -> AccelRef:
     """Return alpha x + y; does not block.
 
     Raises:
@@ -243,7 +244,7 @@ def axpy(x: AccelRef, y: AccelRef, *, alpha: Number = 1.0, out: AccelRef | None 
     return device_of(x).ask(Axpy(x, y, plain(alpha), out))
 
 
-def scal(x: AccelRef, alpha: Number, *, out: AccelRef | None = None) -> AccelRef:
+def scal(x: AccelRef, alpha: Scalar, *, out: AccelRef | None = None) -> AccelRef:
     """Return alpha x; does not block.
 
     Raises:

@@ -4,7 +4,7 @@ A refusal names the operand, what it is and what was expected. Nothing here touc
 """
 
 import math
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from accel_lab.compute.operation import Operation, Spec
 from accel_lab.compute.table import Buffer
 from accel_lab.errors import InvalidArgument
 
-Number = bool | int | float | complex
-T = TypeVar("T")
+Number: TypeAlias = bool | int | float | complex
+Scalar: TypeAlias = Number | np.generic
 
 MAX_ELEMENTS = 2**58  # of 16 bytes at most: a size in bytes stays far below 2**63
 _FLOATS = frozenset(filter(is_float, NAMES))
@@ -93,7 +93,7 @@ def require_out(
     shape, dtype = spec
     if out.shape != shape or out.dtype != dtype:
         raise InvalidArgument(
-            f"{kind(message)} results in {dtype}{list(shape)}, but {named(message, out)}"
+            f"{kind(message)} results in {dtype}{list(shape)}, but out is {describe(out)}"
         )
     for ref in apart:
         if ref.id == out.id:
@@ -118,7 +118,8 @@ def output(launch: Launch, *operands: str) -> Any:
     out = message.out
     if out is None:
         return launch.empty()
-    message.infer()  # the notebook could not if an operand's shape was unknown to it
+    if not launch.checked:
+        message.infer()
     for name in operands:
         ref = getattr(message, name)
         if ref is None or ref.id == out.id or ref.storage is not out.storage:
@@ -131,7 +132,7 @@ def output(launch: Launch, *operands: str) -> Any:
     return launch.write()
 
 
-def plain(value: T) -> T | Any:
+def plain(value: Scalar | None) -> Any:
     """Return a NumPy scalar as Python's number, which can travel; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 

@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
@@ -11,12 +11,13 @@ from accel_lab.libraries.operand import describe
 
 Range: TypeAlias = tuple[int | None, int | None, int | None]
 Index: TypeAlias = int | Range | None
+Integers: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
 
 MAX_NDIM = 32
 _WHOLE: Range = (None, None, None)
 
 
-def ints(name: str, value: int | Iterable[int]) -> tuple[int, ...]:
+def ints(name: str, value: Integers) -> tuple[int, ...]:
     """Return integers of any kind as Python's, which can travel; a single one as a tuple.
 
     Raises:
