@@ -1,0 +1,38 @@
+"""One device of every backend there is; each contract test runs on all of them."""
+
+import os
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from accel_lab.compute.device import Device
+from accel_lab.system import System, backends
+
+
+@pytest.fixture(scope="session", params=backends())
+def backend(request: pytest.FixtureRequest) -> Any:
+    """Import a backend; skip with its reason where it cannot run, or fail if it was promised."""
+    module = import_module(f"accel_lab.backends.{request.param}")
+    reason = module.available()
+    if reason is not None:
+        if request.param in os.environ.get("ACCEL_LAB_REQUIRE", "").split(","):
+            pytest.fail(f"ACCEL_LAB_REQUIRE names {request.param}: {reason}", pytrace=False)
+        pytest.skip(f"{request.param}: {reason}")
+    return module
+
+
+@pytest.fixture(scope="session")
+def support(backend: Any) -> Mapping[str, frozenset[str]]:
+    """Give the backend's table of (operation, dtype)."""
+    table: Mapping[str, frozenset[str]] = backend.SUPPORT
+    return table
+
+
+@pytest.fixture(scope="session")
+def device(backend: Any) -> Iterator[Device]:
+    """Open a system with one device; what failed unnoticed in it fails the last test."""
+    with System(backend.__name__.rpartition(".")[2], devices=1) as lab:
+        yield lab.devices[0]
+        lab.check()
