@@ -4,6 +4,7 @@ Both run on the system thread. The context's actor fails when its process is los
 how soon, it starts again is the strategy of the device's actor.
 """
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +38,9 @@ class ContextActor(Actor):
     @handles(Lost)
     def lost(self, message: Lost) -> None:
         """Fail, so that the supervisor decides."""
-        error: AccelError = message.error
+        # A copy: the requests that were lost hold the error itself, and raise it in other threads,
+        # so that its traceback, which a supervisor clears, may hold a cell that still runs.
+        error: AccelError = copy.copy(message.error)
         raise error
 
 
