@@ -92,17 +92,23 @@ class Service:
 
     def run(self) -> None:
         """Serve until the notebook closes the wire; the calling thread becomes the dispatcher."""
-        while True:
-            if self._launched:
-                self._complete()
-            received = self._receive(block=not self._launched)
-            if received == 0:
-                return
-            if received > 0:
-                self._reader.received(received)
-                while (payload := self._reader.next()) is not None:
-                    for entry in self._decoder.decode(payload):
-                        self._execute(entry)
+        try:
+            while self._turn():
+                pass
+        except Exception as error:  # noqa: BLE001 - a device in error fails wherever it is asked
+            self._broken(error)
+
+    def _turn(self) -> bool:
+        """Complete what is done and execute what has arrived; False when the wire has ended."""
+        if self._launched:
+            self._complete()
+        received = self._receive(block=not self._launched)
+        if received > 0:
+            self._reader.received(received)
+            while (payload := self._reader.next()) is not None:
+                for entry in self._decoder.decode(payload):
+                    self._execute(entry)
+        return received != 0
 
     def oldest(self) -> list[tuple[object, int, float]]:
         """Return (identity, seq, timeout) of what runs now; read by the control thread."""
@@ -213,12 +219,7 @@ class Service:
 
     def _complete(self) -> None:
         """Report what is done; hand what takes long to the side thread."""
-        try:
-            finished = all(stream.native.done() for stream in self._streams)
-        except Exception as error:  # noqa: BLE001 - a stream in error ends the context
-            self._broken(error)
-            return
-        if finished:
+        if all(stream.native.done() for stream in self._streams):
             launched, self._launched = self._launched, []
             self._streams.clear()
             self._timeout_s = 0.0
