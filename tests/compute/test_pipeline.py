@@ -51,7 +51,9 @@ def _hold(path: str) -> None:
 _hold.__module__ = "__main__"  # so that it travels by value: the context cannot import tests
 
 
-def test_a_thousand_dependent_sends_return_while_none_has_completed(cpu: Device, tmp_path: Path) -> None:
+def test_a_thousand_dependent_sends_return_while_none_has_completed(
+    cpu: Device, tmp_path: Path
+) -> None:
     latch = Latch(cpu, tmp_path / "gate")
     one = cpu.put(np.ones(4))
     x = one
@@ -156,7 +158,9 @@ def test_answers_arrive_in_awaiting_tasks_and_waiting_threads_at_once(cpu: Devic
     assert done == [200] * 3
 
 
-def test_result_with_a_timeout_gives_up_waiting_and_the_request_goes_on(cpu: Device, tmp_path: Path) -> None:
+def test_result_with_a_timeout_gives_up_waiting_and_the_request_goes_on(
+    cpu: Device, tmp_path: Path
+) -> None:
     latch = Latch(cpu, tmp_path / "gate")
     with pytest.raises(TimeoutError):
         latch.reply.result(0.05)

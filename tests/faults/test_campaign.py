@@ -135,4 +135,6 @@ def test_a_thousand_messages_survive_twenty_kills(first_system: None, seed: int)
     gc.collect()
     settle(lambda: census() == before, 5.0)
     assert census() == before
-    print(f"seed {seed}: {good} right, {bad} lost with their context, {refused} refused at the call")
+    print(
+        f"seed {seed}: {good} right, {bad} lost with their context, {refused} refused at the call"
+    )

@@ -75,7 +75,9 @@ def test_requests_behind_a_fault_are_all_answered(lab: System, cpu: Device) -> N
     assert works(cpu)
 
 
-def test_the_generation_moves_before_any_failed_reply_is_delivered(lab: System, cpu: Device) -> None:
+def test_the_generation_moves_before_any_failed_reply_is_delivered(
+    lab: System, cpu: Device
+) -> None:
     """Whoever learns of the loss already sees the new generation."""
     seen: list[int] = []
     reply = lab.inject("kill", cpu)
@@ -85,7 +87,9 @@ def test_the_generation_moves_before_any_failed_reply_is_delivered(lab: System, 
     assert seen[0] == 2
 
 
-def test_messages_sent_while_a_context_is_rebuilt_wait_and_run_in_order(lab: System, cpu: Device) -> None:
+def test_messages_sent_while_a_context_is_rebuilt_wait_and_run_in_order(
+    lab: System, cpu: Device
+) -> None:
     """A chain sent during the restart runs on the new generation."""
     with pytest.raises(ContextLost):
         lab.inject("kill", cpu).result(WAIT)
@@ -96,7 +100,9 @@ def test_messages_sent_while_a_context_is_rebuilt_wait_and_run_in_order(lab: Sys
     assert (cpu.get(x).result(WAIT) == 2.0**20).all()
 
 
-def test_a_request_that_runs_too_long_loses_its_context_and_says_so(lab: System, cpu: Device) -> None:
+def test_a_request_that_runs_too_long_loses_its_context_and_says_so(
+    lab: System, cpu: Device
+) -> None:
     """DeadlineExceeded for the one, ContextLost for those behind it."""
     slow = lab.inject("hang", cpu, timeout_s=0.3)
     behind = cpu.put(ONES)
@@ -300,6 +306,8 @@ def test_two_systems_are_isolated(nothing_left: None) -> None:
     with System("host") as one, System("host") as two:
         with pytest.raises(ContextLost):
             one.inject("kill").result(WAIT)
-        one.events.wait_for(lambda e: isinstance(e, ContextStarted) and e.generation == 2, WAIT, since=0)
+        one.events.wait_for(
+            lambda e: isinstance(e, ContextStarted) and e.generation == 2, WAIT, since=0
+        )
         assert not two.events.history(GenerationChanged)
         assert works(two.devices[0])

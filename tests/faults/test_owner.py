@@ -1,0 +1,161 @@
+"""What the notebook's own process goes through: killed, interrupted, ended in the middle."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.conftest import settle
+
+PROGRAM = """
+import sys, time
+import numpy as np
+from accel_lab import System, blas
+from accel_lab.compute.events import ContextStarted
+lab = System("host", 2, max_restarts=1000)
+lab.ready()
+print(*[e.pid for e in lab.events.history(ContextStarted)], flush=True)
+cpu = lab.devices[0]
+one = cpu.put(np.ones(4))
+"""
+
+
+class Owner:
+    """A Python process with a system of two host devices in it."""
+
+    def __init__(self, body: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM + body],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self.contexts = [int(word) for word in self.line().split()]
+        children = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        self.zygotes = [int(pid) for path in children for pid in path.read_text().split()]
+
+    def interrupt(self) -> None:
+        """Send Ctrl-C once the process sleeps in its wait, which nothing announces."""
+        stat = Path(f"/proc/{self.process.pid}/stat")
+        asleep = 0
+        while asleep < 20:
+            asleep = asleep + 1 if stat.read_text().rsplit(")", 1)[1].split()[0] == "S" else 0
+            time.sleep(0.01)
+        os.kill(self.process.pid, signal.SIGINT)
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def alive(self) -> list[int]:
+        return [pid for pid in (*self.contexts, *self.zygotes) if _runs(pid)]
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+@pytest.fixture
+def start() -> Iterator[type[Owner]]:
+    started: list[Owner] = []
+
+    class Started(Owner):
+        def __init__(self, body: str) -> None:
+            super().__init__(body)
+            started.append(self)
+
+    yield Started
+    for owner in started:
+        owner.process.kill()
+        owner.process.communicate()
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["time.sleep(60)", "cpu.run(time.sleep, 60).result()", "import os; os._exit(0)"],
+    ids=["idle", "in the middle of a request", "leaving without close"],
+)
+def test_contexts_end_within_a_second_of_their_notebook(start: type[Owner], body: str) -> None:
+    owner = start(body)
+    assert len(owner.contexts) == 2
+    assert owner.zygotes or owner.process.poll() is not None
+    if "_exit" in body:
+        owner.process.wait(10)
+    else:
+        os.kill(owner.process.pid, signal.SIGKILL)
+    begin = time.monotonic()
+    assert settle(lambda: not owner.alive(), 5.0), owner.alive()
+    assert time.monotonic() - begin < 1.0
+
+
+def test_an_interrupt_takes_the_cells_requests_back_and_the_context_lives_on(
+    start: type[Owner],
+) -> None:
+    owner = start("""
+slow = cpu.run(time.sleep, 1.5)
+queued = [blas.scal(one, 2.0, out=one) for _ in range(5)]
+try:
+    print("waiting", flush=True)
+    queued[-1].result()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+for reply in queued:
+    try:
+        reply.result(30)
+        print("ran")
+    except Exception as error:
+        print(type(error).__name__)
+print(cpu.get(one).result(30).tolist(), cpu.generation)
+lab.close()
+""")
+    assert owner.line() == "waiting"
+    owner.interrupt()
+    assert owner.line() == "interrupted"
+    assert [owner.line() for _ in range(5)] == ["Cancelled"] * 5
+    assert owner.line() == "[1.0, 1.0, 1.0, 1.0] 1"
+    _, said = owner.process.communicate(timeout=30)
+    assert "6 requests of this cell" in said
+
+
+def test_a_second_interrupt_replaces_the_context(start: type[Owner]) -> None:
+    owner = start("""
+stuck = cpu.run(time.sleep, 600)
+for _ in range(2):
+    try:
+        print("waiting", flush=True)
+        stuck.result()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    except Exception as error:
+        print(type(error).__name__, error)
+try:
+    stuck.result(30)
+except Exception as error:
+    print(type(error).__name__, flush=True)
+print(cpu.get(cpu.put(np.ones(1))).result(30).tolist(), cpu.generation)
+lab.close()
+""")
+    for _ in range(2):
+        assert owner.line() == "waiting"
+        owner.interrupt()
+        assert owner.line() == "interrupted"
+    assert owner.line() == "ContextLost"
+    assert owner.line() == "[1.0] 2"
+
+
+def test_the_end_of_the_interpreter_closes_a_forgotten_system(start: type[Owner]) -> None:
+    owner = start("")
+    out, err = owner.process.communicate(timeout=30)
+    assert owner.process.returncode == 0, err
+    assert (out, err) == ("", "")
+    assert not owner.alive()
