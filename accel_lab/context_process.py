@@ -188,7 +188,7 @@ def be_context(wire: socket.socket, channel: socket.socket, parent: int, module:
             os.chdir(bind.folder)
         backend = module.open_backend(bind.index)
         arena = SegmentBytes(backend)
-        context = Context(backend, ACTORS, arena, bind.generation, bind.limit_bytes)
+        context = Context(backend, ACTORS, arena, bind.generation, module.SUPPORT, bind.limit_bytes)
     except EOFError:
         return  # the notebook is gone
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason

@@ -119,9 +119,7 @@ class ContextLost(AccelError):
 
     directive = Directive.RESTART
 
-    def __init__(
-        self, message: str, *, generation: int = 0, code: int = 0, name: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, generation: int = 0, code: int = 0, name: str = "") -> None:
         super().__init__(message)
         self.generation = generation
         self.code = code

@@ -18,18 +18,18 @@ from accel_lab.actor.events import EventStream
 from accel_lab.actor.system import ActorSystem
 from accel_lab.compute import origin
 from accel_lab.compute.arena import Arena
-from accel_lab.compute.ledger import ArenaStatistics
 from accel_lab.compute.background import Background
 from accel_lab.compute.device import Device
 from accel_lab.compute.device_actor import DeviceActor
 from accel_lab.compute.fault import Fault, Inject
 from accel_lab.compute.keeper import DeviceKeeper, Plant
+from accel_lab.compute.ledger import ArenaStatistics
 from accel_lab.compute.process import Spawner
 from accel_lab.compute.requests import Requests, closed
 from accel_lab.compute.staging import CopyPool
 from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import Node, State
-from accel_lab.errors import AccelError, BackendUnavailable, InvalidArgument
+from accel_lab.errors import BackendUnavailable, InvalidArgument
 
 CLOSE_LIMIT_S = 5.0
 SPIN_S = 0.0001

@@ -27,12 +27,12 @@ class Letter:
     def resolve(self, value: object) -> None:
         """Answer the asker, if there is one."""
         if self.reply is not None:
-            self.reply._resolve(value)  # noqa: SLF001  (completing it is the kernel's part)
+            self.reply.resolve(value)  # noqa: SLF001  (completing it is the kernel's part)
 
     def reject(self, error: AccelError) -> None:
         """Fail the asker, if there is one."""
         if self.reply is not None:
-            self.reply._reject(error)  # noqa: SLF001
+            self.reply.reject(error)  # noqa: SLF001
 
 
 class AskPump:
@@ -50,14 +50,14 @@ class AskPump:
         if self._dispatcher.is_current():
             msg = "a handler cannot wait for a reply; return the reply, and the asker gets it"
             raise RuntimeError(msg)
-        reply._block(timeout_s)  # noqa: SLF001
+        reply.block(timeout_s)
 
     def cancel(self, reply: Reply[Any]) -> None:
         """Answer `Cancelled` unless the message is already being handled."""
-        letter = reply._origin  # noqa: SLF001
+        letter = reply.origin
         if isinstance(letter, Letter) and not letter.begun:
             msg = f"{type(letter.message).__name__} was taken back before it was handled"
-            reply._reject(Cancelled(msg))  # noqa: SLF001
+            reply.reject(Cancelled(msg))  # noqa: SLF001
 
     def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:  # noqa: ARG002
         """Do nothing: the dispatcher completes the reply."""

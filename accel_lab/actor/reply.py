@@ -47,10 +47,10 @@ class Reply(Generic[R]):
     __slots__ = (
         "__weakref__",
         "_error",
-        "_library",
-        "_origin",
+        "library",
+        "origin",
         "_pump",
-        "_retrieved",
+        "retrieved",
         "_state",
         "_value",
         "_waiters",
@@ -62,9 +62,9 @@ class Reply(Generic[R]):
         self._error: AccelError | None = None
         self._waiters: list[Callable[[], None]] | None = None
         self._pump = pump
-        self._origin = origin
-        self._retrieved = False
-        self._library = ""
+        self.origin = origin
+        self.retrieved = False
+        self.library = ""
 
     @property
     def done(self) -> bool:
@@ -72,9 +72,13 @@ class Reply(Generic[R]):
         return self._state != PENDING
 
     @property
+    def failed(self) -> bool:
+        """Whether the answer is a failure; never blocks."""
+        return self._state == FAILED
+
+    @property
     def error(self) -> AccelError | None:
-        """The failure if the request has failed, else None; never blocks or raises."""
-        self._retrieved = self._retrieved or self._state == FAILED
+        """The failure if the request has failed, else None; never blocks, and takes nothing."""
         return self._error
 
     def result(self, timeout_s: float | None = None) -> R:
@@ -87,7 +91,7 @@ class Reply(Generic[R]):
         if self._state == PENDING:
             pump = self._pump
             if pump is None:
-                self._block(timeout_s)
+                self.block(timeout_s)
             else:
                 pump.wait(self, timeout_s)
             if self._state == PENDING:
@@ -104,7 +108,7 @@ class Reply(Generic[R]):
         if self._state == PENDING:
             loop = asyncio.get_running_loop()
             future: asyncio.Future[None] = loop.create_future()
-            self._add_waiter(partial(_wake, loop, future))
+            self.add_waiter(partial(_wake, loop, future))
             pump = self._pump
             attended = pump is not None and pump.attend(loop, self)
             try:
@@ -119,18 +123,18 @@ class Reply(Generic[R]):
 
     def _outcome(self) -> R:
         if self._error is not None:
-            self._retrieved = True
+            self.retrieved = True
             raise self._error.with_traceback(None)
         return cast("R", self._value)
 
-    def _resolve(self, value: Any = None) -> None:
+    def resolve(self, value: Any = None) -> None:
         """Complete with a value; the completing thread runs the waiters."""
         if self._state != PENDING:
             return
         self._value = value
         self._finish(DONE)
 
-    def _reject(self, error: AccelError) -> None:
+    def reject(self, error: AccelError) -> None:
         """Complete with a failure."""
         if self._state != PENDING:
             return
@@ -148,7 +152,7 @@ class Reply(Generic[R]):
         elif state == FAILED and self._pump is not None:
             self._pump.unclaimed(self)
 
-    def _add_waiter(self, wake: Callable[[], None]) -> None:
+    def add_waiter(self, wake: Callable[[], None]) -> None:
         """Call `wake` once when done, at once if that has happened; `wake` may be called twice."""
         with _waiters_lock:
             if self._waiters is None:
@@ -157,11 +161,15 @@ class Reply(Generic[R]):
         if self._state != PENDING:
             wake()
 
-    def _block(self, timeout_s: float | None) -> None:
+    def detach(self) -> None:
+        """Wait without the pump from now on: the wire is another process's."""
+        self._pump = None
+
+    def block(self, timeout_s: float | None) -> None:
         """Wait on a lock; used where no wire has to be read."""
         gate = threading.Lock()
         gate.acquire()
-        self._add_waiter(partial(_open, gate))
+        self.add_waiter(partial(_open, gate))
         gate.acquire(timeout=-1 if timeout_s is None else max(timeout_s, 0.0))
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from accel_lab.compute.stream import NativeStream
 from accel_lab.errors import AccelError
 
 
-class Poison(Exception):  # noqa: N818 - not an error for callers: it ends the context
+class Poison(Exception):
     """The device context is beyond repair.
 
     Attributes:

@@ -27,7 +27,7 @@ class Background:
 
     def failed(self, device: str, reply: Reply[Any]) -> None:
         """Note a failed request; it counts unless somebody takes the answer. Any thread."""
-        error = reply._error
+        error = reply.error
         if error is None or isinstance(error, SystemClosed):
             return
         with self._lock:
@@ -73,7 +73,7 @@ class Background:
             if error is None or not untaken:
                 return
             self._kept.append((error, untaken))
-        where = untaken[0]._origin
+        where = untaken[0].origin
         what = ", ".join(getattr(error, "__notes__", ())) or f"{len(untaken)} requests"
         cell = getattr(where, "cell", None)
         self._events.publish(
@@ -87,4 +87,4 @@ class Background:
 
 
 def _untaken(replies: list[Reply[Any]]) -> list[Reply[Any]]:
-    return [reply for reply in replies if not reply._retrieved]
+    return [reply for reply in replies if not reply.retrieved]

@@ -53,8 +53,9 @@ class AccelRef(Reply["AccelRef"]):
     """
 
     # `shape` and `dtype` are unset while only the context can tell them; see `__getattr__`.
-    __slots__ = ("_device", "_owner", "dtype", "generation", "id", "known", "shape")
+    __slots__ = ("_owner", "device", "dtype", "generation", "id", "known", "shape")
 
+    device: "Device"
     shape: tuple[int, ...]
     dtype: str
 
@@ -73,10 +74,10 @@ class AccelRef(Reply["AccelRef"]):
         self._error = None
         self._waiters = None
         self._pump = pump
-        self._origin = origin
-        self._retrieved = False
-        self._library = ""
-        self._device = device
+        self.origin = origin
+        self.retrieved = False
+        self.library = ""
+        self.device = device
         self._owner = owner
         self.id = owner.id
         self.generation = generation
@@ -105,11 +106,6 @@ class AccelRef(Reply["AccelRef"]):
         self.known = True
 
     @property
-    def device(self) -> "Device":
-        """The device that holds the buffer."""
-        return self._device
-
-    @property
     def ndim(self) -> int:
         """The number of axes."""
         return len(self.shape)
@@ -127,17 +123,17 @@ class AccelRef(Reply["AccelRef"]):
     @property
     def is_valid(self) -> bool:
         """Whether the buffer is (or is about to be) in the current generation; never blocks."""
-        return self._state != FAILED and self._device.generation == self.generation
+        return self._state != FAILED and self.device.generation == self.generation
 
     @property
     def token(self) -> AccelToken:
         """The picklable name of this buffer."""
         shape, dtype = (self.shape, self.dtype) if self.known else (None, None)
-        return AccelToken(self._device.name, self.id, self.generation, shape, dtype)
+        return AccelToken(self.device.name, self.id, self.generation, shape, dtype)
 
     def _outcome(self) -> "AccelRef":
         if self._error is not None:
-            self._retrieved = True
+            self.retrieved = True
             raise self._error.with_traceback(None)
         return self
 
@@ -159,11 +155,11 @@ class AccelRef(Reply["AccelRef"]):
         if self._state == FAILED:
             state = f"failed: {type(self._error).__name__}"
         elif not self.is_valid:
-            state = f"stale: the device is at generation {self._device.generation}"
+            state = f"stale: the device is at generation {self.device.generation}"
         else:
             state = "ready" if self._state == DONE else "pending"
         return (
-            f"<AccelRef {what} on {self._device.name}, buffer {self.id} "
+            f"<AccelRef {what} on {self.device.name}, buffer {self.id} "
             f"of generation {self.generation}, {state}>"
         )
 
@@ -173,9 +169,9 @@ class RunRef(AccelRef):
 
     __slots__ = ()
 
-    def _resolve(self, value: Any = None) -> None:
+    def resolve(self, value: Any = None) -> None:
         self._value = value
-        super()._resolve(value)
+        super().resolve(value)
 
     def _outcome(self) -> Any:
         super()._outcome()
@@ -183,5 +179,5 @@ class RunRef(AccelRef):
 
     def __repr__(self) -> str:
         if self._state == DONE and not self.known:
-            return f"<RunRef of {self._device.name}: {self._value!r}>"
+            return f"<RunRef of {self.device.name}: {self._value!r}>"
         return super().__repr__()

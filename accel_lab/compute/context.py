@@ -1,14 +1,14 @@
 """The device of one generation, inside its context process."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from accel_lab.actor.clock import MonotonicClock
 from accel_lab.actor.supervision import RestartWindow
 from accel_lab.compute.backend import Backend, Poison
-from accel_lab.compute.dtypes import itemsize
 from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.dtypes import itemsize
 from accel_lab.compute.launch import Launch, LibraryActor, handlers_of
 from accel_lab.compute.operation import Operation, operands_of
 from accel_lab.compute.stream import Stream
@@ -41,8 +41,10 @@ class Context:
         kinds: list[type[LibraryActor]],
         arena: HostBytes,
         generation: int,
+        support: Mapping[str, frozenset[str]],
         limit_bytes: int | None,
     ) -> None:
+        self.support = support
         self.generation = generation
         self.backend = backend
         self.arena = arena

@@ -113,11 +113,12 @@ class Device:
         pure: bool = False,
         timeout_s: float | None = None,
         **options: Any,
-    ) -> Reply[Any]:
+    ) -> Any:
         """Call `function` inside the context, with its arrays where refs were given.
 
         Buffers among the arguments arrive as the backend's arrays (NumPy, CuPy). An array in the
-        answer stays on the device and comes back as an AccelRef; everything else is pickled.
+        answer stays on the device and comes back as an AccelRef; everything else is pickled. The
+        handle is an operand at once; it fails there if the answer turns out to be no array.
 
         Parameters:
             pure: promise that no operand is written.

@@ -5,10 +5,10 @@ happens on the system thread: the old process is killed and reaped, the requests
 are answered, and the context's actor is told, so that its supervisor decides.
 """
 
-import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from accel_lab.actor.events import EventStream
 from accel_lab.actor.reply import Reply
 from accel_lab.compute import events as facts
 from accel_lab.compute import origin, urgency
+from accel_lab.compute.answers import InFlight
 from accel_lab.compute.arena import Arena
 from accel_lab.compute.background import Background
 from accel_lab.compute.control import (
@@ -32,8 +33,8 @@ from accel_lab.compute.control import (
 )
 from accel_lab.compute.link import Link
 from accel_lab.compute.process import ContextProcess, Spawner
+from accel_lab.compute.requests import Requests, open_circuit
 from accel_lab.compute.tree import Node, State
-from accel_lab.compute.requests import InFlight, Requests, open_circuit
 from accel_lab.compute.wire import Born, LibraryRestarted, Output, Poisoned, Report
 from accel_lab.errors import AccelError, BackendUnavailable, ContextLost, DeadlineExceeded
 
@@ -85,8 +86,10 @@ class DeviceKeeper:
     # The life of a context; system thread.
 
     def start(self) -> None:
-        """Start a context: bind the spare, or a fresh process."""
+        """Start a context in a fresh process."""
         plant = self._plant
+        if self.requests.state == "stopped":
+            return  # closed while a restart was due
         process = self.process = plant.spawner.take()
         process.bind(
             Bind(
@@ -96,7 +99,7 @@ class DeviceKeeper:
                 plant.limit_bytes,
                 plant.spin_s,
                 list(sys.path),
-                os.getcwd(),
+                str(Path.cwd()),
             ),
             lambda packet: self._packet(process, packet),
         )

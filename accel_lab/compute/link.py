@@ -157,7 +157,7 @@ class Link:
         gate = threading.Lock()
         gate.acquire()
         wake = _Gate(gate)
-        reply._add_waiter(wake)  # noqa: SLF001 - the pump's side of a reply
+        reply.add_waiter(wake)  # noqa: SLF001 - the pump's side of a reply
         self._followers.append(gate)
         if not self._reading.locked():
             self._promote()

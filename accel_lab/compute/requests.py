@@ -9,21 +9,20 @@ learn of it.
 import asyncio
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol
 
-from accel_lab.actor.reply import FAILED, Reply
+from accel_lab.actor.reply import Reply
 from accel_lab.compute import origin, urgency
+from accel_lab.compute.answers import Answers, InFlight, Settle
 from accel_lab.compute.buffer import AccelRef, Owner, RunRef
-from accel_lab.compute.failure import unpack
 from accel_lab.compute.link import Link
 from accel_lab.compute.operation import Operation, Spec, answers_buffer, operands_of
 from accel_lab.compute.support import check
 from accel_lab.compute.transfer import Free
 from accel_lab.compute.tree import State
-from accel_lab.compute.user_code import ResultUnpickler
-from accel_lab.compute.wire import Answer, Done, Failure, Report, Shaped, encode_entry
+from accel_lab.compute.wire import Report, encode_entry
 from accel_lab.errors import (
     AccelError,
     Cancelled,
@@ -33,14 +32,12 @@ from accel_lab.errors import (
     QueueFull,
     StaleRef,
     SystemClosed,
-    UserCodeError,
 )
 
 IN_FLIGHT_LIMIT = 8192
-ROOTS_KEPT = 1024
+FREES_PER_BATCH = 4096
 SECOND_INTERRUPT_S = 3.0
 
-Settle = Callable[[Hashable | None], None]
 Make = Callable[["Requests", int], Reply[Any]]
 
 
@@ -91,12 +88,10 @@ class Requests:
         self._room = threading.Condition(self._lock)
         self._seq = 0
         self._ids = 0
-        self._pending: dict[int, Reply[Any]] = {}
-        self._settle: dict[int, Settle] = {}
+        self._answers = Answers(self._adopt, keeper.noticed)
+        self.received = self._answers.received
         self._queue: dict[int, bytes] = {}
         self._freed: deque[int] = deque()
-        self._roots: OrderedDict[int, AccelError] = OrderedDict()
-        self._parts: dict[int, bytearray] = {}
         self._link: Link | None = None
         self._token: Hashable | None = None
         self._interrupted = float("-inf")
@@ -123,7 +118,7 @@ class Requests:
         spec: Spec | None = None
         known = True
         for ref in operands:
-            if ref._device is not self.device:
+            if ref.device is not self.device:
                 text = f"{ref!r} is not on {self.device.name}: bring it there with get() and put()"
                 raise InvalidArgument(text)
             known = known and ref.known
@@ -135,21 +130,19 @@ class Requests:
                 self._supported.add(pair)
         with self._lock:
             link = self._link
-            if link is None or len(self._pending) >= IN_FLIGHT_LIMIT:
+            if link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
                 link = self._admit(nowait=nowait)
             for ref in operands:
-                if ref._state == FAILED:
-                    return self._refused(ref)
+                if ref.failed:
+                    return self._refused(ref, self._handle(message, spec, make, known=known)[0])
                 if ref.generation != self.generation:
                     raise self._stale(ref)
             self._seq = seq = self._seq + 1
             reply, result = self._handle(message, spec, make, known=known)
             data = encode_entry(seq, result, timeout_s, message, checked=known)
-            idle = not self._pending
-            self._pending[seq] = reply
-            reply._library = message.library
-            if settle is not None:
-                self._settle[seq] = settle
+            idle = not self._answers.pending
+            reply.library = message.library
+            self._answers.expect(seq, reply, settle)
             try:
                 if link is None:
                     self._queue[seq] = data
@@ -157,8 +150,7 @@ class Requests:
                     link.send(data, idle=idle)
             except BaseException:
                 # An interrupt: the caller has no handle, so nothing may wait for the answer.
-                self._pending.pop(seq, None)
-                self._forget(seq)
+                self._answers.take(seq)
                 raise
         return reply
 
@@ -202,7 +194,7 @@ class Requests:
             depth, limit = (
                 (len(self._queue), self._queue_limit)
                 if link is None
-                else (len(self._pending), IN_FLIGHT_LIMIT)
+                else (len(self._answers.pending), IN_FLIGHT_LIMIT)
             )
             if depth < limit:
                 return link
@@ -213,19 +205,26 @@ class Requests:
             if link is None:
                 self._room.wait(left)
             else:
-                oldest = next(iter(self._pending.values()))
+                oldest = next(iter(self._answers.pending.values()))
                 self._lock.release()
                 try:
                     link.wait(oldest, left)
                 finally:
                     self._lock.acquire()
 
-    def _refused(self, failed: AccelRef) -> Reply[Any]:
-        reply: Reply[Any] = Reply(self, origin.current())
-        error = DependencyFailed(f"operand {failed.id} was never made: {failed._error}")
-        error.__cause__ = failed._error
-        reply._reject(error)
+    def _refused(self, failed: AccelRef, reply: Reply[Any]) -> Reply[Any]:
+        error = DependencyFailed(f"operand {failed.id} was never made: {failed.error}")
+        error.__cause__ = failed.error
+        reply.reject(error)
         return reply
+
+    def _adopt(self, reply: Reply[Any], id_: int, shape: tuple[int, ...], dtype: str) -> AccelRef:
+        """Make the handle of a buffer that came inside an answer."""
+        generation = reply.generation if isinstance(reply, AccelRef) else self.generation
+        owner = Owner(id_, self._freed)
+        ref = AccelRef(self, reply.origin, self.device, owner, generation, shape, dtype)
+        ref.resolve()
+        return ref
 
     def _stale(self, ref: AccelRef) -> StaleRef:
         return StaleRef(
@@ -239,81 +238,9 @@ class Requests:
         if not freed:
             return None
         ids: list[int] = []
-        while freed and len(ids) < 4096:
+        while freed and len(ids) < FREES_PER_BATCH:
             ids.append(freed.popleft())
         return encode_entry(0, 0, None, Free(ids))
-
-    # Answers; in the thread that reads the wire.
-
-    def received(self, link: Link, reports: list[Report]) -> None:
-        """Deliver one frame's reports."""
-        for report in reports:
-            if type(report) is Done:
-                for seq in report.seqs:
-                    reply = self._pending.pop(seq, None)
-                    if reply is not None:
-                        if self._settle:
-                            self._forget(seq)
-                        reply._resolve()
-            elif type(report) is Failure:
-                self._failed(report)
-            elif type(report) is Shaped:
-                shaped = self._take(report.seq)
-                if isinstance(shaped, AccelRef):
-                    shaped.learn(tuple(report.shape), report.dtype)
-                    shaped._resolve()
-            elif type(report) is Answer:
-                self._answered(report)
-            else:
-                self._keeper.noticed(link, report)
-
-    def _answered(self, answer: Answer) -> None:
-        data = self._parts.pop(answer.seq, None)
-        if data is None:
-            data = bytearray()
-        data += answer.part
-        if not answer.last:
-            self._parts[answer.seq] = data
-            return
-        reply = self._take(answer.seq)
-        if reply is None:
-            return
-        arrays = {id_: (tuple(shape), dtype) for id_, shape, dtype in answer.arrays}
-
-        def handle(id_: int) -> AccelRef:
-            owner = Owner(id_, self._freed)
-            ref = AccelRef(self, reply._origin, self.device, owner, self.generation, *arrays[id_])
-            ref._resolve()
-            return ref
-
-        try:
-            reply._resolve(ResultUnpickler(bytes(data), handle).load())
-        except Exception as error:  # noqa: BLE001 - a class of the context may be unknown here
-            wrapped = UserCodeError(f"the answer cannot be rebuilt in this process: {error!r}")
-            wrapped.__cause__ = error
-            reply._reject(wrapped)
-
-    def _failed(self, failure: Failure) -> None:
-        reply = self._take(failure.seq)
-        if reply is None:
-            return
-        error = unpack(failure, self._roots.get(failure.root))
-        if isinstance(reply, AccelRef):
-            self._roots[reply.id] = error
-            if len(self._roots) > ROOTS_KEPT:
-                self._roots.popitem(last=False)
-        reply._reject(error)
-
-    def _take(self, seq: int) -> Reply[Any] | None:
-        reply = self._pending.pop(seq, None)
-        if reply is not None:
-            self._forget(seq)
-        return reply
-
-    def _forget(self, seq: int) -> None:
-        settle = self._settle.pop(seq, None)
-        if settle is not None:
-            settle(None)
 
     # Generations.
 
@@ -348,29 +275,24 @@ class Requests:
             if link is not None:
                 self.generation += 1
                 link.close()
-            pending, self._pending = self._pending, {}
-            settle, self._settle = self._settle, {}
             if link is None and refusal is None:
-                # Nothing was sent yet; the queue waits for the next context.
-                self._pending, self._settle = pending, settle
-                return InFlight({}, {}, None)
+                return InFlight({}, {}, None)  # nothing was sent; the queue waits for a context
             self._queue.clear()
-            self._parts.clear()
             self._freed.clear()
             self._room.notify_all()
             token, self._token = self._token, None
-            return InFlight(pending, settle, token)
+            return self._answers.take_all(token)
 
     @property
     def in_flight(self) -> int:
         """Messages sent and not answered."""
-        return len(self._pending) - len(self._queue)
+        return len(self._answers.pending) - len(self._queue)
 
     def by_library(self) -> dict[str, int]:
         """Count what is in flight for each library."""
         counts: dict[str, int] = {}
-        for reply in list(self._pending.values()):
-            counts[reply._library] = counts.get(reply._library, 0) + 1
+        for reply in list(self._answers.pending.values()):
+            counts[reply.library] = counts.get(reply.library, 0) + 1
         return counts
 
     @property
@@ -398,8 +320,8 @@ class Requests:
 
     def origin_of(self, seq: int) -> origin.Origin:
         """Return the cell that sent a request, or the one that runs."""
-        reply = self._pending.get(seq)
-        return origin.current() if reply is None else reply._origin
+        reply = self._answers.pending.get(seq)
+        return origin.current() if reply is None else reply.origin
 
     def half_open(self) -> None:
         """Take messages again: they wait for a context on probation."""
@@ -417,10 +339,9 @@ class Requests:
             f"{self.device.name} belongs to the process that opened its system; this one is a "
             "fork of it: open a System() of its own here"
         )
-        pending, self._pending = self._pending, {}
-        for reply in pending.values():
-            reply._pump = None
-            reply._reject(self.refusal)
+        for reply in self._answers.pending.values():
+            reply.detach()
+        self._answers.take_all(None).fail(self.refusal)
 
     def flush(self) -> None:
         """Send what is held back."""
@@ -454,7 +375,7 @@ class Requests:
             if link is not None and not link.closed:
                 link.wait(reply, left)
             else:
-                reply._block(0.05 if left is None else min(left, 0.05))
+                reply.block(0.05 if left is None else min(left, 0.05))
 
     def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:
         """Have the loop read the wire."""
@@ -473,11 +394,11 @@ class Requests:
 
     def cancel(self, reply: Reply[Any]) -> None:
         """Take one request back."""
-        self._cancel([seq for seq, other in list(self._pending.items()) if other is reply])
+        self._cancel([seq for seq, other in list(self._answers.pending.items()) if other is reply])
 
     def cancel_of(self, cell: object) -> int:
         """Take back what a cell has sent and is not done; return how many requests that is."""
-        seqs = [seq for seq, reply in list(self._pending.items()) if reply._origin is cell]
+        seqs = [seq for seq, reply in list(self._answers.pending.items()) if reply.origin is cell]
         self._cancel(seqs)
         return len(seqs)
 
@@ -485,11 +406,11 @@ class Requests:
         if not seqs:
             return
         with self._lock:
-            queued = [(seq, self._pending.pop(seq)) for seq in seqs if self._queue.pop(seq, None)]
-            for seq, _ in queued:
-                self._forget(seq)
-        for seq, reply in queued:
-            reply._reject(Cancelled(f"request {seq} was taken back before it was sent"))
+            queued = [seq for seq in seqs if self._queue.pop(seq, None)]
+        for seq in queued:
+            reply = self._answers.take(seq)
+            if reply is not None:
+                reply.reject(Cancelled(f"request {seq} was taken back before it was sent"))
         link = self._link
         if link is not None:
             link.flush()
@@ -502,33 +423,12 @@ class Requests:
             self._keeper.replace("interrupted twice within 3 s")
             return
         self._interrupted = now
-        count = self.cancel_of(reply._origin)
+        count = self.cancel_of(reply.origin)
         text = (
             f"accel_lab: interrupted; {count} requests of this cell to {self.device.name} are taken "
             f"back. Interrupt again within {SECOND_INTERRUPT_S:g} s to replace its context.\n"
         )
         origin.current().write("stderr", text)
-
-
-class InFlight:
-    """Requests that were in flight when their context was lost, still unanswered."""
-
-    def __init__(
-        self, pending: dict[int, Reply[Any]], settle: dict[int, Settle], token: Hashable | None
-    ) -> None:
-        self._pending = pending
-        self._settle = settle
-        self._token = token
-
-    def __len__(self) -> int:
-        return len(self._pending)
-
-    def fail(self, error: AccelError, special: Mapping[int, AccelError] | None = None) -> None:
-        """Answer all of them with `error`, or with what `special` has for their number."""
-        for settle in self._settle.values():
-            settle(self._token)
-        for seq, reply in self._pending.items():
-            reply._reject((special or {}).get(seq, error))
 
 
 def closed(name: str) -> SystemClosed:

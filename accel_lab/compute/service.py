@@ -23,6 +23,7 @@ from accel_lab.compute.failure import pack
 from accel_lab.compute.launch import Launch
 from accel_lab.compute.operation import operands_of, travelling
 from accel_lab.compute.stream import Stream
+from accel_lab.compute.support import check
 from accel_lab.compute.table import Buffer
 from accel_lab.compute.transfer import Free
 from accel_lab.compute.wire import (
@@ -176,6 +177,8 @@ class Service:
             for operand in list_operands(message):
                 if operand.storage is None:
                     context.table.require(operand)
+            if not entry.checked:  # the notebook did not know every dtype
+                check(context.support, message)
             if context.active is not stream:
                 context.activate(stream)
             handler(message, launch)

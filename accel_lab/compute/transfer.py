@@ -3,8 +3,6 @@
 import math
 from typing import ClassVar
 
-import msgspec
-
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.dtypes import itemsize
 from accel_lab.compute.launch import Launch, LibraryActor, handles

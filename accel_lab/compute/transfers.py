@@ -8,10 +8,11 @@ import numpy.typing as npt
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute import dtypes, origin
+from accel_lab.compute.answers import Settle
 from accel_lab.compute.arena import Arena
 from accel_lab.compute.block import Block
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.requests import Requests, Settle
+from accel_lab.compute.requests import Requests
 from accel_lab.compute.staging import CopyPool
 from accel_lab.compute.transfer import INLINE_BYTES, Allocate, Download, Put, Upload
 from accel_lab.compute.user_code import Location, Run
@@ -26,7 +27,7 @@ COPY_OUT_BYTES = 4 << 10
 class ArrayReply(Reply[Array]):
     """The answer of `get`: an array that owns its memory, in the arena when it is large."""
 
-    __slots__ = ("_arena", "_landing", "_dtype", "_shape")
+    __slots__ = ("_arena", "_dtype", "_landing", "_shape")
 
     def __init__(
         self, pump: Requests, arena: Arena, block: Block, shape: tuple[int, ...], dtype: str
@@ -37,7 +38,7 @@ class ArrayReply(Reply[Array]):
         self._shape = shape
         self._dtype = dtype
 
-    def _resolve(self, value: Any = None) -> None:
+    def resolve(self, value: Any = None) -> None:
         array: Array
         if self._landing.nbytes <= COPY_OUT_BYTES:
             native = dtypes.numpy_dtype(self._dtype)
@@ -45,11 +46,11 @@ class ArrayReply(Reply[Array]):
             self._landing.release()
         else:
             array = self._arena.array(self._landing, self._shape, self._dtype)
-        super()._resolve(array)
+        super().resolve(array)
 
-    def _reject(self, error: AccelError) -> None:
+    def reject(self, error: AccelError) -> None:
         self._landing.release()
-        super()._reject(error)
+        super().reject(error)
 
 
 class Transfers:
@@ -116,13 +117,10 @@ class Transfers:
 
         message = Download(ref, block.segment_id, block.offset)
         try:
-            reply = self._requests.send(message, Download.timeout_s, make=make, settle=settle)
+            return self._requests.send(message, Download.timeout_s, make=make, settle=settle)
         except BaseException:
             block.release()
             raise
-        if not isinstance(reply, ArrayReply):
-            block.release()  # refused: an operand had failed
-        return reply
 
     def run(self, message: Run, timeout_s: float | None) -> Reply[Any]:
         """Send a call; a pickle larger than a frame goes by the arena."""
@@ -139,8 +137,6 @@ class Transfers:
 
     def _buffer(self, message: Any, settle: Settle | None = None) -> AccelRef:
         reply = self._requests.send(message, message.timeout_s, settle=settle)
-        if not isinstance(reply, AccelRef):
-            reply.result(0)  # refused: raises why
         assert isinstance(reply, AccelRef)
         return reply
 

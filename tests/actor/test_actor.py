@@ -345,9 +345,9 @@ def test_chained_reply_answers_the_asker(world: World) -> None:
     outer = [ref.ask(Later(reply)) for reply in inner]
     world.run()
     assert not outer[0].done
-    inner[0]._resolve(42)
+    inner[0].resolve(42)
     assert outer[0].result(0) == 42
-    inner[1]._reject(InvalidArgument("no"))
+    inner[1].reject(InvalidArgument("no"))
     assert isinstance(outer[1].error, InvalidArgument)
 
 
@@ -364,7 +364,7 @@ def test_chained_reply_that_will_never_come_is_failed(world: World, end: str) ->
         ref.stop()
     world.run()
     assert outer.error is lost if end == "restart" else isinstance(outer.error, ActorStopped)
-    inner._resolve(1)  # too late, and without effect
+    inner.resolve(1)  # too late, and without effect
     assert isinstance(outer.error, AccelError)
 
 

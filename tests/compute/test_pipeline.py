@@ -14,7 +14,13 @@ import pytest
 
 from accel_lab import AccelRef, Device, System, array, blas
 from accel_lab.compute.events import ContextStarted
-from accel_lab.errors import Cancelled, ContextLost, QueueFull
+from accel_lab.errors import (
+    Cancelled,
+    ContextLost,
+    InvalidArgument,
+    QueueFull,
+    UnsupportedDtype,
+)
 
 WAIT = 60.0
 
@@ -106,6 +112,24 @@ def _used_bytes() -> int:
 
 
 _used_bytes.__module__ = "__main__"
+
+
+def test_a_mistake_that_only_the_context_can_see_costs_nothing(cpu: Device, tmp_path: Path) -> None:
+    latch = Latch(cpu, tmp_path / "gate")
+    integers = cpu.run(np.arange, 4)
+    norms = [blas.nrm2(integers) for _ in range(6)]
+    square = cpu.run(np.ones, (2, 2))
+    product = blas.gemm(square, integers)
+    assert "unknown yet" in repr(integers)
+    latch.release()
+    for norm in norms:
+        with pytest.raises(UnsupportedDtype, match="int64"):
+            norm.result(WAIT)
+    with pytest.raises(InvalidArgument):
+        product.result(WAIT)
+    assert integers.shape == (4,)
+    assert blas.nrm2(square).result(WAIT).shape == ()
+    assert cpu.generation == 1
 
 
 @pytest.mark.slow

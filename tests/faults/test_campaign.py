@@ -9,6 +9,7 @@ import os
 import random
 import signal
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,10 @@ class Model:
                 return self.device.get(b), right.copy()
 
 
+def _is(device: Device, what: str, value: object) -> bool:
+    return bool(getattr(device, what) == value)
+
+
 def answered(asked: Asked) -> bool:
     """Whether the answer is the predicted value; False for a failure that may be."""
     try:
@@ -117,9 +122,9 @@ def test_a_thousand_messages_survive_twenty_kills(first_system: None, seed: int)
             if number % KILL_EVERY == 0:
                 victim = dice.choice(lab.devices)
                 generation = victim.generation
-                settle(lambda victim=victim: victim.state == "running")
+                settle(partial(_is, victim, "state", "running"))
                 os.kill(pid_of(lab, victim), signal.SIGKILL)
-                assert settle(lambda v=victim, g=generation: v.generation == g + 1)
+                assert settle(partial(_is, victim, "generation", generation + 1))
             if len(window) >= 3 or number == MESSAGES:
                 # A shallow window keeps what one kill takes along small.
                 for one in window:

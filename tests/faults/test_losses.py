@@ -81,7 +81,7 @@ def test_the_generation_moves_before_any_failed_reply_is_delivered(
     """Whoever learns of the loss already sees the new generation."""
     seen: list[int] = []
     reply = lab.inject("kill", cpu)
-    reply._add_waiter(lambda: seen.append(cpu.generation))
+    reply.add_waiter(lambda: seen.append(cpu.generation))
     with pytest.raises(ContextLost):
         reply.result(WAIT)
     assert seen[0] == 2

@@ -1,0 +1,135 @@
+"""The requests of one device that wait for their answers, and the delivery of those.
+
+Answers arrive in whichever thread reads the wire. Each request is answered once: by its context,
+or, when that is lost, by whoever took it out of the table.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+from accel_lab.actor.reply import Reply
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.failure import unpack
+from accel_lab.compute.link import Link
+from accel_lab.compute.user_code import ResultUnpickler
+from accel_lab.compute.wire import Answer, Done, Failure, Report, Shaped
+from accel_lab.errors import AccelError, UserCodeError
+
+ROOTS_KEPT = 1024
+
+Settle = Callable[[Hashable | None], None]
+Adopt = Callable[[Reply[Any], int, tuple[int, ...], str], AccelRef]
+
+
+class InFlight:
+    """Requests whose context was lost, taken out of the table and still unanswered.
+
+    Parameters:
+        token: names the lost process, for what it may still read or write; None if none did.
+    """
+
+    def __init__(
+        self, pending: dict[int, Reply[Any]], settles: dict[int, Settle], token: Hashable | None
+    ) -> None:
+        self._pending = pending
+        self._settles = settles
+        self._token = token
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def fail(self, error: AccelError, special: Mapping[int, AccelError] | None = None) -> None:
+        """Answer all of them with `error`, or with what `special` has for their number."""
+        for settle in self._settles.values():
+            settle(self._token)
+        for seq, reply in self._pending.items():
+            reply.reject((special or {}).get(seq, error))
+
+
+class Answers:
+    """The table of pending requests.
+
+    Parameters:
+        adopt: makes the handle of a buffer that came inside an answer.
+        noticed: gets every report that answers nothing.
+    """
+
+    def __init__(self, adopt: Adopt, noticed: Callable[[Link, Report], None]) -> None:
+        self.pending: dict[int, Reply[Any]] = {}
+        self._adopt = adopt
+        self._noticed = noticed
+        self._settles: dict[int, Settle] = {}
+        self._roots: OrderedDict[int, AccelError] = OrderedDict()
+        self._parts: dict[int, bytearray] = {}
+
+    def expect(self, seq: int, reply: Reply[Any], settle: Settle | None) -> None:
+        """Enter a request; `settle` runs before its reply is done."""
+        self.pending[seq] = reply
+        if settle is not None:
+            self._settles[seq] = settle
+
+    def take(self, seq: int) -> Reply[Any] | None:
+        """Take a request out, to answer it; None when it has been answered."""
+        reply = self.pending.pop(seq, None)
+        if reply is not None and self._settles:
+            settle = self._settles.pop(seq, None)
+            if settle is not None:
+                settle(None)
+        return reply
+
+    def take_all(self, token: Hashable | None) -> InFlight:
+        """Take everything out: the process that `token` names is lost."""
+        pending, self.pending = self.pending, {}
+        settles, self._settles = self._settles, {}
+        self._parts.clear()
+        return InFlight(pending, settles, token)
+
+    def received(self, link: Link, reports: list[Report]) -> None:
+        """Deliver one frame; the thread that reads the wire."""
+        for report in reports:
+            if type(report) is Done:
+                for seq in report.seqs:
+                    reply = self.take(seq)
+                    if reply is not None:
+                        reply.resolve()
+            elif type(report) is Failure:
+                self._failed(report)
+            elif type(report) is Shaped:
+                shaped = self.take(report.seq)
+                if isinstance(shaped, AccelRef):
+                    shaped.learn(tuple(report.shape), report.dtype)
+                    shaped.resolve()
+            elif type(report) is Answer:
+                self._answered(report)
+            else:
+                self._noticed(link, report)
+
+    def _answered(self, answer: Answer) -> None:
+        data = self._parts.pop(answer.seq, None) or bytearray()
+        data += answer.part
+        if not answer.last:
+            self._parts[answer.seq] = data
+            return
+        reply = self.take(answer.seq)
+        if reply is None:
+            return
+        arrays = {id_: (tuple(shape), dtype) for id_, shape, dtype in answer.arrays}
+        try:
+            load = ResultUnpickler(bytes(data), lambda id_: self._adopt(reply, id_, *arrays[id_]))
+            reply.resolve(load.load())
+        except Exception as error:  # noqa: BLE001 - a class of the context may be unknown here
+            wrapped = UserCodeError(f"the answer cannot be rebuilt in this process: {error!r}")
+            wrapped.__cause__ = error
+            reply.reject(wrapped)
+
+    def _failed(self, failure: Failure) -> None:
+        reply = self.take(failure.seq)
+        if reply is None:
+            return
+        error = unpack(failure, self._roots.get(failure.root))
+        if isinstance(reply, AccelRef):
+            self._roots[reply.id] = error
+            if len(self._roots) > ROOTS_KEPT:
+                self._roots.popitem(last=False)
+        reply.reject(error)
