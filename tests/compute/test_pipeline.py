@@ -88,7 +88,7 @@ def test_what_is_sent_past_the_limit_waits_or_is_refused(cpu: Device, tmp_path: 
 
 def test_handles_that_are_dropped_free_their_memory(lab: System, cpu: Device) -> None:
     def used() -> int:
-        return cpu.run(_used_bytes).result(WAIT)
+        return int(cpu.run(_used_bytes).result(WAIT))
 
     gc.collect()
     cpu.run(int).result(WAIT)  # what is freed travels behind the next request
