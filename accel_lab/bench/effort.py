@@ -8,8 +8,10 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         rounds: interleaved rounds of each comparison.
-        messages: small messages in a round.
-        products: device-bound products in a round.
+        messages: small messages in a round, by backend: enough that starting and ending the
+            round is no part of it.
+        products: device-bound products in a round, by backend.
+        settling: single calls before a round of them, until both sides expect quick answers.
         calls: single calls, each waited for, in a round.
         nbytes: the size of a transfer, by backend.
         losses: contexts lost on purpose, of each kind.
@@ -17,8 +19,9 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     rounds: int
-    messages: int
-    products: int
+    messages: dict[str, int]
+    products: dict[str, int]
+    settling: int
     calls: int
     nbytes: dict[str, int]
     losses: int
@@ -27,8 +30,9 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
 
 FULL = Effort(
     rounds=41,
-    messages=1000,
-    products=10,
+    messages={"host": 1000, "cuda": 4000},
+    products={"host": 10, "cuda": 500},
+    settling=40,
     calls=50,
     nbytes={"host": 64 << 20, "cuda": 256 << 20},
     losses=20,
@@ -36,8 +40,9 @@ FULL = Effort(
 )
 QUICK = Effort(
     rounds=5,
-    messages=300,
-    products=2,
+    messages={"host": 300, "cuda": 1000},
+    products={"host": 2, "cuda": 100},
+    settling=40,
     calls=20,
     nbytes={"host": 4 << 20, "cuda": 64 << 20},
     losses=2,

@@ -53,15 +53,16 @@ def _rows(peer: Peer, effort: Effort, group: str, how: str, sample: Sample) -> l
     theirs: list[list[float]] = []
     ours: list[list[float]] = []
     for _ in range(1 + effort.rounds):
-        theirs.append(peer.samples("axpy_calls", SMALL, effort.calls))
-        ours.append(sample(send, effort.calls))
+        count = effort.settling + effort.calls
+        theirs.append(peer.samples("axpy_calls", SMALL, count)[effort.settling :])
+        ours.append(sample(send, count)[effort.settling :])
     del theirs[0], ours[0]  # the first round warms up
     medians = [
         (percentile(other, 50) * MICROSECONDS, percentile(mine, 50) * MICROSECONDS)
         for other, mine in zip(theirs, ours, strict=True)
     ]
     tails = [percentile([*chain(*side)], 99) * MICROSECONDS for side in (theirs, ours)]
-    title = f"ask one Axpy {SMALL}x{SMALL}, {how}"
+    title = f"Axpy {SMALL}x{SMALL} and {how}"
     call = f"{peer('labels')['axpy']} + sync"
     budget = Budget(3.0, "at most") if peer.backend == "cuda" else None
     return [

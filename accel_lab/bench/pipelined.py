@@ -24,14 +24,18 @@ def gemm(peer: Peer, effort: Effort) -> list[Row]:
     """Multiply small matrices: all cost is launching."""
     ask = gemm_of(peer.device, SMALL)
     budget = Budget(1.0, "at least") if peer.backend == "cuda" else None
-    return [_row(peer, effort, "gemm", ask, SMALL, count=effort.messages, budget=budget)]
+    return [
+        _row(peer, effort, "gemm", ask, SMALL, count=effort.messages[peer.backend], budget=budget)
+    ]
 
 
 def axpy(peer: Peer, effort: Effort) -> list[Row]:
     """Add small matrices, element by element, into `out`."""
     ask = axpy_of(peer.device, SMALL)
     budget = Budget(0.6, "at least") if peer.backend == "cuda" else None
-    return [_row(peer, effort, "axpy", ask, SMALL, count=effort.messages, budget=budget)]
+    return [
+        _row(peer, effort, "axpy", ask, SMALL, count=effort.messages[peer.backend], budget=budget)
+    ]
 
 
 def matmul(peer: Peer, effort: Effort) -> list[Row]:
@@ -39,7 +43,9 @@ def matmul(peer: Peer, effort: Effort) -> list[Row]:
     size = LARGE.get(peer.backend, SMALL)
     budget = Budget(0.99, "at least") if peer.backend == "cuda" else None
     ask = gemm_of(peer.device, size)
-    return [_row(peer, effort, "matmul", ask, size, count=effort.products, budget=budget)]
+    return [
+        _row(peer, effort, "matmul", ask, size, count=effort.products[peer.backend], budget=budget)
+    ]
 
 
 def axpy_of(device: Device, size: int) -> Ask:
@@ -89,7 +95,7 @@ def _row(
     return Row(
         name=f"{group}-{size}",
         group=group,
-        title=f"pipelined {loop.title()} {size}x{size} float32 with out",
+        title=f"pipelined {loop.title()} {size}x{size} with out",
         unit="messages/s",
         peer=f"{peer('labels')[loop]} loop",
         budget=budget,

@@ -49,7 +49,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         del console, options
         here = self.machine
         title = f"accel_lab {here.accel_lab}, {self.backend} backend: {here.device}"
-        table = Table(title=title, box=None, title_justify="left", pad_edge=False)
+        table = Table(title=title, box=None, title_justify="left", pad_edge=False, padding=(0, 1))
         table.add_column("what", overflow="fold")
         for heading in ("peer's", "ours", "ratio"):
             table.add_column(heading, justify="right", no_wrap=True)

@@ -33,7 +33,7 @@ def restart(backend: str, effort: Effort) -> list[Row]:
                 Row(
                     name=f"restart-{fault}-p{percent}",
                     group="restart",
-                    title=f"{fault} to the next generation's first product, p{percent}",
+                    title=f"{fault} to the next product, p{percent}",
                     unit="s",
                     ours=percentile(samples, percent),
                     budget=budget,

@@ -47,7 +47,7 @@ def views(lab: System, peer: Peer, effort: Effort) -> list[Row]:
     row = Row(
         name="views-tree",
         group="views",
-        title=f"pipelined Axpy with a live tree at {RATE_HZ:g} Hz",
+        title=f"pipelined Axpy, tree at {RATE_HZ:g} Hz",
         unit="messages/s",
         peer="without a view",
         budget=Budget(0.98, "at least"),
