@@ -43,6 +43,7 @@ START_LIMIT_S = 120.0
 HURRY_LIMIT_S = 5.0
 STATUS_SOON_S = 0.03
 STATUS_LATE_S = 5.0
+LAST_READ_S = 1.0
 
 
 class Plant(msgspec.Struct, frozen=True):
@@ -274,6 +275,14 @@ class DeviceKeeper:
             )
         )
         self._plant.arena.reaped(process.token)
+        link = self._link
+        if process is self.process and link is not None:
+            # Its last answers may still be on the wire; the end of the wire tells of the loss,
+            # unless whoever reads it does not get to.
+            link.drain()
+            self._plant.dispatcher.call_later(LAST_READ_S, self._exited_unread, process)
+
+    def _exited_unread(self, process: ContextProcess) -> None:
         if process is self.process:
             self._lose(self.requests.current_link, None, {}, {})
 

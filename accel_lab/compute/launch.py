@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.operation import Operation
+from accel_lab.compute.operation import Operation, Spec
 from accel_lab.compute.stream import Storage, Stream
 from accel_lab.compute.table import Buffer
 
@@ -47,13 +47,13 @@ class Launch:
 
     __slots__ = (
         "_made",
-        "checked",
         "context",
         "finish",
         "message",
         "result",
         "seq",
         "shaped",
+        "spec",
         "stream",
     )
 
@@ -64,15 +64,14 @@ class Launch:
         seq: int,
         result: int,
         message: Operation[Any],
-        *,
-        checked: bool,
+        spec: Spec | None,
     ) -> None:
         self.context = context
         self.stream = stream
         self.seq = seq
         self.result = result
         self.message = message
-        self.checked = checked
+        self.spec = spec
         self.finish: Callable[[], Any] | None = None
         self.shaped: tuple[tuple[int, ...], str] | None = None
         self._made: list[int] | None = None
@@ -102,7 +101,7 @@ class Launch:
         Raises:
             OutOfMemory: the pool cannot hold it.
         """
-        spec = self.message.infer()
+        spec = self.spec or self.message.infer()
         assert spec is not None
         array, nbytes = self.context.allocate(spec.shape, spec.dtype)
         storage = Storage(self.stream, nbytes, self.label)

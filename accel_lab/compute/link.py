@@ -27,7 +27,7 @@ TICK_S = 0.001
 REARM_AFTER_TICKS = 30
 LINGER_S = 0.05
 YIELD_EVERY_S = 0.005
-SKIP_AFTER_VAIN = 32
+SKIP_LIMIT = 31
 
 
 class Link:
@@ -64,6 +64,7 @@ class Link:
         self._idle_ticks = 0
         self._drained = False
         self._skip = 0
+        self._vain = 0
         self._yielded = 0.0
         self.closed = False
         dispatcher.add_reader(self._fd, self._on_dispatcher)
@@ -202,7 +203,7 @@ class Link:
     def _spin(self, reply: Reply[Any]) -> bool:
         """Read without sleeping for a moment; True when that brought the reply.
 
-        After a try in vain the next ones are skipped: the work at hand is slow.
+        After tries in vain more and more of the next are skipped: the work at hand is slow.
         """
         if self._spin_s == 0.0 or self._skip:
             self._skip = max(self._skip - 1, 0)
@@ -218,8 +219,8 @@ class Link:
             self._reading.release()
             if self._followers:
                 self._promote()
-        if not reply.done:
-            self._skip = SKIP_AFTER_VAIN
+        self._vain = 0 if reply.done else min(2 * self._vain + 1, SKIP_LIMIT)
+        self._skip = self._vain
         return reply.done
 
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:

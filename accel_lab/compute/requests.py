@@ -139,7 +139,7 @@ class Requests:
                     raise self._stale(ref)
             self._seq = seq = self._seq + 1
             reply, result = self._handle(message, spec, make, known=known)
-            data = encode_entry(seq, result, timeout_s, message, checked=known)
+            data = encode_entry(seq, result, timeout_s, message, spec)
             idle = not self._answers.pending
             reply.library = message.library
             self._answers.expect(seq, reply, settle)

@@ -21,7 +21,7 @@ from accel_lab.compute.completion import Batch, Completer
 from accel_lab.compute.context import Context
 from accel_lab.compute.failure import pack
 from accel_lab.compute.launch import Launch
-from accel_lab.compute.operation import operands_of, travelling
+from accel_lab.compute.operation import Spec, operands_of, travelling
 from accel_lab.compute.stream import Stream
 from accel_lab.compute.support import check
 from accel_lab.compute.table import Buffer
@@ -55,7 +55,7 @@ def entry_decoder(context: Context) -> "msgspec.msgpack.Decoder[list[Any]]":
             ("result", int),
             ("timeout_s", float | None),
             ("message", union),
-            ("checked", bool),
+            ("spec", Spec | None),
         ],
         frozen=True,
         array_like=True,
@@ -169,7 +169,7 @@ class Service:
             self._hand_over()
         actor, handler, list_operands, stream = context.routes[kind]
         result = entry.result
-        launch = Launch(context, stream, entry.seq, abs(result), message, checked=entry.checked)
+        launch = Launch(context, stream, entry.seq, abs(result), message, entry.spec)
         try:
             if self.cancelled and entry.seq in self.cancelled:
                 self.cancelled.discard(entry.seq)
@@ -177,7 +177,7 @@ class Service:
             for operand in list_operands(message):
                 if operand.storage is None:
                     context.table.require(operand)
-            if not entry.checked:  # the notebook did not know every dtype
+            if entry.spec is None:  # the notebook did not know every dtype
                 check(context.support, message)
             if context.active is not stream:
                 context.activate(stream)

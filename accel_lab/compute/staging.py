@@ -78,8 +78,8 @@ class CopyPool:
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        """Start nothing yet; `threads` None is a thread a core, four at most."""
-        self.threads = threads or min(4, os.cpu_count() or 1)
+        """Start nothing yet; `threads` None is one for two cores, from two to eight."""
+        self.threads = threads or min(8, max(2, (os.cpu_count() or 1) // 2))
         self._executor = ThreadPoolExecutor(self.threads, thread_name_prefix="accel_lab copy")
 
     def map_chunks(

@@ -30,20 +30,20 @@ class NativeStream(Protocol):
 class Stream:
     """A native stream and what it has already waited for."""
 
-    __slots__ = ("_seen", "name", "native", "operations", "waits")
+    __slots__ = ("seen", "name", "native", "operations", "waits")
 
     def __init__(self, name: str, native: NativeStream) -> None:
         self.name = name
         self.native = native
         self.operations = 0
         self.waits = 0
-        self._seen: dict[Stream, int] = {}
+        self.seen: dict[Stream, int] = {}
 
     def after(self, other: "Stream", operation: int) -> None:
         """Run later work of this stream after `other` has finished its `operation`."""
-        if self._seen.get(other, 0) < operation:
+        if self.seen.get(other, 0) < operation:
             self.native.wait(other.native.record())
-            self._seen[other] = other.operations
+            self.seen[other] = other.operations
             self.waits += 1
 
 
@@ -63,8 +63,11 @@ class Storage:
 
     def read_on(self, stream: Stream) -> None:
         """Order `stream` after the last write and note the read."""
-        if self.writer is not stream:
-            stream.after(self.writer, self.write_operation)
+        writer = self.writer
+        if writer is not stream:
+            # What was uploaded once is read for ever, long after its wait: skip the call.
+            if stream.seen.get(writer, 0) < self.write_operation:
+                stream.after(writer, self.write_operation)
             self.readers[stream] = stream.operations
 
     def write_on(self, stream: Stream) -> None:

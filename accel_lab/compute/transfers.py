@@ -83,7 +83,9 @@ class Transfers:
             hold = self._arena.hold(source)
             message = Upload(target, 0, location.segment_id, location.offset, source.nbytes)
             try:
-                return self._buffer(message, lambda _: hold.release())
+                ref = self._buffer(message, lambda _: hold.release())
+                self._requests.flush()  # bulk is not held back for a fuller batch
+                return ref
             except BaseException:
                 hold.release()
                 raise
@@ -93,6 +95,7 @@ class Transfers:
             message = Upload(target, offset, block.segment_id, block.offset, block.nbytes)
             try:
                 last[0] = self._buffer(message, _release(block))
+                self._requests.flush()
             except BaseException:
                 block.release()
                 raise

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.operation import Spec
 from accel_lab.errors import AccelError, InvalidArgument
 
 FRAME_LIMIT = 1 << 20
@@ -23,14 +24,14 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One request: its sequence number, its result's id, its deadline, itself.
 
     A result of 0 is none; a negative one asks for the shape that the notebook could not infer.
-    `checked` says that the notebook knew every operand's shape and has inferred the result.
+    `spec` is the result that the notebook has inferred; None where the context has to.
     """
 
     seq: int
     result: int
     timeout_s: float | None
     message: Any
-    checked: bool
+    spec: Spec | None
 
 
 class Done(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -118,7 +119,7 @@ _reports = msgspec.msgpack.Decoder(list[Report])
 
 
 def encode_entry(
-    seq: int, result: int, timeout_s: float | None, message: Any, *, checked: bool = True
+    seq: int, result: int, timeout_s: float | None, message: Any, spec: Spec | None = None
 ) -> bytes:
     """Encode one request.
 
@@ -126,7 +127,7 @@ def encode_entry(
         InvalidArgument: a field cannot travel, or the message is larger than a frame.
     """
     try:
-        data = _encoder.encode(Entry(seq, result, timeout_s, message, checked))
+        data = _encoder.encode(Entry(seq, result, timeout_s, message, spec))
     except AccelError:
         raise
     except (TypeError, ValueError, OverflowError) as error:

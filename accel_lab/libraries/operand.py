@@ -118,11 +118,12 @@ def output(launch: Launch, *operands: str) -> Any:
     out = message.out
     if out is None:
         return launch.empty()
-    if not launch.checked:
-        message.infer()
+    if launch.spec is None:
+        message.infer()  # the notebook could not: an operand's shape was unknown to it
+    storage = out.storage
     for name in operands:
         ref = getattr(message, name)
-        if ref is None or ref.id == out.id or ref.storage is not out.storage:
+        if ref is None or ref is out or ref.storage is not storage:
             continue
         if launch.context.backend.same_memory(ref.array, out.array):
             raise InvalidArgument(
