@@ -34,7 +34,7 @@ FULL = Effort(
     products={"host": 10, "cuda": 500},
     settling=40,
     calls=50,
-    nbytes={"host": 64 << 20, "cuda": 256 << 20},
+    nbytes={"host": 64 << 20, "cuda": 1 << 30},
     losses=20,
     watched_s=0.4,
 )

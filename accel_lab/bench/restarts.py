@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from accel_lab.bench.effort import Effort
 from accel_lab.bench.pipelined import SMALL
 from accel_lab.bench.rounds import percentile
 from accel_lab.bench.row import Budget, Row
+from accel_lab.compute.fault import Fault
 from accel_lab.errors import ContextLost
 from accel_lab.libraries import blas
 from accel_lab.system import System
@@ -23,7 +24,9 @@ def restart(backend: str, effort: Effort) -> list[Row]:
 
     A restart that follows others closely waits on purpose; the window is short so that none does.
     """
-    faults: tuple[Literal["kill", "poison"], ...] = ("kill", "poison")
+    faults: list[Fault] = ["kill", "segfault", "poison"]
+    if backend == "cuda":
+        faults.append("trap")
     rows: list[Row] = []
     with System(backend, devices=1, within_s=WINDOW_S) as lab:
         a = np.random.default_rng(0).standard_normal((SMALL, SMALL)).astype(np.float32)
@@ -44,7 +47,7 @@ def restart(backend: str, effort: Effort) -> list[Row]:
     return rows
 
 
-def _lose(lab: System, fault: Literal["kill", "poison"], a: Any) -> float:
+def _lose(lab: System, fault: Fault, a: Any) -> float:
     """Lose the context and compute on the next; return the seconds in between."""
     device = lab.devices[0]
     before = device.generation

@@ -163,7 +163,7 @@ class Requests:
         if out is not None:
             shape, dtype = (out.shape, out.dtype) if out.known else (None, None)
             alias = AccelRef(self, here, self.device, out._owner, self.generation, shape, dtype)
-            return alias, 0
+            return alias, 0 if out.known else -out.id
         if make is None and spec is None and (known or not answers_buffer(type(message))):
             return Reply(self, here), 0
         self._ids = id_ = self._ids + 1

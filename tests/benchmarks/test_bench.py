@@ -32,6 +32,8 @@ ROWS = {
     "download-any",
     "restart-kill-p50",
     "restart-kill-p99",
+    "restart-segfault-p50",
+    "restart-segfault-p99",
     "restart-poison-p50",
     "restart-poison-p99",
     "views-tree",

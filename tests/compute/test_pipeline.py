@@ -117,8 +117,8 @@ _used_bytes.__module__ = "__main__"
 def test_a_mistake_that_only_the_context_can_see_costs_nothing(cpu: Device, tmp_path: Path) -> None:
     latch = Latch(cpu, tmp_path / "gate")
     integers = cpu.run(np.arange, 4)
+    halved = blas.scal(square := cpu.run(np.ones, (2, 2)), 0.5, out=square)
     norms = [blas.nrm2(integers) for _ in range(6)]
-    square = cpu.run(np.ones, (2, 2))
     product = blas.gemm(square, integers)
     assert "unknown yet" in repr(integers)
     latch.release()
@@ -128,6 +128,7 @@ def test_a_mistake_that_only_the_context_can_see_costs_nothing(cpu: Device, tmp_
     with pytest.raises(InvalidArgument):
         product.result(WAIT)
     assert integers.shape == (4,)
+    assert halved.shape == (2, 2)
     assert blas.nrm2(square).result(WAIT).shape == ()
     assert cpu.generation == 1
 

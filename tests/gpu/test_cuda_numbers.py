@@ -36,6 +36,9 @@ def awkward(dtype: str) -> Any:
 def test_floats_round_to_the_same_bits_as_on_the_host(gpu: Device, dtype: str, source: str) -> None:
     with np.errstate(all="ignore"):
         x = awkward(dtype).astype(source)
+        if np.float64(1 + 2**-8 + 2**-40).astype(numpy_dtype("bfloat16")) == 1:
+            # This ml_dtypes rounds float64 twice, by way of float32; give it nothing to round.
+            x = x.astype(np.float32).astype(source)
         expected = x.astype(numpy_dtype(dtype))
     got = value(gpu, array.cast(gpu.put(x), dtype))
     number = ~np.isnan(expected.astype(np.float64))

@@ -17,7 +17,7 @@ _FACTORS = {"float16": "float32", "bfloat16": "float32"}
 def cast_kernel(source: str, target: str) -> Any:
     """Return the kernel (x, out) of a conversion; `out` of float16 is given as its bits."""
     reads, writes = FORMATS.get(source), FORMATS.get(target)
-    value = reads.decode("x") if reads else "float(x)"
+    value = reads.decode("x") if reads else "narrow::nearest(x)"
     if (source, target) == ("float64", "float16"):
         writes, value = HALF, "narrow::cut(x)"
     name = f"cast_{source}_to_{target}"

@@ -70,10 +70,36 @@ __device__ float decode(unsigned bits) {
   return float_of(sign | ((magnitude << (23 - M)) + ((unsigned)(127 - bias) << 23)));
 }
 
+// CuPy compiles with -ftz=true, which would flush subnormals in these conversions.
+__device__ float nearest(double value) {
+#ifdef __CUDACC__
+  float result;
+  asm("cvt.rn.f32.f64 %0, %1;" : "=f"(result) : "d"(value));
+  return result;
+#else
+  return (float)value;
+#endif
+}
+
+__device__ float nearest(float value) { return value; }
+
+template <class T>
+__device__ float nearest(T value) { return (float)value; }
+
+__device__ double widened(float value) {
+#ifdef __CUDACC__
+  double result;
+  asm("cvt.f64.f32 %0, %1;" : "=d"(result) : "f"(value));
+  return result;
+#else
+  return (double)value;
+#endif
+}
+
 // float32 with the last bit set if it had to be cut off: rounding that again rounds only once.
 __device__ float cut(double value) {
-  float near = (float)value;
-  double back = (double)near;
+  float near = nearest(value);
+  double back = widened(near);
   if (back == value || value != value) return near;
   unsigned bits = bits_of(near);
   bool away = value < 0 ? back < value : back > value;
