@@ -1,0 +1,271 @@
+"""What the documentation says is what a test runs.
+
+All Python blocks of a page are one program, run in a process of its own. Those that need a piece of
+the machine say so, `<!-- needs: cuda -->`, and are a program for themselves. A block that cannot be
+run says why, `<!-- not run: reason -->`.
+"""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import accel_lab.views  # noqa: F401 - a view may define events
+from accel_lab import errors
+from accel_lab.actor.events import Event
+from accel_lab.cli import app
+from accel_lab.compute.dtypes import NAMES
+from accel_lab.compute.operation import Operation, travelling
+from accel_lab.errors import AccelError
+from accel_lab.libraries import array, blas
+from tests.conftest import require
+from tests.project import PROJECT, ROOT, requirements
+
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"
+PAGES = [README, *sorted(DOCS.rglob("*.md"))]
+REFERENCE = DOCS / "reference"
+DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
+FENCE = re.compile(r"^```(?P<kind>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+REMARK = re.compile(r"<!-- (?P<what>needs|not run): (?P<text>[^>]+) -->\n\Z")
+LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
+
+# Compiles what IPython would: `await` may stand at the top level.
+RUNNER = """
+import ast, asyncio, inspect, sys
+code = compile(sys.stdin.read(), "page", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+coroutine = eval(code)
+if inspect.iscoroutine(coroutine):
+    asyncio.run(coroutine)
+"""
+
+
+class Block(NamedTuple):
+    """One fenced block, and what the remark above it says."""
+
+    kind: str
+    code: str
+    line: int
+    needs: str
+    not_run: str
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text = page.read_text()
+    for found in FENCE.finditer(text):
+        remark = REMARK.search(text[: found.start()])
+        said = {remark["what"]: remark["text"]} if remark else {}
+        line = text[: found.start("code")].count("\n") + 1
+        yield Block(
+            found["kind"], found["code"], line, said.get("needs", ""), said.get("not run", "")
+        )
+
+
+def program(page: Path, needs: str = "") -> str:
+    """Join the blocks that can run, each at its own line, so that a traceback names the page's."""
+    source = ""
+    for block in blocks(page):
+        if block.kind == "python" and not block.not_run and block.needs == needs:
+            source += "\n" * (block.line - 1 - source.count("\n")) + block.code
+    return source
+
+
+def programs() -> Iterator[tuple[Path, str]]:
+    for page in PAGES:
+        for needs in sorted({block.needs for block in blocks(page)}):
+            if program(page, needs):
+                yield page, needs
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize(
+    ("page", "needs"),
+    list(programs()),
+    ids=lambda value: name(value) if isinstance(value, Path) else value,
+)
+def test_python_on_a_page_runs(page: Path, needs: str, tmp_path: Path) -> None:
+    if needs:
+        require(needs)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", RUNNER],
+        input=program(page, needs),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_a_block_that_is_not_run_is_python_all_the_same(page: Path) -> None:
+    for block in blocks(page):
+        if block.kind == "python":
+            compile(block.code, name(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.finditer(FENCE.sub("", page.read_text())):
+        target, _, anchor = link["target"].partition("#")
+        if target.startswith("https://"):
+            continue
+        path = (page.parent / target).resolve() if target else page
+        assert path.exists(), link["target"]
+        assert path.is_relative_to(ROOT), link["target"]
+        if anchor:
+            assert anchor in anchors(path), link["target"]
+
+
+def anchors(page: Path) -> set[str]:
+    """Return GitHub's anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    ahead = [README]
+    while ahead:
+        page = ahead.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        for link in LINK.finditer(page.read_text()):
+            path = (page.parent / link["target"].partition("#")[0]).resolve()
+            if path.is_dir() and path.is_relative_to(DOCS):
+                ahead += path.rglob("*.md")
+            elif path.suffix == ".md" and path.is_file():
+                ahead.append(path)
+    assert set(PAGES) <= reached
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_on_a_page_exist(page: Path) -> None:
+    commands = {
+        command.name or command.callback.__name__
+        for command in app.registered_commands
+        if command.callback is not None
+    }
+    extras = set(PROJECT["optional-dependencies"])
+    text = page.read_text()
+    assert set(re.findall(r"(?:^|`|&& )accel-lab (\w+)", text, re.MULTILINE)) <= commands
+    for wanted in re.findall(r"\.\[([\w,]+)\]", text):
+        assert set(wanted.split(",")) <= extras
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    command = 'pip install -e ".[lab,test]" && pytest'
+    assert command in README.read_text()
+    run = (ROOT / ".ci" / "run").read_text()
+    assert 'pip install --quiet --editable ".[lab,test]"' in run
+    assert re.search(r"^\s*timeout .* pytest ", run, re.MULTILINE)
+
+
+# The reference: one row for each class, with the first line of its docstring.
+
+
+def test_reference_lists_every_error() -> None:
+    _lists("errors.md", [_error_row(kind) for kind in _below(AccelError)])
+
+
+def test_reference_draws_the_tree_of_errors() -> None:
+    assert errors.__doc__ is not None
+    drawn = [line.strip() for line in errors.__doc__.splitlines() if "──" in line]
+    page = (REFERENCE / "errors.md").read_text()
+    assert [line.strip() for line in page.splitlines() if "──" in line] == drawn
+
+
+def test_reference_lists_every_event() -> None:
+    _lists("events.md", [_event_row(kind) for kind in _below(Event)])
+
+
+def test_reference_lists_every_message() -> None:
+    kinds = [kind for kind in travelling() if kind.library in {"array", "blas"}]
+    _lists("messages.md", [_message_row(kind) for kind in kinds])
+
+
+def test_reference_lists_every_dtype() -> None:
+    page = (REFERENCE / "messages.md").read_text()
+    assert ", ".join(f"`{name}`" for name in NAMES) in " ".join(page.split())
+
+
+def _lists(page: str, rows: list[str]) -> None:
+    """Assert that the tables of a page begin with exactly these rows, in any order."""
+    lines = (REFERENCE / page).read_text().splitlines()
+    for row in rows:
+        assert any(line.startswith(row) for line in lines), f"{page} lacks this row: {row}"
+    listed = [line for line in lines if line.startswith("| `")]
+    extra = [line for line in listed if not line.startswith(tuple(rows))]
+    assert not extra, f"{page} has rows of nothing: {extra}"
+
+
+def _below(root: type[AccelError] | type[Event]) -> Iterator[type[AccelError] | type[Event]]:
+    for kind in root.__subclasses__():
+        if kind.__module__.startswith("accel_lab."):
+            yield kind
+            yield from _below(kind)
+
+
+def _summary(kind: type) -> str:
+    return " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
+
+
+def _error_row(kind: type) -> str:
+    assert issubclass(kind, AccelError)
+    return f"| `{kind.__name__}` | {kind.directive.value} | {_summary(kind)} |"
+
+
+def _event_row(kind: type) -> str:
+    assert issubclass(kind, Event)
+    fields = ", ".join(f"`{field}`" for field in kind.__struct_fields__ if field != "at")
+    return f"| `{kind.__name__}` | {fields} | {_summary(kind)} |"
+
+
+def _message_row(kind: type) -> str:
+    assert issubclass(kind, Operation)
+    function = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+    assert callable(getattr({"array": array, "blas": blas}[kind.library], function))
+    return f"| `{kind.__name__}` | `{kind.library}.{function}` | {_summary(kind)} |"
+
+
+# The decisions and the changelog.
+
+
+def test_decisions_are_numbered_without_a_gap() -> None:
+    assert [int(page.name[:4]) for page in DECISIONS] == list(range(1, len(DECISIONS) + 1))
+
+
+@pytest.mark.parametrize("page", DECISIONS, ids=lambda page: page.stem)
+def test_a_decision_is_a_context_a_choice_and_a_consequence(page: Path) -> None:
+    lines = page.read_text().splitlines()
+    assert lines[0].startswith(f"# {int(page.name[:4])}. ")
+    assert re.findall(r"^\*\*(\w+)\.\*\*", "\n".join(lines), re.MULTILINE) == [
+        "Context",
+        "Choice",
+        "Consequence",
+    ]
+
+
+def test_every_dependency_has_its_reason() -> None:
+    page = (DOCS / "decisions" / "0013-dependencies.md").read_text()
+    for extra in ("", *PROJECT["optional-dependencies"]):
+        for package in requirements(extra):
+            shown = re.sub(r"-cuda\d+x$", "", package)
+            assert f"`{shown}`" in page or f"`{shown.replace('-', '_')}`" in page, package
+
+
+def test_changelog_begins_with_this_version() -> None:
+    versions = re.findall(r"^## (\S+)", (DOCS / "changelog.md").read_text(), re.MULTILINE)
+    assert versions[0] == PROJECT["version"]
