@@ -45,7 +45,7 @@ CORE = (
     Package("cloudpickle", "cloudpickle", "3.0", "cloudpickle"),
     Package("ml_dtypes", "ml_dtypes", "0.5", "ml_dtypes"),
     Package("msgspec", "msgspec", "0.19", "msgspec"),
-    Package("numpy", "numpy", "2.0", "numpy"),
+    Package("numpy", "numpy", "2.1", "numpy"),
     Package("nvidia-ml-py", "nvidia-ml-py", "12.560", "pynvml"),
     Package("rich", "rich", "13.7", "rich"),
     Package("scipy", "scipy", "1.14", "scipy"),
