@@ -195,19 +195,23 @@ function note(root, visible, state, { filter, troubledOnly }) {
   return text() && h("p", { key: "note", class: "al-note" }, text());
 }
 
-/** The line below: all about the row under the pointer, else the chosen one, else the first in trouble. */
+/** The lines below: all about the row under the pointer, else the chosen one, else the first in trouble. */
 function inspector(visible, active, view) {
   const at = (path) => path && visible.find((row) => row.path === path);
   const row = at(view.pointed) ?? at(view.active) ?? visible.find(({ actor }) => isTroubled(actor)) ?? at(active);
-  return h("div", { key: "inspector", class: "al-inspector", "aria-hidden": "true" }, row && h("span", { class: "al-path" }, row.path), row && h("span", {}, describe(row.actor)));
+  return h(
+    "div",
+    { key: "inspector", class: "al-inspector", "aria-hidden": "true" },
+    h("div", {}, row && h("span", { class: "al-path" }, row.path), row && describe(row.actor)),
+    h("div", {}, row?.actor.detail),
+  );
 }
 
-/** One actor in a sentence. */
+/** One actor in a sentence, its detail apart. */
 export function describe(actor) {
   const share = actor.total_bytes ? ` (${((100 * (actor.used_bytes ?? 0)) / actor.total_bytes).toFixed(1)} %)` : "";
   return [
     `${actor.kind}, ${actor.state}`,
-    actor.detail,
     actor.generation !== undefined && `generation ${actor.generation}`,
     `${count(actor.mailbox ?? 0)} in the mailbox`,
     `${count(actor.in_flight ?? 0)} in flight`,

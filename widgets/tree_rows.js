@@ -88,7 +88,7 @@ export function restarted(before, after) {
     .filter(([path, actor]) => {
       const old = then.get(path);
       const rose = (field) => (actor[field] ?? 0) > (old[field] ?? 0);
-      return old && (rose("restarts") || (old.generation !== undefined && rose("generation")));
+      return old && actor.state !== "stopped" && (rose("restarts") || (old.generation !== undefined && rose("generation")));
     })
     .map(([path]) => path);
 }

@@ -3,6 +3,8 @@
 import weakref
 from typing import Protocol
 
+import msgspec
+
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.tree import Node
 from accel_lab.errors import SystemClosed
@@ -30,16 +32,33 @@ class Snapshots:
     def take(self) -> tuple[Node | None, bool]:
         """Return the newest tree and whether the lab is closed; any thread, does not block.
 
-        The tree of a closed lab is the last that was seen, None if there never was one.
+        The tree of a closed lab is the last that was seen alive, with every actor stopped; None
+        if there never was one.
         """
-        lab = self._lab()
-        if self._closed or lab is None:
-            self._closed = True
-            return self._last, True
-        try:
-            self._last = lab.tree()
-        except SystemClosed:
-            self._closed = True
-        else:
-            self._closed = self._last.state == "stopped"
+        if not self._closed:
+            self._look()
         return self._last, self._closed
+
+    def _look(self) -> None:
+        lab = self._lab()
+        try:
+            tree = lab.tree() if lab is not None else None
+        except SystemClosed:
+            tree = None
+        self._closed = tree is None or tree.state == "stopped"
+        # A tree taken while all is torn down tells of the tearing, not of the work.
+        if not self._closed or self._last is None:
+            self._last = tree
+        elif self._last is not None:
+            self._last = _stopped(self._last)
+
+
+def _stopped(node: Node) -> Node:
+    """Return a tree in which nothing runs and nothing waits."""
+    return msgspec.structs.replace(
+        node,
+        state="stopped",
+        mailbox=0,
+        in_flight=0,
+        children=tuple(map(_stopped, node.children)),
+    )

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from tests.browser.jupyter import JupyterLab, Notebook, Tab
 
 
+pytest.register_assert_rewrite("tests.browser.jupyter")
+
+
 @pytest.fixture(scope="session")
 def jupyter(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[JupyterLab]":
     require("browser")

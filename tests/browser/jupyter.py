@@ -30,6 +30,8 @@ STARTUP_S = 60.0
 
 # JupyterLab asks at its first start whether it may fetch news; nothing here may leave the machine.
 _NO_NEWS = {"fetchNews": "false", "checkForUpdates": False}
+# Its debugger logs an error whenever a notebook is closed while it still asks the kernel.
+_NO_DEBUGGER = {"disabledExtensions": {"@jupyterlab/debugger-extension": True}}
 _NEWS_FILE = "@jupyterlab/apputils-extension/notification.jupyterlab-settings"
 
 
@@ -41,9 +43,8 @@ class JupyterLab:
         self.notebooks.mkdir(parents=True)
         self.token = secrets.token_hex(16)
         self.port = free_port()
-        settings = folder / "settings" / _NEWS_FILE
-        settings.parent.mkdir(parents=True)
-        settings.write_text(json.dumps(_NO_NEWS))
+        write_json(folder / "settings" / _NEWS_FILE, _NO_NEWS)
+        write_json(folder / "config" / "labconfig" / "page_config.json", _NO_DEBUGGER)
         self._log = (folder / "log").open("w")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "jupyterlab", *self._options()],
@@ -137,7 +138,7 @@ class Notebook:
         if isinstance(source, Path):
             shutil.copy(source, lab.notebooks / name)
         else:
-            (lab.notebooks / name).write_text(json.dumps(document(source)))
+            write_json(lab.notebooks / name, document(source))
         if not self.page.url.startswith(f"http://127.0.0.1:{lab.port}/lab"):
             self.page.goto(f"http://127.0.0.1:{lab.port}/lab?reset&token={lab.token}")
             self.page.wait_for_function("() => window.jupyterapp?.shell?.currentWidget")
@@ -202,7 +203,8 @@ class Notebook:
                 .outputs.toJSON().filter((output) => output.output_type === 'error')""",
             cell,
         )
-        assert errors == []
+        shown = [line for error in errors for line in error["traceback"]]
+        assert not errors, "\n".join([f"cell {cell}:", *shown])
 
     def reload(self) -> None:
         """Save the notebook and load the page anew, with the same kernel."""
@@ -212,6 +214,14 @@ class Notebook:
             f"http://127.0.0.1:{self._lab.port}/lab/tree/{name}?reset&token={self._lab.token}"
         )
         self._wait_for_kernel(name)
+
+    def code(self) -> dict[int, str]:
+        """Return the source of every code cell by its number."""
+        cells: list[str | None] = self.page.evaluate(
+            """() => window.jupyterapp.shell.currentWidget.content.widgets.map(({ model }) =>
+                model.type === 'code' ? model.sharedModel.getSource() : null)"""
+        )
+        return {number: source for number, source in enumerate(cells) if source is not None}
 
     def active_cell(self) -> list[object]:
         """Return what a leaked key would change: the cells, the active one, and the mode."""
@@ -224,13 +234,15 @@ class Notebook:
         return found
 
     def theme(self, name: str) -> None:
-        """Change JupyterLab's theme and wait for its style sheet."""
+        """Change JupyterLab's theme, and wait for its style sheet and for the splash to go."""
         self.page.evaluate(
             "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
             name,
         )
         self.page.wait_for_function(
-            "(theme) => document.body.dataset.jpThemeName === theme", arg=name
+            """(theme) => document.body.dataset.jpThemeName === theme
+                && !document.getElementById('jupyterlab-splash')""",
+            arg=name,
         )
 
     @property
@@ -285,6 +297,12 @@ def chromium(playwright: Playwright) -> Browser:
     return playwright.chromium.launch(
         executable_path=path, args=["--disable-dev-shm-usage", "--disable-gpu"]
     )
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a file and the folders it is in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value))
 
 
 def free_port() -> int:

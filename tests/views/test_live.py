@@ -1,8 +1,9 @@
 """The widget's Python half, without a kernel: what it would send, when, and when it ends."""
 
 import json
+import queue
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,8 +15,10 @@ import IPython
 
 from accel_lab import views
 from accel_lab.actor.events import ActorStarted
+from accel_lab.errors import ContextLost
+from accel_lab.system import System
 from accel_lab.views import live
-from accel_lab.views.publisher import Publisher
+from accel_lab.views.publisher import PUBLISHER, Publisher
 from accel_lab.views.tree_widget import TreeWidget
 from tests.views.made_up import Lab, lab
 
@@ -101,11 +104,11 @@ def test_after_close_of_the_lab_the_last_state_stays_and_the_widget_has_ended(
     widget: TreeWidget, source: Lab
 ) -> None:
     widget.publish(100.0)
-    last = state(widget)
     assert widget.ended is False
     source.closed = True
     assert widget.publish(100.1) is True
-    assert state(widget) == last | {"closed": True}
+    assert state(widget)["closed"] is True
+    assert state(widget)["root"]["children"][0]["state"] == "stopped"
     assert widget.ended is True
 
 
@@ -160,3 +163,33 @@ def test_in_a_kernel_a_lab_has_one_widget_until_it_is_closed(
     view.close()
     assert views.tree(source) is not view
     views.tree(source).close()  # type: ignore[attr-defined]
+
+
+def test_a_real_system_is_followed_through_a_restart_to_its_end() -> None:
+    with System(backend="host", devices=1, name="real") as lab:
+        widget = TreeWidget(lab, rate_hz=30)
+        thread = PUBLISHER._thread
+        assert thread is not None
+        seen = follow(widget)
+        lost = lab.inject("kill")
+        with pytest.raises(ContextLost):
+            lost.result(timeout_s=WAIT_S)
+        assert seen(lambda device: device.get("generation") == 2 and device["state"] == "running")
+    thread.join(WAIT_S)
+    assert not thread.is_alive()
+    assert state(widget)["closed"] is True
+    assert state(widget)["root"]["children"][0]["generation"] == 2
+    widget.close()
+
+
+def follow(widget: TreeWidget) -> Callable[[Callable[[dict[str, Any]], bool]], bool]:
+    """Return a wait for a state of the first device."""
+    arrived: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    widget.observe(lambda change: arrived.put(change["new"]), "state")
+
+    def seen(wanted: Callable[[dict[str, Any]], bool]) -> bool:
+        while not wanted(json.loads(arrived.get(timeout=WAIT_S))["root"]["children"][0]):
+            pass
+        return True
+
+    return seen

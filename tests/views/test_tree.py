@@ -179,20 +179,40 @@ def test_outside_a_kernel_the_tree_is_drawn_when_it_is_displayed() -> None:
     assert str(view) == data["text/plain"]
 
 
-def test_a_closed_lab_keeps_the_last_tree_that_was_seen() -> None:
+def test_a_closed_lab_keeps_the_last_tree_that_was_seen_with_all_stopped() -> None:
     source = lab(devices=1)
+    source.devices[0].in_flight = 7
+    source.restart()
     view = TreeView(source)
-    seen = view.sample()
+    view.sample()
     source.closed = True
-    assert view.sample() == {"root": seen["root"], "closed": True}
+    state = view.sample()
+    assert state["closed"] is True
+    assert state["root"]["children"][0] == {
+        "name": "gpu0",
+        "kind": "device",
+        "state": "stopped",
+        "generation": 2,
+        "used_bytes": int(1.2 * GIB),
+        "total_bytes": 139 * GIB,
+        "restarts": 1,
+        "detail": "NVIDIA H200 · last loss: SIGKILL",
+        "children": state["root"]["children"][0]["children"],
+    }
+    assert view.sample() == state
 
 
-def test_a_lab_that_is_stopped_or_gone_is_closed() -> None:
-    source = lab(devices=0)
-    stopped, gone = TreeView(Stopped()), TreeView(source)
-    del source
+def test_a_lab_that_was_stopped_before_it_was_seen_shows_that() -> None:
+    stopped = TreeView(Stopped())
+    assert stopped.sample()["root"]["state"] == "stopped"
     assert stopped.sample()["closed"] is True
-    assert gone.sample() == {"root": None, "closed": True}
+
+
+def test_a_lab_that_is_gone_is_closed() -> None:
+    source = lab(devices=0)
+    view = TreeView(source)
+    del source
+    assert view.sample() == {"root": None, "closed": True}
 
 
 class Stopped:

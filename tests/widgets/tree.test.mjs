@@ -67,6 +67,7 @@ test("a restart is a generation or a count that rose, not an actor that is new",
   const after = system(device("gpu0", { generation: 2 }), device("gpu1", { restarts: 1 }), device("gpu2", { generation: 5, restarts: 4 }));
   assert.deepEqual(restarted(before, after), ["lab/gpu0", "lab/gpu1"]);
   assert.deepEqual(restarted(after, after), []);
+  assert.deepEqual(restarted(before, system(device("gpu0", { generation: 2, state: "stopped" }))), []);
   const started = system(device("gpu0", { generation: undefined }));
   assert.deepEqual(restarted(started, before), []);
 });
@@ -175,11 +176,20 @@ test("the filter is there when there is much to filter", () => {
   assert.doesNotMatch(html({ root: system(device("gpu0")), closed: false }), /type="search"/);
 });
 
-test("one line says all about an actor", () => {
+test("one line says all about an actor but its detail", () => {
   assert.equal(
-    describe({ ...device("gpu0", { mailbox: 3, restarts: 1, detail: "NVIDIA H200" }) }),
-    "device, running · NVIDIA H200 · generation 1 · 3 in the mailbox · 0 in flight · 1 / 4 GiB (25.0 %) · 1 restart",
+    describe(device("gpu0", { mailbox: 3, restarts: 1, detail: "NVIDIA H200" })),
+    "device, running · generation 1 · 3 in the mailbox · 0 in flight · 1 / 4 GiB (25.0 %) · 1 restart",
   );
+});
+
+test("below the tree stands the row under the pointer, else the chosen, else the first in trouble", () => {
+  const root = system(device("gpu0"), device("gpu1", { state: "restarting", detail: "lost by SIGKILL" }));
+  const below = (view) => html({ root, closed: false }, view).match(/al-path">([^<]*)</)[1];
+  assert.equal(below({ pointed: "lab/gpu0", active: "lab" }), "lab/gpu0");
+  assert.equal(below({ active: "lab" }), "lab");
+  assert.equal(below({}), "lab/gpu1");
+  assert.match(html({ root, closed: false }), /al-inspector.*>lost by SIGKILL</);
 });
 
 test("the palette follows the background", () => {
