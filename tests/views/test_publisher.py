@@ -80,6 +80,29 @@ def test_a_nudged_view_is_sampled_before_its_idle_turn(publisher: Publisher) -> 
     assert 1 / 31 < place.sampled - first < 1 / 2
 
 
+def test_a_sample_answers_the_nudges_before_it_and_not_those_during_it(
+    publisher: Publisher,
+) -> None:
+    nudged: list[bool] = []
+
+    def sample() -> bool:
+        nudged.append(place.nudged)
+        if len(nudged) == 1:
+            place.nudge()
+        return False
+
+    probe = Probe(sample)
+    with publisher._lock:  # the thread waits until `place` has its name
+        place = Place(publisher, probe, 30)
+        publisher._places.append(place)
+    publisher.add(Probe(lambda: False))
+    probe.samples.get(timeout=WAIT_S)
+    probe.samples.get(timeout=WAIT_S)
+    publisher.close(WAIT_S)
+    assert nudged == [False, False]
+    assert place.nudged is False
+
+
 def test_all_views_are_sampled_in_one_other_thread(publisher: Publisher) -> None:
     probes = [Probe() for _ in range(5)]
     for probe in probes:
