@@ -43,6 +43,7 @@ HEARTBEAT_S = 1.0
 POLL_S = 0.05
 SEGMENT_WAIT_S = 30.0
 PR_SET_PDEATHSIG = 1
+PIECES_HELD = 100
 
 
 class SegmentBytes:
@@ -150,7 +151,7 @@ class Printer(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Send whole lines; keep the rest for the next write."""
-        if "\n" in text or len(self._line) > 100:
+        if "\n" in text or len(self._line) > PIECES_HELD:
             self._line.append(text)
             self.flush()
         else:

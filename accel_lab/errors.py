@@ -4,11 +4,11 @@
     ├── InvalidArgument (ValueError)      a mistake in the call; nothing was sent
     │   └── UnsupportedDtype              the backend has no such (operation, dtype) pair
     ├── StaleRef                          the buffer belongs to a lost generation, or was freed
-    ├── DependencyFailed                  an operand's own message failed; the root is `__cause__`
+    ├── DependencyFailed                  an operand's message failed; the root is `__cause__`
     ├── OutOfMemory (MemoryError)         the device pool cannot hold the result
     ├── ArenaFull (MemoryError)           the host arena cannot hold the array in time
     ├── LibraryError                      a library call failed; that library's actor restarts
-    ├── UserCodeError                     a function given to `run` raised; the original is `__cause__`
+    ├── UserCodeError                     a function given to `run` raised; see `__cause__`
     ├── ContextLost                       the context process is gone, with the reason
     │   └── DeadlineExceeded (TimeoutError)   … because this request ran longer than it may
     ├── CircuitOpen                       the device lost its context too often; `reset()` it

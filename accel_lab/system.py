@@ -8,7 +8,7 @@ import time
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy.typing as npt
 
@@ -26,6 +26,7 @@ from accel_lab.compute.keeper import DeviceKeeper, Plant
 from accel_lab.compute.ledger import ArenaStatistics
 from accel_lab.compute.process import Spawner
 from accel_lab.compute.requests import Requests, closed
+from accel_lab.compute.snapshot import node_of
 from accel_lab.compute.staging import CopyPool
 from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import Node, State
@@ -59,7 +60,7 @@ class System:
 
     def __init__(
         self,
-        backend: Literal["auto", "host", "cuda"] | str = "auto",
+        backend: str = "auto",
         devices: int | list[int] | None = None,
         *,
         name: str | None = None,
@@ -178,7 +179,7 @@ class System:
     def tree(self) -> Node:
         """Return the system, its devices, contexts and library actors as they are now."""
         state: State = "stopped" if self._closed else "running"
-        nodes = tuple(keeper.node(self.name) for keeper in self._keepers)
+        nodes = tuple(node_of(keeper, self.name) for keeper in self._keepers)
         detail = f"{self.backend} backend, {len(nodes)} devices"
         return Node(
             name=self.name,
@@ -224,7 +225,7 @@ class System:
         for keeper in self._keepers:
             keeper.give_up(error)
 
-    def _orphan(self) -> None:
+    def orphan(self) -> None:
         """Make this copy, in a forked child, refuse everything."""
         self._forked = True
         for keeper in self._keepers:
@@ -268,7 +269,7 @@ _live: "weakref.WeakSet[System]" = weakref.WeakSet()
 
 def _after_fork() -> None:
     for system in list(_live):
-        system._orphan()
+        system.orphan()
 
 
 os.register_at_fork(after_in_child=_after_fork)

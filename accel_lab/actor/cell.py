@@ -154,7 +154,7 @@ class Cell:
             return
         if isinstance(outcome, Reply):
             self._deferred.add(letter)
-            outcome.add_waiter(partial(self._chained, letter, outcome))  # noqa: SLF001
+            outcome.add_waiter(partial(self._chained, letter, outcome))
         else:
             letter.resolve(outcome)
 

@@ -27,12 +27,12 @@ class Letter:
     def resolve(self, value: object) -> None:
         """Answer the asker, if there is one."""
         if self.reply is not None:
-            self.reply.resolve(value)  # noqa: SLF001  (completing it is the kernel's part)
+            self.reply.resolve(value)
 
     def reject(self, error: AccelError) -> None:
         """Fail the asker, if there is one."""
         if self.reply is not None:
-            self.reply.reject(error)  # noqa: SLF001
+            self.reply.reject(error)
 
 
 class AskPump:
@@ -57,7 +57,7 @@ class AskPump:
         letter = reply.origin
         if isinstance(letter, Letter) and not letter.begun:
             msg = f"{type(letter.message).__name__} was taken back before it was handled"
-            reply.reject(Cancelled(msg))  # noqa: SLF001
+            reply.reject(Cancelled(msg))
 
     def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:  # noqa: ARG002
         """Do nothing: the dispatcher completes the reply."""

@@ -47,13 +47,13 @@ class Reply(Generic[R]):
     __slots__ = (
         "__weakref__",
         "_error",
-        "library",
-        "origin",
         "_pump",
-        "retrieved",
         "_state",
         "_value",
         "_waiters",
+        "library",
+        "origin",
+        "retrieved",
     )
 
     def __init__(self, pump: Pump | None = None, origin: Any = None) -> None:

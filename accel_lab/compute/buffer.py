@@ -53,7 +53,7 @@ class AccelRef(Reply["AccelRef"]):
     """
 
     # `shape` and `dtype` are unset while only the context can tell them; see `__getattr__`.
-    __slots__ = ("_owner", "device", "dtype", "generation", "id", "known", "shape")
+    __slots__ = ("device", "dtype", "generation", "id", "known", "owner", "shape")
 
     device: "Device"
     shape: tuple[int, ...]
@@ -78,7 +78,7 @@ class AccelRef(Reply["AccelRef"]):
         self.retrieved = False
         self.library = ""
         self.device = device
-        self._owner = owner
+        self.owner = owner
         self.id = owner.id
         self.generation = generation
         if shape is None or dtype is None:
@@ -170,6 +170,7 @@ class RunRef(AccelRef):
     __slots__ = ()
 
     def resolve(self, value: Any = None) -> None:
+        """Complete with the function's value, or with None when it was an array."""
         self._value = value
         super().resolve(value)
 

@@ -135,7 +135,10 @@ class Device:
         self._keeper.reset()
 
     def __repr__(self) -> str:
-        return f"<Device {self.name}, {self.state}, generation {self.generation}, {self.in_flight} in flight>"
+        return (
+            f"<Device {self.name}, {self.state}, generation {self.generation}, "
+            f"{self.in_flight} in flight>"
+        )
 
 
 def device_of(ref: AccelRef) -> Device:
@@ -145,6 +148,7 @@ def device_of(ref: AccelRef) -> Device:
         InvalidArgument: it is no AccelRef.
     """
     if not isinstance(ref, AccelRef):
-        text = f"an operand must be an AccelRef, not a {type(ref).__name__}; put() it on a device first"
+        kind = type(ref).__name__
+        text = f"an operand must be an AccelRef, not a {kind}; put() it on a device first"
         raise InvalidArgument(text)
     return ref.device

@@ -32,7 +32,7 @@ class FaultActor(LibraryActor):
     library = "fault"
 
     @handles(Inject)
-    def inject(self, m: Inject, launch: Launch) -> None:
+    def inject(self, m: Inject, _: Launch) -> None:
         """Cause it; most kinds do not return."""
         if m.kind == "kill":
             os.kill(os.getpid(), signal.SIGKILL)

@@ -18,7 +18,6 @@ from accel_lab.actor.events import EventStream
 from accel_lab.actor.reply import Reply
 from accel_lab.compute import events as facts
 from accel_lab.compute import origin, urgency
-from accel_lab.compute.answers import InFlight
 from accel_lab.compute.arena import Arena
 from accel_lab.compute.background import Background
 from accel_lab.compute.control import (
@@ -32,17 +31,15 @@ from accel_lab.compute.control import (
     Upward,
 )
 from accel_lab.compute.link import Link
+from accel_lab.compute.loss import Loss
 from accel_lab.compute.process import ContextProcess, Spawner
 from accel_lab.compute.requests import Requests, open_circuit
-from accel_lab.compute.tree import Node, State
 from accel_lab.compute.wire import Born, LibraryRestarted, Output, Poisoned, Report
 from accel_lab.errors import AccelError, BackendUnavailable, ContextLost, DeadlineExceeded
 
 HEARTBEAT_LIMIT_S = 30.0
 START_LIMIT_S = 120.0
 HURRY_LIMIT_S = 5.0
-STATUS_SOON_S = 0.03
-STATUS_LATE_S = 5.0
 LAST_READ_S = 1.0
 
 
@@ -174,85 +171,45 @@ class DeviceKeeper:
                 )
             return
         self._hurry()
-        call = self._plant.dispatcher.call_soon
-        call(self._lost, process, link, generation, in_flight, why, late, fields)
+        loss = Loss(
+            self.name,
+            generation,
+            process,
+            in_flight,
+            why,
+            fields,
+            late,
+            noticed=lambda error: self._noticed_loss(error, connected=in_flight is not None),
+            explained=self._explained_loss,
+        )
+        self._plant.dispatcher.call_soon(self._handle, loss)
 
-    def _lost(
-        self,
-        process: ContextProcess,
-        link: Link | None,
-        generation: int,
-        in_flight: InFlight | None,
-        why: str | None,
-        late: dict[int, DeadlineExceeded],
-        fields: dict[str, Any],
-    ) -> None:
-        """Kill, tell the supervisor, answer; the exit status is waited for when it is the reason."""
-        if link is None and self._link is not None:
+    def _handle(self, loss: Loss) -> None:
+        if not loss.connected and self._link is not None:
             self._link.close()
-        told = False
+        loss.handle(self._plant.dispatcher)
 
-        def settle(why: str, fields: dict[str, Any], *, final: bool) -> None:
-            nonlocal told, in_flight
-            connected = link is not None
-            after = (
-                f"generation {generation + 1} is starting" if connected else "it had not started"
+    def _noticed_loss(self, error: ContextLost, *, connected: bool) -> None:
+        """Have the supervisor decide."""
+        self.cause = error
+        self.restarts += 1
+        if connected:
+            before = error.generation
+            self._plant.events.publish(
+                facts.GenerationChanged(device=self.name, before=before, after=before + 1)
             )
-            error = ContextLost(
-                f"{self.name} lost its context of generation {generation}: {why}; {after}",
-                generation=generation,
-                **fields,
+        self.lost(error)
+
+    def _explained_loss(self, error: ContextLost, in_flight: int) -> None:
+        self.cause = error
+        self._plant.events.publish(
+            facts.ContextLost(
+                device=self.name,
+                generation=error.generation,
+                cause=str(error),
+                in_flight=in_flight,
             )
-            if not told:
-                told = True
-                self.cause = error
-                self.restarts += 1
-                if connected:
-                    self._plant.events.publish(
-                        facts.GenerationChanged(
-                            device=self.name, before=generation, after=generation + 1
-                        )
-                    )
-                self.lost(error)
-            if final:
-                count = 0 if in_flight is None else len(in_flight)
-                self.cause = error
-                self._plant.events.publish(
-                    facts.ContextLost(
-                        device=self.name, generation=generation, cause=str(error), in_flight=count
-                    )
-                )
-                if in_flight is not None:
-                    in_flight.fail(error, late)
-                    in_flight = None
-
-        if why is not None:
-            process.kill()
-            settle(why, fields, final=True)
-            return
-        answered = False
-
-        def status_known(name: str) -> None:
-            nonlocal answered
-            if not answered:
-                answered = True
-                settle(f"its process ended with {name}", {"name": name}, final=True)
-
-        def no_status_soon() -> None:
-            if not told:
-                settle("its process is ending", {}, final=False)
-
-        def no_status() -> None:
-            process.kill()
-            status_known("an unknown status")
-
-        if process.reaped:
-            status_known(process.status)
-        else:
-            process.on_exit.append(status_known)
-            if link is not None:
-                self._plant.dispatcher.call_later(STATUS_SOON_S, no_status_soon)
-            self._plant.dispatcher.call_later(STATUS_LATE_S, no_status)
+        )
 
     def link_ended(self, link: Link, reason: str) -> None:
         """The wire ended or is corrupt; the thread that reads it."""
@@ -399,49 +356,3 @@ class DeviceKeeper:
     def unclaimed(self, reply: Reply[Any]) -> None:
         """A request failed and nobody waits for it."""
         self._plant.background.failed(self.name, reply)
-
-    def node(self, root: str) -> Node:
-        """Return the device, its context and its library actors as they are now; any thread."""
-        requests = self.requests
-        state: State = requests.state
-        path = f"{root}/{self.name}"
-        process = self.process
-        in_flight = requests.by_library()
-        libraries = tuple(
-            Node(
-                name=library,
-                path=f"{path}/context/{library}",
-                kind="library",
-                state=state,
-                in_flight=in_flight.get(library, 0),
-                restarts=self.library_restarts.get(library, 0),
-            )
-            for library in self.libraries
-        )
-        context = Node(
-            name="context",
-            path=f"{path}/context",
-            kind="context",
-            state=state,
-            generation=requests.generation,
-            in_flight=requests.in_flight,
-            used_bytes=self.used_bytes,
-            total_bytes=self.total_bytes,
-            restarts=self.restarts,
-            detail=f"process {process.pid}" if process is not None else str(self.cause or ""),
-            children=libraries,
-        )
-        return Node(
-            name=self.name,
-            path=path,
-            kind="device",
-            state=state,
-            generation=requests.generation,
-            mailbox=requests.queued,
-            in_flight=requests.in_flight,
-            used_bytes=self.used_bytes,
-            total_bytes=self.total_bytes,
-            restarts=self.restarts,
-            detail=self.model if self.cause is None else f"{self.model}; last loss: {self.cause}",
-            children=(context,),
-        )

@@ -85,7 +85,7 @@ class Launch:
         return ref.array
 
     def write(self, ref: AccelRef | None = None) -> Any:
-        """Return the array to write: `ref` in place, else the message's `out`, else a new result."""
+        """Return the array to write: `ref`, else the message's `out`, else a new result."""
         if ref is None:
             ref = getattr(self.message, "out", None)
         if ref is None:

@@ -6,6 +6,7 @@ kept from reading by a busy cell.
 """
 
 import asyncio
+import contextlib
 import os
 import select
 import socket
@@ -158,7 +159,7 @@ class Link:
         gate = threading.Lock()
         gate.acquire()
         wake = _Gate(gate)
-        reply.add_waiter(wake)  # noqa: SLF001 - the pump's side of a reply
+        reply.add_waiter(wake)
         self._followers.append(gate)
         if not self._reading.locked():
             self._promote()
@@ -274,10 +275,8 @@ class Link:
     def close(self) -> None:
         """End the link: wakes whoever reads; the descriptors close on the system thread."""
         self.closed = True
-        try:
+        with contextlib.suppress(OSError):  # the other end was faster
             self._wire.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # the other end was faster
         for reader in list(self._loops.values()):
             reader.stop()
         self._loops.clear()

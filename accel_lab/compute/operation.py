@@ -84,7 +84,9 @@ def operands_of(kind: type[Operation[Any]]) -> Callable[[Any], tuple[AccelRef, .
     return extract
 
 
-def _build(kind: type[Operation[Any]]) -> Callable[[Any], tuple[AccelRef, ...]]:
+def _build(  # noqa: C901 - one case for each way to name an operand
+    kind: type[Operation[Any]],
+) -> Callable[[Any], tuple[AccelRef, ...]]:
     required, optional, many = [], [], []
     for name, hint in typing.get_type_hints(kind).items():
         arms = typing.get_args(hint)

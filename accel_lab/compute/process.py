@@ -183,7 +183,7 @@ class Spawner:
     def _start(self) -> socket.socket:
         channel, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with end:
-            self._child = subprocess.Popen(
+            self._child = subprocess.Popen(  # noqa: S603 - our own module, no shell
                 [
                     *(sys.executable, "-P", "-m", "accel_lab.context_process"),
                     *(str(end.fileno()), self._backend, str(os.getpid())),

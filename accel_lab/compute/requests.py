@@ -98,7 +98,7 @@ class Requests:
 
     # Sending.
 
-    def send(
+    def send(  # noqa: C901 - the hot path, in one piece
         self,
         message: Operation[Any],
         timeout_s: float | None,
@@ -162,7 +162,7 @@ class Requests:
         here = origin.current()
         if out is not None:
             shape, dtype = (out.shape, out.dtype) if out.known else (None, None)
-            alias = AccelRef(self, here, self.device, out._owner, self.generation, shape, dtype)
+            alias = AccelRef(self, here, self.device, out.owner, self.generation, shape, dtype)
             return alias, 0 if out.known else -out.id
         if make is None and spec is None and (known or not answers_buffer(type(message))):
             return Reply(self, here), 0
@@ -425,8 +425,8 @@ class Requests:
         self._interrupted = now
         count = self.cancel_of(reply.origin)
         text = (
-            f"accel_lab: interrupted; {count} requests of this cell to {self.device.name} are taken "
-            f"back. Interrupt again within {SECOND_INTERRUPT_S:g} s to replace its context.\n"
+            f"accel_lab: interrupted; {count} requests of this cell to {self.device.name} "
+            f"are taken back. Interrupt again within {SECOND_INTERRUPT_S:g} s to replace its context.\n"
         )
         origin.current().write("stderr", text)
 

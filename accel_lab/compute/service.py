@@ -154,7 +154,7 @@ class Service:
                 if time.perf_counter() > give_up:
                     return self._wire.recv_into(space)
 
-    def _execute(self, entry: Any) -> None:
+    def _execute(self, entry: Any) -> None:  # noqa: C901, PLR0912 - the hot path, in one piece
         message = entry.message
         kind = type(message)
         if kind is Free:
@@ -173,7 +173,7 @@ class Service:
         try:
             if self.cancelled and entry.seq in self.cancelled:
                 self.cancelled.discard(entry.seq)
-                raise Cancelled(f"request {entry.seq} was taken back before it ran")
+                raise _taken_back(entry.seq)
             for operand in list_operands(message):
                 if operand.storage is None:
                     context.table.require(operand)
@@ -266,3 +266,7 @@ class Service:
         if not isinstance(explained, Poison):
             explained = Poison(getattr(explained, "code", 0), type(error).__name__, str(explained))
         self.poisoned(explained)
+
+
+def _taken_back(seq: int) -> Cancelled:
+    return Cancelled(f"request {seq} was taken back before it ran")

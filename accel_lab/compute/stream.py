@@ -30,7 +30,7 @@ class NativeStream(Protocol):
 class Stream:
     """A native stream and what it has already waited for."""
 
-    __slots__ = ("seen", "name", "native", "operations", "waits")
+    __slots__ = ("name", "native", "operations", "seen", "waits")
 
     def __init__(self, name: str, native: NativeStream) -> None:
         self.name = name

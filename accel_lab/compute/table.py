@@ -70,7 +70,8 @@ class BufferTable:
         if buffer.storage is not None:
             return
         if buffer.failed_root:
-            text = f"buffer {buffer.id} was never made: the message for buffer {buffer.failed_root} failed"
+            root = buffer.failed_root
+            text = f"buffer {buffer.id} was never made: the message for buffer {root} failed"
             raise DependencyFailed(text)
         self._buffers.pop(buffer.id, None)
         text = f"buffer {buffer.id} is not in this generation's table: it was freed or lost"

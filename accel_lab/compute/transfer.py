@@ -77,7 +77,7 @@ class UploadActor(LibraryActor):
         self.context.backend.upload(launch.write(), 0, m.data)
 
     @handles(Allocate)
-    def allocate(self, m: Allocate, launch: Launch) -> None:
+    def allocate(self, _: Allocate, launch: Launch) -> None:
         """Allocate only."""
         launch.write()
 

@@ -38,7 +38,8 @@ class ArrayReply(Reply[Array]):
         self._shape = shape
         self._dtype = dtype
 
-    def resolve(self, value: Any = None) -> None:
+    def resolve(self, value: Any = None) -> None:  # noqa: ARG002 - the block holds the value
+        """Complete: the block has been filled."""
         array: Array
         if self._landing.nbytes <= COPY_OUT_BYTES:
             native = dtypes.numpy_dtype(self._dtype)
@@ -49,6 +50,7 @@ class ArrayReply(Reply[Array]):
         super().resolve(array)
 
     def reject(self, error: AccelError) -> None:
+        """Complete with a failure, and give the block back."""
         self._landing.release()
         super().reject(error)
 
@@ -84,11 +86,11 @@ class Transfers:
             message = Upload(target, 0, location.segment_id, location.offset, source.nbytes)
             try:
                 ref = self._buffer(message, lambda _: hold.release())
-                self._requests.flush()  # bulk is not held back for a fuller batch
-                return ref
             except BaseException:
                 hold.release()
                 raise
+            self._requests.flush()  # bulk is not held back for a fuller batch
+            return ref
         last = [target]
 
         def send(offset: int, block: Block) -> None:

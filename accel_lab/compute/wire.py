@@ -58,7 +58,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """A request failed; `fields` are the error's attributes, `root` the buffer that failed first."""
+    """A request failed; `fields` are the error's, `root` is the buffer that failed first."""
 
     seq: int
     what: str

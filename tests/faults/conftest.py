@@ -1,7 +1,6 @@
 """Systems to break, and proof that nothing of them is left."""
 
 import gc
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,7 +30,7 @@ def census() -> Census:
     return Census(
         children,
         threading.active_count(),
-        len(os.listdir("/proc/self/fd")),
+        len(list(Path("/proc/self/fd").iterdir())),
         maps.count("/memfd:"),
     )
 

@@ -59,7 +59,9 @@ class Model:
                 self.held.append((reply, expected))
         return Asked(self.device, generation, reply, expected)
 
-    def _send(self, dice: random.Random) -> tuple[Reply[Any], Any]:
+    def _send(  # noqa: PLR0911 - one for each kind of message
+        self, dice: random.Random
+    ) -> tuple[Reply[Any], Any]:
         if len(self.held) < 2:
             value = self.rng.standard_normal((6, 6))
             return self.device.put(value), value
@@ -95,9 +97,10 @@ def answered(asked: Asked) -> bool:
         value = asked.reply.result(WAIT)
         if isinstance(value, AccelRef):
             value = asked.device.get(value).result(WAIT)
-    except (ContextLost, StaleRef, DependencyFailed) as error:
-        assert asked.device.generation > asked.generation, f"nothing was lost, yet: {error!r}"
-        return False
+    except (ContextLost, StaleRef, DependencyFailed):
+        if asked.device.generation > asked.generation:
+            return False
+        raise  # nothing was lost
     np.testing.assert_allclose(value, asked.expected, atol=1e-10, rtol=1e-10)
     return True
 
@@ -140,6 +143,3 @@ def test_a_thousand_messages_survive_twenty_kills(first_system: None, seed: int)
     gc.collect()
     settle(lambda: census() == before, 5.0)
     assert census() == before
-    print(
-        f"seed {seed}: {good} right, {bad} lost with their context, {refused} refused at the call"
-    )

@@ -106,7 +106,7 @@ def test_a_request_that_runs_too_long_loses_its_context_and_says_so(
     """DeadlineExceeded for the one, ContextLost for those behind it."""
     slow = lab.inject("hang", cpu, timeout_s=0.3)
     behind = cpu.put(ONES)
-    with pytest.raises(DeadlineExceeded, match="0.3 s"):
+    with pytest.raises(DeadlineExceeded, match=r"0\.3 s"):
         slow.result(WAIT)
     with pytest.raises(ContextLost, match="ran longer"):
         behind.result(WAIT)

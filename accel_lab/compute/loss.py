@@ -1,0 +1,103 @@
+"""One lost context, from the moment its loss is noticed until everybody has been told.
+
+The supervisor is told at once, so that the restart begins; the requests are answered when the
+reason is known, which for a process that ended by itself is when it has been reaped.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.compute.answers import InFlight
+from accel_lab.compute.process import ContextProcess
+from accel_lab.errors import ContextLost, DeadlineExceeded
+
+STATUS_SOON_S = 0.03
+STATUS_LATE_S = 5.0
+
+
+class Loss:
+    """What is known of a loss; all methods run on the system thread.
+
+    Parameters:
+        in_flight: the requests it took along; None when the context had never been up.
+        why: the reason, or None when the process's own end is to tell it.
+        fields: the error's attributes.
+        late: the request that ran too long, with its own error.
+        noticed: told at once, with the best reason there is.
+        explained: told with the final error and how many requests there were, before those are
+            answered.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        generation: int,
+        process: ContextProcess,
+        in_flight: InFlight | None,
+        why: str | None,
+        fields: dict[str, Any],
+        late: dict[int, DeadlineExceeded],
+        *,
+        noticed: Callable[[ContextLost], None],
+        explained: Callable[[ContextLost, int], None],
+    ) -> None:
+        self.generation = generation
+        self.connected = in_flight is not None
+        self._device = device
+        self._process = process
+        self._in_flight = in_flight
+        self._why = why
+        self._fields = fields
+        self._late = late
+        self._noticed = noticed
+        self._explained = explained
+        self._is_noticed = False
+        self._is_explained = False
+
+    def handle(self, dispatcher: Dispatcher) -> None:
+        """Kill what is left, and tell whom it concerns as soon as it can be told."""
+        if self._why is not None:
+            self._process.kill()
+            self._explain(self._error(self._why, self._fields))
+        elif self._process.reaped:
+            self._ended(self._process.status)
+        else:
+            self._process.on_exit.append(self._ended)
+            if self.connected:
+                dispatcher.call_later(STATUS_SOON_S, self._notice_ending)
+            dispatcher.call_later(STATUS_LATE_S, self._give_up)
+
+    def _ended(self, name: str) -> None:
+        self._explain(self._error(f"its process ended with {name}", {"name": name}))
+
+    def _notice_ending(self) -> None:
+        self._notice(self._error("its process is ending", {}))
+
+    def _give_up(self) -> None:
+        if not self._is_explained:
+            self._process.kill()
+            self._ended("an unknown status")
+
+    def _notice(self, error: ContextLost) -> None:
+        if not self._is_noticed:
+            self._is_noticed = True
+            self._noticed(error)
+
+    def _explain(self, error: ContextLost) -> None:
+        if self._is_explained:
+            return
+        self._is_explained = True
+        self._notice(error)
+        self._explained(error, 0 if self._in_flight is None else len(self._in_flight))
+        if self._in_flight is not None:
+            self._in_flight.fail(error, self._late)
+
+    def _error(self, why: str, fields: dict[str, Any]) -> ContextLost:
+        after = (
+            f"generation {self.generation + 1} is starting"
+            if self.connected
+            else "it had not started"
+        )
+        text = f"{self._device} lost its context of generation {self.generation}: {why}; {after}"
+        return ContextLost(text, generation=self.generation, **fields)
