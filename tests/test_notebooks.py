@@ -1,5 +1,6 @@
 """The tutorials as files. That they run, nbmake says: `notebooks` is one of pytest's paths."""
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from accel_lab import cli
 from tests.project import PYPROJECT, ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -59,3 +61,9 @@ def test_notebook_ends_with_check_and_close(notebook: Any) -> None:
     """An exception in a background thread fails no cell by itself."""
     last = "".join(code_cells(notebook)[-1]["source"]).splitlines()
     assert [line for line in last if line.startswith("lab.")] == ["lab.check()", "lab.close()"]
+
+
+def test_the_users_copy_in_a_checkout_is_ignored() -> None:
+    """The README's first command makes it there; the second one checks the style of the rest."""
+    folder = inspect.signature(cli.lab).parameters["folder"].default
+    assert f"{folder}/" in (ROOT / ".gitignore").read_text().splitlines()
