@@ -43,6 +43,8 @@ HEARTBEAT_S = 1.0
 POLL_S = 0.05
 SEGMENT_WAIT_S = 30.0
 PR_SET_PDEATHSIG = 1
+PR_SET_TIMERSLACK = 29
+TIMER_SLACK_NS = 1000
 PIECES_HELD = 100
 
 
@@ -179,6 +181,8 @@ def protect(parent: int) -> None:
 def be_context(wire: socket.socket, channel: socket.socket, parent: int, module: Any) -> None:
     """Wait to be bound to a device, and serve it; the body of a forked context process."""
     protect(parent)
+    # Whoever waits for a device sleeps for microseconds at a time, and means it.
+    ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # rather this than the notebook
     try:

@@ -426,7 +426,8 @@ class Requests:
         count = self.cancel_of(reply.origin)
         text = (
             f"accel_lab: interrupted; {count} requests of this cell to {self.device.name} "
-            f"are taken back. Interrupt again within {SECOND_INTERRUPT_S:g} s to replace its context.\n"
+            f"are taken back. Interrupt again within {SECOND_INTERRUPT_S:g} s to replace its "
+            "context.\n"
         )
         origin.current().write("stderr", text)
 

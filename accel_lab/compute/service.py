@@ -173,7 +173,7 @@ class Service:
         try:
             if self.cancelled and entry.seq in self.cancelled:
                 self.cancelled.discard(entry.seq)
-                raise _taken_back(entry.seq)
+                raise _taken_back(entry.seq)  # noqa: TRY301 - answered like any failure
             for operand in list_operands(message):
                 if operand.storage is None:
                     context.table.require(operand)

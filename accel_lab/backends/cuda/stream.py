@@ -1,15 +1,19 @@
 """CUDA streams and the events between them."""
 
 from collections import deque
+from time import perf_counter, sleep
 from typing import Any
 
 import cupy
 from cupy.cuda import runtime
 
-# Waiting for one sleeps instead of spinning: the thread that waits shares its process with the
-# dispatcher. Without timing an event is cheaper, and this is no place for measurements.
-_EVENT_FLAGS = runtime.eventBlockingSync | runtime.eventDisableTiming
+# Without timing an event is cheaper, and this is no place for measurements.
+_EVENT_FLAGS = runtime.eventDisableTiming
 _NOT_READY = 600
+# Between two looks at an event a wait sleeps: short at first, then a hundredth of what it has
+# waited. A wait in the driver that sleeps too was measured to end up to a millisecond late in a
+# virtual machine, and one that spins would take a core.
+_SLEEP_S = (20e-6, 200e-6)
 
 
 class CudaEvent:
@@ -83,4 +87,8 @@ class CudaStream:
             CUDARuntimeError: the device is in error.
         """
         runtime.setDevice(self.device)
-        runtime.eventSynchronize(event.ptr)
+        begin = perf_counter()
+        while (status := runtime.eventQuery(event.ptr)) == _NOT_READY:
+            sleep(min(max((perf_counter() - begin) / 100, _SLEEP_S[0]), _SLEEP_S[1]))
+        if status != 0:
+            raise runtime.CUDARuntimeError(status)
