@@ -7,10 +7,11 @@ never the notebook.
 
 from accel_lab import errors as errors
 from accel_lab import views as views
+from accel_lab.compute import events as events
 from accel_lab.compute.buffer import AccelRef as AccelRef
 from accel_lab.compute.device import Device as Device
 from accel_lab.libraries import array as array
 from accel_lab.libraries import blas as blas
 from accel_lab.system import System as System
 
-__all__ = ["AccelRef", "Device", "System", "array", "blas", "errors", "views"]
+__all__ = ["AccelRef", "Device", "System", "array", "blas", "errors", "events", "views"]

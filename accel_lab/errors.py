@@ -38,9 +38,21 @@ class Directive(Enum):
 
 
 class AccelError(Exception):
-    """The base of every error that accel_lab raises."""
+    """The base of every error that accel_lab raises.
+
+    Attributes:
+        taken: whether it has been raised to somebody, so that no later check repeats it.
+    """
 
     directive: ClassVar[Directive] = Directive.RESUME
+    taken = False
+
+    def take(self) -> None:
+        """Note that this error, and what caused it, has been raised to somebody."""
+        error: BaseException | None = self
+        while isinstance(error, AccelError) and not error.taken:
+            error.taken = True
+            error = error.__cause__
 
 
 class InvalidArgument(AccelError, ValueError):

@@ -180,7 +180,7 @@ class System:
         """Return the system, its devices, contexts and library actors as they are now."""
         state: State = "stopped" if self._closed else "running"
         nodes = tuple(node_of(keeper, self.name) for keeper in self._keepers)
-        detail = f"{self.backend} backend, {len(nodes)} devices"
+        detail = f"{self.backend} backend, {len(nodes)} device{'s' if len(nodes) != 1 else ''}"
         return Node(
             name=self.name,
             path=self.name,

@@ -53,7 +53,6 @@ class Reply(Generic[R]):
         "_waiters",
         "library",
         "origin",
-        "retrieved",
     )
 
     def __init__(self, pump: Pump | None = None, origin: Any = None) -> None:
@@ -63,7 +62,6 @@ class Reply(Generic[R]):
         self._waiters: list[Callable[[], None]] | None = None
         self._pump = pump
         self.origin = origin
-        self.retrieved = False
         self.library = ""
 
     @property
@@ -123,7 +121,7 @@ class Reply(Generic[R]):
 
     def _outcome(self) -> R:
         if self._error is not None:
-            self.retrieved = True
+            self._error.take()
             raise self._error.with_traceback(None)
         return cast("R", self._value)
 

@@ -31,7 +31,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
 FULL = Effort(
     rounds=41,
     messages={"host": 1000, "cuda": 4000},
-    products={"host": 10, "cuda": 500},
+    products={"host": 10, "cuda": 3000},
     settling=40,
     calls=50,
     nbytes={"host": 64 << 20, "cuda": 1 << 30},

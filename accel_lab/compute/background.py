@@ -8,7 +8,7 @@ from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.events import EventStream
 from accel_lab.actor.reply import Reply
 from accel_lab.compute import events as facts
-from accel_lab.errors import AccelError, DependencyFailed, SystemClosed
+from accel_lab.errors import AccelError, Cancelled, DependencyFailed, SystemClosed
 
 GRACE_S = 0.25
 KEPT = 1000
@@ -28,7 +28,7 @@ class Background:
     def failed(self, device: str, reply: Reply[Any]) -> None:
         """Note a failed request; it counts unless somebody takes the answer. Any thread."""
         error = reply.error
-        if error is None or isinstance(error, SystemClosed):
+        if error is None or isinstance(error, SystemClosed | Cancelled):
             return
         with self._lock:
             first = id(error) not in self._fresh
@@ -53,7 +53,7 @@ class Background:
             found = [*self._kept, *((error, replies) for _, error, replies in self._fresh.values())]
             self._kept.clear()
             self._fresh.clear()
-        errors: list[Exception] = [error for error, replies in found if _untaken(replies)]
+        errors: list[Exception] = [error for error, replies in found if not error.taken]
         while self._escaped:
             escaped = self._escaped.popleft()
             if isinstance(escaped, Exception):
@@ -69,12 +69,12 @@ class Background:
     def _report(self, key: int) -> None:
         with self._lock:
             device, error, replies = self._fresh.pop(key, ("", None, []))
-            untaken = _untaken(replies)
-            if error is None or not untaken:
+            if error is None or error.taken:
                 return
-            self._kept.append((error, untaken))
-        where = untaken[0].origin
-        what = ", ".join(getattr(error, "__notes__", ())) or f"{len(untaken)} requests"
+            self._kept.append((error, replies))
+        where = replies[0].origin
+        count = "one request" if len(replies) == 1 else f"{len(replies)} requests"
+        what = ", ".join(getattr(error, "__notes__", ())) or count
         cell = getattr(where, "cell", None)
         self._events.publish(
             facts.RequestFailed(
@@ -84,7 +84,3 @@ class Background:
         if isinstance(error, DependencyFailed) or where is None:
             return
         where.write("stderr", f"accel_lab: {device}, {what}: {type(error).__name__}: {error}\n")
-
-
-def _untaken(replies: list[Reply[Any]]) -> list[Reply[Any]]:
-    return [reply for reply in replies if not reply.retrieved]

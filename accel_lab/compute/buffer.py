@@ -75,7 +75,6 @@ class AccelRef(Reply["AccelRef"]):
         self._waiters = None
         self._pump = pump
         self.origin = origin
-        self.retrieved = False
         self.library = ""
         self.device = device
         self.owner = owner
@@ -123,7 +122,8 @@ class AccelRef(Reply["AccelRef"]):
     @property
     def is_valid(self) -> bool:
         """Whether the buffer is (or is about to be) in the current generation; never blocks."""
-        return self._state != FAILED and self.device.generation == self.generation
+        current = self.device.generation == self.generation and self.device.state != "stopped"
+        return current and not self.failed
 
     @property
     def token(self) -> AccelToken:
@@ -133,13 +133,22 @@ class AccelRef(Reply["AccelRef"]):
 
     def _outcome(self) -> "AccelRef":
         if self._error is not None:
-            self.retrieved = True
+            self._error.take()
             raise self._error.with_traceback(None)
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         token = self.token
         return AccelToken, (token.device, token.id, token.generation, token.shape, token.dtype)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        """Refuse to fetch the contents behind NumPy's back.
+
+        Raises:
+            TypeError: always; `device.get(ref)` fetches them.
+        """
+        text = f"{self!r} is on a device: device.get(ref).result() fetches it as a NumPy array"
+        raise TypeError(text)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -155,7 +164,9 @@ class AccelRef(Reply["AccelRef"]):
         if self._state == FAILED:
             state = f"failed: {type(self._error).__name__}"
         elif not self.is_valid:
-            state = f"stale: the device is at generation {self.device.generation}"
+            at = self.device.generation
+            closed = self.device.state == "stopped"
+            state = "closed" if closed else f"stale: the device is at generation {at}"
         else:
             state = "ready" if self._state == DONE else "pending"
         return (

@@ -130,14 +130,23 @@ class Device:
         refs, blob = pack_call(function, operands, options)
         return self._transfers.run(Run(refs, blob, pure), timeout_s)
 
+    def replace(self) -> None:
+        """Replace the context, whatever it is doing; what is in flight gets ContextLost.
+
+        For a function that does not come back. Returns at once.
+        """
+        self._keeper.replace("it was replaced on demand")
+
     def reset(self) -> None:
         """Close an open circuit: start a context on probation. Returns at once."""
         self._keeper.reset()
 
     def __repr__(self) -> str:
+        waiting = self._requests.queued
+        behind = f", {waiting} waiting" if waiting else ""
         return (
             f"<Device {self.name}, {self.state}, generation {self.generation}, "
-            f"{self.in_flight} in flight>"
+            f"{self.in_flight} in flight{behind}>"
         )
 
 

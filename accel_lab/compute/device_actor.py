@@ -56,7 +56,7 @@ class DeviceActor(Actor):
         """Start the context's actor."""
         me = self.context.self_ref
         self._keeper.lost = self._lost
-        self._keeper.reset = lambda: me.tell(Reset())
+        self._keeper.restart = lambda: me.tell(Reset())
         self._spawn()
 
     @handles(Terminated)
@@ -69,8 +69,7 @@ class DeviceActor(Actor):
     @handles(Reset)
     def reset(self, _: Reset) -> None:
         """Try again, on probation."""
-        if self._keeper.requests.state == "circuit open":
-            self._keeper.requests.half_open()
+        if self._keeper.requests.state == "half-open" and self._child is None:
             self._spawn()
 
     def _spawn(self) -> None:

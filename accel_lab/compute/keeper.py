@@ -63,7 +63,7 @@ class DeviceKeeper:
         self.name = name
         self.requests: Requests
         self.lost: Callable[[ContextLost | BackendUnavailable], None]
-        self.reset: Callable[[], None]
+        self.restart: Callable[[], None]
         self.model = ""
         self.total_bytes: int | None = None
         self.used_bytes = 0
@@ -284,7 +284,8 @@ class DeviceKeeper:
         """A report that answers nothing."""
         call = self._plant.dispatcher.call_soon
         if isinstance(report, Poisoned):
-            why = f"{report.text} ({report.name}, code {report.code})"
+            named = report.name in report.text
+            why = report.text if named else f"{report.text} ({report.name}, code {report.code})"
             self._lose(link, why, {}, {"code": report.code, "name": report.name})
         elif isinstance(report, Output):
             call(self._print, self.requests.origin_of(report.seq), report.stream, report.text)
@@ -337,6 +338,11 @@ class DeviceKeeper:
             facts.OutputPrinted(device=self.name, stream=stream, text=text, cell=where.cell)
         )
         where.write(stream, text)
+
+    def reset(self) -> None:
+        """Take messages again at once, and try a context on probation; any thread."""
+        if self.requests.half_open():
+            self.restart()
 
     def wake(self) -> None:
         """Probe a device whose circuit has been open for the whole window."""

@@ -95,7 +95,7 @@ class Loss:
 
     def _error(self, why: str, fields: dict[str, Any]) -> ContextLost:
         after = (
-            f"generation {self.generation + 1} is starting"
+            f"the device is now at generation {self.generation + 1}"
             if self.connected
             else "it had not started"
         )

@@ -273,7 +273,7 @@ class Requests:
             self.state = state
             self.refusal = refusal
             if link is not None:
-                self.generation += 1
+                self.generation += state != "stopped"
                 link.close()
             if link is None and refusal is None:
                 return InFlight({}, {}, None)  # nothing was sent; the queue waits for a context
@@ -323,11 +323,14 @@ class Requests:
         reply = self._answers.pending.get(seq)
         return origin.current() if reply is None else reply.origin
 
-    def half_open(self) -> None:
-        """Take messages again: they wait for a context on probation."""
+    def half_open(self) -> bool:
+        """Take messages again: they wait for a context on probation. False if not refused."""
         with self._lock:
+            if self.state != "circuit open":
+                return False
             self.state = "half-open"
             self.refusal = None
+            return True
 
     def orphan(self) -> None:
         """Refuse everything: this process is a fork, and the device is its parent's."""

@@ -71,7 +71,8 @@ class BufferTable:
             return
         if buffer.failed_root:
             root = buffer.failed_root
-            text = f"buffer {buffer.id} was never made: the message for buffer {root} failed"
+            what = "its message" if root == buffer.id else f"the message for buffer {root}"
+            text = f"buffer {buffer.id} was never made: {what} failed"
             raise DependencyFailed(text)
         self._buffers.pop(buffer.id, None)
         text = f"buffer {buffer.id} is not in this generation's table: it was freed or lost"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from accel_lab import Device, System, array, blas
+from accel_lab.actor.reply import Reply
 from accel_lab.compute.events import CircuitClosed, CircuitOpened, ContextStarted, GenerationChanged
 from accel_lab.compute.fault import Fault
 from accel_lab.errors import (
@@ -185,8 +186,35 @@ def test_the_circuit_opens_after_too_many_losses_and_reset_closes_it(nothing_lef
         assert time.perf_counter() - begin < 0.1
         assert cpu.state == "circuit open"
         cpu.reset()
+        queued = cpu.put(ONES)  # waits for the context on probation
         lab.events.wait_for(CircuitClosed, WAIT, since=0)
         assert works(cpu)
+        assert (cpu.get(queued).result(WAIT) == 1.0).all()
+        stuck = _replaced(cpu)
+        with pytest.raises(ContextLost, match="on demand"):
+            stuck.result(WAIT)
+
+
+def _replaced(device: Device) -> Reply[None]:
+    """Replace a context that is stuck in a function."""
+    stuck: Reply[None] = device.run(time.sleep, 600)
+    device.replace()
+    return stuck
+
+
+def test_what_was_caught_once_is_in_no_later_check(lab: System, cpu: Device) -> None:
+    """Nor is what caused it, or failed with it."""
+    lab.inject("kill", cpu)
+    lost = [cpu.put(ONES) for _ in range(3)]
+    with pytest.raises((ContextLost, DependencyFailed)):
+        cpu.get(blas.gemm(lost[0], lost[1])).result(WAIT)
+    lab.check()
+
+
+def test_numpy_does_not_fetch_by_accident(cpu: Device) -> None:
+    """An array of one object would be the worst of both worlds."""
+    with pytest.raises(TypeError, match="get"):
+        np.asarray(cpu.put(ONES))
 
 
 def test_a_lost_context_leaves_the_other_device_alone(nothing_left: None) -> None:

@@ -1,6 +1,7 @@
 """What the notebook's own process goes through: killed, interrupted, ended in the middle."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -124,7 +125,7 @@ lab.close()
     assert [owner.line() for _ in range(5)] == ["Cancelled"] * 5
     assert owner.line() == "[1.0, 1.0, 1.0, 1.0] 1"
     _, said = owner.process.communicate(timeout=30)
-    assert "6 requests of this cell" in said
+    assert re.search(r"[67] requests of this cell", said)
 
 
 def test_a_second_interrupt_replaces_the_context(start: type[Owner]) -> None:
