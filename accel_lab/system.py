@@ -1,5 +1,6 @@
 """The system: opens a backend and owns its devices, their supervision, and the events."""
 
+import contextlib
 import importlib
 import os
 import pkgutil
@@ -7,6 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -82,7 +84,9 @@ class System:
         self._dispatcher.on_error = self._background.escaped
         self._arena = Arena(arena_bytes)
         self._copies = CopyPool()
-        self._spawner = Spawner(self.backend, self._dispatcher, _printed, self._unloadable)
+        self._keepers: list[DeviceKeeper] = []
+        give_up = partial(_give_up, self.backend, self._keepers)
+        self._spawner = Spawner(self.backend, self._dispatcher, _printed, give_up)
         cores = len(os.sched_getaffinity(0))
         plant = Plant(
             self.backend,
@@ -96,17 +100,17 @@ class System:
         )
         self._dispatcher.start()
         self._actors = ActorSystem(self.name, dispatcher=self._dispatcher, events=self.events)
-        self._keepers: list[DeviceKeeper] = []
         self.devices: list[Device] = []
         for index in indices:
             keeper = DeviceKeeper(module.device_name(index), index, plant)
-            requests = Requests(keeper, module.SUPPORT, queue_limit=1024, queue_timeout_s=60.0)
+            requests = Requests(
+                keeper.name, keeper, module.SUPPORT, queue_limit=1024, queue_timeout_s=60.0
+            )
             keeper.requests = requests
             keeper.reopen_after_s = within_s
-            device = Device(
-                keeper.name, requests, Transfers(requests, self._arena, self._copies), keeper
-            )
-            requests.device = device
+            transfers = Transfers(requests, self._arena, self._copies)
+            device = Device(requests, transfers, keeper, self)
+            requests.serve(device)
             self._arena.on_segment.append(keeper.segment_made)
             self._arena.on_drop.append(keeper.segment_dropped)
             self._keepers.append(keeper)
@@ -219,12 +223,6 @@ class System:
             keeper.stop(closed(keeper.name))
         self._spawner.close(done.set)
 
-    def _unloadable(self, why: str) -> None:
-        """A package of the backend cannot be imported: no device will ever start; system thread."""
-        error = BackendUnavailable(f"the {self.backend} backend cannot be loaded: {why}")
-        for keeper in self._keepers:
-            keeper.give_up(error)
-
     def orphan(self) -> None:
         """Make this copy, in a forked child, refuse everything."""
         self._forked = True
@@ -257,8 +255,12 @@ class System:
         await asyncio.to_thread(self.close)
 
     def __del__(self) -> None:
-        if getattr(self, "_closed", True) is False and not self._forked:
-            self.close()
+        """Close a system that nobody can reach any more, as when its cell is run again."""
+        if getattr(self, "_closed", True) or self._forked:
+            return
+        with contextlib.suppress(RuntimeError):  # the interpreter ends, and the contexts with it
+            # Collection may happen on the system thread, which cannot wait for its own end.
+            threading.Thread(target=self.close, name=f"accel_lab {self.name} closing").start()
 
     def __repr__(self) -> str:
         return f"<System {self.name}: {', '.join(map(repr, self.devices)) or 'no devices'}>"
@@ -273,6 +275,13 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def _give_up(backend: str, keepers: list[DeviceKeeper], why: str) -> None:
+    """A package of the backend cannot be imported: no device will ever start; system thread."""
+    error = BackendUnavailable(f"the {backend} backend cannot be loaded: {why}")
+    for keeper in keepers:
+        keeper.give_up(error)
 
 
 def _printed(stream: str, data: bytes) -> None:

@@ -22,7 +22,7 @@ class Background:
         self._events = events
         self._lock = threading.Lock()
         self._fresh: dict[int, tuple[str, AccelError, list[Reply[Any]]]] = {}
-        self._kept: deque[tuple[AccelError, list[Reply[Any]]]] = deque(maxlen=KEPT)
+        self._kept: deque[AccelError] = deque(maxlen=KEPT)
         self._escaped: deque[BaseException] = deque(maxlen=KEPT)
 
     def failed(self, device: str, reply: Reply[Any]) -> None:
@@ -50,10 +50,10 @@ class Background:
             ExceptionGroup: several.
         """
         with self._lock:
-            found = [*self._kept, *((error, replies) for _, error, replies in self._fresh.values())]
+            found = [*self._kept, *(error for _, error, _ in self._fresh.values())]
             self._kept.clear()
             self._fresh.clear()
-        errors: list[Exception] = [error for error, replies in found if not error.taken]
+        errors: list[Exception] = [error for error in found if not error.taken]
         while self._escaped:
             escaped = self._escaped.popleft()
             if isinstance(escaped, Exception):
@@ -71,7 +71,7 @@ class Background:
             device, error, replies = self._fresh.pop(key, ("", None, []))
             if error is None or error.taken:
                 return
-            self._kept.append((error, replies))
+            self._kept.append(error)
         where = replies[0].origin
         count = "one request" if len(replies) == 1 else f"{len(replies)} requests"
         what = ", ".join(getattr(error, "__notes__", ())) or count

@@ -27,12 +27,17 @@ class Device:
     """
 
     def __init__(
-        self, name: str, requests: "Requests", transfers: Transfers, keeper: "DeviceKeeper"
+        self,
+        requests: "Requests",
+        transfers: Transfers,
+        keeper: "DeviceKeeper",
+        system: object,
     ) -> None:
-        self.name = name
+        self.name = requests.name
         self._requests = requests
         self._transfers = transfers
         self._keeper = keeper
+        self._system = system  # a device in use keeps its system open
 
     @property
     def generation(self) -> int:

@@ -9,6 +9,7 @@ learn of it.
 import asyncio
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol
@@ -66,18 +67,20 @@ class Keeper(Protocol):
 class Requests:
     """What one device was asked; the pump of its replies."""
 
-    device: Any
-
     def __init__(
         self,
+        name: str,
         keeper: Keeper,
         support: Mapping[str, frozenset[str]],
         *,
         queue_limit: int,
         queue_timeout_s: float,
     ) -> None:
+        self.name = name
         self.generation = 1
         self.state: State = "starting"
+        # Whoever sends holds the device; what runs on its behalf must not keep it open.
+        self._device: Callable[[], Any] = lambda: None
         self.refusal: AccelError | None = None
         self._keeper = keeper
         self._support = support
@@ -95,6 +98,15 @@ class Requests:
         self._link: Link | None = None
         self._token: Hashable | None = None
         self._interrupted = float("-inf")
+
+    @property
+    def device(self) -> Any:
+        """The device whose requests these are."""
+        return self._device()
+
+    def serve(self, device: Any) -> None:
+        """Name the device whose requests these are."""
+        self._device = weakref.ref(device)
 
     # Sending.
 
@@ -117,9 +129,10 @@ class Requests:
         operands = operands_of(kind)(message)
         spec: Spec | None = None
         known = True
+        device = self._device()
         for ref in operands:
-            if ref.device is not self.device:
-                text = f"{ref!r} is not on {self.device.name}: bring it there with get() and put()"
+            if ref.device is not device:
+                text = f"{ref!r} is not on {self.name}: bring it there with get() and put()"
                 raise InvalidArgument(text)
             known = known and ref.known
         if known:
@@ -200,7 +213,7 @@ class Requests:
                 return link
             left = deadline - time.monotonic()
             if nowait or left <= 0:
-                text = f"{self.device.name} has {depth} messages waiting and takes {limit}"
+                text = f"{self.name} has {depth} messages waiting and takes {limit}"
                 raise QueueFull(text)
             if link is None:
                 self._room.wait(left)
@@ -213,8 +226,9 @@ class Requests:
                     self._lock.acquire()
 
     def _refused(self, failed: AccelRef, reply: Reply[Any]) -> Reply[Any]:
-        error = DependencyFailed(f"operand {failed.id} was never made: {failed.error}")
-        error.__cause__ = failed.error
+        first = failed.error
+        error = DependencyFailed(f"operand {failed.id} was never made: {first}")
+        error.__cause__ = first.__cause__ if isinstance(first, DependencyFailed) else first
         reply.reject(error)
         return reply
 
@@ -228,7 +242,7 @@ class Requests:
 
     def _stale(self, ref: AccelRef) -> StaleRef:
         return StaleRef(
-            f"buffer {ref.id} is of generation {ref.generation}; {self.device.name} is at "
+            f"buffer {ref.id} is of generation {ref.generation}; {self.name} is at "
             f"{self.generation}, and what it held before is gone: compute or put() it again"
         )
 
@@ -310,7 +324,7 @@ class Requests:
             while self.state not in ("running", "circuit open", "stopped"):
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise TimeoutError(f"{self.device.name} is still {self.state}")
+                    raise TimeoutError(f"{self.name} is still {self.state}")
                 self._room.wait(left)
 
     @property
@@ -339,7 +353,7 @@ class Requests:
         self._link = None
         self.state = "stopped"
         self.refusal = SystemClosed(
-            f"{self.device.name} belongs to the process that opened its system; this one is a "
+            f"{self.name} belongs to the process that opened its system; this one is a "
             "fork of it: open a System() of its own here"
         )
         for reply in self._answers.pending.values():
@@ -428,7 +442,7 @@ class Requests:
         self._interrupted = now
         count = self.cancel_of(reply.origin)
         text = (
-            f"accel_lab: interrupted; {count} requests of this cell to {self.device.name} "
+            f"accel_lab: interrupted; {count} requests of this cell to {self.name} "
             f"are taken back. Interrupt again within {SECOND_INTERRUPT_S:g} s to replace its "
             "context.\n"
         )

@@ -1,5 +1,6 @@
 """Every way to lose a context gives its typed error, a new generation, and work goes on."""
 
+import gc
 import os
 import signal
 import threading
@@ -327,6 +328,19 @@ def test_a_forked_child_finds_its_handles_invalid(lab: System, cpu: Device) -> N
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert works(cpu)
+
+
+def test_a_system_that_nobody_holds_closes_itself(nothing_left: None) -> None:
+    """As when its cell is run again; a device or a buffer in use keeps it open."""
+    cpu = System("host").ready().devices[0]
+    gc.collect()
+    assert works(cpu)
+    ref = cpu.put(ONES).result(WAIT)
+    del cpu
+    gc.collect()
+    assert (ref.device.get(ref).result(WAIT) == 1.0).all()
+    del ref
+    gc.collect()  # `nothing_left` sees its processes, threads and descriptors go
 
 
 def test_two_systems_are_isolated(nothing_left: None) -> None:
