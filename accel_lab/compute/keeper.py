@@ -222,8 +222,10 @@ class DeviceKeeper:
         )
 
     def replace(self, reason: str) -> None:
-        """Replace the context whatever it is doing; any thread."""
-        self._lose(self.requests.current_link, reason, {}, {})
+        """Replace the context whatever it is doing, unless it is being replaced; any thread."""
+        link = self.requests.current_link
+        if link is not None:
+            self._lose(link, reason, {}, {})
 
     def _exited(self, process: ContextProcess, status: str) -> None:
         self._plant.events.publish(
