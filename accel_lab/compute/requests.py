@@ -147,6 +147,8 @@ class Requests:
                 link = self._admit(nowait=nowait)
             for ref in operands:
                 if ref.failed:
+                    if settle is not None:
+                        settle(None)
                     return self._refused(ref, self._handle(message, spec, make, known=known)[0])
                 if ref.generation != self.generation:
                     raise self._stale(ref)

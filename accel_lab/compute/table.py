@@ -90,7 +90,9 @@ class BufferTable:
 
     def fail(self, id_: int, root: int) -> None:
         """Note that the message that should have made `id_` failed because of `root`."""
-        self.mention(id_).failed_root = root
+        buffer = self.mention(id_)
+        if buffer.storage is None:  # else the message was to overwrite it, and it is as it was
+            buffer.failed_root = root
 
     def free(self, id_: int) -> None:
         """Forget an id; the storage goes with its last buffer, after every use of it."""

@@ -25,7 +25,7 @@ from accel_lab.errors import (
     SystemClosed,
     UserCodeError,
 )
-from tests.faults.conftest import pid_of
+from tests.faults.conftest import pid_of, settle
 
 WAIT = 30.0
 ONES = np.ones((8, 8), np.float32)
@@ -171,6 +171,18 @@ def test_what_depends_on_a_failure_is_never_run_and_names_the_root(nothing_left:
         with pytest.raises(DependencyFailed):
             after.result(WAIT)
         lab.check()  # the root was taken above, and the rest follows from it
+
+
+def test_an_upload_that_finds_no_memory_gives_its_host_memory_back(nothing_left: None) -> None:
+    """Also the chunks that were refused because the first failure was already known."""
+    with System("host", memory_bytes=1 << 20) as lab:
+        (cpu,) = lab.devices
+        big = cpu.put(np.ones(1 << 23))
+        with pytest.raises((OutOfMemory, DependencyFailed)):
+            big.result(WAIT)
+        with pytest.raises((OutOfMemory, DependencyFailed)):
+            cpu.get(blas.scal(big, 2.0)).result(WAIT)
+        assert settle(lambda: lab.arena().blocks == 0)
 
 
 def test_the_circuit_opens_after_too_many_losses_and_reset_closes_it(nothing_left: None) -> None:
