@@ -5,6 +5,7 @@ a restart concerns and when restarting has gone on for too long.
 """
 
 import random
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -95,7 +96,7 @@ class RestartWindow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Strategy:
+class Strategy(ABC):
     """The limits shared by all strategies.
 
     Parameters:
@@ -120,9 +121,9 @@ class Strategy:
         """Whether all children draw on one budget; otherwise each has its own."""
         return True
 
+    @abstractmethod
     def affected(self, children: Sequence[C], failed: C) -> Sequence[C]:
         """Return whom the failure of `failed` restarts, in the order of their spawning."""
-        raise NotImplementedError
 
     def window(self, clock: Clock) -> RestartWindow:
         """Return a new, empty budget."""

@@ -49,7 +49,12 @@ class Model:
 
 
 def build(kind: str, max_restarts: int, within_s: int, *, escalates: bool) -> Strategy:
-    factory = {"one": OneForOne, "all": AllForOne, "rest": RestForOne}[kind]
+    kinds: dict[str, type[OneForOne | AllForOne | RestForOne]] = {
+        "one": OneForOne,
+        "all": AllForOne,
+        "rest": RestForOne,
+    }
+    factory = kinds[kind]
     return factory(
         max_restarts=max_restarts,
         within_s=float(within_s),
