@@ -10,7 +10,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.operation import Operation
 from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import State
-from accel_lab.compute.user_code import Run, pack_call
+from accel_lab.compute.user_code import Ping, Run, pack_call
 from accel_lab.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -134,6 +134,13 @@ class Device:
         """
         refs, blob = pack_call(function, operands, options)
         return self._transfers.run(Run(refs, blob, pure), timeout_s)
+
+    def ping(self) -> Reply[None]:
+        """Send a message that does nothing; its answer has gone all the way and back.
+
+        It waits for the messages before it to be taken up, not for the device to compute them.
+        """
+        return self.ask(Ping())
 
     def replace(self) -> None:
         """Replace the context, whatever it is doing; what is in flight gets ContextLost.

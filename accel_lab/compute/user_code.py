@@ -43,6 +43,12 @@ class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
     blob_at: Location | None = None
 
 
+class Ping(Operation[None], frozen=True, array_like=True, eq=False, tag=8):
+    """Do nothing, and answer: what a message costs by itself."""
+
+    library: ClassVar[str] = "run"
+
+
 class Operand(msgspec.Struct, frozen=True):
     """The place of a buffer among the arguments of a function."""
 
@@ -124,6 +130,10 @@ class RunActor(LibraryActor):
             self.context.raise_if_poisoned(error)
             raise user_code_error(error) from error
         self._answer(value, m, launch)
+
+    @handles(Ping)
+    def ping(self, _: Ping, __: Launch) -> None:
+        """Return; the answer goes back as every other's."""
 
     def _operands(self, m: Run, launch: Launch) -> list[Any]:
         arrays = []
