@@ -109,12 +109,17 @@ class Control(threading.Thread):
             self._watch(now)
             if now >= beat:
                 beat = now + HEARTBEAT_S
-                table = self._context.table
-                waits = sum(stream.waits for stream in list(self._context.streams.values()))
-                send_packet(
-                    self._channel,
-                    Heartbeat(self._service.busy_seq, table.used_bytes, len(table), waits),
-                )
+                send_packet(self._channel, self._heartbeat())
+
+    def _heartbeat(self) -> Heartbeat:
+        context, table = self._context, self._context.table
+        return Heartbeat(
+            self._service.busy_seq,
+            table.used_bytes,
+            len(table),
+            sum(stream.waits for stream in list(context.streams.values())),
+            {name: dict(actor.statistics()) for name, actor in list(context.actors.items())},
+        )
 
     def _follow(self) -> None:
         packet, fd = receive_downward(self._channel)

@@ -51,12 +51,13 @@ class StartFailed(msgspec.Struct, frozen=True, array_like=True, tag=11):
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag=12):
-    """The process lives: what it executes, what it holds."""
+    """The process lives: what it executes, what it holds, and its libraries' counters."""
 
     seq: int
     used_bytes: int
     buffers: int
     waits: int
+    statistics: dict[str, dict[str, int]]
 
 
 class Expired(msgspec.Struct, frozen=True, array_like=True, tag=13):

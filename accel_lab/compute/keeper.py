@@ -70,6 +70,7 @@ class DeviceKeeper:
         self.waits = 0
         self.libraries: list[str] = []
         self.library_restarts: dict[str, int] = {}
+        self.statistics: dict[str, dict[str, int]] = {}
         self.restarts = 0
         self.cause: AccelError | None = None
         self.process: ContextProcess | None = None
@@ -252,6 +253,7 @@ class DeviceKeeper:
             self._beat = time.monotonic()
             self.used_bytes = packet.used_bytes
             self.waits = packet.waits
+            self.statistics = packet.statistics
             self.requests.flush()
         elif isinstance(packet, Expired):
             why = f"request {packet.seq} ran longer than its {packet.timeout_s:g} s"
@@ -321,7 +323,7 @@ class DeviceKeeper:
         if process is None or link is not self._link:
             return
         self.model, self.total_bytes, self.libraries = born.model, born.total_bytes, born.libraries
-        self.library_restarts = {}
+        self.library_restarts, self.statistics = {}, {}
         probing = self.requests.state == "half-open"
         self.requests.connected(link, process.token)
         self._plant.events.publish(

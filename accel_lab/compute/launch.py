@@ -5,7 +5,7 @@ stream after whatever they wait for, allocates the result, and takes everything 
 handler raises: a call that fails to launch creates nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from accel_lab.compute.buffer import AccelRef
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from accel_lab.compute.context import Context
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def handles(kind: type[Operation[Any]]) -> Callable[[F], F]:
@@ -48,6 +49,7 @@ class Launch:
     __slots__ = (
         "_made",
         "context",
+        "deferred",
         "finish",
         "message",
         "result",
@@ -74,6 +76,7 @@ class Launch:
         self.spec = spec
         self.finish: Callable[[], Any] | None = None
         self.shaped: tuple[tuple[int, ...], str] | None = None
+        self.deferred: tuple[Callable[[], Any], Callable[[Any], None]] | None = None
         self._made: list[int] | None = None
         stream.operations += 1
 
@@ -120,6 +123,28 @@ class Launch:
         """Enter an array that a user's function made."""
         self._enter(id_, array, shape, dtype, storage)
 
+    def keep(self, thing: Any, nbytes: int, kind: str) -> None:
+        """Make the result a thing that is no array: a compiled kernel, a plan.
+
+        Its token has the shape () and `kind` where an array has its dtype, as `infer` announces.
+        `read` of it returns the thing.
+        """
+        self._enter(self.result, thing, (), kind, Storage(self.stream, nbytes, self.label))
+
+    def defer(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
+        """Have `work`, which may block, called on another thread, and return at once.
+
+        Afterwards `then` gets its value on the dispatcher thread and finishes the launch: it
+        allocates the result and may enqueue. What either raises is the request's failure. Until
+        then messages that name the result or an operand wait; all others pass.
+        """
+        self.deferred = work, then
+
+    def learn_shape(self) -> None:
+        """Tell the notebook the result's shape and dtype, which it could not infer."""
+        made = self.context.table.mention(self.result)
+        self.shaped = made.shape, made.dtype
+
     def abandon(self) -> None:
         """Forget what this launch entered."""
         for id_ in self._made or ():
@@ -152,6 +177,10 @@ class LibraryActor:
         self.context = context
         self.lib = lib
         self.stream = context.stream(self.library)
+
+    def statistics(self) -> Mapping[str, int]:
+        """Return counters for people, as {"plans": 3}; any thread, so it only reads."""
+        return {}
 
     def close(self) -> None:
         """Release the library's handles."""

@@ -8,6 +8,7 @@ dispatcher can go on enqueueing.
 
 import math
 import os
+import select
 import socket
 import threading
 import time
@@ -19,6 +20,7 @@ from accel_lab.compute.backend import Poison
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.completion import Batch, Completer
 from accel_lab.compute.context import Context
+from accel_lab.compute.deferral import Deferral
 from accel_lab.compute.failure import pack
 from accel_lab.compute.launch import Launch
 from accel_lab.compute.operation import Spec, operands_of, travelling
@@ -88,6 +90,7 @@ class Service:
         self._first_launch = 0.0
         self._timeout_s = 0.0
         self._completer = Completer(self._report, self._broken)
+        self._deferral = Deferral()
         self.cancelled: set[int] = set()
         self.executing: Any = None
 
@@ -103,6 +106,8 @@ class Service:
         """Complete what is done and execute what has arrived; False when the wire has ended."""
         if self._launched:
             self._complete()
+        if self._deferral.ready:
+            self._resume()
         received = self._receive(block=not self._launched)
         if received > 0:
             self._reader.received(received)
@@ -119,6 +124,11 @@ class Service:
             found.append((entry, entry.seq, entry.timeout_s))
         if batch is not None and batch.timeout_s > 0:
             found.append((batch, batch.launches[0].seq, batch.timeout_s))
+        found += [
+            (deferred, deferred.entry.seq, deferred.entry.timeout_s)
+            for deferred in list(self._deferral.begun.values())
+            if deferred.entry.timeout_s is not None
+        ]
         return found
 
     @property
@@ -142,6 +152,10 @@ class Service:
 
     def _receive(self, *, block: bool) -> int:
         space = self._reader.space()
+        if block and self._deferral.begun:
+            ready, _, _ = select.select([self._wire.fileno(), self._deferral.wakeup], [], [])
+            if self._wire.fileno() not in ready:
+                return -1
         if block and self._spin_s == 0.0:
             return self._wire.recv_into(space)
         give_up = time.perf_counter() + self._spin_s if block else 0.0
@@ -157,6 +171,8 @@ class Service:
     def _execute(self, entry: Any) -> None:  # noqa: C901, PLR0912 - the hot path, in one piece
         message = entry.message
         kind = type(message)
+        if self._deferral.begun and self._deferral.hold_back(entry):
+            return
         if kind is Free:
             for id_ in message.ids:
                 self._context.table.free(id_)
@@ -182,22 +198,44 @@ class Service:
             if context.active is not stream:
                 context.activate(stream)
             handler(message, launch)
-            if result < 0:  # the notebook could not infer it
-                made = context.table.mention(launch.result)
-                launch.shaped = made.shape, made.dtype
+            if launch.deferred is not None:
+                self._deferral.begin(entry, launch)
+            elif result < 0:  # the notebook could not infer it
+                launch.learn_shape()
         except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
             self._fail(launch, actor.library, error)
         else:
-            now = time.perf_counter()
-            launched = self._launched
-            if not launched:
-                self._first_launch = now
-            launched.append(launch)
-            self._streams[stream] = None
-            self._timeout_s += -math.inf if timeout_s is None else timeout_s
-            if alone or len(launched) >= BATCH_LIMIT or now - self._first_launch > FLUSH_AFTER_S:
-                self._complete()
+            if launch.deferred is None:
+                self._enqueued(launch, timeout_s, alone=alone)
         self.executing = None
+
+    def _enqueued(self, launch: Launch, timeout_s: float | None, *, alone: bool = False) -> None:
+        now = time.perf_counter()
+        launched = self._launched
+        if not launched:
+            self._first_launch = now
+        launched.append(launch)
+        self._streams[launch.stream] = None
+        self._timeout_s += -math.inf if timeout_s is None else timeout_s
+        if alone or len(launched) >= BATCH_LIMIT or now - self._first_launch > FLUSH_AFTER_S:
+            self._complete()
+
+    def _resume(self) -> None:
+        """Finish what was deferred, and execute what has waited for it."""
+        self._deferral.acknowledge()
+        for deferred in self._deferral.finished():
+            launch = deferred.launch
+            self._context.activate(launch.stream)
+            try:
+                deferred.resume()
+                if deferred.entry.result < 0:
+                    launch.learn_shape()
+            except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
+                self._fail(launch, launch.message.library, error)
+            else:
+                self._enqueued(launch, deferred.entry.timeout_s)
+        for entry in self._deferral.released():
+            self._execute(entry)
 
     def _fail(self, launch: Launch, library: str, error: Exception) -> None:
         """Answer a request that was not launched; nothing it began is left."""

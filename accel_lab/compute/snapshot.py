@@ -18,6 +18,9 @@ def node_of(keeper: DeviceKeeper, root: str) -> Node:
             state=state,
             in_flight=counts.get(library, 0),
             restarts=keeper.library_restarts.get(library, 0),
+            detail=", ".join(
+                f"{what} {count}" for what, count in keeper.statistics.get(library, {}).items()
+            ),
         )
         for library in keeper.libraries
     )

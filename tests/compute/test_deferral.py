@@ -1,0 +1,124 @@
+"""What waits behind a deferred launch, and what passes."""
+
+import select
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.deferral import Deferral
+from accel_lab.compute.launch import Launch
+from accel_lab.compute.operation import Operation, Spec
+from accel_lab.compute.stream import Storage, Stream
+from accel_lab.compute.table import Buffer, BufferTable
+from accel_lab.compute.transfer import Free
+
+
+class Touch(Operation[AccelRef], frozen=True, array_like=True, eq=False):
+    """A message that names one buffer."""
+
+    x: AccelRef | None = None
+
+
+class Entry(NamedTuple):
+    """An entry as the service decodes it."""
+
+    seq: int
+    result: int
+    timeout_s: float | None
+    message: Any
+    spec: Spec | None = None
+
+
+class World:
+    """A table of buffers with storage, and a deferral."""
+
+    def __init__(self) -> None:
+        self.table = BufferTable()
+        self.deferral = Deferral()
+        unused: Any = None
+        self.stream = Stream("test", unused)
+
+    def make(self, id_: int, storage: Storage | None = None) -> Buffer:
+        return self.table.fill(
+            id_, object(), (), "float32", storage or Storage(self.stream, 4, "test")
+        )
+
+    def defer(
+        self, seq: int, result: int, work: Callable[[], Any], then: Callable[[Any], None]
+    ) -> None:
+        entry = Entry(seq, result, None, Touch())
+        unused: Any = None
+        launch = Launch(unused, self.stream, seq, result, entry.message, None)
+        launch.defer(work, then)
+        self.deferral.begin(entry, launch)
+
+    def finish(self) -> None:
+        assert select.select([self.deferral.wakeup], [], [], 5.0)[0], "nothing finished"
+        self.deferral.acknowledge()
+        for deferred in self.deferral.finished():
+            deferred.resume()
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    yield world
+    assert not world.deferral.begun
+
+
+def test_what_names_the_result_waits_and_the_rest_passes(world: World) -> None:
+    gate = threading.Event()
+    got: list[Any] = []
+    other = world.make(2)
+    world.defer(1, 10, gate.wait, got.append)
+    waiting = Entry(2, 11, None, Touch(world.table.mention(10)))
+    assert world.deferral.hold_back(waiting)
+    assert not world.deferral.hold_back(Entry(3, 12, None, Touch(other)))
+    assert world.deferral.hold_back(Entry(4, 13, None, Touch(world.table.mention(11)))), (
+        "what needs the result of a waiting message waits too"
+    )
+    gate.set()
+    world.finish()
+    assert got == [True]
+    assert [entry.seq for entry in world.deferral.released()] == [2, 4]
+
+
+def test_views_of_one_storage_wait_together(world: World) -> None:
+    gate = threading.Event()
+    base = world.make(1)
+    view = world.make(2, base.storage)
+    world.defer(1, 10, gate.wait, lambda _: None)
+    kernel = world.table.mention(10)
+    assert world.deferral.hold_back(Entry(2, 0, None, Touch(kernel)))
+    entry = Entry(3, 10, None, Touch(base))
+    assert world.deferral.hold_back(entry)
+    assert world.deferral.hold_back(Entry(4, 20, None, Touch(view))), "it shares the storage"
+    gate.set()
+    world.finish()
+    assert len(list(world.deferral.released())) == 3
+
+
+def test_a_buffer_that_waits_is_freed_after_what_names_it(world: World) -> None:
+    gate = threading.Event()
+    world.make(1)
+    world.defer(1, 10, gate.wait, lambda _: None)
+    world.deferral.hold_back(Entry(2, 11, None, Touch(world.table.mention(10))))
+    free = Entry(0, 0, None, Free([1, 10]))
+    assert not world.deferral.hold_back(free), "buffer 1 is nobody's: it is freed now"
+    assert free.message.ids == [1]
+    gate.set()
+    world.finish()
+    kinds = [(type(e.message), getattr(e.message, "ids", None)) for e in world.deferral.released()]
+    assert kinds == [(Touch, None), (Free, [10])]
+
+
+def test_a_failure_of_the_work_is_raised_where_it_is_resumed(world: World) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    world.defer(1, 10, fail, lambda _: pytest.fail("there is no value"))
+    with pytest.raises(ZeroDivisionError):
+        world.finish()
