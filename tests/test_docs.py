@@ -23,13 +23,14 @@ from accel_lab.cli import app
 from accel_lab.compute.dtypes import NAMES
 from accel_lab.compute.operation import Operation, travelling
 from accel_lab.errors import AccelError
-from accel_lab.libraries import array, blas
+from accel_lab.libraries import array, blas, rng
 from tests.conftest import require
 from tests.project import PROJECT, ROOT, requirements
 
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 PAGES = [README, *sorted(DOCS.rglob("*.md"))]
+LIBRARIES = {"array": array, "blas": blas, "rng": rng}
 REFERENCE = DOCS / "reference"
 DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
 FENCE = re.compile(r"^```(?P<kind>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -192,7 +193,7 @@ def test_reference_lists_every_event() -> None:
 
 
 def test_reference_lists_every_message() -> None:
-    kinds = [kind for kind in travelling() if kind.library in {"array", "blas"}]
+    kinds = [kind for kind in travelling() if kind.library in LIBRARIES]
     _lists("messages.md", [_message_row(kind) for kind in kinds])
 
 
@@ -236,7 +237,7 @@ def _event_row(kind: type) -> str:
 def _message_row(kind: type) -> str:
     assert issubclass(kind, Operation)
     function = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
-    assert callable(getattr({"array": array, "blas": blas}[kind.library], function))
+    assert callable(getattr(LIBRARIES[kind.library], function))
     return f"| `{kind.__name__}` | `{kind.library}.{function}` | {_summary(kind)} |"
 
 

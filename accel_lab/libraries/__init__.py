@@ -9,6 +9,7 @@ from accel_lab.compute.transfer import DownloadActor, UploadActor
 from accel_lab.compute.user_code import RunActor
 from accel_lab.libraries.array import ArrayActor
 from accel_lab.libraries.blas import BlasActor
+from accel_lab.libraries.rng import RngActor
 
 ACTORS: list[type[LibraryActor]] = [
     UploadActor,
@@ -17,5 +18,6 @@ ACTORS: list[type[LibraryActor]] = [
     FaultActor,
     ArrayActor,
     BlasActor,
+    RngActor,
 ]
 """The library actors of every context, in the order in which they start."""

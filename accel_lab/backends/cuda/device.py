@@ -18,6 +18,7 @@ from accel_lab.backends.cuda.blas import CudaBlas
 from accel_lab.backends.cuda.exchange import adopt, expose, overlap, storage_of
 from accel_lab.backends.cuda.injection import Injection
 from accel_lab.backends.cuda.pinned import PinnedSegments
+from accel_lab.backends.cuda.rng import CudaRng
 from accel_lab.backends.cuda.stream import CudaStream
 from accel_lab.compute.backend import Poison
 from accel_lab.compute.dtypes import NAMES
@@ -49,6 +50,7 @@ class CudaDevice:
         self.libraries: dict[str, Callable[[], Any]] = {
             "array": lambda: CudaArray(self),
             "blas": lambda: CudaBlas(self),
+            "rng": lambda: CudaRng(self),
         }
         self.active = self.native_stream()
         self.active.activate()

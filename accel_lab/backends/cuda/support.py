@@ -6,10 +6,12 @@ products of integers, bool or float8 that do; cast first.
 
 from collections.abc import Mapping
 
-from accel_lab.compute.dtypes import NAMES
+from accel_lab.compute.dtypes import NAMES, numpy_dtype
 
 _ALL = frozenset(NAMES)
 _BLAS = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
+_INTEGERS = frozenset(name for name in NAMES if numpy_dtype(name).kind in "biu")
+_RANDOM = frozenset({"float16", "bfloat16", "float32", "float64"})
 
 SUPPORT: Mapping[str, frozenset[str]] = {
     "array.Zeros": _ALL,
@@ -26,4 +28,8 @@ SUPPORT: Mapping[str, frozenset[str]] = {
     "blas.Scal": _BLAS,
     "blas.Dot": _BLAS,
     "blas.Nrm2": _BLAS,
+    "rng.Words": frozenset({"uint32", "uint64"}),
+    "rng.Integers": _INTEGERS,
+    "rng.Uniform": _RANDOM,
+    "rng.Normal": _RANDOM,
 }

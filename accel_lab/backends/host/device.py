@@ -10,6 +10,7 @@ import numpy as np
 
 from accel_lab.backends.host.array import HostArray
 from accel_lab.backends.host.blas import HostBlas
+from accel_lab.backends.host.rng import HostRng
 from accel_lab.compute.backend import Poison
 from accel_lab.compute.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.stream import NativeStream
@@ -46,7 +47,11 @@ class HostBackend:
     def __init__(self, index: int) -> None:
         self.model = f"{_processor()}, part {index}"
         self.total_bytes = _memory_bytes() // SHARE
-        self.libraries: dict[str, Callable[[], Any]] = {"array": HostArray, "blas": HostBlas}
+        self.libraries: dict[str, Callable[[], Any]] = {
+            "array": HostArray,
+            "blas": HostBlas,
+            "rng": HostRng,
+        }
 
     def native_stream(self) -> NativeStream:
         """Create a stream."""

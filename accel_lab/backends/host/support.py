@@ -5,10 +5,12 @@ A norm needs a square root, which bool and the integers do not have.
 
 from collections.abc import Mapping
 
-from accel_lab.compute.dtypes import NAMES, is_complex, is_float
+from accel_lab.compute.dtypes import NAMES, is_complex, is_float, numpy_dtype
 
 _ALL = frozenset(NAMES)
 _INEXACT = frozenset(name for name in NAMES if is_float(name) or is_complex(name))
+_INTEGERS = frozenset(name for name in NAMES if numpy_dtype(name).kind in "biu")
+_RANDOM = frozenset({"float16", "bfloat16", "float32", "float64"})
 
 SUPPORT: Mapping[str, frozenset[str]] = {
     "array.Zeros": _ALL,
@@ -25,4 +27,8 @@ SUPPORT: Mapping[str, frozenset[str]] = {
     "blas.Scal": _ALL,
     "blas.Dot": _ALL,
     "blas.Nrm2": _INEXACT,
+    "rng.Words": frozenset({"uint32", "uint64"}),
+    "rng.Integers": _INTEGERS,
+    "rng.Uniform": _RANDOM,
+    "rng.Normal": _RANDOM,
 }
