@@ -13,6 +13,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
         products: device-bound products in a round, by backend.
         settling: single calls before a round of them, until both sides expect quick answers.
         calls: single calls, each waited for, in a round.
+        telling_s: how long the empty messages of a round take at least.
         nbytes: the size of a transfer, by backend.
         losses: contexts lost on purpose, of each kind.
         watched_s: seconds of a round with a view, and of one without.
@@ -23,6 +24,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     products: dict[str, int]
     settling: int
     calls: int
+    telling_s: float
     nbytes: dict[str, int]
     losses: int
     watched_s: float
@@ -34,6 +36,7 @@ FULL = Effort(
     products={"host": 10, "cuda": 3000},
     settling=40,
     calls=50,
+    telling_s=0.05,
     nbytes={"host": 64 << 20, "cuda": 1 << 30},
     losses=20,
     watched_s=0.4,
@@ -44,6 +47,7 @@ QUICK = Effort(
     products={"host": 2, "cuda": 100},
     settling=40,
     calls=20,
+    telling_s=0.01,
     nbytes={"host": 4 << 20, "cuda": 64 << 20},
     losses=2,
     watched_s=0.1,

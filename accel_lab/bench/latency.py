@@ -2,31 +2,33 @@
 
 import asyncio
 from collections.abc import Callable
-from itertools import chain
 from time import perf_counter
+from typing import Any
 
+from accel_lab.actor.reply import Reply
 from accel_lab.bench.effort import Effort
 from accel_lab.bench.peer import Peer
-from accel_lab.bench.pipelined import SMALL, Ask, axpy_of
-from accel_lab.bench.rounds import compared, percentile
+from accel_lab.bench.pipelined import SMALL, axpy_of
+from accel_lab.bench.rounds import Comparison, latencies
 from accel_lab.bench.row import Budget, Row
 
 MICROSECONDS = 1e6
 
-Sample = Callable[[Ask, int], list[float]]
+Send = Callable[[], Reply[Any]]
 
 
 def ask(peer: Peer, effort: Effort) -> list[Row]:
     """Ask and block in `.result()`."""
-    return _rows(peer, effort, "ask", ".result()", _blocking)
+    return _rows(peer, effort, "ask", ".result()", blocking)
 
 
 def await_(peer: Peer, effort: Effort) -> list[Row]:
     """Ask and `await` in an asyncio loop, as a notebook's cell does."""
-    return _rows(peer, effort, "await", "await", _awaiting)
+    return _rows(peer, effort, "await", "await", awaiting)
 
 
-def _blocking(send: Ask, count: int) -> list[float]:
+def blocking(send: Send, count: int) -> list[float]:
+    """Return the seconds of so many asks, each waited for in the calling thread."""
     samples = []
     for _ in range(count):
         begin = perf_counter()
@@ -35,7 +37,9 @@ def _blocking(send: Ask, count: int) -> list[float]:
     return samples
 
 
-def _awaiting(send: Ask, count: int) -> list[float]:
+def awaiting(send: Send, count: int) -> list[float]:
+    """Return the seconds of so many asks, each awaited in one asyncio loop."""
+
     async def sample() -> list[float]:
         samples = []
         for _ in range(count):
@@ -47,43 +51,47 @@ def _awaiting(send: Ask, count: int) -> list[float]:
     return asyncio.run(sample())
 
 
-def _rows(peer: Peer, effort: Effort, group: str, how: str, sample: Sample) -> list[Row]:
-    """Compare medians round by round, and the 99th percentiles of all rounds together."""
-    send = axpy_of(peer.device, SMALL)
-    theirs: list[list[float]] = []
-    ours: list[list[float]] = []
-    for _ in range(1 + effort.rounds):
-        count = effort.settling + effort.calls
-        theirs.append(peer.samples("axpy_calls", SMALL, count)[effort.settling :])
-        ours.append(sample(send, count)[effort.settling :])
-    del theirs[0], ours[0]  # the first round warms up
-    medians = [
-        (percentile(other, 50) * MICROSECONDS, percentile(mine, 50) * MICROSECONDS)
-        for other, mine in zip(theirs, ours, strict=True)
-    ]
-    tails = [percentile([*chain(*side)], 99) * MICROSECONDS for side in (theirs, ours)]
-    title = f"Axpy {SMALL}x{SMALL} and {how}"
-    call = f"{peer('labels')['axpy']} + sync"
-    budget = Budget(3.0, "at most") if peer.backend == "cuda" else None
+def percentiles(
+    name: str,
+    found: tuple[Comparison, Comparison],
+    *,
+    group: str,
+    title: str,
+    peer: str,
+    budget: Budget | None = None,
+) -> list[Row]:
+    """Make two rows, `name-p50` with the budget and `name-p99`, from comparisons in seconds."""
     return [
         Row(
-            name=f"{group}-p50",
+            name=f"{name}-p{percent}",
             group=group,
-            title=f"{title}, p50",
+            title=f"{title}, p{percent}",
             unit="µs",
-            peer=call,
-            budget=budget,
-            **compared(medians)._asdict(),
-        ),
-        Row(
-            name=f"{group}-p99",
-            group=group,
-            title=f"{title}, p99",
-            unit="µs",
-            peer=call,
-            theirs=tails[0],
-            ours=tails[1],
-            ratio=tails[1] / tails[0],
-            rounds=effort.rounds,
-        ),
+            peer=peer,
+            budget=limit,
+            **one._replace(
+                theirs=one.theirs * MICROSECONDS, ours=one.ours * MICROSECONDS
+            )._asdict(),
+        )
+        for percent, one, limit in zip((50, 99), found, (budget, None), strict=True)
     ]
+
+
+def _rows(
+    peer: Peer, effort: Effort, group: str, how: str, sample: Callable[[Send, int], list[float]]
+) -> list[Row]:
+    send = axpy_of(peer.device, SMALL)
+    count = effort.settling + effort.calls
+    found = latencies(
+        lambda: peer.samples("axpy_calls", SMALL, count)[effort.settling :],
+        lambda: sample(send, count)[effort.settling :],
+        effort.rounds,
+    )
+    return percentiles(
+        group,
+        found,
+        group=group,
+        title=f"Axpy {SMALL}x{SMALL} and {how}",
+        peer=f"{peer('labels')['axpy']} + sync",
+        budget=Budget(1.7, "at most") if peer.backend == "cuda" else None,
+    )

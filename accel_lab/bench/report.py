@@ -21,6 +21,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         quick: whether the rounds were few, so that the figures are rough.
         machine: where it was.
         rows: what was measured.
+        notes: what was not, and why, for people.
     """
 
     schema: int = 1
@@ -28,6 +29,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     quick: bool
     machine: Machine
     rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Give the whole report as one indented JSON object."""
@@ -73,6 +75,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             f"{', driver ' + here.driver if here.driver else ''}{rough}"
         )
         yield Text(", ".join(f"{name} {found}" for name, found in here.libraries.items()))
+        yield from map(Text, self.notes)
 
     def __str__(self) -> str:
         """Give the same text without colours."""

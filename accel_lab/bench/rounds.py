@@ -1,12 +1,15 @@
 """Comparing two things fairly on a machine that others use too: many short, interleaved rounds."""
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
 Measure = Callable[[], float]
+Sample = Callable[[], list[float]]
 
 
 class Comparison(NamedTuple):
@@ -15,18 +18,20 @@ class Comparison(NamedTuple):
     theirs: float
     ours: float
     ratio: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     rounds: int
 
 
-def compare(theirs: Measure, ours: Measure, rounds: int, *, warm_up: int = 1) -> Comparison:
-    """Measure both in turn, first the one and then the other, and compare round by round.
+def alternate(
+    theirs: Callable[[], T], ours: Callable[[], T], rounds: int, *, warm_up: int = 1
+) -> list[tuple[T, T]]:
+    """Measure both in turn, every second round in the other order; return (theirs, ours) of each.
 
     Blocks for as long as both take; runs them in the calling thread. What the first `warm_up`
     rounds give is dropped.
     """
-    pairs: list[tuple[float, float]] = []
+    pairs: list[tuple[T, T]] = []
     for number in range(warm_up + rounds):
         if number % 2:
             mine = ours()
@@ -34,7 +39,12 @@ def compare(theirs: Measure, ours: Measure, rounds: int, *, warm_up: int = 1) ->
         else:
             other = theirs()
             pairs.append((other, ours()))
-    return compared(pairs[warm_up:])
+    return pairs[warm_up:]
+
+
+def compare(theirs: Measure, ours: Measure, rounds: int, *, warm_up: int = 1) -> Comparison:
+    """Measure both in alternating rounds, and compare round by round."""
+    return compared(alternate(theirs, ours, rounds, warm_up=warm_up))
 
 
 def compared(pairs: Sequence[tuple[float, float]]) -> Comparison:
@@ -49,6 +59,18 @@ def compared(pairs: Sequence[tuple[float, float]]) -> Comparison:
         high,
         len(pairs),
     )
+
+
+def latencies(theirs: Sample, ours: Sample, rounds: int) -> tuple[Comparison, Comparison]:
+    """Sample both in turn and compare the medians of each round, and the tails of all together.
+
+    Returns:
+        of the 50th and of the 99th percentile, in the samples' unit.
+    """
+    pairs = alternate(theirs, ours, rounds)
+    medians = compared([(percentile(a, 50), percentile(b, 50)) for a, b in pairs])
+    a, b = (percentile([*chain(*side)], 99) for side in zip(*pairs, strict=True))
+    return medians, Comparison(a, b, b / a, None, None, rounds)
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:

@@ -13,12 +13,13 @@ class Budget(msgspec.Struct, frozen=True):
     Attributes:
         limit: the number.
         sense: whether what is measured must be at least or at most that.
-        of: what is held against it: our ratio to the peer, or our own figure.
+        of: what is held against it: our ratio to the peer, its inverse (of two times: how many
+            times faster we are), or our own figure.
     """
 
     limit: float
     sense: Literal["at least", "at most"]
-    of: Literal["ratio", "ours"] = "ratio"
+    of: Literal["ratio", "speedup", "ours"] = "ratio"
 
     def met_by(self, value: float) -> bool:
         """Whether a value keeps it."""
@@ -26,7 +27,8 @@ class Budget(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         sign = "≥" if self.sense == "at least" else "≤"
-        return f"{sign} {self.limit:g}{' s' if self.of == 'ours' else ''}"
+        unit = {"ratio": "", "speedup": "x faster", "ours": " s"}[self.of]
+        return f"{sign} {self.limit:g}{unit}"
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,5 +68,7 @@ def judged(row: Row) -> Row:
     """Return the row with `met` filled in from its budget."""
     if row.budget is None:
         return row
-    value = row.ratio if row.budget.of == "ratio" else row.ours
+    ratio = row.ratio
+    speedup = None if ratio is None else 1 / ratio
+    value = {"ratio": ratio, "speedup": speedup, "ours": row.ours}[row.budget.of]
     return row if value is None else msgspec.structs.replace(row, met=row.budget.met_by(value))

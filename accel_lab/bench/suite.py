@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 
-from accel_lab.bench import latency, pipelined, restarts, transfers, watched
+from accel_lab.bench import empty, latency, pipelined, restarts, transfers, watched
 from accel_lab.bench.effort import FULL, QUICK
 from accel_lab.bench.machine import machine
 from accel_lab.bench.peer import Peer
@@ -17,11 +17,13 @@ NAMES = (
     "matmul",
     "ask",
     "await",
+    "ping",
     "upload",
     "download",
     "restart",
     "views",
 )
+OPTIONAL = ("peers",)
 
 
 def run(
@@ -29,24 +31,30 @@ def run(
     *,
     quick: bool = False,
     only: Collection[str] = (),
+    peers: bool = False,
     began: Callable[[str], object] = lambda _: None,
 ) -> Report:
     """Measure; blocks for a minute or two, or some seconds when `quick`.
 
     Parameters:
-        only: the benchmarks to run, of `NAMES`; all when empty.
+        only: the benchmarks to run, of `NAMES` and `OPTIONAL`; all of `NAMES` when empty.
+        peers: compare the empty message with other actor systems too; minutes.
         began: called with a benchmark's name when it begins.
 
     Raises:
         InvalidArgument: there is no such benchmark.
         AccelError: the backend cannot run, or a benchmark failed.
     """
-    unknown = sorted(set(only) - set(NAMES))
+    there_are = (*NAMES, *OPTIONAL)
+    unknown = sorted(set(only) - set(there_are))
     if unknown:
-        text = f"no benchmark is called {', '.join(unknown)}; there are {', '.join(NAMES)}"
+        text = f"no benchmark is called {', '.join(unknown)}; there are {', '.join(there_are)}"
         raise InvalidArgument(text)
+    chosen = {*(only or NAMES), *(OPTIONAL if peers else ())}
     effort = QUICK if quick else FULL
     rows: list[Row] = []
+    versions: dict[str, str] = {}
+    notes: list[str] = []
     with System(backend, devices=1) as lab:
         peer = Peer(lab.devices[0], lab.backend)
         measures: dict[str, Callable[[], list[Row]]] = {
@@ -55,14 +63,23 @@ def run(
             "matmul": lambda: pipelined.matmul(peer, effort),
             "ask": lambda: latency.ask(peer, effort),
             "await": lambda: latency.await_(peer, effort),
+            "ping": lambda: empty.ping(peer.device, effort),
             "upload": lambda: transfers.upload(lab, peer, effort),
             "download": lambda: transfers.download(lab, peer, effort),
             "restart": lambda: restarts.restart(lab.backend, effort),
             "views": lambda: watched.views(lab, peer, effort),
+            "peers": lambda: empty.peers(peer.device, effort, versions, notes),
         }
-        for name in NAMES:
-            if name in only or not only:
+        for name in there_are:
+            if name in chosen:
                 began(name)
                 rows += map(judged, measures[name]())
         here = machine(peer, lab.tree().children[0].detail)
-        return Report(backend=lab.backend, quick=quick, machine=here, rows=tuple(rows))
+        here.libraries.update(versions)
+        return Report(
+            backend=lab.backend,
+            quick=quick,
+            machine=here,
+            rows=tuple(rows),
+            notes=tuple(notes),
+        )

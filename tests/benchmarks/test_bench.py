@@ -8,12 +8,13 @@ import subprocess
 import sys
 
 import msgspec
+import numpy as np
 import pytest
 
 from accel_lab import System
 from accel_lab.bench import effort, peer, pipelined, suite
 from accel_lab.bench.report import Report, figure
-from accel_lab.bench.rounds import compare
+from accel_lab.bench.rounds import compare, latencies
 from accel_lab.bench.row import Budget, Row, judged
 from accel_lab.errors import InvalidArgument
 from tests.project import PACKAGE, ROOT
@@ -26,6 +27,10 @@ ROWS = {
     "ask-p99",
     "await-p50",
     "await-p99",
+    "ping-result-p50",
+    "ping-result-p99",
+    "ping-await-p50",
+    "ping-await-p99",
     "upload-lab",
     "upload-any",
     "download-lab",
@@ -144,6 +149,8 @@ def test_ratio_is_the_median_of_rounds_that_change_their_order() -> None:
         (Budget(0.6, "at least"), 0.59, 9.0, False),
         (Budget(3.0, "at most"), 3.1, 1.0, False),
         (Budget(0.5, "at most", "ours"), 9.0, 0.4, True),
+        (Budget(10, "at least", "speedup"), 0.09, 1.0, True),
+        (Budget(10, "at least", "speedup"), 0.11, 1.0, False),
         (None, 1.0, 1.0, None),
     ],
 )
@@ -162,6 +169,15 @@ def test_budget_judges_the_ratio_or_our_own_figure(
         rounds=1,
     )
     assert judged(row).met is met
+
+
+def test_tails_are_of_all_rounds_and_medians_of_each() -> None:
+    theirs = iter([[9.0], [1.0, 2.0, 3.0], [2.0, 4.0, 90.0]])
+    ours = iter([[1.0], [4.0, 4.0, 4.0], [4.0, 2.0, 6.0]])
+    median, tail = latencies(lambda: next(theirs), lambda: next(ours), rounds=2)
+    assert (median.theirs, median.ours, median.ratio) == (3.0, 4.0, 1.5)
+    assert tail.theirs == pytest.approx(np.percentile([1, 2, 3, 2, 4, 90], 99))
+    assert tail.ours == pytest.approx(np.percentile([4, 4, 4, 4, 2, 6], 99))
 
 
 def test_figures_are_written_for_people() -> None:

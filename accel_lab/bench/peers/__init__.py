@@ -1,0 +1,1 @@
+"""Other actor systems, to compare an empty message with: one file each, one process each."""
