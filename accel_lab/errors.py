@@ -8,6 +8,7 @@
     ├── OutOfMemory (MemoryError)         the device pool cannot hold the result
     ├── ArenaFull (MemoryError)           the host arena cannot hold the array in time
     ├── LibraryError                      a library call failed; that library's actor restarts
+    ├── CompileError                      a kernel's source does not compile; the text is the log
     ├── UserCodeError                     a function given to `run` raised; see `__cause__`
     ├── ContextLost                       the context process is gone, with the reason
     │   └── DeadlineExceeded (TimeoutError)   … because this request ran longer than it may
@@ -113,6 +114,20 @@ class LibraryError(AccelError):
         super().__init__(message)
         self.library = library
         self.code = code
+        self.name = name
+
+
+class CompileError(AccelError):
+    """The source of a kernel does not compile; the text is the compiler's, with your lines.
+
+    Attributes:
+        log: what the compiler printed.
+        name: the kernel's name.
+    """
+
+    def __init__(self, message: str, *, log: str = "", name: str = "") -> None:
+        super().__init__(message)
+        self.log = log
         self.name = name
 
 

@@ -11,7 +11,7 @@ import accel_lab.errors as tree
 from accel_lab.compute.wire import Failure
 from accel_lab.errors import AccelError, DependencyFailed, UserCodeError
 
-_FIELDS = ("asked_bytes", "free_bytes", "owners", "library", "code", "name", "generation")
+_FIELDS = ("asked_bytes", "free_bytes", "owners", "library", "code", "name", "generation", "log")
 _CAUSE_LIMIT = 64 << 10
 
 

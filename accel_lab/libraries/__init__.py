@@ -9,6 +9,7 @@ from accel_lab.compute.transfer import DownloadActor, UploadActor
 from accel_lab.compute.user_code import RunActor
 from accel_lab.libraries.array import ArrayActor
 from accel_lab.libraries.blas import BlasActor
+from accel_lab.libraries.jit import JitActor
 from accel_lab.libraries.rng import RngActor
 
 ACTORS: list[type[LibraryActor]] = [
@@ -18,6 +19,7 @@ ACTORS: list[type[LibraryActor]] = [
     FaultActor,
     ArrayActor,
     BlasActor,
+    JitActor,
     RngActor,
 ]
 """The library actors of every context, in the order in which they start."""

@@ -17,6 +17,7 @@ from accel_lab.backends.cuda.array import CudaArray
 from accel_lab.backends.cuda.blas import CudaBlas
 from accel_lab.backends.cuda.exchange import adopt, expose, overlap, storage_of
 from accel_lab.backends.cuda.injection import Injection
+from accel_lab.backends.cuda.jit import CudaJit
 from accel_lab.backends.cuda.pinned import PinnedSegments
 from accel_lab.backends.cuda.rng import CudaRng
 from accel_lab.backends.cuda.stream import CudaStream
@@ -50,6 +51,7 @@ class CudaDevice:
         self.libraries: dict[str, Callable[[], Any]] = {
             "array": lambda: CudaArray(self),
             "blas": lambda: CudaBlas(self),
+            "jit": lambda: CudaJit(self),
             "rng": lambda: CudaRng(self),
         }
         self.active = self.native_stream()

@@ -10,6 +10,7 @@ import numpy as np
 
 from accel_lab.backends.host.array import HostArray
 from accel_lab.backends.host.blas import HostBlas
+from accel_lab.backends.host.jit import HostJit
 from accel_lab.backends.host.rng import HostRng
 from accel_lab.compute.backend import Poison
 from accel_lab.compute.dtypes import NAMES, numpy_dtype
@@ -50,6 +51,7 @@ class HostBackend:
         self.libraries: dict[str, Callable[[], Any]] = {
             "array": HostArray,
             "blas": HostBlas,
+            "jit": HostJit,
             "rng": HostRng,
         }
 

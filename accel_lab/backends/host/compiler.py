@@ -1,0 +1,192 @@
+"""The system's C++ compiler, and the CUDA source as it gets it.
+
+The source is the user's own, between a header that defines CUDA's words and the table of the
+kernel's parameters. Line numbers and file names stay the user's.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from accel_lab.backends.host.lacking import lacking
+from accel_lab.errors import CompileError
+from accel_lab.libraries.program import Compile, compile_error
+from accel_lab.libraries.signature import reflection
+
+SHIM = Path(__file__).with_name("shim")
+INSTALL = "install one (Debian, Ubuntu: sudo apt-get install g++), or name it in CXX"
+LIBRARY = "kernel.so"
+LAUNCH = "accel_lab_launch"
+
+_CANDIDATES = ("c++", "g++", "clang++")
+_FLAGS = (
+    "-O2",
+    "-g",
+    "-shared",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-strict-aliasing",
+    "-fwrapv",
+    "-fno-math-errno",
+    "-ffp-contract=off",
+    "-U_FORTIFY_SOURCE",
+    "-Wno-unknown-pragmas",
+    "-Wl,-Bsymbolic",
+    "-fdiagnostics-color=never",
+)
+_UNWANTED = re.compile(r"--?(?:use_fast_math|maxrregcount|generate-line-info|lineinfo)")
+_LOG_LIMIT = 64 << 10
+_SHARED_ARRAY = re.compile(
+    r"\b(?:extern\s+__shared__|__shared__\s+extern)\s+(?P<type>[^;=]*?)\b(?P<name>[A-Za-z_]\w*)"
+    r"\s*\[\s*\](?P<rest>(?:\s*\[[^\]]*\])*)\s*;"
+)
+_ALIGNMENT = re.compile(r"\b(?:__align__|alignas)\s*\([^()]*(?:\([^()]*\))?[^()]*\)")
+_SYNCHRONISES = re.compile(
+    r"\b__(?:sync|shfl|ballot|any|all|match|reduce|activemask)\w*|\b__nanosleep\b"
+)
+
+# Behind the signature: how the launch gets from an array of addresses to the kernel's arguments.
+_CALL = """  template <decltype(sizeof(0))... I>
+  static void call(void (*kernel)(A...), void** args, std::index_sequence<I...>) {
+    kernel(*static_cast<A*>(args[I])...);
+  }
+  static void call(void (*kernel)(A...), void** args) {
+    call(kernel, args, std::index_sequence_for<A...>());
+  }
+"""
+_LAUNCH = """
+static const accel_lab_kernel_type accel_lab_kernel = &{kernel};
+static void** accel_lab_arguments;
+static void accel_lab_thread() {{
+  accel_lab_signature_of::Kernel::call(accel_lab_kernel, accel_lab_arguments);
+}}
+extern "C" __attribute__((visibility("default"))) const char* {launch}(
+    void** arguments, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+    unsigned bz) {{
+  accel_lab_arguments = arguments;
+  return accel_lab_shim::run_grid(dim3(gx, gy, gz), dim3(bx, by, bz), {fibers}, accel_lab_thread);
+}}
+"""
+
+
+def compiler() -> list[str]:
+    """Return the command of the C++ compiler: `CXX`, else the first there is.
+
+    Raises:
+        CompileError: there is none.
+    """
+    command = shlex.split(os.environ.get("CXX", ""))
+    names = [command[0]] if command else _CANDIDATES
+    for name in names:
+        if path := shutil.which(name):
+            return [path, *command[1:]]
+    raise CompileError(f"there is no C++ compiler ({', '.join(names)}) on the path: {INSTALL}")
+
+
+@cache
+def version_of(command: tuple[str, ...]) -> str:
+    """Return what a compiler says of itself."""
+    done = subprocess.run(  # noqa: S603 - the user's compiler
+        [*command, "--version"], capture_output=True, text=True, check=False
+    )
+    return done.stdout.partition("\n")[0]
+
+
+@cache
+def shim_text() -> str:
+    """Return all headers of the shim, for a cache's key."""
+    return "".join(path.read_text() for path in sorted(SHIM.glob("*.h")))
+
+
+def build(program: Compile, folder: Path, home: Path) -> tuple[bytes, str]:
+    """Compile in an empty folder; return the shared library and the compiler's warnings.
+
+    Parameters:
+        home: where the source is going to be, for debuggers.
+
+    Raises:
+        CompileError: with the compiler's log.
+    """
+    command = compiler()
+    for name, text in program.headers.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (folder / "kernel.cpp").write_text(translated(program))
+    done = subprocess.run(  # noqa: S603 - the user's compiler
+        [
+            *command,
+            *_flags(program.options),
+            f"-fdebug-prefix-map={folder}={home}",
+            "-I.",
+            f"-I{SHIM}",
+            "-o",
+            LIBRARY,
+            "kernel.cpp",
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"LC_ALL": "C"},
+    )
+    log = (done.stderr + done.stdout)[:_LOG_LIMIT].strip()
+    if done.returncode != 0:
+        raise compile_error(program, log, _why(program))
+    return (folder / LIBRARY).read_bytes(), log
+
+
+def translated(program: Compile) -> str:
+    """Return the C++ of a program; each line of the source is on its own line still."""
+    texts = (program.source, *program.headers.values())
+    fibers = any(_SYNCHRONISES.search(text) for text in texts)
+    signature = reflection(program.name, '__attribute__((visibility("default"), used))', more=_CALL)
+    launch = _LAUNCH.format(kernel=program.name, launch=LAUNCH, fibers=str(fibers).lower())
+    return (
+        f'#include "accel_lab_cuda.h"\n#line 1 "{program.file}"\n{_portable(program.source)}\n'
+        f'#line 1 "the signature of {program.base}"\n{signature}{launch}'
+    )
+
+
+def _portable(source: str) -> str:
+    """Rewrite what no macro can: dynamic shared memory, and a word that the C++ library uses."""
+    source = source.replace("__noinline__", "__attribute__((noinline))")
+    return _SHARED_ARRAY.sub(_shared_pointer, source)
+
+
+def _shared_pointer(found: re.Match[str]) -> str:
+    element = _ALIGNMENT.sub("", found["type"]).strip()
+    name = f"(*{found['name']}){found['rest']}" if found["rest"] else f"*{found['name']}"
+    lines = "\n" * found[0].count("\n")
+    return f"{element} {name} = accel_lab_shim::dynamic_shared();{lines}"
+
+
+def _flags(options: tuple[str, ...]) -> Iterator[str]:
+    """Yield the compiler's options, without those that mean something to a GPU only."""
+    yield from _FLAGS
+    standard = "-std=c++17"
+    for option in options:
+        if option.lstrip("-").startswith("std="):
+            standard = "-" + option.lstrip("-")
+        elif option.lstrip("-") == "fmad=true":
+            yield "-ffp-contract=fast"
+        elif option.startswith(("-D", "-U", "-w")):
+            yield option
+        else:
+            assert _UNWANTED.match(option) or option.lstrip("-").startswith("fmad="), option
+    yield standard
+
+
+def _why(program: Compile) -> str:
+    missing = lacking(program.source)
+    if not missing:
+        return ""
+    return (
+        f"{program.name} does not compile on the host, whose CUDA has no {'; no '.join(missing)}. "
+        "Run it on cuda, or put that part between #ifdef __CUDA_ARCH__ and #endif"
+    )

@@ -1,0 +1,153 @@
+"""Kernels on the host: shared libraries of the system's compiler, run by the dispatcher."""
+
+import _ctypes
+import ctypes
+import os
+import platform
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from accel_lab.backends.host import compiler
+from accel_lab.compute.disk_cache import DiskCache, cache_folder, key_of
+from accel_lab.errors import InvalidArgument, UserCodeError
+from accel_lab.libraries.arguments import Arguments
+from accel_lab.libraries.program import Compile, KernelFacts, Triple
+from accel_lab.libraries.signature import TABLE, parameters_of, table_bytes
+
+FORMAT = 1
+SHARED_LIMIT = 227 << 10
+_GRID_LIMITS = (2**31 - 1, 65535, 65535)
+_PARAMETERS_LIMIT = 1024
+_LOG = "log.txt"
+
+
+class Built(NamedTuple):
+    """A library on disk.
+
+    Attributes:
+        folder: where its files are.
+    """
+
+    program: Compile
+    folder: Path
+    log: str
+    cached: bool
+
+
+class HostKernel:
+    """A kernel whose library is loaded; the library goes with it."""
+
+    def __init__(self, built: Built) -> None:
+        path = built.folder / compiler.LIBRARY
+        self._built = built
+        self.nbytes = path.stat().st_size
+        self._library = ctypes.CDLL(str(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
+        table = ctypes.addressof(ctypes.c_char.in_dll(self._library, TABLE))
+        count = ctypes.c_uint32.from_address(table + 4).value
+        parameters = parameters_of(ctypes.string_at(table, table_bytes(count)))
+        self.arguments = Arguments(built.program.name, parameters, _address)
+        self._launch = getattr(self._library, compiler.LAUNCH)
+        self._launch.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 6
+        self._launch.restype = ctypes.c_char_p
+
+    def enqueue(self, grid: Triple, block: Triple, shared_bytes: int, stream: Any) -> None:  # noqa: ARG002 - what is enqueued is done
+        """Run every block to its end.
+
+        Raises:
+            InvalidArgument: no such grid, or more shared memory than there is.
+            UserCodeError: the threads of a block wait for each other for ever.
+        """
+        if shared_bytes > SHARED_LIMIT:
+            raise InvalidArgument(
+                f"{self._built.program.name}: {shared_bytes} bytes of shared memory are more than "
+                f"the {SHARED_LIMIT} that a block has"
+            )
+        if any(n > limit for n, limit in zip(grid, _GRID_LIMITS, strict=True)):
+            raise InvalidArgument(
+                f"{self._built.program.name}: grid {grid} is larger than {_GRID_LIMITS}"
+            )
+        failure = self._launch(self.arguments.at, *grid, *block)
+        if failure is not None:
+            raise UserCodeError(f"{self._built.program.name}: {failure.decode()}")
+
+    def facts(self) -> KernelFacts:
+        """Return what is known of it."""
+        built = self._built
+        return KernelFacts(
+            name=built.program.name,
+            parameters=tuple(p.text for p in self.arguments.parameters),
+            log=built.log,
+            cached=built.cached,
+            binary=str(built.folder / compiler.LIBRARY),
+            source=str(built.folder / built.program.file),
+            numbers={"code bytes": self.nbytes},
+        )
+
+    def __del__(self) -> None:
+        if hasattr(self, "_launch"):
+            _ctypes.dlclose(self._library._handle)  # noqa: SLF001 - ctypes has no other way
+
+
+class HostJit:
+    """Compiles with the system's C++ compiler; what it made before it finds on disk."""
+
+    def __init__(self) -> None:
+        self._cache = DiskCache(cache_folder() / "host")
+        self._kernels = 0
+
+    def build(self, program: Compile) -> Built:
+        """Compile, or find it; any thread.
+
+        Raises:
+            CompileError: it does not compile, or there is no compiler.
+        """
+        command = tuple(compiler.compiler())
+        key = key_of(
+            FORMAT,
+            platform.machine(),
+            command,
+            compiler.version_of(command),
+            compiler.shim_text(),
+            program.source,
+            program.name,
+            program.options,
+            sorted(program.headers.items()),
+        )
+        found = self._cache.get(key)
+        if found is not None and compiler.LIBRARY in found:
+            return Built(program, self._cache.path(key), found[_LOG].decode(), cached=True)
+        with self._cache.workplace() as folder:
+            library, log = compiler.build(program, folder, self._cache.path(key))
+        files = {
+            compiler.LIBRARY: library,
+            program.file: program.source.encode(),
+            _LOG: log.encode(),
+        }
+        try:
+            home = self._cache.put(key, files)
+        except OSError:  # no room, or no right to write: keep it where there is, this once
+            home = Path(tempfile.mkdtemp(prefix="accel_lab-"))
+            for name, data in files.items():
+                (home / name).write_bytes(data)
+        return Built(program, home, log, cached=False)
+
+    def load(self, built: Built) -> HostKernel:
+        """Load the library."""
+        kernel = HostKernel(built)
+        self._kernels += 1
+        return kernel
+
+    def statistics(self) -> Mapping[str, int]:
+        """Count kernels, and how often the disk had one."""
+        return {
+            "kernels": self._kernels,
+            "cache hits": self._cache.hits,
+            "cache misses": self._cache.misses,
+        }
+
+
+def _address(array: Any) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address

@@ -1,0 +1,153 @@
+"""Files that are expensive to make, kept on disk between processes.
+
+An entry is a folder of a few files, named by a key. It appears at once, by a rename, so that any
+number of processes may use one cache; its files stay where they are, fit to be loaded or read by a
+debugger. Damage is found by checksums, and the least recently used entries go when there are too
+many bytes.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+LIMIT_BYTES = 1 << 30
+INDEX = "index.json"
+_UNFINISHED = ".unfinished-"
+_UNFINISHED_AFTER_S = 3600.0
+_KEY_LENGTH = 40
+
+
+def cache_folder() -> Path:
+    """Return where the user's caches are: `ACCEL_LAB_CACHE`, or `accel_lab` in the XDG folder."""
+    if given := os.environ.get("ACCEL_LAB_CACHE"):
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "accel_lab"
+
+
+def key_of(*parts: object) -> str:
+    """Return the key of what is made of these parts, each told by its `repr`."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:_KEY_LENGTH]
+
+
+class DiskCache:
+    """Entries of one kind in one folder; any thread and any process.
+
+    Attributes:
+        folder: where the entries are; made with the first one.
+        hits, misses, damaged: how often `get` found an entry, none, or one that it dropped.
+    """
+
+    def __init__(self, folder: Path, limit_bytes: int = LIMIT_BYTES) -> None:
+        self.folder = folder
+        self.limit_bytes = limit_bytes
+        self.hits = 0
+        self.misses = 0
+        self.damaged = 0
+
+    def path(self, key: str) -> Path:
+        """Return the folder of an entry, which need not exist."""
+        return self.folder / key
+
+    def get(self, key: str) -> dict[str, bytes] | None:
+        """Return the files of an entry by name, or None; a damaged entry is removed."""
+        entry = self.path(key)
+        try:
+            sums = json.loads((entry / INDEX).read_bytes())
+            files = {name: (entry / name).read_bytes() for name in sums}
+            intact = all(_sum(data) == sums[name] for name, data in files.items())
+        except FileNotFoundError:
+            intact = not entry.exists()  # without an index it is damaged; else there is none
+            files = {}
+        except (OSError, ValueError, TypeError):
+            intact, files = False, {}
+        if not intact:
+            self.damaged += 1
+            self._remove(entry)
+        if not intact or not files:
+            self.misses += 1
+            return None
+        self.hits += 1
+        with suppress(OSError):  # another process may just have evicted it; we have read it
+            os.utime(entry)
+        return files
+
+    def put(self, key: str, files: Mapping[str, bytes]) -> Path:
+        """Enter files under a key and return their folder; the first of two entries stays.
+
+        Raises:
+            OSError: the folder cannot be written to.
+        """
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
+        try:
+            for name, data in files.items():
+                (temporary / name).write_bytes(data)
+            sums = {name: _sum(data) for name, data in files.items()}
+            (temporary / INDEX).write_text(json.dumps(sums))
+            with suppress(FileExistsError):
+                self._publish(temporary, self.path(key))
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        self.trim(keep=key)
+        return self.path(key)
+
+    @contextmanager
+    def workplace(self) -> Iterator[Path]:
+        """Make an empty folder to work in, and remove it; beside the entries if that may be."""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
+        except OSError:
+            folder = Path(tempfile.mkdtemp(prefix="accel_lab-"))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def trim(self, *, keep: str = "") -> None:
+        """Remove the least recently used entries, but not `keep`, until the rest is in bounds."""
+        ages: list[tuple[float, int, Path]] = []
+        now = time.time()
+        with suppress(FileNotFoundError):
+            for entry in self.folder.iterdir():
+                with suppress(OSError):  # another process has removed it meanwhile
+                    used = entry.stat().st_mtime
+                    if not entry.name.startswith(_UNFINISHED):
+                        size = sum(file.stat().st_size for file in entry.iterdir())
+                        ages.append((used, size, entry))
+                    elif now - used > _UNFINISHED_AFTER_S:
+                        shutil.rmtree(entry, ignore_errors=True)
+        total = sum(size for _, size, _ in ages)
+        for _, size, entry in sorted(ages):
+            if total <= self.limit_bytes:
+                return
+            if entry.name != keep:
+                self._remove(entry)
+                total -= size
+
+    def _publish(self, temporary: Path, entry: Path) -> None:
+        try:
+            temporary.rename(entry)
+        except OSError:
+            if not entry.is_dir():
+                raise
+            raise FileExistsError(entry) from None
+
+    def _remove(self, entry: Path) -> None:
+        """Take an entry away at once, so that nobody finds half of it."""
+        with suppress(OSError):
+            grave = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
+            with suppress(OSError):
+                entry.rename(grave / entry.name)
+            shutil.rmtree(grave, ignore_errors=True)
+
+
+def _sum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,238 @@
+"""The arguments of a kernel in memory, packed as its own signature says.
+
+Used in the context. Checking is slow and packing has to be fast, so what has been checked is
+remembered: a loop that launches with the same buffers packs only its numbers.
+"""
+
+import struct
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.dtypes import NAMES, numpy_dtype
+from accel_lab.compute.stream import Storage, Stream
+from accel_lab.compute.table import Buffer
+from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.operand import describe
+from accel_lab.libraries.signature import Parameter
+
+_FORMATS = {
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "uint8": "B",
+    "uint16": "H",
+    "uint32": "I",
+    "uint64": "Q",
+    "float16": "e",
+    "float32": "f",
+    "float64": "d",
+    "char": "b",
+    "bfloat16": "H",
+    "float8_e4m3fn": "B",
+    "float8_e5m2": "B",
+}
+_NARROW = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2"})
+_BYTES = frozenset({"char", "uint8"})  # what C uses for memory of any kind
+_DTYPES = frozenset(NAMES) - _BYTES
+_COMPLEX = {8: "=2f", 16: "=2d"}
+_ALIGN = 64
+
+
+class Arguments:
+    """The argument block of one kernel.
+
+    Attributes:
+        at: the address of an array of pointers, one to each argument.
+    """
+
+    def __init__(
+        self, name: str, parameters: tuple[Parameter, ...], address: Callable[[Any], int]
+    ) -> None:
+        self.name = name
+        self.parameters = parameters
+        self._address = address
+        self._pointers = [i for i, p in enumerate(parameters) if p.is_pointer]
+        numbers = [i for i, p in enumerate(parameters) if not p.is_pointer]
+        offsets, form, size = _layout(parameters, [*self._pointers, *numbers])
+        block = np.zeros(size + _ALIGN, np.uint8)
+        start = -block.ctypes.data % _ALIGN
+        block = block[start : start + size]
+        self._block = memoryview(block)
+        self.at: int = block.ctypes.data
+        for i, offset in enumerate(offsets):
+            struct.pack_into("=Q", self._block, 8 * i, self.at + offset)
+        self._first = 8 * len(parameters)
+        self._addresses = struct.Struct(f"={len(self._pointers)}Q")
+        self._numbers = struct.Struct("=" + form)
+        self._numbers_at = self._first + self._addresses.size
+        self._pick = self._picker(numbers)
+        self._refs: tuple[AccelRef, ...] | None = None
+        self._reads: list[Storage] = []
+        self._writes: list[Storage] = []
+
+    def pack(self, refs: tuple[AccelRef, ...], values: tuple[Any, ...], stream: Stream) -> None:
+        """Fill the block and order `stream` after what the buffers wait for.
+
+        Parameters:
+            refs: the buffers, in order.
+            values: the numbers, with None where the next buffer stands.
+
+        Raises:
+            InvalidArgument: they do not fit the signature.
+        """
+        if refs != self._refs or len(values) != len(self.parameters):
+            self._take(refs, values)
+        try:
+            self._numbers.pack_into(self._block, self._numbers_at, *self._pick(values))
+        except (struct.error, OverflowError, TypeError, ValueError):
+            raise self._wrong(values) from None
+        for storage in self._reads:
+            storage.read_on(stream)
+        for storage in self._writes:
+            storage.write_on(stream)
+
+    def _take(self, refs: tuple[AccelRef, ...], values: tuple[Any, ...]) -> None:
+        """Check everything but the numbers, and remember the buffers."""
+        if len(values) != len(self.parameters):
+            takes = ", ".join(p.text for p in self.parameters) or "none"
+            raise InvalidArgument(
+                f"{self.name} takes {len(self.parameters)} arguments ({takes}), not {len(values)}"
+            )
+        self._refs = None
+        left = iter(refs)
+        addresses, reads, writes = [], [], []
+        for i, (parameter, value) in enumerate(zip(self.parameters, values, strict=True)):
+            ref = next(left) if value is None else None
+            if not parameter.is_pointer:
+                if ref is not None:
+                    raise self._refused(i, describe(ref))
+                continue
+            if ref is None:
+                if type(value) is not int or value != 0:
+                    raise self._refused(i, _given(value), "give a buffer, or None for no memory")
+                addresses.append(0)
+                continue
+            assert isinstance(ref, Buffer)
+            assert ref.storage is not None
+            addresses.append(self._pointer(i, ref))
+            (reads if parameter.read_only else writes).append(ref.storage)
+        self._addresses.pack_into(self._block, self._first, *addresses)
+        self._reads, self._writes = reads, writes
+        if len(refs) == len(self._pointers):
+            self._refs = refs
+
+    def _pointer(self, index: int, ref: Buffer) -> int:
+        parameter = self.parameters[index]
+        if parameter.element in _DTYPES and ref.dtype != parameter.element:
+            raise self._refused(index, describe(ref), "convert it with array.cast")
+        if not ref.array.flags.c_contiguous:
+            raise self._refused(
+                index, f"a view of {describe(ref)} with gaps", "copy it first, with array.copy"
+            )
+        address = self._address(ref.array)
+        if address % max(parameter.element_align, 1):
+            raise self._refused(
+                index,
+                f"{describe(ref)}, a view that begins at no multiple of "
+                f"{parameter.element_align} bytes",
+                "copy it first, with array.copy",
+            )
+        return address
+
+    def _picker(self, numbers: list[int]) -> Callable[[tuple[Any, ...]], Any]:
+        """Return what takes the numbers out of the values, converted where `struct` cannot."""
+        converts = {i: c for i in numbers if (c := _conversion(self.parameters[i])) is not None}
+        if converts:
+            return lambda values: [
+                converts[i](values[i]) if i in converts else values[i] for i in numbers
+            ]
+        if not numbers:
+            return lambda _: ()
+        if len(numbers) == 1:
+            (only,) = numbers
+            return lambda values: (values[only],)
+        return itemgetter(*numbers)
+
+    def _wrong(self, values: tuple[Any, ...]) -> InvalidArgument:
+        """Find the number that does not fit."""
+        for i, (parameter, value) in enumerate(zip(self.parameters, values, strict=True)):
+            if parameter.is_pointer:
+                continue
+            convert = _conversion(parameter)
+            try:
+                struct.pack("=" + _format(parameter), convert(value) if convert else value)
+            except (struct.error, OverflowError, TypeError, ValueError):
+                return self._refused(i, _given(value))
+        raise AssertionError(values)
+
+    def _refused(self, index: int, given: str, advice: str = "") -> InvalidArgument:
+        text = (
+            f"argument {index} of {self.name} is {given}, and the kernel's parameter is "
+            f"{self.parameters[index].text}"
+        )
+        return InvalidArgument(f"{text}; {advice}" if advice else text)
+
+
+def _layout(parameters: tuple[Parameter, ...], order: list[int]) -> tuple[list[int], str, int]:
+    """Place the arguments behind their pointers: offsets, the numbers' format, bytes in all."""
+    offsets = [0] * len(parameters)
+    form = ""
+    at = 8 * len(parameters)
+    for i in order:
+        parameter = parameters[i]
+        gap = -at % parameter.align
+        at += gap
+        offsets[i] = at
+        at += parameter.size
+        if not parameter.is_pointer:
+            form += "x" * gap + _format(parameter)
+    return offsets, form, at
+
+
+def _format(parameter: Parameter) -> str:
+    return _FORMATS.get(parameter.code) or f"{parameter.size}s"
+
+
+def _conversion(parameter: Parameter) -> Callable[[Any], Any] | None:
+    """Return what makes a value fit for `struct`; raises TypeError or ValueError if it is none."""
+    code = parameter.code
+    if code == "bool":
+        return _truth
+    if code in _NARROW:
+        dtype = numpy_dtype(code)
+        bits = np.dtype(f"u{dtype.itemsize}")
+        return lambda value: int(np.array(float(value)).astype(dtype).view(bits))
+    if not code:
+        size = parameter.size
+        return lambda value: _raw(value, size)
+    return None
+
+
+def _truth(value: Any) -> bool:
+    if value not in (0, 1):
+        raise ValueError
+    return bool(value)
+
+
+def _raw(value: Any, size: int) -> bytes:
+    """Return the bytes of a struct; a complex number, which travels as a list, is two floats."""
+    if isinstance(value, list) and size in _COMPLEX:
+        return struct.pack(_COMPLEX[size], *value)
+    if not isinstance(value, bytes) or len(value) != size:
+        raise ValueError
+    return value
+
+
+def _given(value: Any) -> str:
+    """Describe a value as it travelled."""
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    if isinstance(value, list):
+        return "a complex number"
+    return f"the {type(value).__name__} {value!r}"

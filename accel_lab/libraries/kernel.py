@@ -1,0 +1,163 @@
+"""A kernel as the notebook holds it: its source, and the token of what a context made of it."""
+
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from accel_lab.actor.reply import Reply
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.device import Device
+from accel_lab.errors import CompileError, InvalidArgument, StaleRef
+from accel_lab.libraries.program import (
+    Compile,
+    Extents,
+    InspectKernel,
+    KernelFacts,
+    LaunchKernel,
+    triples,
+)
+
+_PLAIN = frozenset({int, float, bool, complex, bytes})
+
+
+class Kernel:
+    """A CUDA C++ kernel of one device; call it to launch it.
+
+    It can be called before it is compiled: the launches wait for it, and fail with
+    `DependencyFailed` if it does not compile. When its context has been lost the next call compiles
+    it again by itself. Any thread may call; nothing here blocks but `result` and `await`.
+
+    Attributes:
+        device: where it runs.
+        source, name, options, headers: what it was made of.
+        ref: the token of the compiled kernel.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        source: str,
+        name: str,
+        options: Iterable[str] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.device = device
+        self.source = source
+        self.name = name
+        self.options = (options,) if isinstance(options, str) else tuple(options)
+        self.headers = dict(headers or {})
+        self.ref: AccelRef = self._compile()
+
+    def __call__(
+        self, grid: Extents, block: Extents, args: Iterable[Any] = (), *, shared_bytes: int = 0
+    ) -> Reply[None]:
+        """Launch it, and return the handle of its end; does not block.
+
+        Parameters:
+            grid: how many blocks: an integer, or up to three, x first.
+            block: how many threads in a block, likewise.
+            args: buffers, numbers, and bytes for a struct, in the kernel's order. None is a
+                pointer to nothing.
+            shared_bytes: the size of the kernel's `extern __shared__` array.
+
+        Raises:
+            InvalidArgument: there is no such launch; the types are checked by the context, and
+                are the reply's failure.
+            StaleRef: a buffer is of a lost generation.
+        """
+        blocks, threads = triples(*_hashable(grid, block))
+        refs, values = [], []
+        for arg in args:
+            if isinstance(arg, AccelRef):
+                refs.append(arg)
+                values.append(None)
+            elif type(arg) in _PLAIN:
+                values.append(arg)
+            else:
+                values.append(_travelling(arg))
+        message = blocks, threads, tuple(refs), tuple(values), shared_bytes
+        ref = self.ref
+        if ref.failed and not isinstance(ref.error, CompileError):
+            self.ref = self._compile()  # it was lost while it was being compiled
+        try:
+            return self.device.ask(LaunchKernel(self.ref, *message))
+        except StaleRef:
+            if self.ref.is_valid:
+                raise
+            self.ref = self._compile()
+            return self.device.ask(LaunchKernel(self.ref, *message))
+
+    def inspect(self) -> Reply[KernelFacts]:
+        """Ask what became of it: its parameters, its files, the compiler's warnings."""
+        if not self.ref.is_valid and not isinstance(self.ref.error, CompileError):
+            self.ref = self._compile()
+        return self.device.ask(InspectKernel(self.ref))
+
+    def result(self, timeout_s: float | None = None) -> "Kernel":
+        """Block until it is compiled, and return it.
+
+        Raises:
+            CompileError: it does not compile.
+            TimeoutError: not within `timeout_s` seconds; the compilation goes on.
+        """
+        self.ref.result(timeout_s)
+        return self
+
+    def __await__(self) -> Generator[Any, None, "Kernel"]:
+        """Wait in the running loop until it is compiled."""
+        yield from self.ref.__await__()
+        return self
+
+    @property
+    def done(self) -> bool:
+        """Whether the compilation has ended; never blocks."""
+        return self.ref.done
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why it does not compile, or None; never blocks."""
+        return self.ref.error
+
+    def _compile(self) -> AccelRef:
+        return self.device.ask(Compile(self.source, self.name, self.options, self.headers))
+
+    def __repr__(self) -> str:
+        if not self.ref.done:
+            state = "compiling"
+        elif self.ref.failed:
+            state = f"failed: {type(self.ref.error).__name__}"
+        else:
+            state = "ready" if self.ref.is_valid else "to be compiled again"
+        return f"<Kernel {self.name} of {self.device.name}, {state}>"
+
+
+def _hashable(*extents: Any) -> Iterable[Any]:
+    return (tuple(one) if isinstance(one, list) else one for one in extents)
+
+
+def _travelling(arg: Any) -> Any:
+    """Return an argument as it travels.
+
+    Raises:
+        InvalidArgument: it is nothing that a kernel takes.
+    """
+    if arg is None:
+        return 0
+    if isinstance(arg, np.void):
+        return arg.tobytes()
+    if isinstance(arg, np.generic):
+        plain = arg.item()
+        return plain if type(plain) in _PLAIN else float(plain)
+    if isinstance(arg, bytearray | memoryview):
+        return bytes(arg)
+    if isinstance(arg, np.ndarray):
+        raise InvalidArgument(
+            f"an argument is a NumPy array {arg.dtype}{list(arg.shape)}; put() it on the device"
+        )
+    for kind in (bool, int, float, complex):
+        if isinstance(arg, kind):
+            return kind(arg)
+    raise InvalidArgument(
+        f"a kernel takes buffers, numbers and bytes, and no {type(arg).__name__}: {arg!r}"
+    )
