@@ -16,6 +16,8 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
         telling_s: how long the empty messages of a round take at least.
         nbytes: the size of a transfer, by backend.
         losses: contexts lost on purpose, of each kind.
+        cells: how often a cell goes on computing after it has sent.
+        busy_s: seconds for which it does.
         watched_s: seconds of a round with a view, and of one without.
     """
 
@@ -27,6 +29,8 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     telling_s: float
     nbytes: dict[str, int]
     losses: int
+    cells: int
+    busy_s: float
     watched_s: float
 
 
@@ -39,6 +43,8 @@ FULL = Effort(
     telling_s=0.05,
     nbytes={"host": 64 << 20, "cuda": 1 << 30},
     losses=20,
+    cells=21,
+    busy_s=1.0,
     watched_s=0.4,
 )
 QUICK = Effort(
@@ -50,5 +56,7 @@ QUICK = Effort(
     telling_s=0.01,
     nbytes={"host": 4 << 20, "cuda": 64 << 20},
     losses=2,
+    cells=3,
+    busy_s=0.1,
     watched_s=0.1,
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 
-from accel_lab.bench import empty, latency, pipelined, restarts, transfers, watched
+from accel_lab.bench import busy, empty, latency, pipelined, restarts, transfers, watched
 from accel_lab.bench.effort import FULL, QUICK
 from accel_lab.bench.machine import machine
 from accel_lab.bench.peer import Peer
@@ -18,6 +18,7 @@ NAMES = (
     "ask",
     "await",
     "ping",
+    "busy",
     "upload",
     "download",
     "restart",
@@ -64,6 +65,7 @@ def run(
             "ask": lambda: latency.ask(peer, effort),
             "await": lambda: latency.await_(peer, effort),
             "ping": lambda: empty.ping(peer.device, effort),
+            "busy": lambda: busy.busy(peer, effort),
             "upload": lambda: transfers.upload(lab, peer, effort),
             "download": lambda: transfers.download(lab, peer, effort),
             "restart": lambda: restarts.restart(lab.backend, effort),

@@ -31,6 +31,7 @@ ROWS = {
     "ping-result-p99",
     "ping-await-p50",
     "ping-await-p99",
+    "busy-cell",
     "upload-lab",
     "upload-any",
     "download-lab",

@@ -5,7 +5,7 @@ way to it and back is none of its cost. All work is on CuPy's current stream.
 """
 
 from functools import cache
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any
 
 import cupy
@@ -71,6 +71,12 @@ def axpy_calls(size: int, count: int) -> list[float]:
         stream.synchronize()
         samples.append(perf_counter() - begin)
     return samples
+
+
+def finished() -> float:
+    """Return the time, in monotonic seconds, when all work so far is done; waits for it."""
+    runtime.deviceSynchronize()
+    return monotonic()
 
 
 def upload(nbytes: int) -> float:

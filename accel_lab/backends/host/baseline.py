@@ -5,7 +5,7 @@ way to it and back is none of its cost.
 """
 
 from functools import cache
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,11 @@ def axpy_calls(size: int, count: int) -> list[float]:
         np.add(x, y, out=out)
         samples.append(perf_counter() - begin)
     return samples
+
+
+def finished() -> float:
+    """Return the time, in monotonic seconds, when all work so far is done: now."""
+    return monotonic()
 
 
 def upload(nbytes: int) -> float:
