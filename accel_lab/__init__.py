@@ -12,8 +12,21 @@ from accel_lab.compute.buffer import AccelRef as AccelRef
 from accel_lab.compute.device import Device as Device
 from accel_lab.libraries import array as array
 from accel_lab.libraries import blas as blas
+from accel_lab.libraries import fft as fft
 from accel_lab.libraries import jit as jit
 from accel_lab.libraries import rng as rng
 from accel_lab.system import System as System
 
-__all__ = ["AccelRef", "Device", "System", "array", "blas", "errors", "events", "jit", "rng", "views"]
+__all__ = [
+    "AccelRef",
+    "Device",
+    "System",
+    "array",
+    "blas",
+    "errors",
+    "events",
+    "fft",
+    "jit",
+    "rng",
+    "views",
+]

@@ -23,14 +23,14 @@ from accel_lab.cli import app
 from accel_lab.compute.dtypes import NAMES
 from accel_lab.compute.operation import Operation, travelling
 from accel_lab.errors import AccelError
-from accel_lab.libraries import array, blas, jit, rng
+from accel_lab.libraries import array, blas, fft, jit, rng
 from tests.conftest import require
 from tests.project import PROJECT, ROOT, requirements
 
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 PAGES = [README, *sorted(DOCS.rglob("*.md"))]
-LIBRARIES = {"array": array, "blas": blas, "jit": jit, "rng": rng}
+LIBRARIES = {"array": array, "blas": blas, "fft": fft, "jit": jit, "rng": rng}
 REFERENCE = DOCS / "reference"
 DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
 FENCE = re.compile(r"^```(?P<kind>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -7,10 +7,12 @@ itself move bytes, so every backend has them for every dtype and no table lists 
 from collections.abc import Mapping
 from typing import Any
 
+from accel_lab.compute.dtypes import NAMES
 from accel_lab.compute.operation import Operation
 from accel_lab.errors import UnsupportedDtype
 
 FIRST_LIBRARY_TAG = 100
+_CONVERTIBLE = frozenset(NAMES)  # a compiled kernel, say, has a word in place of a dtype
 _names: dict[type[Operation[Any]], str] = {}
 
 
@@ -30,7 +32,7 @@ def check(
     if name is None:
         name = _names[kind] = name_of(kind)
     if name and message.dtype_key not in support.get(name, ()):
-        raise _refusal(support, name, message.dtype_key, backend)
+        raise _refusal(support, name, message, backend)
 
 
 def name_of(kind: type[Operation[Any]]) -> str:
@@ -42,10 +44,12 @@ def name_of(kind: type[Operation[Any]]) -> str:
 
 
 def _refusal(
-    support: Mapping[str, frozenset[str]], name: str, dtype: str, backend: str
+    support: Mapping[str, frozenset[str]], name: str, message: Operation[Any], backend: str
 ) -> UnsupportedDtype:
     if name in support:
         has = f"it has {name} of {', '.join(sorted(support[name]))}"
+        if message.operands() and support[name] | {message.dtype_key} <= _CONVERTIBLE:
+            has += "; convert with array.cast"
     else:
         has = f"its operations are {', '.join(sorted(support))}"
-    return UnsupportedDtype(f"{backend} has no {name} of {dtype}; {has}")
+    return UnsupportedDtype(f"{backend} has no {name} of {message.dtype_key}; {has}")

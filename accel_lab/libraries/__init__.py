@@ -9,6 +9,7 @@ from accel_lab.compute.transfer import DownloadActor, UploadActor
 from accel_lab.compute.user_code import RunActor
 from accel_lab.libraries.array import ArrayActor
 from accel_lab.libraries.blas import BlasActor
+from accel_lab.libraries.fft import FftActor
 from accel_lab.libraries.jit import JitActor
 from accel_lab.libraries.rng import RngActor
 
@@ -19,6 +20,7 @@ ACTORS: list[type[LibraryActor]] = [
     FaultActor,
     ArrayActor,
     BlasActor,
+    FftActor,
     JitActor,
     RngActor,
 ]

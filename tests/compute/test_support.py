@@ -2,11 +2,12 @@
 
 import pytest
 
+from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.operation import travelling
 from accel_lab.compute.support import check, name_of
 from accel_lab.compute.transfer import Put
 from accel_lab.errors import UnsupportedDtype
-from accel_lab.libraries.array import Full, Zeros
+from accel_lab.libraries.array import Copy, Full, Zeros
 
 TABLE = {"array.Zeros": frozenset({"float32", "int8"})}
 
@@ -37,3 +38,11 @@ def test_every_library_operation_has_a_name_of_its_own() -> None:
     names = [name_of(kind) for kind in kinds]
     assert len(set(names)) == len(names) > 10
     assert len({kind.__struct_config__.tag for kind in kinds}) == len(kinds)
+
+
+def test_an_operand_of_another_dtype_can_be_converted() -> None:
+    x = Zeros((2,), "bool")
+    operand = AccelRef.__new__(AccelRef)
+    operand.shape, operand.dtype = x.shape, x.dtype
+    with pytest.raises(UnsupportedDtype, match=r"of int8; convert with array\.cast$"):
+        check({"array.Copy": frozenset({"int8"})}, Copy(operand))

@@ -62,6 +62,19 @@ def assert_near(
     assert np.all(error <= bound), f"{dtype}: off by {np.max(error / bound):.3g} of what may be"
 
 
+def assert_transformed(got: Any, exact: Any, dtype: str, *, points: int) -> None:
+    """Compare with the bound of a fast Fourier transform (Higham, section 24.1).
+
+    The error of all elements together, as a Euclidean norm, is some eps times log2 of the points,
+    relative to the norm of the result. `dtype` is what is computed in. A prime number of points
+    takes three transforms of at least twice as many (Bluestein), which the factor covers.
+    """
+    assert got.shape == exact.shape
+    error = np.linalg.norm((wide(got) - exact).ravel())
+    bound = 16 * EPS[dtype] * (1 + np.log2(points)) * np.linalg.norm(exact.ravel())
+    assert error <= bound, f"{dtype}: off by {error / bound:.3g} of what may be"
+
+
 def wide(x: Any) -> Any:
     """Return an array in the widest precision there is, to compute exact results in."""
     x = np.asarray(x)

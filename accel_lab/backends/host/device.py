@@ -10,6 +10,7 @@ import numpy as np
 
 from accel_lab.backends.host.array import HostArray
 from accel_lab.backends.host.blas import HostBlas
+from accel_lab.backends.host.fft import HostFft
 from accel_lab.backends.host.jit import HostJit
 from accel_lab.backends.host.rng import HostRng
 from accel_lab.compute.backend import Poison
@@ -51,6 +52,7 @@ class HostBackend:
         self.libraries: dict[str, Callable[[], Any]] = {
             "array": HostArray,
             "blas": HostBlas,
+            "fft": HostFft,
             "jit": HostJit,
             "rng": HostRng,
         }
