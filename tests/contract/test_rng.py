@@ -193,7 +193,9 @@ def test_uniform_numbers_are_curand_s(device: Device, seed: int, offset: int) ->
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
-    ("low", "high"), [(-1, 1), (0.1, 0.3), (-1e30, 1e30), (1e8, 1e8 + 1), (0, 1e-39), (-3, -3)]
+    ("low", "high"),
+    # In float32 the sixth begins above its low, so that it would end above its high.
+    [(-1, 1), (0.1, 0.3), (-1e30, 1e30), (0, 1e-39), (-3, -3), (16777219, 16777222.9)],
 )
 def test_uniform_numbers_are_scaled_in_two_rounded_steps(
     device: Device, dtype: str, low: float, high: float
@@ -371,7 +373,7 @@ REFUSED: dict[str, tuple[Callable[[Any], object], tuple[str, ...]]] = {
     "unknown dtype": (lambda b: rng.uniform(b.device, 2, "float31"), ("float31",)),
     "no integers between": (lambda b: rng.integers(b.device, 3, 3), ("low 3", "2")),
     "no integers below": (lambda b: rng.integers(b.device, 0), ("low 0", "-1")),
-    "bound that is no integer": (lambda b: rng.integers(b.device, 0.5, 3), ("integer", "0.5")),
+    "bound that is no integer": (lambda b: rng.integers(b.device, b.half, 3), ("integer", "0.5")),
     "integers below the dtype": (
         lambda b: rng.integers(b.device, -1, 3, 2, "uint8"),
         ("low is -1", "uint8", "from 0 to 255"),
@@ -398,7 +400,7 @@ REFUSED: dict[str, tuple[Callable[[Any], object], tuple[str, ...]]] = {
         ("high - low", "float32"),
     ),
     "complex bound": (lambda b: rng.uniform(b.device, 2, high=1j), ("high is 1j", "complex")),
-    "bound that is no number": (lambda b: rng.uniform(b.device, 2, low="0"), ("low", "str")),
+    "bound that is no number": (lambda b: rng.uniform(b.device, 2, low=b.text), ("low", "str")),
     "negative deviation": (lambda b: rng.normal(b.device, 2, std=-1), ("std is -1", "negative")),
     "mean that is not finite": (
         lambda b: rng.normal(b.device, 2, "float64", mean=float("nan")),
@@ -418,6 +420,6 @@ REFUSED: dict[str, tuple[Callable[[Any], object], tuple[str, ...]]] = {
 @pytest.mark.parametrize("mistake", REFUSED)
 def test_a_mistake_is_refused_with_what_and_what_was_expected(device: Device, mistake: str) -> None:
     send, words = REFUSED[mistake]
-    buffers = SimpleNamespace(device=device, x=array.zeros(device, (2, 3)), half=0.5)
+    buffers = SimpleNamespace(device=device, x=array.zeros(device, (2, 3)), half=0.5, text="0")
     with refused(device, *words):
         send(buffers)

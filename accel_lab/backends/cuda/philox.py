@@ -1,7 +1,8 @@
 """Philox4x32-10 and what is made of its words, in the order of `libraries.draw`.
 
-The C++ is portable, so that a test can run it without a GPU. CuPy compiles with -ftz=true and
-contracts a product and a sum; the instructions named here do neither, as NumPy does neither.
+The C++ is portable, so that a test can run it without a GPU. NVRTC joins a product and a sum, and
+CuPy's -ftz=true flushes subnormal numbers even where they are compared; the instructions named
+here do neither, as NumPy does neither.
 """
 
 SOURCE = r"""
@@ -89,6 +90,18 @@ __device__ double plus(double a, double b) {
 #endif
 }
 
+__device__ float least(float a, float b) {
+#ifdef __CUDACC__
+  float result;
+  asm("min.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+#else
+  return a < b ? a : b;
+#endif
+}
+
+__device__ double least(double a, double b) { return a < b ? a : b; }
+
 __device__ u64 pair(const unsigned* w) { return (u64)w[1] << 32 | w[0]; }
 
 // floor(v span / 2**(32 W)) where v is a number of W words; a span of 0 is one of 2**64.
@@ -112,8 +125,7 @@ __device__ void unit(const unsigned* w, double& u) {
 
 template <class T>
 __device__ T scaled(T u, T low, T span, T high) {
-  T value = plus(times(u, span), low);
-  return value < high ? value : high;
+  return least(plus(times(u, span), low), high);
 }
 
 // Box and Muller's pair of u and t.
