@@ -108,7 +108,7 @@ def test_uniform_numbers_are_the_host_s(
     build: Build, dtype: str, low: float, high: float, place: tuple[int, int, int]
 ) -> None:
     real = np.float64 if dtype == "float64" else np.float32
-    if dtype == "float16" and high > np.finfo(np.float16).max:
+    if dtype == "float16" and high > float(np.finfo(np.float16).max):
         pytest.skip("float16 has no such numbers, and the message refuses them")
     a, b, c = (float(real(number)) for number in (low, high - low, high))
     draw = build(Form("uniform", dtype, 2 if dtype == "float64" else 1, dense=True))
@@ -125,7 +125,7 @@ def test_normal_numbers_are_nearly_the_host_s(build: Build, dtype: str, n: int) 
     found, expected = np.zeros(n, dtype), np.zeros(n, dtype)
     draw(found, PLACES[1], 0.5, 2.0, 0.0)
     HostRng().normal(expected, PLACES[1], dtype=dtype, mean=0.5, std=2.0)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=40 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=40 * float(np.finfo(dtype).eps))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

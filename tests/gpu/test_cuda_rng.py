@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
 WAIT_S = 120.0
 MILLIONS = 10_000_001
-PLACE: dict[str, int] = {"seed": 2**63 + 12345, "stream": 70_000, "offset": 4 * 65536 * 3 - 5}
+PLACE: dict[str, Any] = {"seed": 2**63 + 12345, "stream": 70_000, "offset": 4 * 65536 * 3 - 5}
 AT = (PLACE["seed"], PLACE["stream"], PLACE["offset"])
 
 
