@@ -26,7 +26,7 @@ def busy(peer: Peer, effort: Effort) -> list[Row]:
         begin = monotonic()
         for _ in range(MESSAGES):
             device.tell(blas.Axpy(x, y, out=out))
-        reply: Any = device.run(call, peer.backend, "finished")
+        reply: Any = device.run(call, peer.backend, "device.finished")
         _compute(for_s)
         return (float(reply.result()) - begin) * MICROSECONDS
 
@@ -34,9 +34,9 @@ def busy(peer: Peer, effort: Effort) -> list[Row]:
     row = Row(
         name="busy-cell",
         group="busy",
-        title=f"{MESSAGES} Axpy told, then {effort.busy_s:g} s of Python: done after",
+        title=f"{MESSAGES} Axpy, cell busy for {effort.busy_s:g} s",
         unit="µs",
-        peer="then waiting",
+        peer="cell waiting",
         budget=Budget(1.5, "at most"),
         **found._asdict(),
     )

@@ -15,6 +15,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
         calls: single calls, each waited for, in a round.
         telling_s: how long the empty messages of a round take at least.
         nbytes: the size of a transfer, by backend.
+        kernels: kernels compiled, each of them then in a new system.
         losses: contexts lost on purpose, of each kind.
         cells: how often a cell goes on computing after it has sent.
         busy_s: seconds for which it does.
@@ -28,6 +29,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
     telling_s: float
     nbytes: dict[str, int]
+    kernels: int
     losses: int
     cells: int
     busy_s: float
@@ -42,6 +44,7 @@ FULL = Effort(
     calls=50,
     telling_s=0.05,
     nbytes={"host": 64 << 20, "cuda": 1 << 30},
+    kernels=7,
     losses=20,
     cells=21,
     busy_s=1.0,
@@ -55,6 +58,7 @@ QUICK = Effort(
     calls=20,
     telling_s=0.01,
     nbytes={"host": 4 << 20, "cuda": 64 << 20},
+    kernels=2,
     losses=2,
     cells=3,
     busy_s=0.1,

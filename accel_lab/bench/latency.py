@@ -83,7 +83,7 @@ def _rows(
     send = axpy_of(peer.device, SMALL)
     count = effort.settling + effort.calls
     found = latencies(
-        lambda: peer.samples("axpy_calls", SMALL, count)[effort.settling :],
+        lambda: peer.each("blas.axpy", (SMALL,), count)[effort.settling :],
         lambda: sample(send, count)[effort.settling :],
         effort.rounds,
     )
@@ -92,6 +92,6 @@ def _rows(
         found,
         group=group,
         title=f"Axpy {SMALL}x{SMALL} and {how}",
-        peer=f"{peer('labels')['axpy']} + sync",
+        peer=f"{peer.label('blas.axpy', SMALL)} + sync",
         budget=Budget(1.7, "at most") if peer.backend == "cuda" else None,
     )

@@ -46,7 +46,7 @@ def machine(peer: Peer, device: str) -> Machine:
         cores=len(os.sched_getaffinity(0)),
         device=device,
         driver=next((f.found for f in found if f.name == "driver"), ""),
-        libraries=dict(_versions(found)) | peer("versions"),
+        libraries=dict(_versions(found)) | peer("device.versions"),
     )
 
 

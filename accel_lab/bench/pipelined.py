@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from accel_lab.actor.reply import Reply
 from accel_lab.bench.effort import Effort
 from accel_lab.bench.peer import Peer
 from accel_lab.bench.rounds import compare
@@ -67,7 +68,7 @@ def squares(device: Device, size: int) -> tuple[AccelRef, AccelRef, AccelRef]:
     return device.put(a), device.put(a.T), device.put(np.zeros_like(a))
 
 
-def seconds_of(ask: Ask, count: int) -> float:
+def seconds_of(ask: Callable[[], Reply[Any]], count: int) -> float:
     """Send `count` messages, wait for the last, and return the seconds."""
     begin = perf_counter()
     for _ in range(count):
@@ -86,18 +87,19 @@ def _row(
     count: int,
     budget: Budget | None,
 ) -> Row:
-    loop = "axpy" if group == "axpy" else "gemm"
+    operation = "axpy" if group == "axpy" else "gemm"
+    what = f"blas.{operation}"
     found = compare(
-        lambda: count / peer.seconds(f"{loop}_loop", size, count),
+        lambda: count / peer.many(what, (size,), count),
         lambda: count / seconds_of(ask, count),
         effort.rounds,
     )
     return Row(
         name=f"{group}-{size}",
         group=group,
-        title=f"pipelined {loop.title()} {size}x{size} with out",
+        title=f"pipelined {operation.title()} {size}x{size} with out",
         unit="messages/s",
-        peer=f"{peer('labels')[loop]} loop",
+        peer=f"{peer.label(what, size)} loop",
         budget=budget,
         **found._asdict(),
     )

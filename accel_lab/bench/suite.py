@@ -2,13 +2,23 @@
 
 from collections.abc import Callable, Collection
 
-from accel_lab.bench import busy, empty, latency, pipelined, restarts, transfers, watched
+from accel_lab.bench import (
+    busy,
+    compiling,
+    empty,
+    latency,
+    libraries,
+    pipelined,
+    restarts,
+    transfers,
+    watched,
+)
 from accel_lab.bench.effort import FULL, QUICK
 from accel_lab.bench.machine import machine
 from accel_lab.bench.peer import Peer
 from accel_lab.bench.report import Report
 from accel_lab.bench.row import Row, judged
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import CompileError, InvalidArgument
 from accel_lab.system import System
 
 NAMES = (
@@ -19,6 +29,10 @@ NAMES = (
     "await",
     "ping",
     "busy",
+    "fft",
+    "rng",
+    "jit",
+    "compile",
     "upload",
     "download",
     "restart",
@@ -35,7 +49,7 @@ def run(
     peers: bool = False,
     began: Callable[[str], object] = lambda _: None,
 ) -> Report:
-    """Measure; blocks for a minute or two, or some seconds when `quick`.
+    """Measure; blocks for some minutes, or less than one when `quick`.
 
     Parameters:
         only: the benchmarks to run, of `NAMES` and `OPTIONAL`; all of `NAMES` when empty.
@@ -66,6 +80,10 @@ def run(
             "await": lambda: latency.await_(peer, effort),
             "ping": lambda: empty.ping(peer.device, effort),
             "busy": lambda: busy.busy(peer, effort),
+            "fft": lambda: libraries.library(peer, effort, "fft"),
+            "rng": lambda: libraries.library(peer, effort, "rng"),
+            "jit": lambda: libraries.library(peer, effort, "jit"),
+            "compile": lambda: compiling.compiling(lab.backend, effort),
             "upload": lambda: transfers.upload(lab, peer, effort),
             "download": lambda: transfers.download(lab, peer, effort),
             "restart": lambda: restarts.restart(lab.backend, effort),
@@ -75,7 +93,10 @@ def run(
         for name in there_are:
             if name in chosen:
                 began(name)
-                rows += map(judged, measures[name]())
+                try:
+                    rows += map(judged, measures[name]())
+                except CompileError as error:  # the host's kernels need a C++ compiler
+                    notes.append(f"{name} is not measured: {error}")
         here = machine(peer, lab.tree().children[0].detail)
         here.libraries.update(versions)
         return Report(

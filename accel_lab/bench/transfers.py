@@ -86,14 +86,17 @@ def _row(
         return nbytes / GIB / (perf_counter() - begin)
 
     found = compare(
-        lambda: nbytes / GIB / peer.seconds(theirs, nbytes), copy, effort.rounds, warm_up=2
+        lambda: nbytes / GIB / float(peer(f"transfer.{theirs}", nbytes)),
+        copy,
+        effort.rounds,
+        warm_up=2,
     )
     return Row(
         name=name,
         group=name.partition("-")[0],
         title=f"{title}, {nbytes >> 20} MiB",
         unit="GiB/s",
-        peer=peer("labels")["limit" if theirs.endswith("limit") else theirs],
+        peer=peer("transfer.labels")["limit" if theirs.endswith("limit") else theirs],
         budget=budget if peer.backend == "cuda" else None,
         **found._asdict(),
     )

@@ -1,0 +1,16 @@
+"""What the host backend is measured against: NumPy and SciPy, called in the same process.
+
+`backends/cuda/baseline` has the same files with the same functions. One that returns a `Call` only
+prepares it; what measures by itself does so in seconds, because the way to it and back is none of
+its cost.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+Call: TypeAlias = tuple[str, Callable[[], object], Callable[[], object]]
+"""What the call is called, the call, and what waits until all such calls are done."""
+
+
+def nothing() -> None:
+    """Wait for NumPy: what it returns from is done."""
