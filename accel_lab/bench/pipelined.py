@@ -23,30 +23,22 @@ Ask = Callable[[], AccelRef]
 
 def gemm(peer: Peer, effort: Effort) -> list[Row]:
     """Multiply small matrices: all cost is launching."""
-    ask = gemm_of(peer.device, SMALL)
-    budget = Budget(1.0, "at least") if peer.backend == "cuda" else None
-    return [
-        _row(peer, effort, "gemm", ask, SMALL, count=effort.messages[peer.backend], budget=budget)
-    ]
+    return [_row(peer, effort, "gemm", gemm_of(peer.device, SMALL), "blas.gemm", SMALL, 1.0)]
 
 
 def axpy(peer: Peer, effort: Effort) -> list[Row]:
-    """Add small matrices, element by element, into `out`."""
+    """Add small matrices, element by element, into `out`; PyTorch's sum is a second peer."""
     ask = axpy_of(peer.device, SMALL)
-    budget = Budget(0.6, "at least") if peer.backend == "cuda" else None
-    return [
-        _row(peer, effort, "axpy", ask, SMALL, count=effort.messages[peer.backend], budget=budget)
-    ]
+    rows = [_row(peer, effort, "axpy", ask, "blas.axpy", SMALL, 0.6)]
+    if peer.label("torch.axpy", SMALL):
+        rows.append(_row(peer, effort, "axpy", ask, "torch.axpy", SMALL, None))
+    return rows
 
 
 def matmul(peer: Peer, effort: Effort) -> list[Row]:
     """Multiply large matrices: all cost is the device's."""
     size = LARGE.get(peer.backend, SMALL)
-    budget = Budget(0.99, "at least") if peer.backend == "cuda" else None
-    ask = gemm_of(peer.device, size)
-    return [
-        _row(peer, effort, "matmul", ask, size, count=effort.products[peer.backend], budget=budget)
-    ]
+    return [_row(peer, effort, "matmul", gemm_of(peer.device, size), "blas.gemm", size, 0.99)]
 
 
 def axpy_of(device: Device, size: int) -> Ask:
@@ -78,28 +70,23 @@ def seconds_of(ask: Callable[[], Reply[Any]], count: int) -> float:
 
 
 def _row(
-    peer: Peer,
-    effort: Effort,
-    group: str,
-    ask: Ask,
-    size: int,
-    *,
-    count: int,
-    budget: Budget | None,
+    peer: Peer, effort: Effort, group: str, ask: Ask, what: str, size: int, limit: float | None
 ) -> Row:
-    operation = "axpy" if group == "axpy" else "gemm"
-    what = f"blas.{operation}"
+    """Send messages in a row, against as many calls of `what`; `limit` is the budget of `cuda`."""
+    counts = effort.products if group == "matmul" else effort.messages
+    count = counts[peer.backend]
     found = compare(
         lambda: count / peer.many(what, (size,), count),
         lambda: count / seconds_of(ask, count),
         effort.rounds,
     )
+    library, _, operation = what.partition(".")
     return Row(
-        name=f"{group}-{size}",
+        name=f"{group}-{size}{'-torch' if library == 'torch' else ''}",
         group=group,
         title=f"pipelined {operation.title()} {size}x{size} with out",
         unit="messages/s",
         peer=f"{peer.label(what, size)} loop",
-        budget=budget,
+        budget=None if limit is None or peer.backend != "cuda" else Budget(limit, "at least"),
         **found._asdict(),
     )
