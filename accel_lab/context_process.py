@@ -35,6 +35,7 @@ from accel_lab.compute.control import (
     send_packet,
 )
 from accel_lab.compute.service import Service
+from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import Born, Output
 from accel_lab.compute.zygote import LoadFailed, Zygote, tell
 from accel_lab.libraries import ACTORS
@@ -183,7 +184,7 @@ def protect(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def be_context(wire: socket.socket, channel: socket.socket, parent: int, module: Any) -> None:
+def be_context(transport: Transport, channel: socket.socket, parent: int, module: Any) -> None:
     """Wait to be bound to a device, and serve it; the body of a forked context process."""
     protect(parent)
     # Whoever waits for a device sleeps for microseconds at a time, and means it.
@@ -204,7 +205,7 @@ def be_context(wire: socket.socket, channel: socket.socket, parent: int, module:
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason
         send_packet(channel, StartFailed(type(error).__name__, str(error)))
         sys.exit(1)
-    service = Service(wire, context, spin_s=bind.spin_s)
+    service = Service(transport, context, spin_s=bind.spin_s)
     sys.stdout, sys.stderr = Printer(service, "stdout"), Printer(service, "stderr")
     Control(channel, service, context, arena).start()
     service.send([Born(os.getpid(), backend.model, context.limit_bytes, list(context.actors))])

@@ -96,7 +96,7 @@ class System:
             self._arena,
             self._background,
             memory_bytes,
-            SPIN_S if cores > len(indices) + 1 else 0.0,
+            SPIN_S if cores >= len(indices) + 1 else 0.0,
         )
         self._dispatcher.start()
         self._actors = ActorSystem(self.name, dispatcher=self._dispatcher, events=self.events)

@@ -6,10 +6,7 @@ kept from reading by a busy cell.
 """
 
 import asyncio
-import contextlib
 import os
-import select
-import socket
 import threading
 import time
 from collections import deque
@@ -20,7 +17,8 @@ import msgspec
 
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.wire import FrameReader, Report, batch, decode_reports
+from accel_lab.compute.transport import Transport
+from accel_lab.compute.wire import Report, batch, decode_reports
 
 BATCH_MESSAGES = 64
 BATCH_BYTES = 64 << 10
@@ -29,14 +27,16 @@ REARM_AFTER_TICKS = 30
 LINGER_S = 0.05
 YIELD_EVERY_S = 0.005
 SKIP_LIMIT = 31
+RETRY_S = 0.0005
+FRAMES_AT_ONCE = 256
 
 
 class Link:
-    """One socket to one context: batches what is sent, shares the reading of what arrives."""
+    """One wire to one context: batches what is sent, shares the reading of what arrives."""
 
     def __init__(
         self,
-        wire: socket.socket,
+        transport: Transport,
         dispatcher: Dispatcher,
         received: Callable[["Link", list[Report]], None],
         ended: Callable[["Link", str], None],
@@ -44,8 +44,8 @@ class Link:
         *,
         spin_s: float,
     ) -> None:
-        self._wire = wire
-        self._fd = wire.fileno()
+        self._transport = transport
+        self._fd = transport.fd
         self._dispatcher = dispatcher
         self._received = received
         self._ended = ended
@@ -53,11 +53,10 @@ class Link:
         self._spin_s = spin_s
         self._parts: list[bytes] = []
         self._parts_bytes = 0
-        self._backlog: deque[memoryview] = deque()
+        self._backlog: deque[bytes] = deque()
         self._appending = threading.Lock()
         self._writing = threading.Lock()
         self._reading = threading.Lock()
-        self._frames = FrameReader()
         self._followers: deque[threading.Lock] = deque()
         self._loops: dict[asyncio.AbstractEventLoop, _LoopReader] = {}
         self._armed = True
@@ -69,6 +68,7 @@ class Link:
         self._yielded = 0.0
         self.closed = False
         dispatcher.add_reader(self._fd, self._on_dispatcher)
+        dispatcher.call_soon(self._on_dispatcher)  # the context may have been faster
 
     # Sending. The device's lock is held by the caller of `send`, so parts keep its order.
 
@@ -92,31 +92,23 @@ class Link:
             if trailer is not None:
                 parts.append(trailer)
             if parts:
-                self._backlog.append(memoryview(batch(parts)))
+                self._backlog.append(batch(parts))
             self._write()
 
     def _write(self) -> None:
         backlog = self._backlog
-        while backlog:
-            if self.closed:
-                return
-            data = backlog[0]
+        while backlog and not self.closed:
             try:
-                sent = self._wire.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-            except BlockingIOError:
-                self._dispatcher.add_writer(self._fd, self._on_writable)
-                return
+                if not self._transport.send(backlog[0]):
+                    self._dispatcher.call_later(RETRY_S, self._retry)
+                    return
             except OSError:
                 self._dispatcher.call_soon(self._end, "its wire broke")
                 return
-            if sent == len(data):
-                backlog.popleft()
-            else:
-                backlog[0] = data[sent:]
+            backlog.popleft()
 
-    def _on_writable(self) -> None:
+    def _retry(self) -> None:
         with self._writing:
-            self._dispatcher.remove_writer(self._fd)
             self._write()
 
     # Reading.
@@ -132,7 +124,7 @@ class Link:
                 try:
                     in_time = self._lead(reply, deadline)
                 finally:
-                    self._reading.release()
+                    self._let_go()
                     self._promote()
             else:
                 in_time = self._follow(reply, deadline)
@@ -142,16 +134,18 @@ class Link:
     def _lead(self, reply: Reply[Any], deadline: float | None) -> bool:
         """Read until the reply is done or the link has ended; False when the time is over."""
         self._claim()
+        transport = self._transport
+        if not self.closed:
+            transport.wake()
         while not reply.done and not self.closed:
+            if self._take() or not transport.sleep():
+                continue
+            left = None
             if deadline is not None:
-                left = deadline - time.monotonic()
+                left = min(deadline - time.monotonic(), 3600.0)
                 if left <= 0:
                     return False
-                ready = select.poll()
-                ready.register(self._fd, select.POLLIN)
-                if not ready.poll(min(left, 3600.0) * 1000):
-                    continue
-            self._receive(block=deadline is None)
+            transport.wait(left)
         return True
 
     def _follow(self, reply: Reply[Any], deadline: float | None) -> bool:
@@ -199,6 +193,7 @@ class Link:
             reader = self._loops[loop] = _LoopReader(self, loop, os.dup(self._fd))
         reader.attending += 1
         self._claim()
+        self.drain()  # has what comes next announced
         return True
 
     def _spin(self, reply: Reply[Any]) -> bool:
@@ -213,11 +208,16 @@ class Link:
             return False
         try:
             self._claim()
+            if not self.closed:
+                self._transport.wake()
             until = time.perf_counter() + self._spin_s
-            while not reply.done and not self.closed and time.perf_counter() < until:
-                self._receive(block=False)
+            while not reply.done and not self.closed:
+                if not self._take():
+                    if time.perf_counter() > until:
+                        break
+                    os.sched_yield()  # the context may share this core
         finally:
-            self._reading.release()
+            self._let_go()
             if self._followers:
                 self._promote()
         self._vain = 0 if reply.done else min(2 * self._vain + 1, SKIP_LIMIT)
@@ -239,33 +239,46 @@ class Link:
         if self._reading.acquire(blocking=False):
             try:
                 self._drained = True
-                while self._receive(block=False):
-                    pass
+                if not self.closed:
+                    self._transport.hear()
+                    self._take_all()
             finally:
                 self._reading.release()
                 if self._followers:
                     self._promote()
 
-    def _receive(self, *, block: bool) -> bool:
-        """Take one read off the wire and deliver it; the reading lock is held."""
-        space = self._frames.space()
+    def _let_go(self) -> None:
+        """Stop reading; who relies on the descriptor will hear of what comes from now on."""
+        relied = self._armed or bool(self._loops)
         try:
-            count = self._wire.recv_into(space, 0, 0 if block else socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        except OSError:
-            count = 0
-        if count == 0:
+            if relied:
+                self._take_all()
+        finally:
+            self._reading.release()
+        if not relied and (self._armed or self._loops):
+            self.drain()  # somebody has come to rely on it meanwhile
+
+    def _take_all(self) -> None:
+        """Deliver every frame there is and have the next one announced; the lock is held."""
+        for _ in range(FRAMES_AT_ONCE):
+            if self.closed or (not self._take() and self._transport.sleep()):
+                return
+        self._dispatcher.call_soon(self._on_dispatcher)
+
+    def _take(self) -> bool:
+        """Deliver one frame; False when there is none. The reading lock is held."""
+        try:
+            payload = self._transport.receive()
+            if payload is None:
+                return False
+            self._received(self, decode_reports(payload))
+        except EOFError:
             self._end("its wire ended")
-            return False
-        self._frames.received(count)
-        try:
-            while (payload := self._frames.next()) is not None:
-                self._received(self, decode_reports(payload))
         except (ValueError, msgspec.DecodeError) as error:
             self._end(f"its wire is corrupt: {error}")
-            return False
-        return count == len(space)
+        else:
+            return True
+        return False
 
     def _end(self, reason: str) -> None:
         if not self.closed:
@@ -275,25 +288,25 @@ class Link:
     def close(self) -> None:
         """End the link: wakes whoever reads; the descriptors close on the system thread."""
         self.closed = True
-        with contextlib.suppress(OSError):  # the other end was faster
-            self._wire.shutdown(socket.SHUT_RDWR)
+        self._transport.shutdown()
         for reader in list(self._loops.values()):
             reader.stop()
         self._loops.clear()
         self._dispatcher.call_soon(self._close_descriptors)
 
     def _close_descriptors(self) -> None:
-        self._dispatcher.remove_writer(self._fd)
         self._dispatcher.remove_reader(self._fd)
-        with self._reading:
-            self._wire.close()
+        with self._reading, self._writing:
+            self._transport.close()
 
     # The system thread's part.
 
     def _claim(self) -> None:
         """Take the reading away from the system thread while somebody waits."""
+        if self.closed:
+            return
         self._idle_ticks = 0
-        if self._armed and not self.closed:
+        if self._armed:
             self._armed = False
             self._dispatcher.pause_reader(self._fd)
             if not self._ticking:
@@ -326,6 +339,7 @@ class Link:
         if not self._armed and self._idle_ticks > REARM_AFTER_TICKS:
             self._armed = True
             self._dispatcher.resume_reader(self._fd)
+            self.drain()
         if self._armed and not self._parts:
             self._ticking = False
             if self._parts:  # a sender saw the old flag

@@ -7,6 +7,7 @@ import array
 import socket
 
 PACKET_BYTES = 64 << 10
+RIGHTS_BYTES = socket.CMSG_SPACE(8 * 4)  # of up to eight descriptors
 
 
 def send(channel: socket.socket, data: bytes, fds: list[int]) -> None:
@@ -23,7 +24,7 @@ def receive(channel: socket.socket, *, block: bool) -> tuple[bytes, list[int]] |
     """
     flags = socket.MSG_CMSG_CLOEXEC | (0 if block else socket.MSG_DONTWAIT)
     try:
-        data, ancillary, _, _ = channel.recvmsg(PACKET_BYTES, socket.CMSG_SPACE(16), flags)
+        data, ancillary, _, _ = channel.recvmsg(PACKET_BYTES, RIGHTS_BYTES, flags)
     except BlockingIOError:
         return None
     except OSError as error:

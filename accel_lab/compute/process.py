@@ -19,6 +19,8 @@ from pathlib import Path
 
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.compute.control import Bind, Downward, Upward, receive_upward, send_packet
+from accel_lab.compute.ring import ORDERED, make_rings
+from accel_lab.compute.transport import open_transport
 from accel_lab.compute.zygote import Exited, Forked, LoadFailed, receive_notice, request_fork
 
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
@@ -45,7 +47,7 @@ class ContextProcess:
         self.started = time.monotonic()
         self.on_packet: Callable[[Upward], None] | None = None
         self.on_exit: list[Callable[[str], None]] = []
-        self.wire, wire_end = socket.socketpair()
+        wire, wire_end = socket.socketpair()
         self.control, control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._dispatcher = dispatcher
         self._printed = printed
@@ -54,13 +56,15 @@ class ContextProcess:
         self._pipes: dict[str, int] = {}
         out, out_end = os.pipe2(os.O_CLOEXEC)
         err, err_end = os.pipe2(os.O_CLOEXEC)
+        rings = [make_rings()] if ORDERED else []
         with wire_end, control_end:
             try:
-                ends = [wire_end.fileno(), control_end.fileno(), out_end, err_end]
+                ends = [wire_end.fileno(), control_end.fileno(), out_end, err_end, *rings]
                 request_fork(channel, number, ends)
             finally:
                 os.close(out_end)
                 os.close(err_end)
+                self.wire = open_transport(wire, *rings, upper=True)
         dispatcher.add_reader(self.control.fileno(), self._controlled)
         for stream, fd in (("stdout", out), ("stderr", err)):
             os.set_blocking(fd, False)

@@ -8,8 +8,6 @@ dispatcher can go on enqueueing.
 
 import math
 import os
-import select
-import socket
 import threading
 import time
 from typing import Any
@@ -28,9 +26,9 @@ from accel_lab.compute.stream import Stream
 from accel_lab.compute.support import check
 from accel_lab.compute.table import Buffer
 from accel_lab.compute.transfer import Free
+from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import (
     Done,
-    FrameReader,
     LibraryRestarted,
     Poisoned,
     Report,
@@ -43,6 +41,7 @@ FLUSH_AFTER_S = 0.001
 SPIN_FOR_STREAMS_S = 0.0002
 BATCH_LIMIT = 256
 ALONE_BELOW_S = 60.0
+RETRY_S = 0.0002
 
 
 def entry_decoder(context: Context) -> "msgspec.msgpack.Decoder[list[Any]]":
@@ -78,12 +77,11 @@ def entry_decoder(context: Context) -> "msgspec.msgpack.Decoder[list[Any]]":
 class Service:
     """Serves one context over one wire until the wire ends."""
 
-    def __init__(self, wire: socket.socket, context: Context, *, spin_s: float) -> None:
-        self._wire = wire
+    def __init__(self, transport: Transport, context: Context, *, spin_s: float) -> None:
+        self._transport = transport
         self._context = context
         self._spin_s = spin_s
         self._decoder = entry_decoder(context)
-        self._reader = FrameReader()
         self._send_lock = threading.Lock()
         self._launched: list[Launch] = []
         self._streams: dict[Stream, None] = {}
@@ -97,24 +95,40 @@ class Service:
     def run(self) -> None:
         """Serve until the notebook closes the wire; the calling thread becomes the dispatcher."""
         try:
-            while self._turn():
-                pass
+            while True:
+                self._turn()
+        except EOFError:
+            return
         except Exception as error:  # noqa: BLE001 - a device in error fails wherever it is asked
             self._broken(error)
 
-    def _turn(self) -> bool:
-        """Complete what is done and execute what has arrived; False when the wire has ended."""
+    def _turn(self) -> None:
+        """Complete what is done and execute what has arrived; EOFError at the wire's end."""
         if self._launched:
             self._complete()
         if self._deferral.ready:
             self._resume()
-        received = self._receive(block=not self._launched)
-        if received > 0:
-            self._reader.received(received)
-            while (payload := self._reader.next()) is not None:
-                for entry in self._decoder.decode(payload):
-                    self._execute(entry)
-        return received != 0
+        frame = self._transport.receive()
+        if frame is None and not self._launched:
+            frame = self._next_frame()
+        if frame is not None:
+            for entry in self._decoder.decode(frame):
+                self._execute(entry)
+
+    def _next_frame(self) -> memoryview | None:
+        """Wait for a frame, at first without sleeping; None when there is something else to do."""
+        transport = self._transport
+        if self._spin_s:
+            give_up = time.perf_counter() + self._spin_s
+            while time.perf_counter() < give_up:
+                frame = transport.receive()
+                if frame is not None or self._deferral.ready:
+                    return frame
+                os.sched_yield()  # the notebook may share this core
+        if transport.sleep():
+            transport.wait(also=self._deferral.wakeup if self._deferral.begun else -1)
+            transport.wake()
+        return transport.receive()
 
     def oldest(self) -> list[tuple[object, int, float]]:
         """Return (identity, seq, timeout) of what runs now; read by the control thread."""
@@ -139,9 +153,10 @@ class Service:
 
     def send(self, reports: list[Report]) -> None:
         """Send reports; any thread, blocks while the notebook does not read."""
-        data = encode_reports(reports)
+        frame = encode_reports(reports)
         with self._send_lock:
-            self._wire.sendall(data)
+            while not self._transport.send(frame):
+                time.sleep(RETRY_S)
 
     def poisoned(self, poison: Poison) -> None:
         """Say why this context is beyond repair and end its process; does not return."""
@@ -149,24 +164,6 @@ class Service:
         # The notebook kills us; waiting for that keeps the buffers' owner alive until it knows.
         threading.Event().wait(10.0)
         os._exit(70)
-
-    def _receive(self, *, block: bool) -> int:
-        space = self._reader.space()
-        if block and self._deferral.begun:
-            ready, _, _ = select.select([self._wire.fileno(), self._deferral.wakeup], [], [])
-            if self._wire.fileno() not in ready:
-                return -1
-        if block and self._spin_s == 0.0:
-            return self._wire.recv_into(space)
-        give_up = time.perf_counter() + self._spin_s if block else 0.0
-        while True:
-            try:
-                return self._wire.recv_into(space, 0, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                if not block:
-                    return -1
-                if time.perf_counter() > give_up:
-                    return self._wire.recv_into(space)
 
     def _execute(self, entry: Any) -> None:  # noqa: C901, PLR0912 - the hot path, in one piece
         message = entry.message

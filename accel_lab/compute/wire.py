@@ -1,12 +1,10 @@
 """The bytes between a notebook and a context process.
 
-Both directions are a stream of frames: a 4-byte little-endian length, then one msgpack array.
-To the context it holds `Entry` structs, each encoded once when it is sent; from the context
-it holds reports. A buffer travels as its id; nothing larger than a frame travels here, that
-is what the arena is for.
+Both directions are a stream of frames, each one msgpack array. To the context it holds `Entry`
+structs, each encoded once when it is sent; from the context it holds reports. A buffer travels as
+its id; nothing larger than a frame travels here, that is what the arena is for.
 """
 
-import struct
 from typing import Any, TypeAlias
 
 import msgspec
@@ -16,7 +14,6 @@ from accel_lab.compute.operation import Spec
 from accel_lab.errors import AccelError, InvalidArgument
 
 FRAME_LIMIT = 1 << 20
-HEADER = struct.Struct("<I")
 _ARRAY32 = b"\xdd"
 
 
@@ -144,61 +141,14 @@ def encode_entry(
 def batch(parts: list[bytes]) -> bytes:
     """Join encoded entries to one frame."""
     body = b"".join(parts)
-    return HEADER.pack(len(body) + 5) + _ARRAY32 + len(parts).to_bytes(4, "big") + body
+    return _ARRAY32 + len(parts).to_bytes(4, "big") + body
 
 
 def encode_reports(reports: list[Report]) -> bytes:
     """Encode reports to one frame."""
-    body = _encoder.encode(reports)
-    return HEADER.pack(len(body)) + body
+    return _encoder.encode(reports)
 
 
 def decode_reports(payload: memoryview | bytes) -> list[Report]:
     """Decode one frame from a context; raises msgspec.DecodeError when it is damaged."""
     return _reports.decode(payload)
-
-
-class FrameReader:
-    """Cuts a byte stream into frames without copying more than it must."""
-
-    def __init__(self) -> None:
-        self._buffer = bytearray(1 << 18)
-        self._start = 0
-        self._end = 0
-
-    def space(self) -> memoryview:
-        """Return where to receive into; never empty."""
-        if self._start == self._end:
-            self._start = self._end = 0
-        elif self._end == len(self._buffer):
-            kept = self._end - self._start
-            if kept > len(self._buffer) // 2:
-                larger = bytearray(len(self._buffer) * 2)
-                larger[:kept] = memoryview(self._buffer)[self._start : self._end]
-                self._buffer = larger
-            else:
-                self._buffer[:kept] = self._buffer[self._start : self._end]
-            self._start, self._end = 0, kept
-        return memoryview(self._buffer)[self._end :]
-
-    def received(self, count: int) -> None:
-        """Note that `count` bytes were written into `space()`."""
-        self._end += count
-
-    def next(self) -> memoryview | None:
-        """Return the next whole frame's payload, valid until the next `space()`, or None.
-
-        Raises:
-            ValueError: the length is impossible, so the stream is corrupt.
-        """
-        if self._end - self._start < HEADER.size:
-            return None
-        (length,) = HEADER.unpack_from(self._buffer, self._start)
-        if length > 2 * FRAME_LIMIT:
-            text = f"a frame of {length} bytes cannot be: the wire is corrupt"
-            raise ValueError(text)
-        begin = self._start + HEADER.size
-        if self._end - begin < length:
-            return None
-        self._start = begin + length
-        return memoryview(self._buffer)[begin : self._start]

@@ -15,12 +15,16 @@ from collections.abc import Callable
 import msgspec
 
 from accel_lab.compute import packet
+from accel_lab.compute.transport import Transport, open_transport
 
-Become = Callable[[socket.socket, socket.socket, int], None]
+Become = Callable[[Transport, socket.socket, int], None]
 
 
 class Fork(msgspec.Struct, frozen=True, array_like=True, tag=20):
-    """Fork a context; its wire, control channel, stdout and stderr come with the packet."""
+    """Fork a context; its wire, control channel, stdout and stderr come with the packet.
+
+    The memory of the wire's rings comes last, if it has any.
+    """
 
     number: int
 
@@ -122,7 +126,7 @@ class Zygote:
             self._channel.close()
             for pidfd in self._children:
                 os.close(pidfd)
-            wire, control, out, err = fds
+            wire, control, out, err, *rings = fds
             os.dup2(out, 1)
             os.dup2(err, 2)
             os.close(out)
@@ -131,7 +135,8 @@ class Zygote:
             numpy_random = sys.modules.get("numpy.random")
             if numpy_random is not None:  # else every fork would draw the same numbers
                 numpy_random.seed()
-            self._become(socket.socket(fileno=wire), socket.socket(fileno=control), parent)
+            lower = open_transport(socket.socket(fileno=wire), *rings, upper=False)
+            self._become(lower, socket.socket(fileno=control), parent)
             status = 0
         except SystemExit as leaving:
             status = leaving.code if isinstance(leaving.code, int) else 1

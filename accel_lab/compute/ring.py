@@ -1,0 +1,151 @@
+"""Rings of frames in memory that a notebook and a context process share.
+
+A ring has one writer and one reader. The writer copies a frame behind the last one and then moves
+the tail; the reader takes frames from the head. Neither makes a system call while the other is
+awake. A reader that goes to sleep says so in the ring, and the writer then rings its bell.
+
+The order of plain loads and stores is enough on x86-64 (Intel SDM 3A, 8.2), except where a store
+must be seen before a later load: there both sides take a lock of their own, which is a fence.
+"""
+
+import mmap
+import os
+import platform
+import threading
+
+CAPACITY = 4 << 20
+LARGEST_FRAME = CAPACITY // 2 - 64
+_HEADER = 256
+_TAIL, _HEAD, _ASLEEP = 0, 8, 16  # in words of 8 bytes: a cache line and more apart
+_WRAP = 0xFFFF_FFFF_FFFF_FFFF
+_WORD = 8
+_RESTART_AFTER = 1 << 16
+RING_BYTES = _HEADER + CAPACITY
+
+ORDERED = platform.machine() == "x86_64"
+"""Whether this processor keeps stores in order, as the rings need."""
+
+
+class _Fence:
+    """Makes earlier stores visible before later loads: a locked instruction does."""
+
+    __slots__ = ("_acquire", "_release")
+
+    def __init__(self) -> None:
+        lock = threading.Lock()
+        self._acquire, self._release = lock.acquire, lock.release
+
+    def __call__(self) -> None:
+        self._acquire()
+        self._release()
+
+
+class RingWriter:
+    """The writing end; one thread at a time."""
+
+    def __init__(self, memory: memoryview) -> None:
+        self._words = memory[:_HEADER].cast("Q")
+        self._frames = memory[_HEADER:].cast("Q")
+        self._bytes = memory[_HEADER:]
+        self._tail: int = self._words[_TAIL]
+        self._fence = _Fence()
+
+    def write(self, payload: bytes) -> bool:
+        """Append one frame; False when there is no room for it now.
+
+        Raises:
+            ValueError: it is larger than half the capacity, so it may never fit.
+        """
+        size = len(payload)
+        if size > LARGEST_FRAME:
+            text = f"a frame of {size} bytes is larger than {LARGEST_FRAME}"
+            raise ValueError(text)
+        taken = _WORD + (size + _WORD - 1) // _WORD * _WORD
+        tail, head = self._tail, self._words[_HEAD]
+        at = tail % CAPACITY
+        # Frames are in one piece. An empty ring starts over, which keeps what is used in cache.
+        if at + taken + _WORD > CAPACITY or (tail == head and at > _RESTART_AFTER):
+            rest = CAPACITY - at
+            if tail + rest + taken - head > CAPACITY:
+                return False
+            self._frames[at // _WORD] = _WRAP
+            tail += rest
+            at = 0
+        elif tail + taken - head > CAPACITY:
+            return False
+        self._bytes[at + _WORD : at + _WORD + size] = payload
+        self._frames[at // _WORD] = size
+        self._tail = self._words[_TAIL] = tail + taken
+        return True
+
+    def reader_sleeps(self) -> bool:
+        """Whether the reader has gone to sleep since the last time that this was true."""
+        self._fence()
+        if self._words[_ASLEEP]:
+            self._words[_ASLEEP] = 0
+            return True
+        return False
+
+
+class RingReader:
+    """The reading end; one thread at a time."""
+
+    def __init__(self, memory: memoryview) -> None:
+        self._words = memory[:_HEADER].cast("Q")
+        self._frames = memory[_HEADER:].cast("Q")
+        self._bytes = memory[_HEADER:]
+        self._head: int = self._words[_HEAD]
+        self._next = self._head
+        self._fence = _Fence()
+
+    def read(self) -> memoryview | None:
+        """Return the next frame, valid until the next call, or None when there is none.
+
+        Raises:
+            ValueError: the ring is damaged.
+        """
+        words = self._words
+        head = self._next
+        if head != self._head:
+            self._head = words[_HEAD] = head  # the frame before is done with
+        tail = words[_TAIL]
+        if head == tail:
+            return None
+        at = head % CAPACITY
+        size = self._frames[at // _WORD]
+        if size == _WRAP:
+            head += CAPACITY - at
+            at = 0
+            size = self._frames[0]
+        begin = at + _WORD
+        if size > CAPACITY or not head < tail <= head + CAPACITY:
+            text = f"a frame of {size} bytes cannot be: the wire is corrupt"
+            raise ValueError(text)
+        self._next = head + _WORD + (size + _WORD - 1) // _WORD * _WORD
+        return self._bytes[begin : begin + size]
+
+    def sleep(self) -> bool:
+        """Have the writer ring from now on; False when a frame has come meanwhile."""
+        self._words[_ASLEEP] = 1
+        self._fence()
+        if self._words[_TAIL] != self._next:
+            self._words[_ASLEEP] = 0
+            return False
+        return True
+
+    def wake(self) -> None:
+        """Have the writer not ring, because this end looks by itself."""
+        self._words[_ASLEEP] = 0
+
+
+def make_rings() -> int:
+    """Return the descriptor of fresh memory for two rings."""
+    fd = os.memfd_create("accel_lab-wire", os.MFD_CLOEXEC)
+    os.ftruncate(fd, 2 * RING_BYTES)
+    return fd
+
+
+def open_rings(fd: int) -> tuple[memoryview, memoryview]:
+    """Map both rings, down and up; the mapping lives as long as what is returned."""
+    memory = memoryview(mmap.mmap(fd, 2 * RING_BYTES))
+    return memory[:RING_BYTES], memory[RING_BYTES:]
