@@ -77,16 +77,32 @@ _extractors: dict[type, Callable[[Any], tuple[AccelRef, ...]]] = {}
 
 
 def operands_of(kind: type[Operation[Any]]) -> Callable[[Any], tuple[AccelRef, ...]]:
-    """Return the function that lists the operands of a message of this type."""
+    """Return the function that lists the operands of a message of this type.
+
+    It does not look at what they are: `no_operand` says what is wrong with one that is no buffer.
+    """
     extract = _extractors.get(kind)
     if extract is None:
-        extract = _extractors[kind] = _build(kind)
+        extract = _extractors[kind] = _build(*_operand_fields(kind))
     return extract
 
 
-def _build(  # noqa: C901 - one case for each way to name an operand
-    kind: type[Operation[Any]],
-) -> Callable[[Any], tuple[AccelRef, ...]]:
+def no_operand(message: Operation[Any]) -> InvalidArgument:
+    """Say which field holds something that is no buffer."""
+    required, optional, many = _operand_fields(type(message))
+    for name in (*required, *optional, *many):
+        value = getattr(message, name)
+        for one in value if isinstance(value, tuple) else (value,):
+            if not isinstance(one, AccelRef) and not (one is None and name in optional):
+                return InvalidArgument(
+                    f"{type(message).__name__}.{name} must be an AccelRef, not "
+                    f"{type(one).__name__}; put() the array on the device first"
+                )
+    raise AssertionError(message)
+
+
+def _operand_fields(kind: type[Operation[Any]]) -> tuple[list[str], list[str], list[str]]:
+    """Return the fields that are a buffer, that may be None instead, and that are tuples."""
     required, optional, many = [], [], []
     for name, hint in typing.get_type_hints(kind).items():
         arms = typing.get_args(hint)
@@ -97,38 +113,43 @@ def _build(  # noqa: C901 - one case for each way to name an operand
             optional.append(name)
         elif typing.get_origin(hint) is tuple and arms and arms[0] is AccelRef:
             many.append(name)
+    return required, optional, many
 
+
+def _build(
+    required: list[str], optional: list[str], many: list[str]
+) -> Callable[[Any], tuple[AccelRef, ...]]:
+    """Return the fastest function that lists these fields; most have an `out` or nothing."""
     names = [*required, *optional]
-    if not names and not many:
-        return lambda _: ()
-    read = attrgetter(*names) if names else None
+    if len(names) > 1:
+        read: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
+    elif names:
+        one = attrgetter(*names)
 
-    def extract(message: Any) -> tuple[AccelRef, ...]:
-        values: tuple[Any, ...] = ()
-        if read is not None:
-            values = read(message) if len(names) > 1 else (read(message),)
-            if optional:
-                values = tuple([v for v in values if v is not None])
+        def read(message: Any) -> tuple[Any, ...]:
+            return (one(message),)
+    else:
+
+        def read(message: Any) -> tuple[Any, ...]:  # noqa: ARG001 - it names no buffer
+            return ()
+
+    if not optional and not many:
+        return read
+    if len(optional) == 1 and not many:
+
+        def without_none(message: Any) -> tuple[Any, ...]:
+            values = read(message)
+            return values if values[-1] is not None else values[:-1]
+
+        return without_none
+
+    first = len(required)
+
+    def extract(message: Any) -> tuple[Any, ...]:
+        values = read(message)
+        found = values[:first] + tuple([v for v in values[first:] if v is not None])
         for name in many:
-            values += getattr(message, name)
-        for value in values:
-            if not isinstance(value, AccelRef):
-                raise _no_operand(message, [*names, *many])
-        if len(values) < len(required):
-            raise _no_operand(message, required)
-        return values
+            found += getattr(message, name)
+        return found
 
     return extract
-
-
-def _no_operand(message: Any, names: list[str]) -> InvalidArgument:
-    """Say which field holds something that is no buffer."""
-    for name in names:
-        value = getattr(message, name)
-        for one in value if isinstance(value, tuple) else (value,):
-            if not isinstance(one, AccelRef):
-                return InvalidArgument(
-                    f"{type(message).__name__}.{name} must be an AccelRef, not "
-                    f"{type(one).__name__}; put() the array on the device first"
-                )
-    raise AssertionError(names)

@@ -19,7 +19,13 @@ from accel_lab.compute import origin, urgency
 from accel_lab.compute.answers import Answers, InFlight, Settle
 from accel_lab.compute.buffer import AccelRef, Owner, RunRef
 from accel_lab.compute.link import Link
-from accel_lab.compute.operation import Operation, Spec, answers_buffer, operands_of
+from accel_lab.compute.operation import (
+    Operation,
+    Spec,
+    answers_buffer,
+    no_operand,
+    operands_of,
+)
 from accel_lab.compute.support import check
 from accel_lab.compute.transfer import Free
 from accel_lab.compute.tree import State
@@ -110,7 +116,7 @@ class Requests:
 
     # Sending.
 
-    def send(  # noqa: C901 - the hot path, in one piece
+    def send(  # noqa: C901, PLR0912 - the hot path, in one piece
         self,
         message: Operation[Any],
         timeout_s: float | None,
@@ -128,13 +134,16 @@ class Requests:
         kind = type(message)
         operands = operands_of(kind)(message)
         spec: Spec | None = None
-        known = True
-        device = self._device()
-        for ref in operands:
-            if ref.device is not device:
-                text = f"{ref!r} is not on {self.name}: bring it there with get() and put()"
-                raise InvalidArgument(text)
-            known = known and ref.known
+        known = sound = True
+        device, generation = self._device(), self.generation
+        try:
+            for ref in operands:
+                if ref.device is not device:
+                    raise self._foreign(ref, message)
+                known = known and ref.known
+                sound = sound and ref.generation == generation and not ref.failed
+        except AttributeError:
+            raise no_operand(message) from None
         if known:
             spec = message.infer()
             pair = kind, operands[0].dtype if operands else message.dtype_key
@@ -145,13 +154,14 @@ class Requests:
             link = self._link
             if link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
                 link = self._admit(nowait=nowait)
-            for ref in operands:
-                if ref.failed:
-                    if settle is not None:
-                        settle(None)
-                    return self._refused(ref, self._handle(message, spec, make, known=known)[0])
-                if ref.generation != self.generation:
-                    raise self._stale(ref)
+            if not sound or self.generation != generation:
+                for ref in operands:
+                    if ref.failed:
+                        if settle is not None:
+                            settle(None)
+                        return self._refused(ref, self._handle(message, spec, make, known=known)[0])
+                    if ref.generation != self.generation:
+                        raise self._stale(ref)
             self._seq = seq = self._seq + 1
             reply, result = self._handle(message, spec, make, known=known)
             data = encode_entry(seq, result, timeout_s, message, spec)
@@ -241,6 +251,12 @@ class Requests:
         ref = AccelRef(self, reply.origin, self.device, owner, generation, shape, dtype)
         ref.resolve()
         return ref
+
+    def _foreign(self, ref: Any, message: Operation[Any]) -> InvalidArgument:
+        if not isinstance(ref, AccelRef):
+            return no_operand(message)
+        text = f"{ref!r} is not on {self.name}: bring it there with get() and put()"
+        return InvalidArgument(text)
 
     def _stale(self, ref: AccelRef) -> StaleRef:
         return StaleRef(
