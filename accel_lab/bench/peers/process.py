@@ -58,7 +58,7 @@ class PeerProcess:
         try:
             self.version = self._next(Started).version
         except BaseException:
-            self.close()
+            self.close(at_once=True)
             raise
 
     @property
@@ -74,18 +74,21 @@ class PeerProcess:
         """Return the seconds that so many tells took to send, and to be taken; blocks for both."""
         return self._order(Tell(count), Told)
 
-    def close(self) -> None:
-        """Stop the peer and wait until its last process is gone; kills it when that takes long."""
+    def close(self, *, at_once: bool = False) -> None:
+        """Stop the peer and wait until its last process is gone.
+
+        Kills it when stopping takes long, or `at_once`.
+        """
         try:
             with suppress(BrokenPipeError):
                 self._pipe(self._guard.stdin).close()
-            self._guard.wait(STOP_S)
-        except BaseException as error:
+            if not at_once:
+                self._guard.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            pass  # it is killed
+        finally:
             self._guard.terminate()
             self._guard.wait()
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-        finally:
             self._pipe(self._guard.stdout).close()
             self._said.close()
 
@@ -98,7 +101,7 @@ class PeerProcess:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.close()
+        self.close(at_once=error is not None)
 
     def _order(self, order: Order, kind: type[A]) -> A:
         pipe = self._pipe(self._guard.stdin)
