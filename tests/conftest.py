@@ -8,11 +8,17 @@ the piece, `ACCEL_LAB_REQUIRE=browser,node,wheel` turns that skip into a failure
 import os
 import random
 import shutil
+import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
 
 # Before NumPy is imported: two test processes on two cores must not fight over BLAS threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# What the tests compile is not for the user's cache, and not from it.
+if "ACCEL_LAB_CACHE" not in os.environ:
+    _cache = tempfile.TemporaryDirectory(prefix="accel_lab-tests-", ignore_cleanup_errors=True)
+    os.environ["ACCEL_LAB_CACHE"] = _cache.name
 
 import hypothesis
 import pytest
@@ -58,8 +64,15 @@ def _wheel() -> str | None:
     return f"not installed: {', '.join(missing)}" if missing else None
 
 
+def _compiler() -> str | None:
+    if any(map(shutil.which, ("c++", "g++", "clang++"))) or os.environ.get("CXX"):
+        return None
+    return "there is no C++ compiler on the path"
+
+
 PIECES: dict[str, Callable[[], str | None]] = {
     "browser": _browser,
+    "compiler": _compiler,
     "cuda": _cuda,
     "node": _node,
     "wheel": _wheel,

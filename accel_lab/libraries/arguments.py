@@ -60,7 +60,7 @@ class Arguments:
         self._pointers = [i for i, p in enumerate(parameters) if p.is_pointer]
         numbers = [i for i, p in enumerate(parameters) if not p.is_pointer]
         offsets, form, size = _layout(parameters, [*self._pointers, *numbers])
-        block = np.zeros(size + _ALIGN, np.uint8)
+        block: Any = np.zeros(size + _ALIGN, np.uint8)
         start = -block.ctypes.data % _ALIGN
         block = block[start : start + size]
         self._block = memoryview(block)
@@ -106,7 +106,9 @@ class Arguments:
             )
         self._refs = None
         left = iter(refs)
-        addresses, reads, writes = [], [], []
+        addresses: list[int] = []
+        reads: list[Storage] = []
+        writes: list[Storage] = []
         for i, (parameter, value) in enumerate(zip(self.parameters, values, strict=True)):
             ref = next(left) if value is None else None
             if not parameter.is_pointer:

@@ -67,7 +67,8 @@ class Kernel:
             StaleRef: a buffer is of a lost generation.
         """
         blocks, threads = triples(*_hashable(grid, block))
-        refs, values = [], []
+        refs: list[AccelRef] = []
+        values: list[Any] = []
         for arg in args:
             if isinstance(arg, AccelRef):
                 refs.append(arg)
@@ -155,7 +156,8 @@ def _travelling(arg: Any) -> Any:
         raise InvalidArgument(
             f"an argument is a NumPy array {arg.dtype}{list(arg.shape)}; put() it on the device"
         )
-    for kind in (bool, int, float, complex):
+    plain_types: tuple[type[Any], ...] = (int, float, complex)
+    for kind in plain_types:  # a class of the user's own, as an IntEnum
         if isinstance(arg, kind):
             return kind(arg)
     raise InvalidArgument(

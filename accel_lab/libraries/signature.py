@@ -12,6 +12,7 @@ TABLE = "accel_lab_signature"
 """The symbol of the table, for 32-bit words: MAGIC, the number of parameters, then the rows."""
 
 MAGIC = 0xACCE1AB1
+PREFIX = "accel_lab_"
 _WORDS = struct.Struct("=7I")
 _HEAD = struct.Struct("=2I")
 
@@ -55,69 +56,73 @@ _SPELLINGS = {
     "float64": "double",
 }
 
+# Every name of ours begins with $, for accel_lab_, so that no macro of the source can change it.
 _SOURCE = """
-typedef decltype(&{kernel}) accel_lab_kernel_type;
+typedef decltype(&{kernel}) $kernel_type;
 struct __half;
 struct __nv_bfloat16;
 struct __nv_fp8_e4m3;
 struct __nv_fp8_e5m2;
-namespace accel_lab_signature_of {{
-typedef unsigned int word;
-template <word N> struct Is {{ static constexpr word value = N; }};
-template <class T, bool E> struct Named : Is<0> {{}};
-template <class T> struct Code : Named<T, __is_enum(T)> {{}};
-template <class T> struct Named<T, true> : Code<__underlying_type(T)> {{}};
-template <> struct Code<bool> : Is<1> {{}};
-template <> struct Code<signed char> : Is<2> {{}};
-template <> struct Code<short> : Is<3> {{}};
-template <> struct Code<int> : Is<4> {{}};
-template <> struct Code<long> : Is<5> {{}};
-template <> struct Code<long long> : Is<5> {{}};
-template <> struct Code<unsigned char> : Is<6> {{}};
-template <> struct Code<unsigned short> : Is<7> {{}};
-template <> struct Code<unsigned int> : Is<8> {{}};
-template <> struct Code<unsigned long> : Is<9> {{}};
-template <> struct Code<unsigned long long> : Is<9> {{}};
-template <> struct Code<__nv_fp8_e4m3> : Is<10> {{}};
-template <> struct Code<__nv_fp8_e5m2> : Is<11> {{}};
-template <> struct Code<__nv_bfloat16> : Is<12> {{}};
-template <> struct Code<__half> : Is<13> {{}};
-template <> struct Code<float> : Is<14> {{}};
-template <> struct Code<double> : Is<15> {{}};
-template <> struct Code<char> : Is<16> {{}};
-template <> struct Code<void> : Is<17> {{}};
-template <class T> struct Code<T*> : Is<18> {{}};
-template <class T> struct Code<const T> : Code<T> {{}};
-template <class T> struct Code<volatile T> : Code<T> {{}};
-template <class T> struct Code<const volatile T> : Code<T> {{}};
-struct Row {{ word size, align, code, element, element_size, element_align, read_only; }};
-template <word> struct Known {{ typedef void type; }};
-template <class T, class = void> struct Extent {{ static constexpr word size = 0, align = 1; }};
-template <class T> struct Extent<T, typename Known<sizeof(T)>::type> {{
-  static constexpr word size = sizeof(T), align = alignof(T);
+namespace $signature_of {{
+typedef unsigned int $word;
+template <$word $N> struct $Is {{ static constexpr $word $value = $N; }};
+template <class $T, bool $E> struct $Named : $Is<0> {{}};
+template <class $T> struct $Code : $Named<$T, __is_enum($T)> {{}};
+template <class $T> struct $Named<$T, true> : $Code<__underlying_type($T)> {{}};
+template <> struct $Code<bool> : $Is<1> {{}};
+template <> struct $Code<signed char> : $Is<2> {{}};
+template <> struct $Code<short> : $Is<3> {{}};
+template <> struct $Code<int> : $Is<4> {{}};
+template <> struct $Code<long> : $Is<5> {{}};
+template <> struct $Code<long long> : $Is<5> {{}};
+template <> struct $Code<unsigned char> : $Is<6> {{}};
+template <> struct $Code<unsigned short> : $Is<7> {{}};
+template <> struct $Code<unsigned int> : $Is<8> {{}};
+template <> struct $Code<unsigned long> : $Is<9> {{}};
+template <> struct $Code<unsigned long long> : $Is<9> {{}};
+template <> struct $Code<__nv_fp8_e4m3> : $Is<10> {{}};
+template <> struct $Code<__nv_fp8_e5m2> : $Is<11> {{}};
+template <> struct $Code<__nv_bfloat16> : $Is<12> {{}};
+template <> struct $Code<__half> : $Is<13> {{}};
+template <> struct $Code<float> : $Is<14> {{}};
+template <> struct $Code<double> : $Is<15> {{}};
+template <> struct $Code<char> : $Is<16> {{}};
+template <> struct $Code<void> : $Is<17> {{}};
+template <class $T> struct $Code<$T*> : $Is<18> {{}};
+template <class $T> struct $Code<const $T> : $Code<$T> {{}};
+template <class $T> struct $Code<volatile $T> : $Code<$T> {{}};
+template <class $T> struct $Code<const volatile $T> : $Code<$T> {{}};
+struct $Row {{ $word $size, $align, $code, $element, $element_size, $element_align, $read_only; }};
+template <$word> struct $Known {{ typedef void $type; }};
+template <class $T, class = void> struct $Extent {{
+  static constexpr $word $size = 0, $align = 1;
 }};
-template <class T, word> struct Pointee : Extent<T> {{}};
-template <class T> struct Pointee<T, 17> {{ static constexpr word size = 0, align = 1; }};
-template <class T> struct Constant : Is<0> {{}};
-template <class T> struct Constant<const T> : Is<1> {{}};
-template <class T> struct Parameter {{
-  static constexpr Row row = {{sizeof(T), alignof(T), Code<T>::value, 0, 0, 1, 0}};
+template <class $T> struct $Extent<$T, typename $Known<sizeof($T)>::$type> {{
+  static constexpr $word $size = sizeof($T), $align = alignof($T);
 }};
-template <class T> struct Parameter<T*> {{
-  static constexpr word code = Code<T>::value;
-  static constexpr Row row = {{sizeof(T*), alignof(T*), 18, code, Pointee<T, code>::size,
-                              Pointee<T, code>::align, Constant<T>::value}};
+template <class $T, $word> struct $Pointee : $Extent<$T> {{}};
+template <class $T> struct $Pointee<$T, 17> {{ static constexpr $word $size = 0, $align = 1; }};
+template <class $T> struct $Constant : $Is<0> {{}};
+template <class $T> struct $Constant<const $T> : $Is<1> {{}};
+template <class $T> struct $Parameter {{
+  static constexpr $Row $row = {{sizeof($T), alignof($T), $Code<$T>::$value, 0, 0, 1, 0}};
 }};
-template <class F> struct Of;
-template <class... A> struct Of<void (*)(A...)> {{
-  struct Table {{ word magic, count; Row rows[sizeof...(A) + 1]; }};
-  static constexpr Table table = {{{magic}u, sizeof...(A), {{Parameter<A>::row..., Row{{}}}}}};
+template <class $T> struct $Parameter<$T*> {{
+  static constexpr $word $code = $Code<$T>::$value;
+  static constexpr $Row $row = {{sizeof($T*), alignof($T*), 18, $code, $Pointee<$T, $code>::$size,
+                              $Pointee<$T, $code>::$align, $Constant<$T>::$value}};
+}};
+template <class $F> struct $Of;
+template <class... $A> struct $Of<void (*)($A...)> {{
+  struct $Table {{ $word $magic, $count; $Row $rows[sizeof...($A) + 1]; }};
+  static constexpr $Table $table = {{
+      {magic}u, sizeof...($A), {{$Parameter<$A>::$row..., $Row{{}}}}}};
 {more}}};
-template <class... A> struct Of<void (*)(A...) noexcept> : Of<void (*)(A...)> {{}};
-typedef Of<accel_lab_kernel_type> Kernel;
+template <class... $A> struct $Of<void (*)($A...) noexcept> : $Of<void (*)($A...)> {{}};
+typedef $Of<$kernel_type> $Kernel;
 }}
-extern "C" {storage} const accel_lab_signature_of::Kernel::Table accel_lab_signature =
-    accel_lab_signature_of::Kernel::table;
+extern "C" {storage} const $signature_of::$Kernel::$Table accel_lab_signature =
+    $signature_of::$Kernel::$table;
 """
 
 
@@ -155,9 +160,11 @@ def reflection(kernel: str, storage: str, more: str = "") -> str:
     Parameters:
         kernel: the kernel's name, template arguments included.
         storage: what stands before the table's type, as `__device__`.
-        more: members for the struct that knows the parameter types as `A...`.
+        more: members for the struct that knows the parameter types as `$A...`, written like the
+            rest: `$` for the prefix, and braces doubled.
     """
-    return _SOURCE.format(kernel=kernel, storage=storage, more=more, magic=MAGIC)
+    source = _SOURCE.replace("{more}", more).replace("$", PREFIX)
+    return source.format(kernel=kernel, storage=storage, magic=MAGIC)
 
 
 def parameters_of(table: bytes) -> tuple[Parameter, ...]:

@@ -9,6 +9,7 @@ import pytest
 
 from accel_lab.compute.device import Device
 from accel_lab.system import System, backends
+from tests.conftest import require
 
 
 @pytest.fixture(scope="session", params=backends())
@@ -36,3 +37,10 @@ def device(backend: Any) -> Iterator[Device]:
     with System(backend.__name__.rpartition(".")[2], devices=1) as lab:
         yield lab.devices[0]
         lab.check()
+
+
+@pytest.fixture(scope="session")
+def compiling(device: Device) -> None:
+    """Require what compiles kernels: the system's C++ compiler, if the device is the host."""
+    if device.name.startswith("cpu"):
+        require("compiler")

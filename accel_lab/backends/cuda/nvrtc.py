@@ -1,5 +1,6 @@
 """NVRTC: CUDA C++ to a cubin, without a GPU and without the interpreter's lock."""
 
+import re
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +12,8 @@ from accel_lab.libraries.program import Compile, compile_error
 from accel_lab.libraries.signature import reflection
 
 _LOG_LIMIT = 64 << 10
+_CONSTANTS = re.compile(r"\b(?:INFINITY|NAN)\b")
+_LIBCUXX = re.compile(r"#\s*include\s*<(?:cuda|cub|thrust)/")
 
 # What sources written for nvcc include. NVRTC has most of their contents itself, and no files.
 _INTEGERS = """
@@ -42,20 +45,21 @@ _MATH = """
 #define NAN __int_as_float(0x7fffffff)
 #endif
 """
+_ALWAYS = "accel_lab_nvrtc.h"
 _STANDARD = {
+    _ALWAYS: _MATH,
     "stdint.h": _INTEGERS,
     "cstdint": _INTEGERS,
     "limits.h": _LIMITS,
     "climits": _LIMITS,
     "float.h": _FLOATS,
     "cfloat": _FLOATS,
-    "math.h": _MATH,
-    "cmath": _MATH,
     **dict.fromkeys(
         ("stdio.h", "cstdio", "assert.h", "cassert", "string.h", "cstring", "stddef.h", "cstddef"),
         "",
     ),
-    **dict.fromkeys(("stdlib.h", "cstdlib", "cuda_runtime.h", "device_launch_parameters.h"), ""),
+    **dict.fromkeys(("math.h", "cmath", "stdlib.h", "cstdlib"), ""),
+    **dict.fromkeys(("cuda_runtime.h", "device_launch_parameters.h"), ""),
 }
 
 
@@ -113,7 +117,7 @@ def build(program: Compile, architecture: str) -> Compiled:
     try:
         nvrtc.addNameExpression(handle, program.name)
         try:
-            nvrtc.compileProgram(handle, options(program.options, architecture))
+            nvrtc.compileProgram(handle, options(program, architecture))
         except nvrtc.NVRTCError as error:
             log = nvrtc.getProgramLog(handle)[:_LOG_LIMIT].strip() or str(error)
             raise compile_error(program, log) from error
@@ -130,8 +134,13 @@ def translated(program: Compile) -> str:
     return f'{program.source}\n#line 1 "the signature of {program.base}"\n{signature}'
 
 
-def options(given: tuple[str, ...], architecture: str) -> tuple[str, ...]:
+def options(program: Compile, architecture: str) -> tuple[str, ...]:
     """Return NVRTC's options: the user's, the architecture, and where headers are."""
+    given = program.options
     standard = () if any("std=" in one for one in given) else ("-std=c++17",)
+    texts = (program.source, *program.headers.values())
+    # nvcc has these two macros without an include; libcu++ defines them itself.
+    lacks = any(map(_CONSTANTS.search, texts)) and not any(map(_LIBCUXX.search, texts))
+    before = (f"--pre-include={_ALWAYS}",) if lacks else ()
     folders = [f"--include-path={folder}" for folder in include_folders()]
-    return (f"-arch=sm_{architecture}", *standard, *given, *folders)
+    return (f"-arch=sm_{architecture}", *before, *standard, *given, *folders)

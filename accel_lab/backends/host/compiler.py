@@ -16,7 +16,7 @@ from pathlib import Path
 from accel_lab.backends.host.lacking import lacking
 from accel_lab.errors import CompileError
 from accel_lab.libraries.program import Compile, compile_error
-from accel_lab.libraries.signature import reflection
+from accel_lab.libraries.signature import PREFIX, reflection
 
 SHIM = Path(__file__).with_name("shim")
 INSTALL = "install one (Debian, Ubuntu: sudo apt-get install g++), or name it in CXX"
@@ -39,37 +39,38 @@ _FLAGS = (
     "-Wl,-Bsymbolic",
     "-fdiagnostics-color=never",
 )
-_UNWANTED = re.compile(r"--?(?:use_fast_math|maxrregcount|generate-line-info|lineinfo)")
 _LOG_LIMIT = 64 << 10
 _SHARED_ARRAY = re.compile(
     r"\b(?:extern\s+__shared__|__shared__\s+extern)\s+(?P<type>[^;=]*?)\b(?P<name>[A-Za-z_]\w*)"
     r"\s*\[\s*\](?P<rest>(?:\s*\[[^\]]*\])*)\s*;"
 )
 _ALIGNMENT = re.compile(r"\b(?:__align__|alignas)\s*\([^()]*(?:\([^()]*\))?[^()]*\)")
+_STATIC = re.compile(  # the shim's __shared__ and __constant__ say it already
+    r"\bstatic\s+(?P<before>(?:__device__\s+)?__(?:shared|constant)__)"
+    r"|(?P<after>__(?:shared|constant)__)\s+static\b"
+)
 _SYNCHRONISES = re.compile(
     r"\b__(?:sync|shfl|ballot|any|all|match|reduce|activemask)\w*|\b__nanosleep\b"
 )
 
-# Behind the signature: how the launch gets from an array of addresses to the kernel's arguments.
-_CALL = """  template <decltype(sizeof(0))... I>
-  static void call(void (*kernel)(A...), void** args, std::index_sequence<I...>) {
-    kernel(*static_cast<A*>(args[I])...);
-  }
-  static void call(void (*kernel)(A...), void** args) {
-    call(kernel, args, std::index_sequence_for<A...>());
-  }
+# In the signature: how the launch gets from an array of addresses to the kernel's arguments.
+_CALL = """  template <decltype(sizeof(0))... $I>
+  static void $call(void (*$kernel)($A...), void** $at, std::index_sequence<$I...>) {{
+    $kernel(*static_cast<$A*>($at[$I])...);
+  }}
+  static void $call(void (*$kernel)($A...), void** $at) {{
+    $call($kernel, $at, std::index_sequence_for<$A...>());
+  }}
 """
 _LAUNCH = """
-static const accel_lab_kernel_type accel_lab_kernel = &{kernel};
-static void** accel_lab_arguments;
-static void accel_lab_thread() {{
-  accel_lab_signature_of::Kernel::call(accel_lab_kernel, accel_lab_arguments);
-}}
+static const $kernel_type $kernel = &{kernel};
+static void** $arguments;
+static void $thread() {{ $signature_of::$Kernel::$call($kernel, $arguments); }}
 extern "C" __attribute__((visibility("default"))) const char* {launch}(
-    void** arguments, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-    unsigned bz) {{
-  accel_lab_arguments = arguments;
-  return accel_lab_shim::run_grid(dim3(gx, gy, gz), dim3(bx, by, bz), {fibers}, accel_lab_thread);
+    void** $given, unsigned $gx, unsigned $gy, unsigned $gz, unsigned $bx, unsigned $by,
+    unsigned $bz) {{
+  $arguments = $given;
+  return $shim::run_grid(dim3($gx, $gy, $gz), dim3($bx, $by, $bz), {fibers}, $thread);
 }}
 """
 
@@ -146,16 +147,32 @@ def translated(program: Compile) -> str:
     texts = (program.source, *program.headers.values())
     fibers = any(_SYNCHRONISES.search(text) for text in texts)
     signature = reflection(program.name, '__attribute__((visibility("default"), used))', more=_CALL)
-    launch = _LAUNCH.format(kernel=program.name, launch=LAUNCH, fibers=str(fibers).lower())
+    launch = _LAUNCH.replace("$", PREFIX).format(
+        kernel=program.name, launch=LAUNCH, fibers=str(fibers).lower()
+    )
     return (
-        f'#include "accel_lab_cuda.h"\n#line 1 "{program.file}"\n{_portable(program.source)}\n'
-        f'#line 1 "the signature of {program.base}"\n{signature}{launch}'
+        f'#include "accel_lab_cuda.h"\n{_macros(program.options)}#line 1 "{program.file}"\n'
+        f'{_portable(program.source)}\n#line 1 "the signature of {program.base}"\n'
+        f"{signature}{launch}"
     )
 
 
+def _macros(options: tuple[str, ...]) -> str:
+    """Write -D and -U as lines behind the shim, which they must not change."""
+    lines = ""
+    for option in options:
+        name, _, value = option[2:].partition("=")
+        if option.startswith("-D"):
+            lines += f"#define {name} {value if '=' in option else 1}\n"
+        elif option.startswith("-U"):
+            lines += f"#undef {name}\n"
+    return lines
+
+
 def _portable(source: str) -> str:
-    """Rewrite what no macro can: dynamic shared memory, and a word that the C++ library uses."""
+    """Rewrite what no macro can: dynamic shared memory, and words that C++ has a use for."""
     source = source.replace("__noinline__", "__attribute__((noinline))")
+    source = _STATIC.sub(lambda found: found["before"] or found["after"], source)
     return _SHARED_ARRAY.sub(_shared_pointer, source)
 
 
@@ -167,7 +184,7 @@ def _shared_pointer(found: re.Match[str]) -> str:
 
 
 def _flags(options: tuple[str, ...]) -> Iterator[str]:
-    """Yield the compiler's options, without those that mean something to a GPU only."""
+    """Yield the compiler's options; those that only mean something to a GPU are left out."""
     yield from _FLAGS
     standard = "-std=c++17"
     for option in options:
@@ -175,10 +192,8 @@ def _flags(options: tuple[str, ...]) -> Iterator[str]:
             standard = "-" + option.lstrip("-")
         elif option.lstrip("-") == "fmad=true":
             yield "-ffp-contract=fast"
-        elif option.startswith(("-D", "-U", "-w")):
+        elif option == "-w":
             yield option
-        else:
-            assert _UNWANTED.match(option) or option.lstrip("-").startswith("fmad="), option
     yield standard
 
 
