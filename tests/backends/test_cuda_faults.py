@@ -36,6 +36,12 @@ class cuBLASError(Exception):  # noqa: N801 - as nvmath spells it
     status = 7
 
 
+class cuFFTError(Exception):  # noqa: N801 - as nvmath spells it
+    """Looks like nvmath's."""
+
+    status = 2
+
+
 def healthy() -> int:
     return 0
 
@@ -91,6 +97,7 @@ def test_a_library_s_error_has_its_name_and_code() -> None:
         MemoryError("no room"),
         CUDARuntimeError(2, "cudaErrorMemoryAllocation: out of memory"),
         cuBLASError("resource allocation failed (CUBLAS_STATUS_ALLOC_FAILED)"),
+        cuFFTError("CUFFT_ALLOC_FAILED"),
     ],
 )
 def test_running_out_of_memory_is_no_fault_of_a_library(error: Exception) -> None:

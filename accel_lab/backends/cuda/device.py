@@ -16,6 +16,7 @@ from accel_lab.backends.cuda import faults
 from accel_lab.backends.cuda.array import CudaArray
 from accel_lab.backends.cuda.blas import CudaBlas
 from accel_lab.backends.cuda.exchange import adopt, expose, overlap, storage_of
+from accel_lab.backends.cuda.fft import CudaFft
 from accel_lab.backends.cuda.injection import Injection
 from accel_lab.backends.cuda.jit import CudaJit
 from accel_lab.backends.cuda.pinned import PinnedSegments
@@ -51,6 +52,7 @@ class CudaDevice:
         self.libraries: dict[str, Callable[[], Any]] = {
             "array": lambda: CudaArray(self),
             "blas": lambda: CudaBlas(self),
+            "fft": lambda: CudaFft(self),
             "jit": lambda: CudaJit(self),
             "rng": lambda: CudaRng(self),
         }

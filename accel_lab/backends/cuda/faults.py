@@ -33,9 +33,16 @@ STICKY = {
 
 _CUDA_ERRORS = frozenset({"CUDARuntimeError", "CUDADriverError"})
 _OUT_OF_MEMORY = frozenset(
-    {"cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STATUS_ALLOC_FAILED"}
+    {
+        "cudaErrorMemoryAllocation",
+        "CUDA_ERROR_OUT_OF_MEMORY",
+        "CUBLAS_STATUS_ALLOC_FAILED",
+        "CUFFT_ALLOC_FAILED",
+    }
 )
-_NAME = re.compile(r"\b(?:CU[A-Z]*_STATUS_[A-Z_]+|(?:CUDA|NVRTC)_ERROR_[A-Z_]+|cudaError[A-Za-z]+)")
+_NAME = re.compile(
+    r"\b(?:CU[A-Z]*_STATUS_[A-Z_]+|CUFFT_[A-Z_]+|(?:CUDA|NVRTC)_ERROR_[A-Z_]+|cudaError[A-Za-z]+)"
+)
 
 
 def explain(

@@ -12,6 +12,7 @@ _ALL = frozenset(NAMES)
 _BLAS = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
 _INTEGERS = frozenset(name for name in NAMES if numpy_dtype(name).kind in "biu")
 _RANDOM = frozenset({"float16", "bfloat16", "float32", "float64"})
+_FOURIER = frozenset({"float32", "float64", "complex64", "complex128"})
 
 SUPPORT: Mapping[str, frozenset[str]] = {
     "array.Zeros": _ALL,
@@ -28,6 +29,9 @@ SUPPORT: Mapping[str, frozenset[str]] = {
     "blas.Scal": _BLAS,
     "blas.Dot": _BLAS,
     "blas.Nrm2": _BLAS,
+    "fft.C2C": _FOURIER,
+    "fft.R2C": frozenset({"float32", "float64"}),
+    "fft.C2R": _FOURIER,
     "jit.Compile": frozenset({""}),
     "jit.LaunchKernel": frozenset({"kernel"}),
     "jit.InspectKernel": frozenset({"kernel"}),
