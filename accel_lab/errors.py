@@ -26,7 +26,7 @@ The class carries its supervision directive: what the parent of the actor that r
 """
 
 from enum import Enum
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 
 class Directive(Enum):
@@ -48,12 +48,34 @@ class AccelError(Exception):
     directive: ClassVar[Directive] = Directive.RESUME
     taken = False
 
-    def take(self) -> None:
-        """Note that this error, and what caused it, has been raised to somebody."""
+    def take(self) -> Self:
+        """Note that this error, and what caused it, is raised to somebody; return what to raise."""
         error: BaseException | None = self
         while isinstance(error, AccelError) and not error.taken:
             error.taken = True
             error = error.__cause__
+        return self.copy()
+
+    def copy(self) -> Self:
+        """Return the same error without a traceback, to be raised in place of one that is kept.
+
+        An error gathers the frames that it passes, and these keep every array of whoever caught
+        it. What a device or a request remembers of a failure is therefore never raised itself.
+        """
+        # Not `copy.copy`: a constructor may not take `args`. The `__new__` must be that of the
+        # layout, for Python refuses MemoryError's for a class that is laid out as an Exception.
+        base: Any = type(self)
+        while base.__module__ != "builtins":
+            base = base.__base__
+        twin: Self = base.__new__(type(self), *self.args)
+        twin.args = self.args
+        vars(twin).update(vars(self))
+        if hasattr(self, "__notes__"):
+            twin.__notes__ = list(self.__notes__)
+        twin.__cause__ = self.__cause__
+        twin.__context__ = self.__context__
+        twin.__suppress_context__ = self.__suppress_context__
+        return twin
 
 
 class InvalidArgument(AccelError, ValueError):

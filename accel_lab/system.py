@@ -143,7 +143,7 @@ class System:
             keeper.requests.settled(deadline)
         for keeper in self._keepers:
             if keeper.requests.refusal is not None:
-                raise keeper.requests.refusal
+                raise keeper.requests.refusal.copy()
         return self
 
     def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = "float32") -> Array:

@@ -121,8 +121,7 @@ class Reply(Generic[R]):
 
     def _outcome(self) -> R:
         if self._error is not None:
-            self._error.take()
-            raise self._error.with_traceback(None)
+            raise self._error.take()
         return cast("R", self._value)
 
     def resolve(self, value: Any = None) -> None:

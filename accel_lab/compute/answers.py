@@ -45,6 +45,9 @@ class InFlight:
             settle(self._token)
         for seq, reply in self._pending.items():
             reply.reject((special or {}).get(seq, error))
+        # Whoever noticed the loss may keep this for as long as a timer runs.
+        self._settles.clear()
+        self._pending.clear()
 
 
 class Answers:
@@ -120,7 +123,8 @@ class Answers:
             reply.resolve(load.load())
         except Exception as error:  # noqa: BLE001 - a class of the context may be unknown here
             wrapped = UserCodeError(f"the answer cannot be rebuilt in this process: {error!r}")
-            wrapped.__cause__ = error
+            # Below its frames are those of whoever happens to read the wire.
+            wrapped.__cause__ = error.with_traceback(None)
             reply.reject(wrapped)
 
     def _failed(self, failure: Failure) -> None:

@@ -15,13 +15,16 @@ KEPT = 1000
 
 
 class Background:
-    """Failures without a waiter; one line each, however many requests share the cause."""
+    """Failures without a waiter; one line each, however many requests share the cause.
+
+    It keeps no request, for a request may hold a buffer of the device or memory of the arena.
+    """
 
     def __init__(self, dispatcher: Dispatcher, events: EventStream) -> None:
         self._dispatcher = dispatcher
         self._events = events
         self._lock = threading.Lock()
-        self._fresh: dict[int, tuple[str, AccelError, list[Reply[Any]]]] = {}
+        self._fresh: dict[int, _Fresh] = {}
         self._kept: deque[AccelError] = deque(maxlen=KEPT)
         self._escaped: deque[BaseException] = deque(maxlen=KEPT)
 
@@ -32,9 +35,8 @@ class Background:
             return
         with self._lock:
             first = id(error) not in self._fresh
-            _, _, replies = self._fresh.setdefault(id(error), (device, error, []))
-            if len(replies) < KEPT:
-                replies.append(reply)
+            fresh = self._fresh.setdefault(id(error), _Fresh(device, error, reply.origin))
+            fresh.requests += 1
         if first:
             self._dispatcher.call_later(GRACE_S, self._report, id(error))
 
@@ -50,10 +52,10 @@ class Background:
             ExceptionGroup: several.
         """
         with self._lock:
-            found = [*self._kept, *(error for _, error, _ in self._fresh.values())]
+            found = [*self._kept, *(fresh.error for fresh in self._fresh.values())]
             self._kept.clear()
             self._fresh.clear()
-        errors: list[Exception] = [error for error in found if not error.taken]
+        errors: list[Exception] = [error.copy() for error in found if not error.taken]
         while self._escaped:
             escaped = self._escaped.popleft()
             if isinstance(escaped, Exception):
@@ -68,12 +70,12 @@ class Background:
 
     def _report(self, key: int) -> None:
         with self._lock:
-            device, error, replies = self._fresh.pop(key, ("", None, []))
-            if error is None or error.taken:
+            fresh = self._fresh.pop(key, None)
+            if fresh is None or fresh.error.taken:
                 return
-            self._kept.append(error)
-        where = replies[0].origin
-        count = "one request" if len(replies) == 1 else f"{len(replies)} requests"
+            self._kept.append(fresh.error)
+        device, error, where = fresh.device, fresh.error, fresh.origin
+        count = "one request" if fresh.requests == 1 else f"{fresh.requests} requests"
         what = ", ".join(getattr(error, "__notes__", ())) or count
         cell = getattr(where, "cell", None)
         self._events.publish(
@@ -84,3 +86,15 @@ class Background:
         if isinstance(error, DependencyFailed) or where is None:
             return
         where.write("stderr", f"accel_lab: {device}, {what}: {type(error).__name__}: {error}\n")
+
+
+class _Fresh:
+    """A failure that somebody may still take, and how many requests it failed."""
+
+    __slots__ = ("device", "error", "origin", "requests")
+
+    def __init__(self, device: str, error: AccelError, origin: Any) -> None:
+        self.device = device
+        self.error = error
+        self.origin = origin
+        self.requests = 0

@@ -3,8 +3,12 @@
 from collections.abc import Hashable
 from typing import NamedTuple
 
+import numpy as np
+
 from accel_lab.compute.mapping import Bytes
 from accel_lab.compute.returns import Returns
+
+_NOTHING: Bytes = np.empty(0, np.uint8)
 
 
 class Location(NamedTuple):
@@ -26,8 +30,8 @@ class Block:
         segment_id: the segment that it lies in.
         offset: bytes from the segment's start.
         nbytes: as asked for; the arena may have set aside a little more.
-        view: the memory as uint8. Do not use it after `release`: it is reused, never unmapped
-            under a view.
+        view: the memory as uint8, until `release`; then empty, so that a block which is kept
+            keeps nothing mapped. Its memory is reused, never unmapped under a view.
     """
 
     __slots__ = ("_returns", "nbytes", "offset", "segment_id", "serial", "view")
@@ -53,4 +57,5 @@ class Block:
     def disown(self) -> Returns | None:
         """Make `release` do nothing from now on; return where the block must go instead."""
         returns, self._returns = self._returns, None
+        self.view = _NOTHING
         return returns

@@ -133,8 +133,7 @@ class AccelRef(Reply["AccelRef"]):
 
     def _outcome(self) -> "AccelRef":
         if self._error is not None:
-            self._error.take()
-            raise self._error.with_traceback(None)
+            raise self._error.take()
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:

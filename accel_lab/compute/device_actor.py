@@ -4,7 +4,6 @@ Both run on the system thread. The context's actor fails when its process is los
 how soon, it starts again is the strategy of the device's actor.
 """
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -38,10 +37,8 @@ class ContextActor(Actor):
     @handles(Lost)
     def lost(self, message: Lost) -> None:
         """Fail, so that the supervisor decides."""
-        # A copy: the requests that were lost hold the error itself, and raise it in other threads,
-        # so that its traceback, which a supervisor clears, may hold a cell that still runs.
-        error: AccelError = copy.copy(message.error)
-        raise error
+        # A copy: the device and its requests keep the error itself, which gathers no frames.
+        raise message.error.copy()
 
 
 class DeviceActor(Actor):

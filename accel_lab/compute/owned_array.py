@@ -26,14 +26,13 @@ def own(block: Block, shape: tuple[int, ...], dtype: "np.dtype[Any]") -> Array:
         InvalidArgument: the block is released or another array's; it stays as it was.
     """
     holder = _Holder(block.view)
-    array = np.ndarray(shape, dtype, buffer=np.asarray(holder))
     returns = block.disown()
     if returns is None:
         raise InvalidArgument("the block is released or belongs to an array already")
     give_back = weakref.finalize(holder, returns.put, block.serial)
     # The process ends: nobody will use the room, and the queue may be gone.
     give_back.atexit = False
-    return array
+    return np.ndarray(shape, dtype, buffer=np.asarray(holder))
 
 
 def layout(shape: Shape, dtype: npt.DTypeLike) -> tuple[tuple[int, ...], "np.dtype[Any]", int]:

@@ -214,7 +214,7 @@ class Requests:
             if self.refusal is not None:
                 self._keeper.wake()
                 if self.refusal is not None:
-                    raise type(self.refusal)(str(self.refusal)) from self.refusal.__cause__
+                    raise self.refusal.copy()
             link = self._link
             depth, limit = (
                 (len(self._queue), self._queue_limit)

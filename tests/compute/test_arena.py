@@ -618,6 +618,20 @@ def test_closing_leaves_no_descriptor_and_the_last_array_no_mapping() -> None:
     assert arena.statistics().reserved == 0
 
 
+def test_a_block_that_is_given_up_keeps_nothing_mapped() -> None:
+    gc.collect()
+    maps = mappings()
+    arena = Arena(64 * MIB, segment_bytes=MIB)
+    released, given = arena.allocate(10), arena.allocate(2 * MIB)
+    array = arena.array(given, 2 * MIB, "int8")
+    released.release()
+    arena.close()
+    assert mappings() == maps + 1
+    del array
+    assert mappings() == maps
+    assert (released.nbytes, released.view.nbytes, given.view.nbytes) == (10, 0, 0)
+
+
 def test_an_arena_that_nobody_closes_vanishes_with_its_last_array() -> None:
     gc.collect()
     maps = mappings()
