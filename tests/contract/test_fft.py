@@ -198,7 +198,7 @@ def test_what_would_make_the_result_complex_is_ignored(device: Device, name: str
 
 
 @pytest.mark.parametrize("dtype", [*REALS, *SINGLE_AND_DOUBLE])
-@pytest.mark.parametrize("shape", [(1 << 20,), (999_983,), (1021, 1031), (64, 4096), (100_000, 3)])
+@pytest.mark.parametrize("shape", [(1 << 20,), (199_999,), (509, 521), (64, 4096), (100_000, 3)])
 def test_large_and_prime_sizes_stay_precise(
     device: Device, shape: tuple[int, ...], dtype: str
 ) -> None:
