@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import resource
+import shlex
 import shutil
 import subprocess
 import sys
@@ -112,16 +113,17 @@ def _shared_memory() -> Finding:
 
 
 def _compiler() -> Finding:
-    found = [text for name in ("cc", "nvcc") if (text := _compiler_version(name))]
-    if found:
-        return _ok("compiler", ", ".join(found))
+    named = shlex.split(os.environ.get("CXX", ""))[:1]
+    for name in named or ("c++", "g++", "clang++"):
+        if found := _compiler_version(name):
+            return _ok("compiler", found)
     return Finding(
         topic="machine",
         name="compiler",
         state="limited",
-        found="neither cc nor nvcc",
-        disables="your own code that builds C extensions; accel_lab itself needs no compiler",
-        command="sudo apt-get install build-essential" if shutil.which("apt-get") else "",
+        found=f"{named[0]}, which CXX names, is not there" if named else "no c++, g++ or clang++",
+        disables="jit on the host backend: CUDA C++ without a GPU is compiled by it",
+        command="sudo apt-get install g++" if shutil.which("apt-get") else "",
     )
 
 

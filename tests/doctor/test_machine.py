@@ -77,3 +77,11 @@ def test_machine_without_groups_has_no_limit(tmp_path: Path) -> None:
     group = ControlGroup(tmp_path, tmp_path / "absent")
     assert group.memory_bytes() is None
     assert group.cores() is None
+
+
+def test_compiler_is_the_one_that_kernels_are_built_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "/nowhere/g++ -O1")
+    compiler = by_name(machine())["compiler"]
+    assert compiler.state == "limited"
+    assert "/nowhere/g++" in compiler.found
+    assert "jit" in compiler.disables

@@ -22,6 +22,7 @@ SHIM = Path(__file__).with_name("shim")
 INSTALL = "install one (Debian, Ubuntu: sudo apt-get install g++), or name it in CXX"
 LIBRARY = "kernel.so"
 LAUNCH = "accel_lab_launch"
+PRINTED = "accel_lab_print_out"
 
 _CANDIDATES = ("c++", "g++", "clang++")
 _FLAGS = (
@@ -71,6 +72,9 @@ extern "C" __attribute__((visibility("default"))) const char* {launch}(
     unsigned $bz) {{
   $arguments = $given;
   return $shim::run_grid(dim3($gx, $gy, $gz), dim3($bx, $by, $bz), {fibers}, $thread);
+}}
+extern "C" __attribute__((visibility("default"))) const char* {printed}() {{
+  return $shim::printed.size ? $shim::printed.text : nullptr;
 }}
 """
 
@@ -148,7 +152,7 @@ def translated(program: Compile) -> str:
     fibers = any(_SYNCHRONISES.search(text) for text in texts)
     signature = reflection(program.name, '__attribute__((visibility("default"), used))', more=_CALL)
     launch = _LAUNCH.replace("$", PREFIX).format(
-        kernel=program.name, launch=LAUNCH, fibers=str(fibers).lower()
+        kernel=program.name, launch=LAUNCH, printed=PRINTED, fibers=str(fibers).lower()
     )
     return (
         f'#include "accel_lab_cuda.h"\n{_macros(program.options)}#line 1 "{program.file}"\n'

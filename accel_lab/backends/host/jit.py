@@ -4,6 +4,8 @@ import _ctypes
 import ctypes
 import os
 import platform
+import re
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,11 +18,12 @@ from accel_lab.libraries.arguments import Arguments
 from accel_lab.libraries.program import Compile, KernelFacts, Triple
 from accel_lab.libraries.signature import TABLE, parameters_of, table_bytes
 
-FORMAT = 1
+FORMAT = 2
 SHARED_LIMIT = 227 << 10
 _GRID_LIMITS = (2**31 - 1, 65535, 65535)
 _PARAMETERS_LIMIT = 1024
 _LOG = "log.txt"
+_PRINTS = re.compile(r"\b(?:printf|puts|putchar)\b")
 
 
 class Built(NamedTuple):
@@ -51,6 +54,10 @@ class HostKernel:
         self._launch = getattr(self._library, compiler.LAUNCH)
         self._launch.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 6
         self._launch.restype = ctypes.c_char_p
+        self._printed: Any = None
+        if _PRINTS.search("".join((built.program.source, *built.program.headers.values()))):
+            self._printed = getattr(self._library, compiler.PRINTED)
+            self._printed.restype = ctypes.c_char_p
 
     def enqueue(self, grid: Triple, block: Triple, shared_bytes: int, stream: Any) -> None:  # noqa: ARG002 - what is enqueued is done
         """Run every block to its end.
@@ -69,6 +76,9 @@ class HostKernel:
                 f"{self._built.program.name}: grid {grid} is larger than {_GRID_LIMITS}"
             )
         failure = self._launch(self.arguments.at, *grid, *block)
+        if self._printed is not None and (text := self._printed()):
+            sys.stdout.write(text.decode(errors="replace"))
+            sys.stdout.flush()
         if failure is not None:
             raise UserCodeError(f"{self._built.program.name}: {failure.decode()}")
 

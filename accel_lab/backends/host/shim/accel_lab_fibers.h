@@ -163,6 +163,25 @@ static void run_loop() {
       }
 }
 
+// What printf has printed in the last launch; it is no process's standard output.
+struct Printed {
+  char* text = nullptr;
+  size_t size = 0;
+  FILE* before = nullptr;
+  void begin() {
+    free(text);
+    text = nullptr;
+    before = stdout;
+    if (FILE* memory = open_memstream(&text, &size)) stdout = memory;
+  }
+  void end() {
+    if (stdout != before) fclose(stdout);
+    stdout = before;
+  }
+  ~Printed() { free(text); }
+};
+static Printed printed;
+
 // Run a grid; nullptr, or why it could not end.
 static const char* run_grid(dim3 grid, dim3 block, bool as_fibers, void (*kernel)()) {
   gridDim = grid;
@@ -173,6 +192,7 @@ static const char* run_grid(dim3 grid, dim3 block, bool as_fibers, void (*kernel
   fibrous = as_fibers && threads > 1;
   if (fibrous && !prepare(threads)) return "there is no memory for the stacks of a block";
   bool done = true;
+  printed.begin();
   for (unsigned z = 0; done && z < grid.z; ++z)
     for (unsigned y = 0; done && y < grid.y; ++y)
       for (unsigned x = 0; done && x < grid.x; ++x) {
@@ -180,7 +200,7 @@ static const char* run_grid(dim3 grid, dim3 block, bool as_fibers, void (*kernel
         if (fibrous) done = run_block();
         else run_loop();
       }
-  fflush(stdout);
+  printed.end();
   return done ? nullptr : failure;
 }
 

@@ -21,6 +21,7 @@ inline unsigned short half_from(double value) {
   double size = fabs(value);
   if (size != size) return 0x7fff;
   if (size >= 65520.0) return sign | 0x7c00;
+  if (size == 0) return sign;
   int exponent;
   frexp(size, &exponent);
   int unit = (exponent < -13 ? -13 : exponent) - 11;  // of the last place, 2 ** -24 at least

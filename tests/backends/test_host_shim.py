@@ -1,0 +1,345 @@
+"""CUDA C++ on the host: warps, barriers, atomics, numbers, and what it refuses by name."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accel_lab import System, array, jit
+from accel_lab.compute.device import Device
+from accel_lab.compute.dtypes import numpy_dtype
+from accel_lab.errors import CompileError, UserCodeError
+from tests.conftest import require
+
+WAIT_S = 60.0
+FULL = "0xffffffffu"
+
+SHUFFLES = f"""
+__global__ void shuffle(const int* x, int* y, int by, int width) {{
+  int i = threadIdx.x;
+  y[i] = __shfl_sync({FULL}, x[i], by, width);
+  y[32 + i] = __shfl_up_sync({FULL}, x[i], by, width);
+  y[64 + i] = __shfl_down_sync({FULL}, x[i], by, width);
+  y[96 + i] = __shfl_xor_sync({FULL}, x[i], by, width);
+}}
+"""
+VOTES = f"""
+__global__ void vote(const int* x, unsigned int* y, int alive) {{
+  if (threadIdx.x >= alive) return;
+  unsigned int* mine = y + 7 * threadIdx.x;
+  int v = x[threadIdx.x], same;
+  mine[0] = __ballot_sync({FULL}, v);
+  mine[1] = __any_sync({FULL}, v > 1);
+  mine[2] = __all_sync({FULL}, v > 0);
+  mine[3] = __match_any_sync({FULL}, v);
+  mine[4] = __match_all_sync({FULL}, v, &same);
+  mine[5] = __reduce_add_sync({FULL}, v);
+  mine[6] = __reduce_max_sync({FULL}, v);
+}}
+"""
+BITS = """
+__global__ void bits(unsigned int a, unsigned int b, int s, unsigned int* y) {
+  y[0] = __popc(a);
+  y[1] = __clz(a);
+  y[2] = __ffs(a);
+  y[3] = __brev(a);
+  y[4] = __umulhi(a, b);
+  y[5] = __mulhi((int)a, (int)b);
+  y[6] = __funnelshift_l(a, b, s);
+  y[7] = __funnelshift_r(a, b, s);
+  y[8] = __byte_perm(a, b, s & 0x7777);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def cpu() -> Iterator[Device]:
+    require("compiler")
+    with System("host", devices=1) as lab:
+        yield lab.devices[0]
+        lab.check()
+
+
+@pytest.fixture(scope="module")
+def shuffle(cpu: Device) -> jit.Kernel:
+    return jit.compile(cpu, SHUFFLES, "shuffle").result(WAIT_S)
+
+
+@pytest.fixture(scope="module")
+def vote(cpu: Device) -> jit.Kernel:
+    return jit.compile(cpu, VOTES, "vote").result(WAIT_S)
+
+
+@pytest.fixture(scope="module")
+def bits(cpu: Device) -> jit.Kernel:
+    return jit.compile(cpu, BITS, "bits").result(WAIT_S)
+
+
+def run(device: Device, source: str, name: str, *args: Any, block: int = 1) -> list[Any]:
+    """Launch one block on copies of the arrays among the arguments; return these afterwards."""
+    refs = [device.put(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+    jit.compile(device, source, name)(1, block, refs).result(WAIT_S)
+    return [
+        device.get(ref).result(WAIT_S)
+        for ref, arg in zip(refs, args, strict=True)
+        if isinstance(arg, np.ndarray)
+    ]
+
+
+@settings(max_examples=40)
+@given(by=st.integers(0, 31), width=st.sampled_from([1, 2, 4, 8, 16, 32]))
+def test_shuffles_follow_their_definitions(
+    cpu: Device, shuffle: jit.Kernel, by: int, width: int
+) -> None:
+    """The four rules of the CUDA C++ Programming Guide, lane by lane."""
+    x = np.arange(100, 132, dtype=np.int32)
+    y = array.zeros(cpu, (4, 32), "int32")
+    shuffle(1, 32, (cpu.put(x), y, by, width)).result(WAIT_S)
+    expected = []
+    for lane in range(32):
+        begin = lane // width * width
+        up, down, flipped = lane - by, lane + by, lane ^ by
+        expected.append(
+            (
+                begin + by % width,
+                up if up >= begin else lane,
+                down if down < begin + width else lane,
+                flipped if flipped < begin + width else lane,
+            )
+        )
+    np.testing.assert_array_equal(cpu.get(y).result(WAIT_S), x[np.array(expected).T])
+
+
+@settings(max_examples=40)
+@given(x=st.lists(st.integers(0, 3), min_size=32, max_size=32), alive=st.integers(1, 32))
+def test_votes_are_of_the_lanes_that_have_not_ended(
+    cpu: Device, vote: jit.Kernel, x: list[int], alive: int
+) -> None:
+    y = array.zeros(cpu, (32, 7), "uint32")
+    vote(1, 32, (cpu.put(np.array(x, np.int32)), y, alive)).result(WAIT_S)
+    there = x[:alive]
+
+    def mask(chosen: list[bool]) -> int:
+        return sum(1 << lane for lane, one in enumerate(chosen) if one)
+
+    common = [
+        mask([v != 0 for v in there]),
+        int(any(v > 1 for v in there)),
+        int(all(v > 0 for v in there)),
+    ]
+    got = cpu.get(y).result(WAIT_S)
+    for lane, v in enumerate(there):
+        equal = mask([other == v for other in there])
+        all_equal = equal if len(set(there)) == 1 else 0
+        assert got[lane].tolist() == [*common, equal, all_equal, sum(there), max(there)]
+    assert not got[alive:].any()
+
+
+@settings(max_examples=60)
+@given(a=st.integers(0, 2**32 - 1), b=st.integers(0, 2**32 - 1), s=st.integers(0, 2**15 - 1))
+def test_bit_functions_agree_with_python(
+    cpu: Device, bits: jit.Kernel, a: int, b: int, s: int
+) -> None:
+    y = array.zeros(cpu, (9,), "uint32")
+    bits(1, 1, (a, b, s, y)).result(WAIT_S)
+    signed = [n - 2**32 if n >= 2**31 else n for n in (a, b)]
+    both, word = b << 32 | a, 2**32 - 1
+    eight = [both >> (8 * i) & 255 for i in range(8)]
+    assert cpu.get(y).result(WAIT_S).tolist() == [
+        a.bit_count(),
+        32 - a.bit_length(),
+        (a & -a).bit_length(),
+        int(f"{a:032b}"[::-1], 2),
+        a * b >> 32,
+        (signed[0] * signed[1] >> 32) & word,
+        (both << (s & 31) >> 32) & word,
+        (both >> (s & 31)) & word,
+        sum(eight[s >> (4 * i) & 7] << (8 * i) for i in range(4)),
+    ]
+
+
+def test_conversions_saturate(cpu: Device) -> None:
+    source = """__global__ void to(const float* x, int* y, unsigned int* z, int n) {
+      for (int i = 0; i < n; ++i) y[i] = __float2int_rn(x[i]), z[i] = __float2uint_rz(x[i]);
+    }"""
+    x = np.array([0.5, 1.5, -2.5, 3e9, -3e9, 5e9, np.nan, np.inf, -1.5], "f")
+    _, y, z = run(cpu, source, "to", x, np.zeros(9, "i4"), np.zeros(9, "u4"), 9)
+    big = 2**31 - 1
+    assert y.tolist() == [0, 2, -2, big, -big - 1, big, 0, big, -2]
+    assert z.tolist() == [0, 1, 0, 3 * 10**9, 0, 2**32 - 1, 0, 2**32 - 1, 0]
+
+
+def test_halves_are_numpy_s(cpu: Device) -> None:
+    """All 65536 patterns to float, and floats of every exponent to half, ties among them."""
+    source = """#include <cuda_fp16.h>
+    __global__ void widen(const __half* x, float* y) {
+      for (int i = 0; i < 65536; ++i) y[i] = x[i];
+    }
+    __global__ void narrow(const float* x, half* y, int n) {
+      for (int i = 0; i < n; ++i) y[i] = __float2half(x[i]);
+    }"""
+    every = np.arange(65536, dtype=np.uint16).view(np.float16)
+    _, wide = run(cpu, source, "widen", every, np.zeros(65536, "f"))
+    np.testing.assert_array_equal(wide, every.astype("f"))
+    with np.errstate(over="ignore", invalid="ignore"):
+        between = np.nextafter(wide, np.float32(np.inf))
+        ties = (wide[:-1] + wide[1:]) / 2
+        floats = np.concatenate([wide, between, ties, np.array([65519, 65520, 1e-8, 3e-8], "f")])
+        expected = floats.astype(np.float16)
+    _, got = run(cpu, source, "narrow", floats, np.zeros(floats.size, np.float16), floats.size)
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_bfloat16_is_that_of_ml_dtypes(cpu: Device) -> None:
+    source = """#include <cuda_bf16.h>
+    __global__ void sum(const __nv_bfloat16* x, const __nv_bfloat16* y, __nv_bfloat16* z, int n) {
+      for (int i = 0; i < n; ++i) z[i] = x[i] + y[i];
+    }"""
+    dtype = numpy_dtype("bfloat16")
+    x, y = np.random.default_rng(0).standard_normal((2, 5000)).astype(dtype)
+    _, _, z = run(cpu, source, "sum", x, y, np.zeros_like(x), x.size)
+    np.testing.assert_array_equal(z.astype("f"), (x + y).astype("f"))
+
+
+def test_vector_types_have_cuda_s_sizes_and_alignments(cpu: Device) -> None:
+    kinds = ["char2", "uchar4", "short3", "ushort4", "int2", "int3", "uint4", "longlong2"]
+    kinds += ["float1", "float2", "float3", "float4", "double2", "double3", "dim3"]
+    table = [(2, 2), (4, 4), (6, 2), (8, 8), (8, 8), (12, 4), (16, 16), (16, 16)]
+    table += [(4, 4), (8, 8), (12, 4), (16, 16), (16, 16), (24, 8), (12, 4)]
+    body = "".join(f"*y++ = sizeof({k}); *y++ = alignof({k});" for k in kinds)
+    (y,) = run(cpu, f"__global__ void f(int* y) {{ {body} }}", "f", np.zeros(30, "i4"))
+    assert y.reshape(-1, 2).tolist() == list(map(list, table))
+
+
+def test_atomics_return_what_was_there(cpu: Device) -> None:
+    source = """__global__ void f(int* x, unsigned int* u, float* g, int* old) {
+      old[0] = atomicAdd(x, 5);
+      old[1] = atomicSub(x, 2);
+      old[2] = atomicMax(x, 100);
+      old[3] = atomicMin(x, 7);
+      old[4] = atomicExch(x, 12);
+      old[5] = atomicCAS(x, 12, 13);
+      old[6] = atomicCAS(x, 12, 99);
+      old[7] = atomicAnd(x, 12) + atomicOr(x, 3) + atomicXor(x, 5);
+      for (int i = 0; i < 5; ++i) atomicInc(u, 2);
+      atomicDec(u + 1, 9);
+      atomicAdd(g, 0.5f);
+    }"""
+    x, u, g = np.array([10], "i4"), np.array([0, 0], "u4"), np.array([1], "f")
+    x, u, g, old = run(cpu, source, "f", x, u, g, np.zeros(8, "i4"))
+    assert old.tolist() == [10, 15, 13, 100, 7, 12, 13, 13 + 12 + 15]
+    assert (x.tolist(), u.tolist(), g.tolist()) == ([10], [2, 9], [1.5])
+
+
+def test_a_lock_is_passed_on_between_the_threads_of_a_block(cpu: Device) -> None:
+    source = """__device__ int lock = 0;
+    __global__ void f(int* total) {
+      __syncthreads();
+      while (atomicCAS(&lock, 0, 1) != 0) {}
+      int before = *total;
+      __nanosleep(10);
+      *total = before + 1;
+      atomicExch(&lock, 0);
+    }"""
+    (total,) = run(cpu, source, "f", np.zeros(1, "i4"), block=100)
+    assert total[0] == 100
+
+
+def test_threads_that_have_ended_are_not_waited_for(cpu: Device) -> None:
+    source = """__global__ void f(int* y, int alive) {
+      if (threadIdx.x >= alive) return;
+      int n = __syncthreads_count(threadIdx.x % 2);
+      y[threadIdx.x] = n + 100 * __syncthreads_and(threadIdx.x < 3) + 1000 * __syncthreads_or(0);
+    }"""
+    for alive, expected in ((10, 5), (3, 101), (1, 100)):
+        (y,) = run(cpu, source, "f", np.zeros(64, "i4"), alive, block=64)
+        assert y.tolist() == [expected] * alive + [0] * (64 - alive)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            "if (threadIdx.x < 3) __syncthreads(); else __syncwarp();",
+            r"thread \(0, .* in __syncthreads\(\), and thread \(3, .* in __syncwarp\(\) for the",
+        ),
+        (
+            "if (threadIdx.x < 16) __shfl_sync(0xffffffffu, 1, 0); else __syncthreads();",
+            r"waits in __shfl_sync\(\) for the lanes 0xffffffff, and thread \(16, 0, 0\)",
+        ),
+    ],
+)
+def test_a_deadlock_is_told_and_does_not_hang(cpu: Device, body: str, said: str) -> None:
+    kernel = jit.compile(cpu, f"__global__ void f(int stuck) {{ if (stuck) {{ {body} }} }}", "f")
+    for _ in range(2):
+        with pytest.raises(UserCodeError, match=rf"deadlock in block \(0, 0, 0\): .*{said}"):
+            kernel(1, 64, (1,)).result(WAIT_S)
+    kernel(2, 64, (0,)).result(WAIT_S)
+
+
+def test_two_versions_of_a_template_share_nothing(cpu: Device) -> None:
+    """A static of a template is one object in all libraries of a process, unless it is hidden."""
+    source = """template <class T> __global__ void f(T* y) {{
+      __shared__ T part[{n}];
+      for (int i = 0; i < {n}; ++i) part[i] = {n};
+      __syncthreads();
+      y[threadIdx.x] = part[{n} - 1 - threadIdx.x];
+    }}"""
+    y = array.zeros(cpu, (2,), "float32")
+    kernels = [jit.compile(cpu, source.format(n=n), "f<float>") for n in (2, 40_000)]
+    for kernel, n in [*zip(kernels, (2, 40_000), strict=True)] * 2:
+        kernel(1, 2, (y,)).result(WAIT_S)
+        assert cpu.get(y).result(WAIT_S).tolist() == [n, n]
+
+
+def test_shared_arrays_may_be_written_in_each_of_the_usual_ways(cpu: Device) -> None:
+    source = """
+    extern __shared__ __align__(16) unsigned char raw[];
+    __constant__ int two = 2;
+    static __constant__ int three[1] = {3};
+    __device__ __noinline__ int* typed() { extern __shared__ int numbers[]; return numbers; }
+    __global__ void __launch_bounds__(64, 2) f(int* y) {
+      static __shared__ int one;
+      extern __shared__ int rows[][2];
+      if (threadIdx.x == 0) one = two + three[0];
+      ((int*)raw)[threadIdx.x] = threadIdx.x;
+      __syncthreads();
+      y[threadIdx.x] = typed()[7 - threadIdx.x] + rows[3][1] + one;
+    }"""
+    y = array.zeros(cpu, (8,), "int32")
+    jit.compile(cpu, source, "f")(1, 8, (y,), shared_bytes=32).result(WAIT_S)
+    assert cpu.get(y).result(WAIT_S).tolist() == [19 - i for i in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("#include <cooperative_groups.h>", r"cooperative groups \(line 2\)"),
+        ("#include <mma.h>", r"tensor cores \(wmma\) \(line 2\)"),
+        ('__device__ void g() { asm volatile("bar.sync 0;"); }', r"inline PTX \(asm\) \(line 2\)"),
+        ("__device__ void g() { cudaMalloc(0, 1); }", r"the CUDA runtime \(line 2\)"),
+        ("__device__ float g(cudaTextureObject_t t);", r"textures \(line 2\)"),
+        ("#include <cub/cub.cuh>", r"CUB and Thrust \(line 2\)"),
+        ("__device__ int g() { return __shfl_down(1, 1); }", r"warp functions without _sync"),
+    ],
+)
+def test_what_the_host_lacks_is_named(cpu: Device, line: str, said: str) -> None:
+    source = (
+        f"// cudaFree, asm( and <<< in a comment are no matter\n{line}\n__global__ void f() {{}}"
+    )
+    with pytest.raises(CompileError, match=rf"on the host, whose CUDA has no {said}"):
+        jit.compile(cpu, source, "f").result(WAIT_S)
+
+
+def test_what_the_host_lacks_may_be_left_to_the_gpu(cpu: Device) -> None:
+    source = """__global__ void f(int* y) {
+    #ifdef __CUDA_ARCH__
+      asm volatile("bar.sync 0;");
+    #endif
+      *y = 1;
+    }"""
+    (y,) = run(cpu, source, "f", np.zeros(1, "i4"))
+    assert y[0] == 1

@@ -1,0 +1,154 @@
+"""What the user's own kernels may do to a context, and what survives it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from accel_lab import Device, System, array, jit
+from accel_lab.compute.events import OutputPrinted
+from accel_lab.errors import CompileError, ContextLost, StaleRef
+from tests.conftest import require
+from tests.faults.conftest import settle
+
+WAIT = 60.0
+FILL = "__global__ void fill(float* x, float v) { x[threadIdx.x] = v; }"
+
+
+@pytest.fixture(autouse=True)
+def compiler() -> None:
+    require("compiler")
+
+
+def filled(device: Device, kernel: jit.Kernel, number: float) -> list[float]:
+    x = array.zeros(device, (3,), "float32")
+    kernel(1, 3, (x, number)).result(WAIT)
+    found: list[float] = device.get(x).result(WAIT).tolist()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("body", "signal"),
+    [
+        ("*(volatile int*)(x + (1ll << 40)) = 1;", "SIGSEGV"),
+        ("assert(x == nullptr);", "SIGABRT"),
+        ("__trap();", "SIGABRT"),
+        (
+            "volatile char much[1 << 20]; much[0] = *x; much[threadIdx.x] = 1; __syncthreads();",
+            "SIGSEGV",
+        ),
+    ],
+)
+def test_a_kernel_that_crashes_costs_its_context_only(cpu: Device, body: str, signal: str) -> None:
+    good = jit.compile(cpu, FILL, "fill").result(WAIT)
+    bad = jit.compile(cpu, f"__global__ void f(float* x) {{ {body} }}", "f")
+    with pytest.raises(ContextLost) as caught:
+        bad(1, 2, (array.zeros(cpu, (3,), "float32"),)).result(WAIT)
+    assert caught.value.name == signal
+    assert filled(cpu, good, 4) == [4, 4, 4]
+
+
+def test_a_kernel_is_compiled_again_after_a_loss(lab: System, cpu: Device) -> None:
+    kernel = jit.compile(cpu, FILL, "fill").result(WAIT)
+    old = array.zeros(cpu, (3,), "float32")
+    with pytest.raises(ContextLost):
+        lab.inject("kill", cpu).result(WAIT)
+    assert "compiled again" in repr(kernel)
+    with pytest.raises(StaleRef, match="generation 1"):
+        kernel(1, 3, (old, 1))
+    assert filled(cpu, kernel, 5) == [5, 5, 5]
+    assert kernel.inspect().result(WAIT).cached
+
+
+def test_a_kernel_whose_context_is_lost_while_it_compiles_is_compiled_again(
+    lab: System, cpu: Device
+) -> None:
+    cpu.run(print).result(WAIT)
+    kernel = jit.compile(cpu, f"// lost {os.getpid()}\n{FILL}", "fill")
+    with pytest.raises(ContextLost):
+        lab.inject("kill", cpu).result(WAIT)
+    with pytest.raises(ContextLost):
+        kernel.result(WAIT)
+    assert filled(cpu, kernel, 6) == [6, 6, 6]
+    assert kernel.result(WAIT) is kernel
+
+
+def test_another_system_finds_what_was_compiled(nothing_left: None, tmp_path: Path) -> None:
+    found = []
+    for _ in range(2):
+        with System("host") as lab:
+            kernel = jit.compile(lab.devices[0], f"// {tmp_path}\n{FILL}", "fill")
+            assert filled(lab.devices[0], kernel, 1) == [1, 1, 1]
+            found.append(kernel.inspect().result(WAIT))
+    assert [facts.cached for facts in found] == [False, True]
+    assert found[0].binary == found[1].binary
+
+
+def test_damage_on_disk_is_mended(nothing_left: None, tmp_path: Path) -> None:
+    source = f"// {tmp_path}\n{FILL}"
+    with System("host") as lab:
+        binary = Path(jit.compile(lab.devices[0], source, "fill").inspect().result(WAIT).binary)
+    binary.write_bytes(binary.read_bytes()[:-100] + bytes(100))
+    with System("host") as lab:
+        kernel = jit.compile(lab.devices[0], source, "fill")
+        assert not kernel.inspect().result(WAIT).cached
+        assert filled(lab.devices[0], kernel, 2) == [2, 2, 2]
+
+
+def test_a_debugger_finds_the_source(cpu: Device, tmp_path: Path) -> None:
+    facts = jit.compile(cpu, f"// {tmp_path}\n{FILL}", "fill").inspect().result(WAIT)
+    source = Path(facts.source)
+    assert FILL in source.read_text()
+    binary = Path(facts.binary).read_bytes()
+    assert str(source.parent).encode() + b"\0" in binary
+    assert source.name.encode() + b"\0" in binary
+
+
+def test_printf_appears_in_the_events(lab: System, cpu: Device) -> None:
+    source = '__global__ void say(int n) { printf("thread %d of %d\\n", threadIdx.x, n); }'
+    jit.compile(cpu, source, "say")(1, 2, (2,)).result(WAIT)
+    lab.events.wait_for(OutputPrinted, timeout_s=WAIT, since=0)
+    text = "".join(event.text for event in lab.events.history(OutputPrinted))
+    assert text.splitlines() == ["thread 0 of 2", "thread 1 of 2"]
+
+
+def test_a_missing_compiler_says_what_to_install(
+    nothing_left: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CXX", str(tmp_path / "no-such-compiler"))
+    with System("host") as lab:
+        kernel = jit.compile(lab.devices[0], FILL, "fill")
+        with pytest.raises(CompileError, match=r"no-such-compiler.*apt-get install g\+\+"):
+            kernel.result(WAIT)
+
+
+def test_the_compiler_may_be_chosen(
+    nothing_left: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wrapper = tmp_path / "my c++"
+    wrapper.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/calls"\nexec c++ "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("CXX", f"'{wrapper}' -DCHOSEN=1")
+    with System("host") as lab:
+        assert filled(lab.devices[0], jit.compile(lab.devices[0], FILL, "fill"), 3) == [3, 3, 3]
+    assert "-DCHOSEN=1" in (tmp_path / "calls").read_text()
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    nothing_left: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ACCEL_LAB_CACHE", str(tmp_path / "file"))
+    with System("host") as lab:
+        kernel = jit.compile(lab.devices[0], FILL, "fill")
+        assert filled(lab.devices[0], kernel, 3) == [3, 3, 3]
+
+
+def test_counters_tell_of_the_disk(lab: System, cpu: Device, tmp_path: Path) -> None:
+    kernels = [jit.compile(cpu, f"// {tmp_path}\n{FILL}", "fill").result(WAIT) for _ in range(3)]
+
+    def detail() -> str:
+        return next(node.detail for node in lab.tree().walk() if node.name == "jit")
+
+    assert settle(lambda: detail() == "kernels 3, cache hits 2, cache misses 1")
+    assert len(kernels) == 3
