@@ -69,7 +69,9 @@ class Arguments:
             struct.pack_into("=Q", self._block, 8 * i, self.at + offset)
         self._first = 8 * len(parameters)
         self._addresses = struct.Struct(f"={len(self._pointers)}Q")
-        self._numbers = struct.Struct("=" + form)
+        packed = struct.Struct("=" + form)
+        self._numbers_size = packed.size
+        self._pack_numbers = packed.pack_into
         self._numbers_at = self._first + self._addresses.size
         self._pick = self._picker(numbers)
         self._refs: tuple[AccelRef, ...] | None = None
@@ -88,12 +90,14 @@ class Arguments:
         """
         if refs != self._refs or len(values) != len(self.parameters):
             self._take(refs, values)
-        try:
-            self._numbers.pack_into(self._block, self._numbers_at, *self._pick(values))
-        except (struct.error, OverflowError, TypeError, ValueError):
-            raise self._wrong(values) from None
+        if self._numbers_size:
+            try:
+                self._pack_numbers(self._block, self._numbers_at, *self._pick(values))
+            except (struct.error, OverflowError, TypeError, ValueError):
+                raise self._wrong(values) from None
         for storage in self._reads:
-            storage.read_on(stream)
+            if storage.writer is not stream:
+                storage.read_on(stream)
         for storage in self._writes:
             storage.write_on(stream)
 

@@ -66,7 +66,10 @@ class Kernel:
                 are the reply's failure.
             StaleRef: a buffer is of a lost generation.
         """
-        blocks, threads = triples(*_hashable(grid, block))
+        try:
+            blocks, threads = triples(grid, block)  # type: ignore[arg-type]
+        except TypeError:  # a list has no hash
+            blocks, threads = triples(_tuple(grid), _tuple(block))
         refs: list[AccelRef] = []
         values: list[Any] = []
         for arg in args:
@@ -133,8 +136,8 @@ class Kernel:
         return f"<Kernel {self.name} of {self.device.name}, {state}>"
 
 
-def _hashable(*extents: Any) -> Iterable[Any]:
-    return (tuple(one) if isinstance(one, list) else one for one in extents)
+def _tuple(extents: Any) -> Any:
+    return tuple(extents) if isinstance(extents, Iterable) else extents
 
 
 def _travelling(arg: Any) -> Any:

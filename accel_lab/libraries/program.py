@@ -21,6 +21,7 @@ MAX_EXTENT = 2**31 - 1
 MAX_NDIM = 3
 
 _NAME = re.compile(r"(?:[A-Za-z_]\w*::)*(?P<base>[A-Za-z_]\w*)\s*(?:<.*>)?")
+_HEADER = re.compile(r"\w[\w.+-]*(?:/\w[\w.+-]*)*")
 _OPTIONS = re.compile(
     r"--?std=c\+\+(?:17|20)|-[DU][A-Za-z_]\w*(?:=.*)?|--?use_fast_math|--?fmad=(?:true|false)"
     r"|--?maxrregcount=\d+|-lineinfo|--generate-line-info|-w",
@@ -65,12 +66,22 @@ class Compile(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=2
 
     def infer(self) -> Spec:
         """Return the token's: no axes, and `kernel` for a dtype."""
+        texts = (self.source, *self.headers.values())
+        for text in (self.name, *texts, *self.headers, *self.options):
+            if not isinstance(text, str):
+                raise InvalidArgument(
+                    f"Compile takes source, name, options and headers as str, not {text!r}"
+                )
+        for header in self.headers:
+            if _HEADER.fullmatch(header) is None:
+                raise InvalidArgument(
+                    f'Compile: a header is named as #include names it, "my/part.h", not {header!r}'
+                )
         found = _NAME.fullmatch(self.name.strip())
         if found is None:
             raise InvalidArgument(
                 f'Compile: name is a kernel\'s, as "scale" or "scale<float, 4>", not {self.name!r}'
             )
-        texts = (self.source, *self.headers.values())
         if not any(re.search(rf"\b{found['base']}\b", text) for text in texts):
             raise InvalidArgument(f"Compile: nothing in the source is called {found['base']}")
         for option in self.options:
@@ -121,6 +132,11 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
             raise InvalidArgument(
                 f"LaunchKernel: shared_bytes is a number from 0, not {self.shared_bytes!r}"
             )
+
+    @property
+    def dtype_key(self) -> str:
+        """What stands for a dtype, whatever the buffers are."""
+        return KERNEL
 
 
 class InspectKernel(Operation[KernelFacts], frozen=True, array_like=True, eq=False, tag=262):

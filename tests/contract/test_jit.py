@@ -269,6 +269,19 @@ def test_a_compilation_that_cannot_be_is_refused_at_the_call(
         jit.compile(device, STEP, name, options=options)
 
 
+@pytest.mark.parametrize("header", ["../up.h", "/etc/up.h", "", "a//b.h", ".h"])
+def test_a_header_is_a_name_and_no_way_out(device: Device, header: str) -> None:
+    with pytest.raises(InvalidArgument, match="a header is named as"):
+        jit.compile(device, STEP, "step", headers={header: ""})
+
+
+def test_what_is_no_text_is_refused_at_the_call(device: Device) -> None:
+    wrong: Any = 5
+    for source, name, options in ((wrong, "f", ()), (STEP, wrong, ()), (STEP, "step", [wrong])):
+        with pytest.raises(InvalidArgument, match="as str, not 5"):
+            jit.compile(device, source, name, options=options)
+
+
 def test_a_buffer_is_no_kernel(device: Device) -> None:
     x = array.zeros(device, (1,), "float32")
     with pytest.raises(InvalidArgument, match=r"no kernel of jit\.compile"):

@@ -17,6 +17,9 @@ def load() -> None:
     from nvmath.bindings import cublas
 
     import_module("accel_lab.backends.cuda.device")
+    from accel_lab.backends.cuda.nvrtc import include_folders
+
     # Each of these reads a version number, for which its library has to be loaded.
     nvrtc.getVersion()
     cublas.get_property(0)
+    include_folders()

@@ -21,6 +21,7 @@ from accel_lab.libraries.signature import PREFIX, reflection
 SHIM = Path(__file__).with_name("shim")
 INSTALL = "install one (Debian, Ubuntu: sudo apt-get install g++), or name it in CXX"
 LIBRARY = "kernel.so"
+UNIT = "accel_lab_kernel.cpp"
 LAUNCH = "accel_lab_launch"
 PRINTED = "accel_lab_print_out"
 
@@ -71,10 +72,10 @@ extern "C" __attribute__((visibility("default"))) const char* {launch}(
     void** $given, unsigned $gx, unsigned $gy, unsigned $gz, unsigned $bx, unsigned $by,
     unsigned $bz) {{
   $arguments = $given;
-  return $shim::run_grid(dim3($gx, $gy, $gz), dim3($bx, $by, $bz), {fibers}, $thread);
+  return $shim::$run_grid(dim3($gx, $gy, $gz), dim3($bx, $by, $bz), {fibers}, $thread);
 }}
 extern "C" __attribute__((visibility("default"))) const char* {printed}() {{
-  return $shim::printed.size ? $shim::printed.text : nullptr;
+  return $shim::$what_was_printed();
 }}
 """
 
@@ -122,7 +123,7 @@ def build(program: Compile, folder: Path, home: Path) -> tuple[bytes, str]:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    (folder / "kernel.cpp").write_text(translated(program))
+    (folder / UNIT).write_text(translated(program))
     done = subprocess.run(  # noqa: S603 - the user's compiler
         [
             *command,
@@ -132,7 +133,7 @@ def build(program: Compile, folder: Path, home: Path) -> tuple[bytes, str]:
             f"-I{SHIM}",
             "-o",
             LIBRARY,
-            "kernel.cpp",
+            UNIT,
         ],
         cwd=folder,
         capture_output=True,

@@ -182,8 +182,10 @@ struct Printed {
 };
 static Printed printed;
 
+static const char* accel_lab_what_was_printed() { return printed.size ? printed.text : nullptr; }
+
 // Run a grid; nullptr, or why it could not end.
-static const char* run_grid(dim3 grid, dim3 block, bool as_fibers, void (*kernel)()) {
+static const char* accel_lab_run_grid(dim3 grid, dim3 block, bool as_fibers, void (*kernel)()) {
   gridDim = grid;
   blockDim = block;
   body = kernel;
