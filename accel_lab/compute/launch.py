@@ -46,18 +46,11 @@ def handlers_of(
 class Launch:
     """What a handler may do with the context for one message."""
 
-    __slots__ = (
-        "_made",
-        "context",
-        "deferred",
-        "finish",
-        "message",
-        "result",
-        "seq",
-        "shaped",
-        "spec",
-        "stream",
-    )
+    # What few launches have; a class attribute costs the others nothing.
+    finish: Callable[[], Any] | None = None
+    shaped: tuple[tuple[int, ...], str] | None = None
+    deferred: tuple[Callable[[], Any], Callable[[Any], None]] | None = None
+    _made: list[int] | None = None
 
     def __init__(
         self,
@@ -74,10 +67,6 @@ class Launch:
         self.result = result
         self.message = message
         self.spec = spec
-        self.finish: Callable[[], Any] | None = None
-        self.shaped: tuple[tuple[int, ...], str] | None = None
-        self.deferred: tuple[Callable[[], Any], Callable[[Any], None]] | None = None
-        self._made: list[int] | None = None
         stream.operations += 1
 
     def read(self, ref: AccelRef) -> Any:

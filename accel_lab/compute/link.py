@@ -29,6 +29,7 @@ YIELD_EVERY_S = 0.005
 SKIP_LIMIT = 31
 RETRY_S = 0.0005
 FRAMES_AT_ONCE = 256
+LOOKS = 16
 
 
 class Link:
@@ -74,6 +75,8 @@ class Link:
 
     def send(self, data: bytes, *, idle: bool) -> None:
         """Append one encoded entry; it leaves at once when nothing else is in flight."""
+        if idle and self._send_alone(data):
+            return
         with self._appending:
             self._parts.append(data)
             self._parts_bytes += len(data)
@@ -81,6 +84,19 @@ class Link:
             self.flush()
         elif not self._ticking:
             self._tick_soon()
+
+    def _send_alone(self, data: bytes) -> bool:
+        """Write one entry at once, if nothing is to be written before it."""
+        if not self._writing.acquire(blocking=False):
+            return False
+        try:
+            if self._parts:
+                return False
+            trailer = self._trailer()
+            self._write(batch([data] if trailer is None else [data, trailer]))
+            return True
+        finally:
+            self._writing.release()
 
     def flush(self) -> None:
         """Write what has been appended, and after it the trailer; never blocks."""
@@ -92,24 +108,28 @@ class Link:
             if trailer is not None:
                 parts.append(trailer)
             if parts:
-                self._backlog.append(batch(parts))
-            self._write()
+                self._write(batch(parts))
 
-    def _write(self) -> None:
-        backlog = self._backlog
-        while backlog and not self.closed:
-            try:
-                if not self._transport.send(backlog[0]):
-                    self._dispatcher.call_later(RETRY_S, self._retry)
-                    return
-            except OSError:
-                self._dispatcher.call_soon(self._end, "its wire broke")
+    def _write(self, frame: bytes) -> None:
+        """Write a frame behind those that found no room; the writing lock is held."""
+        if self.closed:
+            return
+        try:
+            if not self._backlog and self._transport.send(frame):
                 return
-            backlog.popleft()
+        except OSError:
+            self._dispatcher.call_soon(self._end, "its wire broke")
+            return
+        self._backlog.append(frame)
+        if len(self._backlog) == 1:
+            self._dispatcher.call_later(RETRY_S, self._retry)
 
     def _retry(self) -> None:
+        """Write what found no room before; system thread."""
         with self._writing:
-            self._write()
+            backlog, self._backlog = self._backlog, deque()
+            for frame in backlog:
+                self._write(frame)
 
     # Reading.
 
@@ -211,11 +231,14 @@ class Link:
             if not self.closed:
                 self._transport.wake()
             until = time.perf_counter() + self._spin_s
+            looks = 0
             while not reply.done and not self.closed:
                 if not self._take():
-                    if time.perf_counter() > until:
-                        break
-                    os.sched_yield()  # the context may share this core
+                    looks += 1
+                    if looks % LOOKS == 0:
+                        if time.perf_counter() > until:
+                            break
+                        os.sched_yield()  # the context may share this core
         finally:
             self._let_go()
             if self._followers:

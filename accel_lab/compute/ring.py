@@ -12,6 +12,7 @@ import mmap
 import os
 import platform
 import threading
+from collections.abc import Callable
 
 CAPACITY = 4 << 20
 LARGEST_FRAME = CAPACITY // 2 - 64
@@ -26,18 +27,10 @@ ORDERED = platform.machine() == "x86_64"
 """Whether this processor keeps stores in order, as the rings need."""
 
 
-class _Fence:
-    """Makes earlier stores visible before later loads: a locked instruction does."""
-
-    __slots__ = ("_acquire", "_release")
-
-    def __init__(self) -> None:
-        lock = threading.Lock()
-        self._acquire, self._release = lock.acquire, lock.release
-
-    def __call__(self) -> None:
-        self._acquire()
-        self._release()
+def _fence() -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return two calls that together make earlier stores visible before later loads."""
+    lock = threading.Lock()  # its locked instructions do
+    return lock.acquire, lock.release
 
 
 class RingWriter:
@@ -48,10 +41,10 @@ class RingWriter:
         self._frames = memory[_HEADER:].cast("Q")
         self._bytes = memory[_HEADER:]
         self._tail: int = self._words[_TAIL]
-        self._fence = _Fence()
+        self._acquire, self._release = _fence()
 
-    def write(self, payload: bytes) -> bool:
-        """Append one frame; False when there is no room for it now.
+    def write(self, payload: bytes) -> bool | None:
+        """Append one frame; return whether the reader sleeps and must be rung, None without room.
 
         Raises:
             ValueError: it is larger than half the capacity, so it may never fit.
@@ -67,24 +60,22 @@ class RingWriter:
         if at + taken + _WORD > CAPACITY or (tail == head and at > _RESTART_AFTER):
             rest = CAPACITY - at
             if tail + rest + taken - head > CAPACITY:
-                return False
+                return None
             self._frames[at // _WORD] = _WRAP
             tail += rest
             at = 0
         elif tail + taken - head > CAPACITY:
-            return False
+            return None
         self._bytes[at + _WORD : at + _WORD + size] = payload
         self._frames[at // _WORD] = size
-        self._tail = self._words[_TAIL] = tail + taken
+        words = self._words
+        self._tail = words[_TAIL] = tail + taken
+        self._acquire()
+        self._release()
+        if not words[_ASLEEP]:
+            return False
+        words[_ASLEEP] = 0
         return True
-
-    def reader_sleeps(self) -> bool:
-        """Whether the reader has gone to sleep since the last time that this was true."""
-        self._fence()
-        if self._words[_ASLEEP]:
-            self._words[_ASLEEP] = 0
-            return True
-        return False
 
 
 class RingReader:
@@ -96,7 +87,7 @@ class RingReader:
         self._bytes = memory[_HEADER:]
         self._head: int = self._words[_HEAD]
         self._next = self._head
-        self._fence = _Fence()
+        self._acquire, self._release = _fence()
 
     def read(self) -> memoryview | None:
         """Return the next frame, valid until the next call, or None when there is none.
@@ -127,7 +118,8 @@ class RingReader:
     def sleep(self) -> bool:
         """Have the writer ring from now on; False when a frame has come meanwhile."""
         self._words[_ASLEEP] = 1
-        self._fence()
+        self._acquire()
+        self._release()
         if self._words[_TAIL] != self._next:
             self._words[_ASLEEP] = 0
             return False

@@ -42,6 +42,7 @@ SPIN_FOR_STREAMS_S = 0.0002
 BATCH_LIMIT = 256
 ALONE_BELOW_S = 60.0
 RETRY_S = 0.0002
+LOOKS = 16
 
 
 def entry_decoder(context: Context) -> "msgspec.msgpack.Decoder[list[Any]]":
@@ -62,12 +63,12 @@ def entry_decoder(context: Context) -> "msgspec.msgpack.Decoder[list[Any]]":
         array_like=True,
     )
     mention = context.table.mention
+    known = context.table.known
 
     def from_wire(kind: type, value: Any) -> Any:
         if kind is AccelRef:
-            return mention(value)
-        if kind is complex:
-            return complex(*value) if isinstance(value, list) else complex(value)
+            buffer = known(value)
+            return mention(value) if buffer is None else buffer
         text = f"nothing on the wire is a {kind.__name__}"
         raise TypeError(text)
 
@@ -121,9 +122,10 @@ class Service:
         if self._spin_s:
             give_up = time.perf_counter() + self._spin_s
             while time.perf_counter() < give_up:
-                frame = transport.receive()
-                if frame is not None or self._deferral.ready:
-                    return frame
+                for _ in range(LOOKS):
+                    frame = transport.receive()
+                    if frame is not None or self._deferral.ready:
+                        return frame
                 os.sched_yield()  # the notebook may share this core
         if transport.sleep():
             transport.wait(also=self._deferral.wakeup if self._deferral.begun else -1)
@@ -257,16 +259,16 @@ class Service:
 
     def _complete(self) -> None:
         """Report what is done; hand what takes long to the side thread."""
-        if all(stream.native.done() for stream in self._streams):
-            launched, self._launched = self._launched, []
-            self._streams.clear()
-            self._timeout_s = 0.0
-            self._report(launched)
-        elif (
-            len(self._launched) >= BATCH_LIMIT
-            or time.perf_counter() - self._first_launch > SPIN_FOR_STREAMS_S
-        ):
-            self._hand_over()
+        for stream in self._streams:
+            if not stream.native.done():
+                waited = time.perf_counter() - self._first_launch
+                if waited > SPIN_FOR_STREAMS_S or len(self._launched) >= BATCH_LIMIT:
+                    self._hand_over()
+                return
+        launched, self._launched = self._launched, []
+        self._streams.clear()
+        self._timeout_s = 0.0
+        self._report(launched)
 
     def _hand_over(self) -> None:
         batch = Batch(self._launched, list(self._streams), self._timeout_s)

@@ -43,10 +43,11 @@ class Buffer(AccelRef):
 
 
 class BufferTable:
-    """Every buffer that a token may name, by id."""
+    """Every buffer that a token may name, by id; `known` returns one that has been mentioned."""
 
     def __init__(self) -> None:
         self._buffers: dict[int, Buffer] = {}
+        self.known = self._buffers.get
         self.used_bytes = 0
 
     def __len__(self) -> int:

@@ -175,12 +175,11 @@ class RingTransport:
 
     def send(self, payload: bytes) -> bool:
         """Put one frame into the ring, and ring the bell when the reader sleeps."""
-        if not self._writer.write(payload):
-            return False
-        if self._writer.reader_sleeps():
+        sleeps = self._writer.write(payload)
+        if sleeps:
             with contextlib.suppress(BlockingIOError):  # it has bells enough to wake up
                 self._wire.send(_BELL, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-        return True
+        return sleeps is not None
 
     def hear(self) -> None:
         """Take the bells off the socket; notice its end."""

@@ -67,8 +67,7 @@ class Full(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=101)
 
     def element(self) -> Number:
         """Return the value as the Python type of the dtype's elements."""
-        value = complex(*self.value) if isinstance(self.value, list) else self.value
-        return element(self, "value", value, self.dtype)
+        return element(self, "value", self.value, self.dtype)
 
 
 class Copy(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=102):

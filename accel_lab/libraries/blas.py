@@ -3,7 +3,8 @@
 A message makes a new buffer unless `out` names one. Operands are row-major as NumPy's and may be
 views of any strides. As in BLAS, `c` and `y` are not read where `beta` is 0. Narrow floats
 (float16, bfloat16, float8) are computed in float32 and rounded once; integers wrap; bool is the
-semiring of `or` and `and`.
+semiring of `or` and `and`. A factor is any number; on the wire a complex one is the list of its two
+parts.
 """
 
 from typing import Any, ClassVar, Protocol
@@ -71,8 +72,8 @@ class Gemv(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=142)
     a: AccelRef
     x: AccelRef
     y: AccelRef | None = None
-    alpha: complex = 1.0
-    beta: complex | None = None
+    alpha: Any = 1.0
+    beta: Any = None
     trans: Trans = "n"
     out: AccelRef | None = None
 
@@ -107,7 +108,7 @@ class Axpy(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=143)
     library: ClassVar[str] = "blas"
     x: AccelRef
     y: AccelRef
-    alpha: complex = 1.0
+    alpha: Any = 1.0
     out: AccelRef | None = None
 
     def infer(self) -> Spec:
@@ -130,7 +131,7 @@ class Scal(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=144)
 
     library: ClassVar[str] = "blas"
     x: AccelRef
-    alpha: complex
+    alpha: Any
     out: AccelRef | None = None
 
     def infer(self) -> Spec:

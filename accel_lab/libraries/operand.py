@@ -138,8 +138,10 @@ def plain(value: Scalar | None) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def element(message: Operation[Any], name: str, value: Number, dtype: str) -> Number:
+def element(message: Operation[Any], name: str, value: Any, dtype: str) -> Number:
     """Return a number as the Python type that a dtype's elements have.
+
+    On the wire a complex number is the list of its two parts.
 
     Floating-point values are rounded to the dtype later, as NumPy does; nothing else may change.
 
@@ -149,6 +151,8 @@ def element(message: Operation[Any], name: str, value: Number, dtype: str) -> Nu
     """
     if type(value) is float and dtype in _FLOATS:
         return value
+    if isinstance(value, list):
+        value = complex(*value)
     if isinstance(value, complex):
         if dtype in _COMPLEXES:
             return value

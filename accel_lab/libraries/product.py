@@ -1,6 +1,6 @@
 """What the products of BLAS levels 2 and 3 have in common: operands, shapes, factors."""
 
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.operation import Operation, Spec
@@ -28,8 +28,8 @@ class Product(Operation[AccelRef], frozen=True, array_like=True, eq=False):
     a: AccelRef
     b: AccelRef
     c: AccelRef | None = None
-    alpha: complex = 1.0
-    beta: complex | None = None
+    alpha: Any = 1.0
+    beta: Any = None
     trans_a: Trans = "n"
     trans_b: Trans = "n"
     out: AccelRef | None = None
@@ -84,7 +84,7 @@ def require_update(
     m: Operation[AccelRef],
     name: str,
     ref: AccelRef | None,
-    beta: Number | None,
+    beta: Any,
     *shapes: tuple[int, ...],
 ) -> None:
     """Refuse what cannot be added as `beta` times an operand of one of these shapes.
@@ -110,16 +110,15 @@ def require_update(
 
 def factors(
     m: Operation[AccelRef],
-    alpha: Number,
-    beta: Number | None,
+    alpha: Any,
+    beta: Any,
     ref: AccelRef | None,
     dtype: str,
 ) -> tuple[Number, Number, AccelRef | None]:
     """Return alpha, beta and the operand that beta scales, None where it is not to be read."""
     first = element(m, "alpha", alpha, dtype)
-    if ref is None or not beta:
-        return first, 0, None
-    return first, element(m, "beta", beta, dtype), ref
+    second = 0 if ref is None else element(m, "beta", beta, dtype)
+    return (first, second, ref) if second else (first, 0, None)
 
 
 def _batch(m: Product) -> tuple[int, ...]:
