@@ -17,6 +17,7 @@ import msgspec
 
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.reply import Reply
+from accel_lab.compute import urgency
 from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import Report, batch, decode_reports
 
@@ -62,6 +63,7 @@ class Link:
         self._loops: dict[asyncio.AbstractEventLoop, _LoopReader] = {}
         self._armed = True
         self._ticking = False
+        self._held = False
         self._idle_ticks = 0
         self._drained = False
         self._skip = 0
@@ -82,8 +84,8 @@ class Link:
             self._parts_bytes += len(data)
         if idle or len(self._parts) >= BATCH_MESSAGES or self._parts_bytes >= BATCH_BYTES:
             self.flush()
-        elif not self._ticking:
-            self._tick_soon()
+        elif not self._held:
+            self._hold()
 
     def _send_alone(self, data: bytes) -> bool:
         """Write one entry at once, if nothing is to be written before it."""
@@ -341,6 +343,13 @@ class Link:
             self.drain()
             self.flush()
 
+    def _hold(self) -> None:
+        """What is held back leaves with the next tick, for which a busy cell has to make room."""
+        self._held = True
+        urgency.begin()
+        if not self._ticking:
+            self._tick_soon()
+
     def _tick_soon(self) -> None:
         self._ticking = True
         self._dispatcher.call_soon(self._arm_tick)
@@ -351,7 +360,13 @@ class Link:
     def _tick(self) -> None:
         if self.closed:
             self._ticking = False
+            if self._held:
+                self._held = False
+                urgency.end()
             return
+        if self._held and not self._parts:
+            self._held = False
+            urgency.end()
         self.flush()
         attended = any(reader.attending for reader in self._loops.values())
         if not self._reading.locked():
