@@ -1,6 +1,5 @@
 """CUDA C++ on the host: warps, barriers, shared memory, and what it refuses by name."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
