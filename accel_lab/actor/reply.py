@@ -105,12 +105,15 @@ class Reply(Generic[R]):
         """Wait in the running asyncio loop; cancelling the wait takes the request back."""
         if self._state == PENDING:
             loop = asyncio.get_running_loop()
-            future: asyncio.Future[None] = loop.create_future()
-            self.add_waiter(partial(_wake, loop, future))
             pump = self._pump
             attended = pump is not None and pump.attend(loop, self)
             try:
-                yield from future
+                if self._state == PENDING:
+                    future: asyncio.Future[None] = loop.create_future()
+                    self.add_waiter(partial(_wake, loop, future))
+                    yield from future
+                elif attended:
+                    yield  # it was quick, and yet the loop's other tasks have their turn
             except asyncio.CancelledError:
                 self.cancel()
                 raise

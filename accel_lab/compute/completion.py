@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,12 +13,17 @@ from accel_lab.compute.stream import Stream
 class Batch:
     """Launches that are enqueued, and the events after which all of them are done."""
 
-    __slots__ = ("events", "launches", "timeout_s")
+    __slots__ = ("events", "launches", "since", "timeout_s")
 
     def __init__(self, launches: list[Launch], streams: list[Stream], timeout_s: float) -> None:
         self.launches = launches
         self.timeout_s = timeout_s
         self.events = [(stream, stream.native.record()) for stream in streams]
+        self.since = time.perf_counter()
+
+    def reached(self) -> bool:
+        """Whether all of them are done; never blocks."""
+        return all([stream.native.reached(event) for stream, event in self.events])  # noqa: C419
 
 
 class Completer:
@@ -30,10 +36,17 @@ class Completer:
         self._failed = failed
         self._queue: queue.SimpleQueue[Batch] = queue.SimpleQueue()
         self.head: Batch | None = None
+        self._submitted = self._finished = 0
         threading.Thread(target=self._run, name="completer", daemon=True).start()
 
+    @property
+    def idle(self) -> bool:
+        """Whether every batch has been completed; any thread."""
+        return self._submitted == self._finished
+
     def submit(self, batch: Batch) -> None:
-        """Wait for this batch after those before it."""
+        """Wait for this batch after those before it; one thread at a time."""
+        self._submitted += 1
         self._queue.put(batch)
 
     def _run(self) -> None:
@@ -45,6 +58,7 @@ class Completer:
                     stream.native.synchronize(event)
                 self._completed(batch.launches)
                 self.head = None
+                self._finished += 1
                 del batch
         except BaseException as error:  # noqa: BLE001 - whatever it is ends the context, with its reason
             self._failed(error)

@@ -25,6 +25,10 @@ class Spec(NamedTuple):
     dtype: str
 
 
+NO_RESULT = Spec((), "")
+"""Stands on the wire for the result of a message that was checked and makes no buffer."""
+
+
 class Operation(Message[R], frozen=True, array_like=True, eq=False):
     """A command to one device; a subclass with a `tag` can travel to a context.
 

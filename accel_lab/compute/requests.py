@@ -20,6 +20,7 @@ from accel_lab.compute.answers import Answers, InFlight, Settle
 from accel_lab.compute.buffer import AccelRef, Owner, RunRef
 from accel_lab.compute.link import Link
 from accel_lab.compute.operation import (
+    NO_RESULT,
     Operation,
     Spec,
     answers_buffer,
@@ -134,6 +135,7 @@ class Requests:
         kind = type(message)
         operands = operands_of(kind)(message)
         spec: Spec | None = None
+        expected: Spec | None = None
         known = sound = True
         device, generation = self._device(), self.generation
         try:
@@ -146,6 +148,7 @@ class Requests:
             raise no_operand(message) from None
         if known:
             spec = message.infer()
+            expected = spec or NO_RESULT
             pair = kind, operands[0].dtype if operands else message.dtype_key
             if pair not in self._supported:
                 check(self._support, message)
@@ -164,7 +167,7 @@ class Requests:
                         raise self._stale(ref)
             self._seq = seq = self._seq + 1
             reply, result = self._handle(message, spec, make, known=known)
-            data = encode_entry(seq, result, timeout_s, message, spec)
+            data = encode_entry(seq, result, timeout_s, message, expected)
             idle = not self._answers.pending
             reply.library = message.library
             self._answers.expect(seq, reply, settle)

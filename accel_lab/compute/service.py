@@ -85,6 +85,7 @@ class Service:
         self._decoder = entry_decoder(context)
         self._send_lock = threading.Lock()
         self._launched: list[Launch] = []
+        self._marked: Batch | None = None
         self._streams: dict[Stream, None] = {}
         self._first_launch = 0.0
         self._timeout_s = 0.0
@@ -105,12 +106,12 @@ class Service:
 
     def _turn(self) -> None:
         """Complete what is done and execute what has arrived; EOFError at the wire's end."""
-        if self._launched:
+        if self._launched or self._marked is not None:
             self._complete()
         if self._deferral.ready:
             self._resume()
         frame = self._transport.receive()
-        if frame is None and not self._launched:
+        if frame is None and not self._launched and self._marked is None:
             frame = self._next_frame()
         if frame is not None:
             for entry in self._decoder.decode(frame):
@@ -179,8 +180,9 @@ class Service:
         self.executing = entry
         context = self._context
         timeout_s = entry.timeout_s
-        alone = timeout_s is not None and timeout_s < ALONE_BELOW_S
-        if alone and self._launched:
+        # What may hold this thread for long must not keep the answers to what is before it.
+        alone = timeout_s is None or timeout_s < ALONE_BELOW_S
+        if alone and (self._launched or self._marked is not None):
             self._hand_over()
         actor, handler, list_operands, stream = context.routes[kind]
         result = entry.result
@@ -258,24 +260,49 @@ class Service:
         self.send(reports)
 
     def _complete(self) -> None:
-        """Report what is done; hand what takes long to the side thread."""
-        for stream in self._streams:
-            if not stream.native.done():
-                waited = time.perf_counter() - self._first_launch
-                if waited > SPIN_FOR_STREAMS_S or len(self._launched) >= BATCH_LIMIT:
-                    self._hand_over()
-                return
-        launched, self._launched = self._launched, []
-        self._streams.clear()
-        self._timeout_s = 0.0
-        self._report(launched)
+        """Report what is done; mark what is not, and have a side thread wait for what takes long.
 
-    def _hand_over(self) -> None:
-        batch = Batch(self._launched, list(self._streams), self._timeout_s)
+        Answers keep the order of the requests. A mark that the streams reach soon is noticed here,
+        which spares the threads' turns.
+        """
+        marked = self._marked
+        if marked is not None:
+            if self._completer.idle and marked.reached():
+                self._marked = None
+                self._report(marked.launches)
+            elif time.perf_counter() - marked.since > SPIN_FOR_STREAMS_S:
+                self._completer.submit(marked)
+                self._marked = None
+        if not self._launched or self._marked is not None:
+            return
+        if self._completer.idle and self._all_done():
+            launched, _, _ = self._take_launched()
+            self._report(launched)
+        elif (
+            time.perf_counter() - self._first_launch > SPIN_FOR_STREAMS_S
+            or len(self._launched) >= BATCH_LIMIT
+        ):
+            self._marked = Batch(*self._take_launched())
+
+    def _all_done(self) -> bool:
+        return all([stream.native.done() for stream in self._streams])  # noqa: C419 - it is faster
+
+    def _take_launched(self) -> tuple[list[Launch], list[Stream], float]:
+        """Empty the list of what has been launched: the launches, their streams, their time."""
+        taken = self._launched, list(self._streams), self._timeout_s
         self._launched = []
         self._streams.clear()
         self._timeout_s = 0.0
-        self._completer.submit(batch)
+        return taken
+
+    def _hand_over(self) -> None:
+        """Report what is done, and have the side thread report the rest."""
+        self._complete()
+        if self._marked is not None:
+            self._completer.submit(self._marked)
+            self._marked = None
+        if self._launched:
+            self._completer.submit(Batch(*self._take_launched()))
 
     def _report(self, launches: list[Launch]) -> None:
         """Answer completed launches; dispatcher or side thread."""

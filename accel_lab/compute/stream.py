@@ -23,6 +23,9 @@ class NativeStream(Protocol):
     def done(self) -> bool:
         """Whether all enqueued work is done; raises what the device raised."""
 
+    def reached(self, event: Any) -> bool:
+        """Whether the event has fired; raises what the device raised."""
+
     def synchronize(self, event: Any) -> None:
         """Block the calling thread until the event fires; raises what the device raised."""
 

@@ -21,7 +21,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One request: its sequence number, its result's id, its deadline, itself.
 
     A result of 0 is none; a negative one asks for the shape that the notebook could not infer.
-    `spec` is the result that the notebook has inferred; None where the context has to.
+    `spec` is the result that the notebook has inferred, or `NO_RESULT`; None where the context has
+    to infer and check.
     """
 
     seq: int

@@ -27,6 +27,9 @@ class Native:
     def done(self) -> bool:
         return True
 
+    def reached(self, event: Any) -> bool:
+        return event is not None
+
     def synchronize(self, event: Any) -> None:
         """Return at once."""
 

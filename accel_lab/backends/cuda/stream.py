@@ -75,10 +75,15 @@ class CudaStream:
             CUDARuntimeError: the device is in error.
         """
         # `Stream.done` of CuPy 14 takes a device in error for one that is busy.
-        status = runtime.streamQuery(self.ptr)
-        if status in (0, _NOT_READY):
-            return bool(status == 0)
-        raise runtime.CUDARuntimeError(status)
+        return _fired(runtime.streamQuery(self.ptr))
+
+    def reached(self, event: CudaEvent) -> bool:
+        """Tell whether the event has fired.
+
+        Raises:
+            CUDARuntimeError: the device is in error.
+        """
+        return _fired(runtime.eventQuery(event.ptr))
 
     def synchronize(self, event: CudaEvent) -> None:
         """Sleep until the event fires; any thread, without the interpreter's lock.
@@ -88,7 +93,13 @@ class CudaStream:
         """
         runtime.setDevice(self.device)
         begin = perf_counter()
-        while (status := runtime.eventQuery(event.ptr)) == _NOT_READY:
+        while not _fired(runtime.eventQuery(event.ptr)):
             sleep(min(max((perf_counter() - begin) / 100, _SLEEP_S[0]), _SLEEP_S[1]))
-        if status != 0:
-            raise runtime.CUDARuntimeError(status)
+
+
+def _fired(status: int) -> bool:
+    if status == 0:
+        return True
+    if status == _NOT_READY:
+        return False
+    raise runtime.CUDARuntimeError(status)

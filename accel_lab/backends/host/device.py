@@ -39,6 +39,10 @@ class HostStream:
         """Say yes."""
         return True
 
+    def reached(self, event: Any) -> bool:  # noqa: ARG002 - it has fired
+        """Say yes."""
+        return True
+
     def synchronize(self, event: Any) -> None:
         """Return at once."""
 
