@@ -33,6 +33,8 @@ from accel_lab.compute.staging import CopyPool
 from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import Node, State
 from accel_lab.errors import BackendUnavailable, InvalidArgument
+from accel_lab.libraries import ACTORS
+from accel_lab.libraries.registration import messages, require_registered
 
 CLOSE_LIMIT_S = 5.0
 SPIN_S = 0.0001
@@ -74,6 +76,7 @@ class System:
         self._closed = True  # until there is something to close
         self.backend, module = _open(backend)
         indices = _indices(devices, module.device_count(), self.backend)
+        require_registered(messages(), ACTORS, module.SUPPORT, self.backend)
         self.name = name or f"lab{next(_names)}"
         self.events = EventStream()
         self._closing = threading.Lock()

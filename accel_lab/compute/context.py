@@ -13,7 +13,7 @@ from accel_lab.compute.launch import Launch, LibraryActor, handlers_of
 from accel_lab.compute.operation import Operation, operands_of
 from accel_lab.compute.stream import Stream
 from accel_lab.compute.table import BufferTable
-from accel_lab.errors import OutOfMemory
+from accel_lab.errors import BackendUnavailable, OutOfMemory
 
 
 class Route(NamedTuple):
@@ -120,6 +120,12 @@ class Context:
 
     def _start(self, name: str) -> None:
         make = self.backend.libraries.get(name)
+        if make is None and any(row.startswith(f"{name}.") for row in self.support):
+            backend = type(self.backend)
+            raise BackendUnavailable(
+                f"{backend.__name__}.libraries of {backend.__module__} lacks {name!r}, of which "
+                "its table has rows; add what makes the library"
+            )
         actor = self._kinds[name](self, make() if make else None)
         self.actors[name] = actor
         for message, handler in handlers_of(actor).items():

@@ -30,17 +30,29 @@ def handles(kind: type[Operation[Any]]) -> Callable[[F], F]:
     return mark
 
 
+def handled_by(actor: type["LibraryActor"]) -> dict[type[Operation[Any]], str]:
+    """Return the names of the methods that handle messages, by message type.
+
+    Raises:
+        TypeError: two methods handle the same message type.
+    """
+    found: dict[type[Operation[Any]], str] = {}
+    for kind in reversed(actor.__mro__):
+        for name, method in vars(kind).items():
+            message = getattr(method, "__handles__", None)
+            if message is not None and found.setdefault(message, name) != name:
+                raise TypeError(
+                    f"{actor.__name__} handles {message.__name__} twice: in {found[message]} and "
+                    f"in {name}"
+                )
+    return found
+
+
 def handlers_of(
     actor: "LibraryActor",
 ) -> dict[type[Operation[Any]], Callable[[Any, "Launch"], Any]]:
     """Return the bound handlers of a library actor by message type."""
-    found = {}
-    for kind in reversed(type(actor).__mro__):
-        for name, method in vars(kind).items():
-            message = getattr(method, "__handles__", None)
-            if message is not None:
-                found[message] = getattr(actor, name)
-    return found
+    return {message: getattr(actor, name) for message, name in handled_by(type(actor)).items()}
 
 
 class Launch:
@@ -69,21 +81,17 @@ class Launch:
         self.spec = spec
         stream.operations += 1
 
-    def read(self, ref: AccelRef) -> Any:
+    def read(self, ref: Any) -> Any:
         """Return an operand's array, ordered after its last write."""
-        assert isinstance(ref, Buffer)
-        assert ref.storage is not None
         ref.storage.read_on(self.stream)
         return ref.array
 
-    def write(self, ref: AccelRef | None = None) -> Any:
+    def write(self, ref: Any = None) -> Any:
         """Return the array to write: `ref`, else the message's `out`, else a new result."""
         if ref is None:
             ref = getattr(self.message, "out", None)
-        if ref is None:
-            return self.empty()
-        assert isinstance(ref, Buffer)
-        assert ref.storage is not None
+            if ref is None:
+                return self.empty()
         ref.storage.write_on(self.stream)
         return ref.array
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from accel_lab.compute.dtypes import NAMES
 from accel_lab.compute.operation import Operation
-from accel_lab.errors import UnsupportedDtype
+from accel_lab.errors import InvalidArgument, UnsupportedDtype
 
 FIRST_LIBRARY_TAG = 100
 _CONVERTIBLE = frozenset(NAMES)  # a compiled kernel, say, has a word in place of a dtype
@@ -26,10 +26,16 @@ def check(
 
     Raises:
         UnsupportedDtype: with the pairs that the backend has.
+        InvalidArgument: the message has no tag.
     """
     kind = type(message)
     name = _names.get(kind)
     if name is None:
+        if not isinstance(kind.__struct_config__.tag, int):
+            raise InvalidArgument(
+                f"{kind.__name__} has no tag, so it cannot travel; declare it as "
+                f"class {kind.__name__}(..., tag=<a free number>)"
+            )
         name = _names[kind] = name_of(kind)
     if name and message.dtype_key not in support.get(name, ()):
         raise _refusal(support, name, message, backend)
@@ -47,7 +53,7 @@ def _refusal(
     support: Mapping[str, frozenset[str]], name: str, message: Operation[Any], backend: str
 ) -> UnsupportedDtype:
     if name in support:
-        has = f"it has {name} of {', '.join(sorted(support[name]))}"
+        has = f"it has {name} of {', '.join(sorted(support[name])) or 'no dtype'}"
         if message.operands() and support[name] | {message.dtype_key} <= _CONVERTIBLE:
             has += "; convert with array.cast"
     else:

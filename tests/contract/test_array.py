@@ -1,7 +1,7 @@
 """The contract of `libraries.array`, met by every backend; NumPy's indexing is the definition."""
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +16,6 @@ from accel_lab.compute.device import Device
 from accel_lab.compute.dtypes import NAMES, is_complex, is_float, numpy_dtype
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries import array
-from accel_lab.libraries.program import KERNEL
 from tests.contract.samples import (
     LAYOUTS,
     Layout,
@@ -271,17 +270,6 @@ def test_writes_and_reads_happen_in_the_order_sent(device: Device) -> None:
         seen.append(device.get(array.slice(x, np.s_[::4096])))
     for step, reply in enumerate(seen, 1):
         assert (reply.result(timeout_s=30) == step).all()
-
-
-def test_every_operation_is_in_the_table(support: Mapping[str, frozenset[str]]) -> None:
-    from accel_lab.compute.operation import travelling
-    from accel_lab.compute.support import name_of
-
-    kinds = {name_of(kind) for kind in travelling()} - {""}
-    assert kinds == set(support)
-    for name, dtypes in support.items():
-        # What is no array has a word of its own, or none.
-        assert dtypes <= {*NAMES, KERNEL, ""}, name
 
 
 REFUSED: dict[str, tuple[Callable[[Any], object], tuple[str, ...]]] = {

@@ -1,0 +1,171 @@
+"""Every library is there as a whole, and what is there by half is refused with where it belongs."""
+
+import ast
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, ClassVar, get_type_hints
+
+import pytest
+
+import accel_lab
+from accel_lab.backends.host.device import HostBackend
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.context import Context
+from accel_lab.compute.dtypes import NAMES
+from accel_lab.compute.launch import LibraryActor, handles
+from accel_lab.compute.operation import Operation, Spec
+from accel_lab.compute.support import check
+from accel_lab.errors import BackendUnavailable, InvalidArgument, UnsupportedDtype
+from accel_lab.libraries import ACTORS
+from accel_lab.libraries.program import KERNEL
+from accel_lab.libraries.registration import Kind, messages, require_registered
+from accel_lab.system import backends
+from tests.project import PACKAGE, ROOT
+
+LIBRARIES = {
+    actor.library: actor for actor in ACTORS if actor.__module__.startswith("accel_lab.libraries.")
+}
+
+
+@pytest.mark.parametrize("backend", backends())
+def test_messages_actors_and_table_fit(backend: str) -> None:
+    table: Mapping[str, frozenset[str]]
+    table = import_module(f"accel_lab.backends.{backend}.support").SUPPORT
+    require_registered(messages(), ACTORS, table, backend)
+    for name, dtypes in table.items():
+        # What is no array has a word of its own, or none.
+        assert dtypes <= {*NAMES, KERNEL, ""}, name
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_has_its_files_and_is_exported(library: str) -> None:
+    for path in (
+        f"accel_lab/libraries/{library}.py",
+        *(f"accel_lab/backends/{backend}/{library}.py" for backend in backends()),
+        f"tests/contract/test_{library}.py",
+    ):
+        assert (ROOT / path).exists(), f"{path} is missing"
+    assert library in accel_lab.__all__, f"accel_lab/__init__.py does not export {library}"
+
+
+@pytest.mark.parametrize("backend", backends())
+def test_a_backend_makes_every_library(backend: str) -> None:
+    """Read from the source: most machines cannot open `cuda`."""
+    path = PACKAGE / "backends" / backend / "device.py"
+    tree = ast.walk(ast.parse(path.read_text()))
+    assigned = [node for node in tree if isinstance(node, ast.AnnAssign)]
+    (made,) = [node.value for node in assigned if ast.unparse(node.target) == "self.libraries"]
+    assert isinstance(made, ast.Dict)
+    keys = {ast.literal_eval(key) for key in made.keys if key is not None}
+    assert keys == set(LIBRARIES), f"self.libraries in {path.relative_to(ROOT)}"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_host_meets_the_protocol(library: str) -> None:
+    """mypy compares the signatures; this compares what is there."""
+    protocol = get_type_hints(LIBRARIES[library])["lib"]
+    made = HostBackend(0).libraries[library]()
+    promised = [name for name in vars(protocol) if not name.startswith("_")]
+    assert [name for name in promised if not hasattr(made, name)] == []
+
+
+# A library of one message, and what may be wrong with it.
+
+
+class Cumsum(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=900):
+    library: ClassVar[str] = "made_up"
+    x: AccelRef
+
+    def infer(self) -> Spec:
+        return Spec(self.x.shape, self.x.dtype)
+
+
+class Same(Operation[None], frozen=True, array_like=True, eq=False, tag=900):
+    library: ClassVar[str] = "made_up"
+
+
+class Low(Operation[None], frozen=True, array_like=True, eq=False, tag=90):
+    library: ClassVar[str] = "made_up"
+
+
+class Nowhere(Operation[None], frozen=True, array_like=True, eq=False, tag=901):
+    pass
+
+
+class Vague(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=902):
+    library: ClassVar[str] = "made_up"
+
+
+class Untagged(Operation[None], frozen=True, array_like=True, eq=False):
+    library: ClassVar[str] = "made_up"
+
+
+def actor(*kinds: Kind) -> type[LibraryActor]:
+    """Make an actor of the library `made_up` that handles these."""
+    methods = {f"on_{kind.__name__}": handles(kind)(lambda *_: None) for kind in kinds}
+    return type("MadeUpActor", (LibraryActor,), {"library": "made_up", **methods})
+
+
+def twice() -> type[LibraryActor]:
+    both = {"first": handles(Cumsum)(lambda *_: None), "second": handles(Cumsum)(lambda *_: None)}
+    return type("MadeUpActor", (LibraryActor,), {"library": "made_up", **both})
+
+
+ROW = {"made_up.Cumsum": frozenset({"float32"})}
+WRONG: dict[str, tuple[Sequence[Kind], Sequence[Any], Mapping[str, frozenset[str]], str]] = {
+    "no actor": ([Cumsum], [], ROW, r"no actor takes Cumsum .*@handles\(Cumsum\).* ACTORS of"),
+    "no handler": ([Cumsum], [actor()], ROW, r"no actor takes Cumsum .*@handles\(Cumsum\)"),
+    "two handlers": (
+        [Cumsum],
+        [twice()],
+        ROW,
+        "MadeUpActor handles Cumsum twice: in first and in s",
+    ),
+    "two owners": ([Cumsum], [actor(Cumsum), actor()], ROW, "both own the library 'made_up'"),
+    "no row": (
+        [Cumsum],
+        [actor(Cumsum)],
+        {},
+        r"made_up.Cumsum has no row in .*/made_up/support.py",
+    ),
+    "no message": ([], [], ROW, r"has a row made_up.Cumsum, and no message .*ACTORS"),
+    "tag twice": (
+        [Cumsum, Same],
+        [actor(Cumsum, Same)],
+        {**ROW, "made_up.Same": frozenset()},
+        r"Same and Cumsum both have tag=900",
+    ),
+    "tag of the core": ([Low], [actor(Low)], {}, r"Low has tag=90, .* below 100"),
+    "no library": ([Nowhere], [actor(Nowhere)], {}, r"library '' and MadeUpActor of 'made_up'"),
+    "no infer": ([Vague], [actor(Vague)], {}, r"Vague answers with a buffer .*`infer`"),
+}
+
+
+def test_a_whole_library_is_content() -> None:
+    require_registered([Cumsum], [actor(Cumsum)], ROW, "made_up")
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_half_a_library_is_refused_with_what_is_missing(wrong: str) -> None:
+    kinds, actors, table, text = WRONG[wrong]
+    with pytest.raises(TypeError, match=text):
+        require_registered(kinds, actors, table, "made_up")
+
+
+def test_a_library_that_the_backend_does_not_make_is_refused() -> None:
+    with pytest.raises(BackendUnavailable, match=r"host\.device lacks 'made_up'.*add what makes"):
+        Context(HostBackend(0), [actor(Cumsum)], None, 1, ROW, None)  # type: ignore[arg-type]
+
+
+def test_a_message_without_a_tag_is_refused_when_it_is_sent() -> None:
+    with pytest.raises(InvalidArgument, match=r"Untagged has no tag.*class Untagged\(..., tag="):
+        check(ROW, Untagged())
+
+
+def test_a_row_without_dtypes_says_that_there_are_none() -> None:
+    with pytest.raises(UnsupportedDtype, match=r"it has made_up\.Nothing of no dtype$"):
+        check({"made_up.Nothing": frozenset()}, Nothing())
+
+
+class Nothing(Operation[None], frozen=True, array_like=True, eq=False, tag=903):
+    library: ClassVar[str] = "made_up"
