@@ -135,12 +135,16 @@ class Link:
 
     # Reading.
 
+    def spin(self, reply: Reply[Any]) -> bool:
+        """Read for a moment without sleeping; whether that brought the reply."""
+        if self._parts:
+            self.flush()
+        return self._spin(reply)
+
     def wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
         """Block until the reply is done, the link has ended, or the time is over."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self.flush()
-        if self._spin(reply):
-            return
         while not reply.done and not self.closed:
             if self._reading.acquire(blocking=False):
                 try:
@@ -201,13 +205,13 @@ class Link:
         A reply that is quick is read at once, but a loop of quick awaits still lets the loop's
         other tasks run every few milliseconds.
         """
-        self.flush()
         now = time.perf_counter()
         if now - self._yielded < YIELD_EVERY_S:
-            if self._spin(reply):
+            if self.spin(reply):
                 return False
         else:
             self._yielded = now
+        self.flush()
         reader = self._loops.get(loop)
         if reader is None:
             if self.closed:
@@ -218,7 +222,7 @@ class Link:
         self.drain()  # has what comes next announced
         return True
 
-    def _spin(self, reply: Reply[Any]) -> bool:
+    def _spin(self, reply: Reply[Any]) -> bool:  # noqa: C901 - the hot path, in one piece
         """Read without sleeping for a moment; True when that brought the reply.
 
         After tries in vain more and more of the next are skipped: the work at hand is slow.
@@ -234,8 +238,14 @@ class Link:
                 self._transport.wake()
             until = time.perf_counter() + self._spin_s
             looks = 0
-            while not reply.done and not self.closed:
-                if not self._take():
+            while not self.closed:
+                if self._take():
+                    if reply.done:
+                        self._skip = self._vain = 0
+                        return True
+                elif reply.done:
+                    return True
+                else:
                     looks += 1
                     if looks % LOOKS == 0:
                         if time.perf_counter() > until:
@@ -245,8 +255,7 @@ class Link:
             self._let_go()
             if self._followers:
                 self._promote()
-        self._vain = 0 if reply.done else min(2 * self._vain + 1, SKIP_LIMIT)
-        self._skip = self._vain
+        self._skip = self._vain = min(2 * self._vain + 1, SKIP_LIMIT)
         return reply.done
 
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:

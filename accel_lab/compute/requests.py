@@ -391,17 +391,24 @@ class Requests:
 
     def wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
         """Block until the reply is done; reads the wire meanwhile."""
-        beside = threading.current_thread() is not threading.main_thread()
-        if beside:
-            urgency.begin()
         try:
-            self._wait(reply, timeout_s)
+            link = self._link
+            if link is None or not link.spin(reply):
+                self._wait_long(reply, timeout_s)
         except KeyboardInterrupt:
             self.interrupted(reply)
             raise
+
+    def _wait_long(self, reply: Reply[Any], timeout_s: float | None) -> None:
+        """Wait, so that a busy cell beside this thread does not keep it from its answer."""
+        if threading.current_thread() is threading.main_thread():
+            self._wait(reply, timeout_s)
+            return
+        urgency.begin()
+        try:
+            self._wait(reply, timeout_s)
         finally:
-            if beside:
-                urgency.end()
+            urgency.end()
 
     def _wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s

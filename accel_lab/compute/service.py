@@ -111,11 +111,36 @@ class Service:
         if self._deferral.ready:
             self._resume()
         frame = self._transport.receive()
-        if frame is None and not self._launched and self._marked is None:
-            frame = self._next_frame()
+        if frame is None:
+            if self._launched:
+                frame = self._look_at_streams()
+            elif self._marked is None:
+                frame = self._next_frame()
         if frame is not None:
             for entry in self._decoder.decode(frame):
                 self._execute(entry)
+
+    def _look_at_streams(self) -> memoryview | None:
+        """Poll the streams with the answer at hand, until they are done or a frame comes."""
+        if self._marked is not None or not self._completer.idle:
+            return None
+        receive, answer = self._transport.receive, None
+        simple = all([launch.finish is None for launch in self._launched])  # noqa: C419 - faster
+        until = self._first_launch + SPIN_FOR_STREAMS_S
+        while time.perf_counter() < until:
+            if self._all_done():
+                launched, _, _ = self._take_launched()
+                if answer is None:
+                    self._report(launched)
+                else:
+                    self._send(answer)
+                return None
+            if simple and answer is None:
+                answer = _answers(self._launched)
+            frame = receive()
+            if frame is not None:
+                return frame
+        return None
 
     def _next_frame(self) -> memoryview | None:
         """Wait for a frame, at first without sleeping; None when there is something else to do."""
@@ -156,7 +181,9 @@ class Service:
 
     def send(self, reports: list[Report]) -> None:
         """Send reports; any thread, blocks while the notebook does not read."""
-        frame = encode_reports(reports)
+        self._send(encode_reports(reports))
+
+    def _send(self, frame: bytes) -> None:
         with self._send_lock:
             while not self._transport.send(frame):
                 time.sleep(RETRY_S)
@@ -305,20 +332,19 @@ class Service:
             self._completer.submit(Batch(*self._take_launched()))
 
     def _report(self, launches: list[Launch]) -> None:
-        """Answer completed launches; dispatcher or side thread."""
-        done: list[int] = []
-        reports: list[Report] = []
+        """Answer completed launches in order; dispatcher or side thread."""
+        waiting: list[Launch] = []
         for launch in launches:
-            if launch.finish is not None:
-                for report in launch.finish():  # each may fill a frame
-                    self.send([report])
-            elif launch.shaped is not None:
-                reports.append(Shaped(launch.seq, *launch.shaped))
-            else:
-                done.append(launch.seq)
-        if done:
-            reports.insert(0, Done(done))
-        self.send(reports)
+            if launch.finish is None:
+                waiting.append(launch)
+                continue
+            if waiting:
+                self._send(_answers(waiting))
+                waiting = []
+            for report in launch.finish():  # each may fill a frame
+                self.send([report])
+        if waiting:
+            self._send(_answers(waiting))
 
     def _broken(self, error: BaseException) -> None:
         """A wait failed: the device is in error, and so is everything enqueued on it."""
@@ -330,6 +356,18 @@ class Service:
         if not isinstance(explained, Poison):
             explained = Poison(getattr(explained, "code", 0), type(error).__name__, str(explained))
         self.poisoned(explained)
+
+
+def _answers(launches: list[Launch]) -> bytes:
+    """Encode the answers of launches that need no finishing."""
+    done: list[int] = []
+    reports: list[Report] = [Done(done)]
+    for launch in launches:
+        if launch.shaped is None:
+            done.append(launch.seq)
+        else:
+            reports.append(Shaped(launch.seq, *launch.shaped))
+    return encode_reports(reports)
 
 
 def _taken_back(seq: int) -> Cancelled:

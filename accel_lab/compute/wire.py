@@ -15,6 +15,7 @@ from accel_lab.errors import AccelError, InvalidArgument
 
 FRAME_LIMIT = 1 << 20
 _ARRAY32 = b"\xdd"
+_ARRAY_OF_ONE = b"\x91"
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -141,8 +142,9 @@ def encode_entry(
 
 def batch(parts: list[bytes]) -> bytes:
     """Join encoded entries to one frame."""
-    body = b"".join(parts)
-    return _ARRAY32 + len(parts).to_bytes(4, "big") + body
+    if len(parts) == 1:
+        return _ARRAY_OF_ONE + parts[0]
+    return b"".join((_ARRAY32, len(parts).to_bytes(4, "big"), *parts))
 
 
 def encode_reports(reports: list[Report]) -> bytes:

@@ -130,7 +130,7 @@ def output(launch: Launch, *operands: str) -> Any:
                 f"{kind(message)}: {name} {describe(ref)} and out {describe(out)} are "
                 f"overlapping views of one buffer; copy {name} first"
             )
-    return launch.write()
+    return launch.write(out)
 
 
 def plain(value: Scalar | None) -> Any:
