@@ -22,7 +22,7 @@ from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import Report, batch, decode_reports
 
 BATCH_MESSAGES = 64
-BATCH_BYTES = 64 << 10
+LONG_MESSAGE = 4 << 10
 TICK_S = 0.001
 REARM_AFTER_TICKS = 30
 LINGER_S = 0.05
@@ -53,10 +53,8 @@ class Link:
         self._ended = ended
         self._trailer = trailer
         self._spin_s = spin_s
-        self._parts: list[bytes] = []
-        self._parts_bytes = 0
+        self._parts: deque[bytes] = deque()
         self._backlog: deque[bytes] = deque()
-        self._appending = threading.Lock()
         self._writing = threading.Lock()
         self._reading = threading.Lock()
         self._followers: deque[threading.Lock] = deque()
@@ -79,10 +77,8 @@ class Link:
         """Append one encoded entry; it leaves at once when nothing else is in flight."""
         if idle and self._send_alone(data):
             return
-        with self._appending:
-            self._parts.append(data)
-            self._parts_bytes += len(data)
-        if idle or len(self._parts) >= BATCH_MESSAGES or self._parts_bytes >= BATCH_BYTES:
+        self._parts.append(data)
+        if idle or len(self._parts) >= BATCH_MESSAGES or len(data) > LONG_MESSAGE:
             self.flush()
         elif not self._held:
             self._hold()
@@ -103,14 +99,15 @@ class Link:
     def flush(self) -> None:
         """Write what has been appended, and after it the trailer; never blocks."""
         with self._writing:
-            with self._appending:
-                parts, self._parts, self._parts_bytes = self._parts, [], 0
-            # Everything that names a freed buffer has been appended before it was freed.
+            # What names a freed buffer was appended before it was freed: so the trailer is made
+            # first, and written last.
             trailer = self._trailer()
+            waiting = self._parts
+            while waiting:
+                count = min(len(waiting), BATCH_MESSAGES)
+                self._write(batch([waiting.popleft() for _ in range(count)]))
             if trailer is not None:
-                parts.append(trailer)
-            if parts:
-                self._write(batch(parts))
+                self._write(batch([trailer]))
 
     def _write(self, frame: bytes) -> None:
         """Write a frame behind those that found no room; the writing lock is held."""

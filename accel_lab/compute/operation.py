@@ -120,7 +120,7 @@ def _operand_fields(kind: type[Operation[Any]]) -> tuple[list[str], list[str], l
     return required, optional, many
 
 
-def _build(
+def _build(  # noqa: C901 - one case for each way to name operands
     required: list[str], optional: list[str], many: list[str]
 ) -> Callable[[Any], tuple[AccelRef, ...]]:
     """Return the fastest function that lists these fields; most have an `out` or nothing."""
@@ -146,6 +146,15 @@ def _build(
             return values if values[-1] is not None else values[:-1]
 
         return without_none
+
+    if not optional and len(many) == 1:
+        (name,) = many
+        last = attrgetter(name)
+
+        def with_many(message: Any) -> tuple[Any, ...]:
+            return read(message) + tuple(last(message))
+
+        return with_many
 
     first = len(required)
 

@@ -12,9 +12,9 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from accel_lab.actor.reply import Reply
+from accel_lab.actor.reply import FAILED, Reply
 from accel_lab.compute import origin, urgency
 from accel_lab.compute.answers import Answers, InFlight, Settle
 from accel_lab.compute.buffer import AccelRef, Owner, RunRef
@@ -71,6 +71,24 @@ class Keeper(Protocol):
         """A request failed and nobody waits for it."""
 
 
+class Plan(NamedTuple):
+    """What is the same for all messages of a type.
+
+    Attributes:
+        operands: lists the buffers that a message names.
+        library: the library that it is for.
+        supported: the dtypes that the backend is known to have it for.
+        has_out: whether it may name a buffer to write to.
+        answers_buffer: whether the answer is a buffer.
+    """
+
+    operands: Callable[[Any], tuple[AccelRef, ...]]
+    library: str
+    supported: set[str]
+    has_out: bool
+    answers_buffer: bool
+
+
 class Requests:
     """What one device was asked; the pump of its replies."""
 
@@ -91,7 +109,7 @@ class Requests:
         self.refusal: AccelError | None = None
         self._keeper = keeper
         self._support = support
-        self._supported: set[tuple[type, str]] = set()
+        self._plans: dict[type, Plan] = {}
         self._queue_limit = queue_limit
         self._queue_timeout_s = queue_timeout_s
         self._lock = threading.Lock()
@@ -132,8 +150,8 @@ class Requests:
         with None when the context has answered, else with the token of the lost context, whose
         process may still read or write until it is reaped.
         """
-        kind = type(message)
-        operands = operands_of(kind)(message)
+        plan = self._plans.get(type(message)) or self._plan(message)
+        operands = plan.operands(message)
         spec: Spec | None = None
         expected: Spec | None = None
         known = sound = True
@@ -142,34 +160,38 @@ class Requests:
             for ref in operands:
                 if ref.device is not device:
                     raise self._foreign(ref, message)
-                known = known and ref.known
-                sound = sound and ref.generation == generation and not ref.failed
+                if ref.generation != generation or ref._state == FAILED:  # noqa: SLF001 - hot
+                    sound = False
+                if not ref.known:
+                    known = False
         except AttributeError:
             raise no_operand(message) from None
         if known:
             spec = message.infer()
             expected = spec or NO_RESULT
-            pair = kind, operands[0].dtype if operands else message.dtype_key
-            if pair not in self._supported:
+            dtype = operands[0].dtype if operands else message.dtype_key
+            if dtype not in plan.supported:
                 check(self._support, message)
-                self._supported.add(pair)
+                plan.supported.add(dtype)
         with self._lock:
             link = self._link
-            if link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
+            pending = self._answers.pending
+            if link is None or len(pending) >= IN_FLIGHT_LIMIT:
                 link = self._admit(nowait=nowait)
             if not sound or self.generation != generation:
                 for ref in operands:
                     if ref.failed:
                         if settle is not None:
                             settle(None)
-                        return self._refused(ref, self._handle(message, spec, make, known=known)[0])
+                        reply, _ = self._handle(message, plan, spec, make, known=known)
+                        return self._refused(ref, reply)
                     if ref.generation != self.generation:
                         raise self._stale(ref)
             self._seq = seq = self._seq + 1
-            reply, result = self._handle(message, spec, make, known=known)
+            reply, result = self._handle(message, plan, spec, make, known=known)
             data = encode_entry(seq, result, timeout_s, message, expected)
-            idle = not self._answers.pending
-            reply.library = message.library
+            idle = not pending
+            reply.library = plan.library
             self._answers.expect(seq, reply, settle)
             try:
                 if link is None:
@@ -182,17 +204,34 @@ class Requests:
                 raise
         return reply
 
+    def _plan(self, message: Operation[Any]) -> "Plan":
+        kind = type(message)
+        plan = self._plans[kind] = Plan(
+            operands_of(kind),
+            message.library,
+            set(),
+            has_out="out" in kind.__struct_fields__,
+            answers_buffer=answers_buffer(kind),
+        )
+        return plan
+
     def _handle(
-        self, message: Operation[Any], spec: Spec | None, make: Make | None, *, known: bool
+        self,
+        message: Any,
+        plan: "Plan",
+        spec: Spec | None,
+        make: Make | None,
+        *,
+        known: bool,
     ) -> tuple[Reply[Any], int]:
         """Return the handle of the answer and the result's id on the wire."""
-        out: AccelRef | None = getattr(message, "out", None)
         here = origin.current()
-        if out is not None:
+        if plan.has_out and message.out is not None:
+            out = message.out
             shape, dtype = (out.shape, out.dtype) if out.known else (None, None)
             alias = AccelRef(self, here, self.device, out.owner, self.generation, shape, dtype)
             return alias, 0 if out.known else -out.id
-        if make is None and spec is None and (known or not answers_buffer(type(message))):
+        if make is None and spec is None and (known or not plan.answers_buffer):
             return Reply(self, here), 0
         self._ids = id_ = self._ids + 1
         if make is not None:

@@ -212,8 +212,8 @@ class Service:
         if alone and (self._launched or self._marked is not None):
             self._hand_over()
         actor, handler, list_operands, stream = context.routes[kind]
-        result = entry.result
-        launch = Launch(context, stream, entry.seq, abs(result), message, entry.spec)
+        result, spec = entry.result, entry.spec
+        launch = Launch(context, stream, entry.seq, abs(result), message, spec)
         try:
             if self.cancelled and entry.seq in self.cancelled:
                 self.cancelled.discard(entry.seq)
@@ -221,7 +221,7 @@ class Service:
             for operand in list_operands(message):
                 if operand.storage is None:
                     context.table.require(operand)
-            if entry.spec is None:  # the notebook did not know every dtype
+            if spec is None:  # the notebook did not know every dtype
                 check(context.support, message)
             if context.active is not stream:
                 context.activate(stream)

@@ -19,6 +19,7 @@ from accel_lab.libraries.program import (
 )
 
 _PLAIN = frozenset({int, float, bool, complex, bytes})
+_COMMON = _PLAIN | {AccelRef}
 
 
 class Kernel:
@@ -70,17 +71,12 @@ class Kernel:
             blocks, threads = triples(grid, block)  # type: ignore[arg-type]
         except TypeError:  # a list has no hash
             blocks, threads = triples(_tuple(grid), _tuple(block))
-        refs: list[AccelRef] = []
-        values: list[Any] = []
-        for arg in args:
-            if isinstance(arg, AccelRef):
-                refs.append(arg)
-                values.append(None)
-            elif type(arg) in _PLAIN:
-                values.append(arg)
-            else:
-                values.append(_travelling(arg))
-        message = blocks, threads, tuple(refs), tuple(values), shared_bytes
+        args = tuple(args)
+        if not _COMMON.issuperset(map(type, args)):
+            args = tuple([arg if isinstance(arg, AccelRef) else _travelling(arg) for arg in args])
+        refs = tuple([arg for arg in args if isinstance(arg, AccelRef)])
+        values = tuple([None if isinstance(arg, AccelRef) else arg for arg in args])
+        message = blocks, threads, refs, values, shared_bytes
         ref = self.ref
         if ref.failed and not isinstance(ref.error, CompileError):
             self.ref = self._compile()  # it was lost while it was being compiled
@@ -148,6 +144,8 @@ def _travelling(arg: Any) -> Any:
     """
     if arg is None:
         return 0
+    if type(arg) in _PLAIN:
+        return arg
     if isinstance(arg, np.void):
         return arg.tobytes()
     if isinstance(arg, np.generic):

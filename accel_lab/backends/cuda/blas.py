@@ -128,10 +128,13 @@ class CudaBlas:
         self._enqueue(multiply, (x, a, out), dtype, alpha, beta)
 
     def axpy(self, x: Any, y: Any, out: Any, *, dtype: str, alpha: Number) -> None:
-        """Write alpha x + y (cublasAxpyEx when `out` is `y`)."""
+        """Write alpha x + y (cublasAxpyEx when `out` is `y`, a vector with gaps)."""
         p = PRECISIONS[dtype]
-        # cuBLAS would copy y first, and it skips infinities and NaNs where alpha is 0.
-        walk = common_walk(x, y, itemsize=p.itemsize) if out is y and alpha != 0 else None
+        # cuBLAS would copy y first, and it skips infinities and NaNs where alpha is 0. Where there
+        # are no gaps, our own kernel takes less to launch.
+        walk = None
+        if out is y and alpha != 0 and not (x._c_contiguous and y._c_contiguous):  # noqa: SLF001
+            walk = common_walk(x, y, itemsize=p.itemsize)
         if walk is None:
             self._update("axpy", (x, y, out), dtype, alpha)
             return
@@ -144,9 +147,11 @@ class CudaBlas:
         _AXPY[walk.wide](self._handle, x.size, at_alpha, p.factor, *each_x, *each_y, p.factor)
 
     def scal(self, x: Any, out: Any, *, dtype: str, alpha: Number) -> None:
-        """Write alpha x (cublasScalEx when `out` is `x`)."""
+        """Write alpha x (cublasScalEx when `out` is `x`, a vector with gaps)."""
         p = PRECISIONS[dtype]
-        walk = common_walk(x, itemsize=p.itemsize) if out is x and alpha != 0 else None
+        walk = None
+        if out is x and alpha != 0 and not x._c_contiguous:  # noqa: SLF001
+            walk = common_walk(x, itemsize=p.itemsize)
         if walk is None:
             self._update("scal", (x, x, out), dtype, alpha)
             return
