@@ -31,6 +31,7 @@ SKIP_LIMIT = 31
 RETRY_S = 0.0005
 FRAMES_AT_ONCE = 256
 LOOKS = 16
+BURST_S = 0.00005
 
 
 class Link:
@@ -62,6 +63,7 @@ class Link:
         self._armed = True
         self._ticking = False
         self._held = False
+        self._left_alone = 0.0
         self._idle_ticks = 0
         self._drained = False
         self._skip = 0
@@ -73,15 +75,24 @@ class Link:
 
     # Sending. The device's lock is held by the caller of `send`, so parts keep its order.
 
-    def send(self, data: bytes, *, idle: bool) -> None:
-        """Append one encoded entry; it leaves at once when nothing else is in flight."""
-        if idle and self._send_alone(data):
-            return
+    def send(self, data: bytes, *, idle: bool) -> bool:
+        """Append one encoded entry; whether it completed a batch, and it is time to `collect`.
+
+        It leaves at once when nothing else is in flight, unless it follows another closely that
+        nobody has waited for: such messages leave together.
+        """
+        if idle:
+            now = time.perf_counter()
+            alone, self._left_alone = now - self._left_alone > BURST_S, now
+            if alone and self._send_alone(data):
+                return False
         self._parts.append(data)
-        if idle or len(self._parts) >= BATCH_MESSAGES or len(data) > LONG_MESSAGE:
+        if len(self._parts) >= BATCH_MESSAGES or len(data) > LONG_MESSAGE:
             self.flush()
-        elif not self._held:
+            return True
+        if not self._held:
             self._hold()
+        return False
 
     def _send_alone(self, data: bytes) -> bool:
         """Write one entry at once, if nothing is to be written before it."""
@@ -134,6 +145,7 @@ class Link:
 
     def spin(self, reply: Reply[Any]) -> bool:
         """Read for a moment without sleeping; whether that brought the reply."""
+        self._left_alone = 0.0
         if self._parts:
             self.flush()
         return self._spin(reply)
@@ -208,6 +220,7 @@ class Link:
                 return False
         else:
             self._yielded = now
+        self._left_alone = 0.0
         self.flush()
         reader = self._loops.get(loop)
         if reader is None:
@@ -254,6 +267,21 @@ class Link:
                 self._promote()
         self._skip = self._vain = min(2 * self._vain + 1, SKIP_LIMIT)
         return reply.done
+
+    def collect(self) -> None:
+        """Take what has come, so that no other thread has to while this one sends.
+
+        Replies are completed here, so the caller must hold no lock.
+        """
+        if self._reading.acquire(blocking=False):
+            try:
+                self._claim()
+                while not self.closed and self._take():
+                    pass
+            finally:
+                self._let_go()
+                if self._followers:
+                    self._promote()
 
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:
         """Undo one `attend`; the loop goes on reading for a moment, in case it awaits again."""

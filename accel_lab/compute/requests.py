@@ -135,7 +135,7 @@ class Requests:
 
     # Sending.
 
-    def send(  # noqa: C901, PLR0912 - the hot path, in one piece
+    def send(  # noqa: C901, PLR0912, PLR0915 - the hot path, in one piece
         self,
         message: Operation[Any],
         timeout_s: float | None,
@@ -179,29 +179,30 @@ class Requests:
             if link is None or len(pending) >= IN_FLIGHT_LIMIT:
                 link = self._admit(nowait=nowait)
             if not sound or self.generation != generation:
-                for ref in operands:
-                    if ref.failed:
-                        if settle is not None:
-                            settle(None)
-                        reply, _ = self._handle(message, plan, spec, make, known=known)
-                        return self._refused(ref, reply)
-                    if ref.generation != self.generation:
-                        raise self._stale(ref)
+                failed = self._first_failed(operands)
+                if failed is not None:
+                    if settle is not None:
+                        settle(None)
+                    reply, _ = self._handle(message, plan, spec, make, known=known)
+                    return self._refused(failed, reply)
             self._seq = seq = self._seq + 1
             reply, result = self._handle(message, plan, spec, make, known=known)
             data = encode_entry(seq, result, timeout_s, message, expected)
             idle = not pending
             reply.library = plan.library
             self._answers.expect(seq, reply, settle)
+            batched = False
             try:
                 if link is None:
                     self._queue[seq] = data
                 else:
-                    link.send(data, idle=idle)
+                    batched = link.send(data, idle=idle)
             except BaseException:
                 # An interrupt: the caller has no handle, so nothing may wait for the answer.
                 self._answers.take(seq)
                 raise
+        if batched and link is not None:
+            link.collect()
         return reply
 
     def _plan(self, message: Operation[Any]) -> "Plan":
@@ -293,6 +294,15 @@ class Requests:
         ref = AccelRef(self, reply.origin, self.device, owner, generation, shape, dtype)
         ref.resolve()
         return ref
+
+    def _first_failed(self, operands: tuple[AccelRef, ...]) -> AccelRef | None:
+        """Return an operand that was never made; raises StaleRef for one that is no more."""
+        for ref in operands:
+            if ref.failed:
+                return ref
+            if ref.generation != self.generation:
+                raise self._stale(ref)
+        return None
 
     def _foreign(self, ref: Any, message: Operation[Any]) -> InvalidArgument:
         if not isinstance(ref, AccelRef):
