@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import os
 import pkgutil
+import sys
 import threading
 import time
 import weakref
@@ -259,9 +260,11 @@ class System:
 
     def __del__(self) -> None:
         """Close a system that nobody can reach any more, as when its cell is run again."""
-        if getattr(self, "_closed", True) or self._forked:
+        # When the interpreter ends the contexts end with it, and no thread starts any more: up to
+        # Python 3.11 one would be waited for in vain.
+        if getattr(self, "_closed", True) or self._forked or sys.is_finalizing():
             return
-        with contextlib.suppress(RuntimeError):  # the interpreter ends, and the contexts with it
+        with contextlib.suppress(RuntimeError):  # no thread can be had
             # Collection may happen on the system thread, which cannot wait for its own end.
             threading.Thread(target=self.close, name=f"accel_lab {self.name} closing").start()
 

@@ -154,8 +154,11 @@ lab.close()
     assert owner.line() == "[1.0] 2"
 
 
-def test_the_end_of_the_interpreter_closes_a_forgotten_system(start: type[Owner]) -> None:
-    owner = start("")
+@pytest.mark.parametrize("body", ["", "cpu.get(one).result()"], ids=["idle", "after an answer"])
+def test_the_end_of_the_interpreter_closes_a_forgotten_system(
+    start: type[Owner], body: str
+) -> None:
+    owner = start(body)
     out, err = owner.process.communicate(timeout=30)
     assert owner.process.returncode == 0, err
     assert (out, err) == ("", "")
