@@ -3,21 +3,25 @@
 import contextlib
 import pickle
 import traceback
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
 
 import accel_lab.errors as tree
 from accel_lab.compute.wire import Failure
-from accel_lab.errors import AccelError, DependencyFailed, UserCodeError
+from accel_lab.errors import AccelError, DependencyFailed, LibraryError, UserCodeError
 
 _FIELDS = ("asked_bytes", "free_bytes", "owners", "library", "code", "name", "generation", "log")
 _CAUSE_LIMIT = 64 << 10
+_PACKAGE = f"{Path(tree.__file__).parent}/"
 
 
 def pack(seq: int, what: str, error: AccelError, root: int) -> Failure:
     """Describe the failure of `what`; `root` is the buffer whose message failed first."""
     fields = {name: getattr(error, name) for name in _FIELDS if hasattr(error, name)}
+    if isinstance(error, LibraryError):
+        what += _where(error.__cause__ or error)
     cause = b""
     if isinstance(error, UserCodeError) and error.__cause__ is not None:
         with contextlib.suppress(Exception):  # an exception that does not pickle stays text
@@ -25,6 +29,15 @@ def pack(seq: int, what: str, error: AccelError, root: int) -> Failure:
     if len(cause) > _CAUSE_LIMIT:
         cause = b""
     return Failure(seq, what, type(error).__name__, str(error), fields, root, cause)
+
+
+def _where(error: BaseException) -> str:
+    """Return the last line of this project that an error passed, for whoever has to mend it."""
+    lines = traceback.extract_tb(error.__traceback__)
+    ours = [line for line in lines if line.filename.startswith(_PACKAGE)]
+    if not ours:
+        return ""
+    return f", at accel_lab/{ours[-1].filename.removeprefix(_PACKAGE)}, line {ours[-1].lineno}"
 
 
 def unpack(failure: Failure, root: AccelError | None) -> AccelError:

@@ -24,6 +24,7 @@ from accel_lab.compute.wire import Report, batch, decode_reports
 BATCH_MESSAGES = 64
 LONG_MESSAGE = 4 << 10
 TICK_S = 0.001
+LONG_TICK_S = 0.002
 REARM_AFTER_TICKS = 30
 LINGER_S = 0.05
 YIELD_EVERY_S = 0.005
@@ -64,6 +65,8 @@ class Link:
         self._ticking = False
         self._held = False
         self._left_alone = 0.0
+        self._collected = False
+        self._tick_s = TICK_S
         self._idle_ticks = 0
         self._drained = False
         self._skip = 0
@@ -273,6 +276,7 @@ class Link:
 
         Replies are completed here, so the caller must hold no lock.
         """
+        self._collected = True
         if self._reading.acquire(blocking=False):
             try:
                 self._claim()
@@ -389,7 +393,7 @@ class Link:
         self._dispatcher.call_soon(self._arm_tick)
 
     def _arm_tick(self) -> None:
-        self._dispatcher.call_later(TICK_S, self._tick)
+        self._dispatcher.call_later(self._tick_s, self._tick)
 
     def _tick(self) -> None:
         if self.closed:
@@ -398,6 +402,9 @@ class Link:
                 self._held = False
                 urgency.end()
             return
+        # A tick takes the interpreter away from who sends: rarer while that one flushes by itself.
+        self._tick_s = min(2 * self._tick_s, LONG_TICK_S) if self._collected else TICK_S
+        self._collected = False
         if self._held and not self._parts:
             self._held = False
             urgency.end()

@@ -27,6 +27,9 @@ def receive(channel: socket.socket, *, block: bool) -> tuple[bytes, list[int]] |
         data, ancillary, _, _ = channel.recvmsg(PACKET_BYTES, RIGHTS_BYTES, flags)
     except BlockingIOError:
         return None
+    except ConnectionResetError:
+        # The other end is gone and had not read all; it is told once, before what it last said.
+        return receive(channel, block=block)
     except OSError as error:
         raise EOFError from error
     if not data:

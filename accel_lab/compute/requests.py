@@ -27,7 +27,7 @@ from accel_lab.compute.operation import (
     no_operand,
     operands_of,
 )
-from accel_lab.compute.support import check
+from accel_lab.compute.support import check, name_of
 from accel_lab.compute.transfer import Free
 from accel_lab.compute.tree import State
 from accel_lab.compute.wire import Report, encode_entry
@@ -77,6 +77,7 @@ class Plan(NamedTuple):
     Attributes:
         operands: lists the buffers that a message names.
         library: the library that it is for.
+        listed: whether the backend's table of dtypes has it, as every library's own message.
         supported: the dtypes that the backend is known to have it for.
         has_out: whether it may name a buffer to write to.
         answers_buffer: whether the answer is a buffer.
@@ -84,6 +85,7 @@ class Plan(NamedTuple):
 
     operands: Callable[[Any], tuple[AccelRef, ...]]
     library: str
+    listed: bool
     supported: set[str]
     has_out: bool
     answers_buffer: bool
@@ -169,10 +171,11 @@ class Requests:
         if known:
             spec = message.infer()
             expected = spec or NO_RESULT
-            dtype = operands[0].dtype if operands else message.dtype_key
-            if dtype not in plan.supported:
-                check(self._support, message)
-                plan.supported.add(dtype)
+            if plan.listed:
+                dtype = operands[0].dtype if operands else message.dtype_key
+                if dtype not in plan.supported:
+                    check(self._support, message)
+                    plan.supported.add(dtype)
         with self._lock:
             link = self._link
             pending = self._answers.pending
@@ -210,6 +213,7 @@ class Requests:
         plan = self._plans[kind] = Plan(
             operands_of(kind),
             message.library,
+            bool(name_of(kind)),
             set(),
             has_out="out" in kind.__struct_fields__,
             answers_buffer=answers_buffer(kind),
