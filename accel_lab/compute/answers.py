@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from accel_lab.actor.reply import Reply
+from accel_lab.actor.reply import Pump, Reply
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.failure import unpack
 from accel_lab.compute.link import Link
@@ -48,6 +48,28 @@ class InFlight:
         # Whoever noticed the loss may keep this for as long as a timer runs.
         self._settles.clear()
         self._pending.clear()
+
+
+class Told(Reply[None]):
+    """Stands for the answers that nobody waits for: many messages share it.
+
+    Success leaves it as it is; a failure becomes a reply of its own, for `lab.check()`.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, pump: Pump, where: object, library: str) -> None:
+        super().__init__(pump, where)
+        self.library = library
+
+    def resolve(self, value: Any = None) -> None:
+        """Do nothing."""
+
+    def reject(self, error: AccelError) -> None:
+        """Have the failure known as that of a request of its own."""
+        failed: Reply[None] = Reply(self._pump, self.origin)
+        failed.library = self.library
+        failed.reject(error)
 
 
 class Answers:

@@ -89,7 +89,7 @@ class Device:
 
     def tell(self, message: Operation[Any], *, nowait: bool = False) -> None:
         """Send a message whose answer nobody waits for; a failure reaches `lab.check()`."""
-        self._requests.send(message, message.timeout_s, nowait=nowait)
+        self._requests.tell(message, message.timeout_s, nowait=nowait)
 
     def put(self, array: npt.ArrayLike, *, timeout_s: float = 60.0) -> AccelRef:
         """Copy an array to the device and return its buffer at once.

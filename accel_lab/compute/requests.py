@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from accel_lab.actor.reply import FAILED, Reply
 from accel_lab.compute import origin, urgency
-from accel_lab.compute.answers import Answers, InFlight, Settle
+from accel_lab.compute.answers import Answers, InFlight, Settle, Told
 from accel_lab.compute.buffer import AccelRef, Owner, RunRef
 from accel_lab.compute.link import Link
 from accel_lab.compute.operation import (
@@ -45,6 +45,7 @@ from accel_lab.errors import (
 IN_FLIGHT_LIMIT = 8192
 FREES_PER_BATCH = 4096
 SECOND_INTERRUPT_S = 3.0
+ROOM_AFTER_S = 0.002
 
 Make = Callable[["Requests", int], Reply[Any]]
 
@@ -112,6 +113,7 @@ class Requests:
         self._keeper = keeper
         self._support = support
         self._plans: dict[type, Plan] = {}
+        self._told: dict[str, Told] = {}
         self._queue_limit = queue_limit
         self._queue_timeout_s = queue_timeout_s
         self._lock = threading.Lock()
@@ -208,6 +210,54 @@ class Requests:
             link.collect()
         return reply
 
+    def tell(self, message: Operation[Any], timeout_s: float | None, *, nowait: bool) -> None:
+        """Send one message whose answer nobody waits for; only a failure makes a handle of it."""
+        plan = self._plans.get(type(message)) or self._plan(message)
+        if plan.has_out or plan.answers_buffer or not self._ready(plan, message):
+            self.send(message, timeout_s, nowait=nowait)
+            return
+        told = self._told.get(plan.library)
+        if told is None or told.origin is not origin.current():
+            told = self._told[plan.library] = Told(self, origin.current(), plan.library)
+        batched = False
+        with self._lock:
+            link = self._link
+            pending = self._answers.pending
+            if link is None or len(pending) >= IN_FLIGHT_LIMIT:
+                link = self._admit(nowait=nowait)
+            self._seq = seq = self._seq + 1
+            data = encode_entry(seq, 0, timeout_s, message, NO_RESULT)
+            idle = not pending
+            pending[seq] = told
+            try:
+                if link is None:
+                    self._queue[seq] = data
+                else:
+                    batched = link.send(data, idle=idle)
+            except BaseException:
+                pending.pop(seq, None)
+                raise
+        if batched and link is not None:
+            link.collect()
+
+    def _ready(self, plan: "Plan", message: Operation[Any]) -> bool:
+        """Whether all is known and well: the shapes, the operands, the backend's support."""
+        device, generation = self._device(), self.generation
+        operands: tuple[Any, ...] = plan.operands(message)
+        for ref in operands:
+            if (
+                not isinstance(ref, AccelRef)
+                or ref.device is not device
+                or ref.generation != generation
+                or ref.failed
+                or not ref.known
+            ):
+                return False
+        if plan.listed and message.dtype_key not in plan.supported:
+            return False
+        message.infer()
+        return True
+
     def _plan(self, message: Operation[Any]) -> "Plan":
         kind = type(message)
         plan = self._plans[kind] = Plan(
@@ -280,7 +330,7 @@ class Requests:
                 oldest = next(iter(self._answers.pending.values()))
                 self._lock.release()
                 try:
-                    link.wait(oldest, left)
+                    link.wait(oldest, min(left, ROOM_AFTER_S))
                 finally:
                     self._lock.acquire()
 

@@ -1,7 +1,7 @@
 """The bytes between a notebook and a context process.
 
-Both directions are a stream of frames, each one msgpack array. To the context it holds `Entry`
-structs, each encoded once when it is sent; from the context it holds reports. A buffer travels as
+Both directions are a stream of frames, each one msgpack array. To the context it holds entries,
+each encoded once when it is sent; from the context it holds reports. A buffer travels as
 its id; nothing larger than a frame travels here, that is what the arena is for.
 """
 
@@ -16,21 +16,6 @@ from accel_lab.errors import AccelError, InvalidArgument
 FRAME_LIMIT = 1 << 20
 _ARRAY32 = b"\xdd"
 _ARRAY_OF_ONE = b"\x91"
-
-
-class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """One request: its sequence number, its result's id, its deadline, itself.
-
-    A result of 0 is none; a negative one asks for the shape that the notebook could not infer.
-    `spec` is the result that the notebook has inferred, or `NO_RESULT`; None where the context has
-    to infer and check.
-    """
-
-    seq: int
-    result: int
-    timeout_s: float | None
-    message: Any
-    spec: Spec | None
 
 
 class Done(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -120,13 +105,17 @@ _reports = msgspec.msgpack.Decoder(list[Report])
 def encode_entry(
     seq: int, result: int, timeout_s: float | None, message: Any, spec: Spec | None = None
 ) -> bytes:
-    """Encode one request.
+    """Encode one request as an array of these five.
+
+    A result of 0 is none; a negative one asks for the shape that the notebook could not infer.
+    `spec` is the result that the notebook has inferred, or `NO_RESULT`; None where the context has
+    to infer and check.
 
     Raises:
         InvalidArgument: a field cannot travel, or the message is larger than a frame.
     """
     try:
-        data = _encoder.encode(Entry(seq, result, timeout_s, message, spec))
+        data = _encoder.encode((seq, result, timeout_s, message, spec))
     except AccelError:
         raise
     except (TypeError, ValueError, OverflowError) as error:

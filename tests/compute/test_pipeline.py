@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel_lab import AccelRef, Device, System, array, blas
+from accel_lab import AccelRef, Device, System, array, blas, jit
 from accel_lab.compute.events import ContextStarted
+from accel_lab.compute.user_code import Ping
 from accel_lab.errors import (
     Cancelled,
     ContextLost,
@@ -272,3 +273,55 @@ def test_a_busy_cell_delays_neither_restarts_nor_answers_to_other_threads() -> N
                 break
     assert min(excess for excess, *_ in excesses) <= 0.05, excesses
     assert sys.getswitchinterval() == pytest.approx(0.005)
+
+
+def test_a_message_that_is_told_is_done_in_its_turn_and_its_failure_is_known() -> None:
+    with System("host", max_restarts=1000) as lab:
+        (cpu,) = lab.devices[:1]
+        x = cpu.put(np.ones(4))
+        for _ in range(300):
+            cpu.tell(blas.Scal(x, 2.0, out=x))
+            cpu.tell(Ping())
+        assert (cpu.get(x).result(WAIT) == 2.0**300).all()
+        lab.check()
+        broken = jit.compile(cpu, "__global__ void one(int n) {}", "one").result(WAIT)
+        cpu.tell(jit.LaunchKernel(broken.ref, (1, 1, 1), (1, 1, 1), (), ("text",)))
+        cpu.ping().result(WAIT)
+        with pytest.raises(InvalidArgument, match="argument 0 of one"):
+            lab.check()
+
+
+def test_telling_more_than_may_be_in_flight_waits_for_room(cpu: Device, tmp_path: Path) -> None:
+    latch = Latch(cpu, tmp_path / "gate")
+    timer = threading.Timer(0.5, latch.release)
+    timer.start()
+    for _ in range(8192 + 100):
+        cpu.tell(Ping())
+    assert latch.reply.done, "the last hundred had to wait for it"
+    cpu.ping().result(WAIT)
+    timer.join()
+
+
+def test_telling_more_than_may_be_in_flight_is_refused_if_asked_for(
+    cpu: Device, tmp_path: Path
+) -> None:
+    latch = Latch(cpu, tmp_path / "gate")
+    for _ in range(8192 - 1):
+        cpu.tell(Ping(), nowait=True)
+    with pytest.raises(QueueFull):
+        cpu.tell(Ping(), nowait=True)
+    latch.release()
+    cpu.ping().result(WAIT)
+
+
+def test_what_was_told_is_lost_with_its_context_and_said(
+    cpu: Device, lab: System, tmp_path: Path
+) -> None:
+    latch = Latch(cpu, tmp_path / "gate")  # what is told now will not run
+    for _ in range(5):
+        cpu.tell(Ping())
+    cpu.replace()
+    cpu.ping().result(WAIT)
+    assert latch.reply.failed
+    with pytest.raises(ContextLost):
+        lab.check()
