@@ -34,6 +34,7 @@ from accel_lab.compute.control import (
     receive_downward,
     send_packet,
 )
+from accel_lab.compute.launch import LibraryActor
 from accel_lab.compute.service import Service
 from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import Born, Output
@@ -119,7 +120,7 @@ class Control(threading.Thread):
             table.used_bytes,
             len(table),
             sum(stream.waits for stream in list(context.streams.values())),
-            {name: dict(actor.statistics()) for name, actor in list(context.actors.items())},
+            {name: _statistics(actor) for name, actor in list(context.actors.items())},
         )
 
     def _follow(self) -> None:
@@ -174,6 +175,14 @@ class Printer(io.TextIOBase):
             self._service.send(
                 [Output(self._service.busy_seq, self._stream, text[start : start + (1 << 16)])]
             )
+
+
+def _statistics(actor: LibraryActor) -> dict[str, int]:
+    """Return a library's counters; one that cannot count must not end the heartbeats."""
+    try:
+        return {str(what): int(count) for what, count in actor.statistics().items()}
+    except Exception:  # noqa: BLE001 - shown where the counters would be
+        return {"statistics failed": 1}
 
 
 def protect(parent: int) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, get_type_hints
 
+import numpy as np
 import pytest
 
 import accel_lab
@@ -15,6 +16,7 @@ from accel_lab.compute.dtypes import NAMES
 from accel_lab.compute.launch import LibraryActor, handles
 from accel_lab.compute.operation import Operation, Spec
 from accel_lab.compute.support import check
+from accel_lab.context_process import _statistics
 from accel_lab.errors import BackendUnavailable, InvalidArgument, UnsupportedDtype
 from accel_lab.libraries import ACTORS
 from accel_lab.libraries.program import KERNEL
@@ -26,6 +28,9 @@ LIBRARIES = {
     actor.library: actor for actor in ACTORS if actor.__module__.startswith("accel_lab.libraries.")
 }
 
+KEPT = {KERNEL}
+"""What `launch.keep` calls things that are no arrays."""
+
 
 @pytest.mark.parametrize("backend", backends())
 def test_messages_actors_and_table_fit(backend: str) -> None:
@@ -33,8 +38,8 @@ def test_messages_actors_and_table_fit(backend: str) -> None:
     table = import_module(f"accel_lab.backends.{backend}.support").SUPPORT
     require_registered(messages(), ACTORS, table, backend)
     for name, dtypes in table.items():
-        # What is no array has a word of its own, or none.
-        assert dtypes <= {*NAMES, KERNEL, ""}, name
+        unknown = dtypes - {*NAMES, *KEPT, ""}
+        assert not unknown, f"{name}: {unknown} is no dtype, and not a word in KEPT of this test"
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -96,6 +101,11 @@ class Vague(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=902
     library: ClassVar[str] = "made_up"
 
 
+class Unreadable(Operation[None], frozen=True, array_like=True, eq=False, tag=904):
+    library: ClassVar[str] = "made_up"
+    low: AccelRef | float
+
+
 class Untagged(Operation[None], frozen=True, array_like=True, eq=False):
     library: ClassVar[str] = "made_up"
 
@@ -137,6 +147,12 @@ WRONG: dict[str, tuple[Sequence[Kind], Sequence[Any], Mapping[str, frozenset[str
     ),
     "tag of the core": ([Low], [actor(Low)], {}, r"Low has tag=90, .* below 100"),
     "no library": ([Nowhere], [actor(Nowhere)], {}, r"library '' and MadeUpActor of 'made_up'"),
+    "no decoder": (
+        [Unreadable],
+        [actor(Unreadable)],
+        {},
+        r"no context could read Unreadable: .*AccelRef \| float.* in another way",
+    ),
     "no infer": ([Vague], [actor(Vague)], {}, r"Vague answers with a buffer .*`infer`"),
 }
 
@@ -169,3 +185,18 @@ def test_a_row_without_dtypes_says_that_there_are_none() -> None:
 
 class Nothing(Operation[None], frozen=True, array_like=True, eq=False, tag=903):
     library: ClassVar[str] = "made_up"
+
+
+class Counter(LibraryActor):
+    def __init__(self, counters: Any) -> None:
+        self.counters = counters
+
+    def statistics(self) -> Mapping[str, int]:
+        counted: Mapping[str, int] = self.counters()
+        return counted
+
+
+def test_a_library_that_cannot_count_does_not_end_the_heartbeats() -> None:
+    assert _statistics(Counter(lambda: {"plans": np.int64(3)})) == {"plans": 3}
+    for broken in (lambda: {"plans": 1 // 0}, lambda: {"plans": "three"}, lambda: None):
+        assert _statistics(Counter(broken)) == {"statistics failed": 1}

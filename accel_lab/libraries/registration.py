@@ -7,6 +7,8 @@ refused when a system opens, with the file in which the other half belongs.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from accel_lab.compute.launch import LibraryActor, handled_by
 from accel_lab.compute.operation import Operation, answers_buffer, travelling
 from accel_lab.compute.support import FIRST_LIBRARY_TAG, name_of
@@ -49,6 +51,7 @@ def require_registered(
             )
         if kind is not Free:  # the context itself frees
             _require_handled(kind, handled.get(kind))
+        _require_decoded(kind)
         name = name_of(kind)
         if name and name not in support:
             raise TypeError(
@@ -58,9 +61,18 @@ def require_registered(
     for name in support:
         if name not in named:
             raise TypeError(
-                f"{table} has a row {name}, and no message is called so: mend the row, or list the "
-                f"library's actor in {_LISTED}"
+                f"{table} has a row {name}, and no message with a tag is called so: mend the row, "
+                f"give the message a tag, or list the library's actor in {_LISTED}"
             )
+
+
+def _require_decoded(kind: Kind) -> None:
+    try:
+        msgspec.msgpack.Decoder(kind, dec_hook=lambda _, value: value)
+    except TypeError as error:
+        raise TypeError(
+            f"no context could read {kind.__name__}: {error}; declare the field in another way"
+        ) from None
 
 
 def _handled(actors: Sequence[type[LibraryActor]]) -> dict[Kind, type[LibraryActor]]:
