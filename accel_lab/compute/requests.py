@@ -82,6 +82,7 @@ class Plan(NamedTuple):
         supported: the dtypes that the backend is known to have it for.
         has_out: whether it may name a buffer to write to.
         answers_buffer: whether the answer is a buffer.
+        bare: whether there is nothing to check: no buffer, no dtype, no rule.
     """
 
     operands: Callable[[Any], tuple[AccelRef, ...]]
@@ -90,6 +91,7 @@ class Plan(NamedTuple):
     supported: set[str]
     has_out: bool
     answers_buffer: bool
+    bare: bool
 
 
 class Requests:
@@ -213,12 +215,14 @@ class Requests:
     def tell(self, message: Operation[Any], timeout_s: float | None, *, nowait: bool) -> None:
         """Send one message whose answer nobody waits for; only a failure makes a handle of it."""
         plan = self._plans.get(type(message)) or self._plan(message)
-        if plan.has_out or plan.answers_buffer or not self._ready(plan, message):
+        if not plan.bare and (
+            plan.has_out or plan.answers_buffer or not self._ready(plan, message)
+        ):
             self.send(message, timeout_s, nowait=nowait)
             return
-        told = self._told.get(plan.library)
-        if told is None or told.origin is not origin.current():
-            told = self._told[plan.library] = Told(self, origin.current(), plan.library)
+        told, here = self._told.get(plan.library), origin.current()
+        if told is None or told.origin is not here:
+            told = self._told[plan.library] = Told(self, here, plan.library)
         batched = False
         with self._lock:
             link = self._link
@@ -267,6 +271,7 @@ class Requests:
             set(),
             has_out="out" in kind.__struct_fields__,
             answers_buffer=answers_buffer(kind),
+            bare=not kind.__struct_fields__ and kind.infer is Operation.infer,
         )
         return plan
 
