@@ -94,6 +94,14 @@ class Answers:
         if settle is not None:
             self._settles[seq] = settle
 
+    def oldest(self) -> Reply[Any] | None:
+        """Return the request that has waited longest, None when there is none; any thread."""
+        while True:
+            try:
+                return next(iter(self.pending.values()), None)
+            except RuntimeError:  # another thread took an answer at this moment
+                continue
+
     def take(self, seq: int) -> Reply[Any] | None:
         """Take a request out, to answer it; None when it has been answered."""
         reply = self.pending.pop(seq, None)

@@ -332,7 +332,9 @@ class Requests:
             if link is None:
                 self._room.wait(left)
             else:
-                oldest = next(iter(self._answers.pending.values()))
+                oldest = self._answers.oldest()
+                if oldest is None:
+                    continue
                 self._lock.release()
                 try:
                     link.wait(oldest, min(left, ROOM_AFTER_S))
