@@ -351,6 +351,7 @@ class Link:
     def close(self) -> None:
         """End the link: wakes whoever reads; the descriptors close on the system thread."""
         self.closed = True
+        self._release()  # no tick may come any more
         self._transport.shutdown()
         for reader in list(self._loops.values()):
             reader.stop()
@@ -388,6 +389,13 @@ class Link:
         if not self._ticking:
             self._tick_soon()
 
+    def _release(self) -> None:
+        """Nothing is held back any more."""
+        with self._writing:
+            held, self._held = self._held, False
+        if held:
+            urgency.end()
+
     def _tick_soon(self) -> None:
         self._ticking = True
         self._dispatcher.call_soon(self._arm_tick)
@@ -398,16 +406,12 @@ class Link:
     def _tick(self) -> None:
         if self.closed:
             self._ticking = False
-            if self._held:
-                self._held = False
-                urgency.end()
             return
         # A tick takes the interpreter away from who sends: rarer while that one flushes by itself.
         self._tick_s = min(2 * self._tick_s, LONG_TICK_S) if self._collected else TICK_S
         self._collected = False
-        if self._held and not self._parts:
-            self._held = False
-            urgency.end()
+        if not self._parts:
+            self._release()
         self.flush()
         attended = any(reader.attending for reader in self._loops.values())
         if not self._reading.locked():

@@ -325,3 +325,12 @@ def test_what_was_told_is_lost_with_its_context_and_said(
     assert latch.reply.failed
     with pytest.raises(ContextLost):
         lab.check()
+
+
+def test_a_system_that_closes_with_held_back_messages_leaves_the_interpreter_as_it_was() -> None:
+    before = sys.getswitchinterval()
+    with System("host") as lab:
+        for _ in range(10):
+            for _ in range(20):
+                lab.devices[0].tell(Ping())
+    assert sys.getswitchinterval() == before
