@@ -8,6 +8,7 @@ The order of plain loads and stores is enough on x86-64 (Intel SDM 3A, 8.2), exc
 must be seen before a later load: there both sides take a lock of their own, which is a fence.
 """
 
+import errno
 import mmap
 import os
 import platform
@@ -48,6 +49,7 @@ class RingWriter:
 
         Raises:
             ValueError: it is larger than half the capacity, so it may never fit.
+            OSError: the ring is damaged, so there would never be room.
         """
         size = len(payload)
         if size > LARGEST_FRAME:
@@ -60,11 +62,13 @@ class RingWriter:
         if at + taken + _WORD > CAPACITY or (tail == head and at > _RESTART_AFTER):
             rest = CAPACITY - at
             if tail + rest + taken - head > CAPACITY:
+                _require_place(tail, head)
                 return None
             self._frames[at // _WORD] = _WRAP
             tail += rest
             at = 0
         elif tail + taken - head > CAPACITY:
+            _require_place(tail, head)
             return None
         self._bytes[at + _WORD : at + _WORD + size] = payload
         self._frames[at // _WORD] = size
@@ -76,6 +80,12 @@ class RingWriter:
             return False
         words[_ASLEEP] = 0
         return True
+
+
+def _require_place(tail: int, head: int) -> None:
+    """Raise OSError when the reader's place cannot be: something wrote where it must not."""
+    if tail - head > CAPACITY:
+        raise OSError(errno.EIO, "the ring is damaged")
 
 
 class RingReader:

@@ -140,6 +140,25 @@ def test_a_damaged_ring_is_noticed() -> None:
     lower.close()
 
 
+def test_a_ring_without_room_for_ever_is_noticed() -> None:
+    """A wild write has moved the reader's place: nobody may wait for room that never comes."""
+    upper_socket, lower_socket = socket.socketpair()
+    memory = make_rings()
+    upper = open_transport(upper_socket, os.dup(memory), upper=True)
+    lower = open_transport(lower_socket, os.dup(memory), upper=False)
+    frame = bytes(LARGEST_FRAME)
+    for _ in range(4):  # further than a ring is long
+        assert upper.send(frame)
+        assert lower.receive() is not None
+        assert lower.receive() is None, "which gives its room back"
+    os.pwrite(memory, bytes(8), 64)
+    os.close(memory)
+    with pytest.raises(OSError, match="damaged"):
+        upper.send(frame)
+    lower.close()
+    upper.close()
+
+
 def in_a_fork(body: Callable[[], None]) -> int:
     """Run a function in a forked process that ends with it."""
     pid = os.fork()
