@@ -1,0 +1,108 @@
+"""What a device's record holds beside the messages themselves.
+
+A record is a sequence of msgpack arrays. One that begins with a number ≥ 0 is an entry of the
+wire, `[seq, result, timeout_s, message, spec]`, with seq 0 for the freeing of buffers. One that
+begins with a number < 0 is a marker, one of those below. Fields are only ever appended.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+
+class SentBy(msgspec.Struct, frozen=True, array_like=True, tag=-1):
+    """The entries that follow were sent by this cell; None stands for a plain program."""
+
+    cell: int | None
+    at: float
+
+
+class ContextBegan(msgspec.Struct, frozen=True, array_like=True, tag=-2):
+    """A context is up; what follows was sent to this generation."""
+
+    generation: int
+    at: float
+    pid: int
+
+
+class ContextEnded(msgspec.Struct, frozen=True, array_like=True, tag=-3):
+    """A context was lost; `in_flight` are the requests that had no answer."""
+
+    generation: int
+    at: float
+    cause: str
+    code: int
+    name: str
+    in_flight: list[int]
+
+
+class Failed(msgspec.Struct, frozen=True, array_like=True, tag=-4):
+    """A request failed, so it made and changed nothing; `kind` is the error's class."""
+
+    seq: int
+    kind: str
+    text: str
+
+
+class Content(msgspec.Struct, frozen=True, array_like=True, tag=-5):
+    """The bytes that a request took from the arena are kept under `key`.
+
+    An empty key says that they are not kept, and `why`.
+    """
+
+    seq: int
+    key: str
+    why: str = ""
+
+
+class Result(msgspec.Struct, frozen=True, array_like=True, tag=-6):
+    """The digest of what a request made, and the key of its bytes, empty when not recorded."""
+
+    seq: int
+    digest: str
+    key: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Arrays(msgspec.Struct, frozen=True, array_like=True, tag=-7):
+    """The answer of a function held these buffers, which no message announces."""
+
+    seq: int
+    ids: list[int]
+
+
+class Checkpoint(msgspec.Struct, frozen=True, array_like=True, tag=-8):
+    """The contents of a buffer after request `seq` are kept under `key`, in C order."""
+
+    id: int
+    seq: int
+    key: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Rebuilt(msgspec.Struct, frozen=True, array_like=True, tag=-9):
+    """The buffers of a lost generation were made again by running messages again."""
+
+    generation: int
+    at: float
+    buffers: list[int]
+    messages: int
+    seconds: float
+
+
+Marker: TypeAlias = (
+    SentBy | ContextBegan | ContextEnded | Failed | Content | Result | Arrays | Checkpoint | Rebuilt
+)
+
+encode_marker = msgspec.msgpack.Encoder().encode
+
+
+def marker_of(raw: list[object]) -> Marker:
+    """Return the marker of a decoded array that begins with a negative number.
+
+    Raises:
+        msgspec.ValidationError: it is none that this version knows.
+    """
+    return msgspec.convert(raw, Marker)
