@@ -18,7 +18,7 @@ class SentBy(msgspec.Struct, frozen=True, array_like=True, tag=-1):
 
 
 class ContextBegan(msgspec.Struct, frozen=True, array_like=True, tag=-2):
-    """A context is up; what follows was sent to this generation."""
+    """The context of `generation` is up; messages may have waited for it."""
 
     generation: int
     at: float
@@ -26,13 +26,13 @@ class ContextBegan(msgspec.Struct, frozen=True, array_like=True, tag=-2):
 
 
 class ContextEnded(msgspec.Struct, frozen=True, array_like=True, tag=-3):
-    """A context was lost; `in_flight` are the requests that had no answer."""
+    """A context was lost; `in_flight` are the requests that had no answer.
+
+    What follows was sent to the next generation. An `Explained` tells why, when that is known.
+    """
 
     generation: int
     at: float
-    cause: str
-    code: int
-    name: str
     in_flight: list[int]
 
 
@@ -92,6 +92,15 @@ class Rebuilt(msgspec.Struct, frozen=True, array_like=True, tag=-9):
     seconds: float
 
 
+class Explained(msgspec.Struct, frozen=True, array_like=True, tag=-10):
+    """Why the context of `generation` was lost: the driver's code and name, or a signal's."""
+
+    generation: int
+    cause: str
+    code: int
+    name: str
+
+
 Marker: TypeAlias = (
     SentBy | ContextBegan | ContextEnded | Failed | Content | Result | Arrays | Checkpoint | Rebuilt
 )
@@ -105,4 +114,5 @@ def marker_of(raw: list[object]) -> Marker:
     Raises:
         msgspec.ValidationError: it is none that this version knows.
     """
-    return msgspec.convert(raw, Marker)
+    marker: Marker = msgspec.convert(raw, Marker)
+    return marker
