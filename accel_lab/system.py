@@ -22,13 +22,16 @@ from accel_lab.actor.system import ActorSystem
 from accel_lab.compute import origin
 from accel_lab.compute.arena import Arena
 from accel_lab.compute.background import Background
+from accel_lab.compute.contents import Contents
 from accel_lab.compute.device import Device
 from accel_lab.compute.device_actor import DeviceActor
 from accel_lab.compute.fault import Fault, Inject
 from accel_lab.compute.keeper import DeviceKeeper, Plant
 from accel_lab.compute.ledger import ArenaStatistics
 from accel_lab.compute.process import Spawner
+from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.requests import Requests, closed
+from accel_lab.compute.scribe import Scribe
 from accel_lab.compute.snapshot import node_of
 from accel_lab.compute.staging import CopyPool
 from accel_lab.compute.transfers import Array, Transfers
@@ -88,6 +91,8 @@ class System:
         self._dispatcher.on_error = self._background.escaped
         self._arena = Arena(arena_bytes)
         self._copies = CopyPool()
+        self._contents = Contents()
+        self._scribe = Scribe(f"accel_lab {self.name}", self._background.escaped)
         self._keepers: list[DeviceKeeper] = []
         give_up = partial(_give_up, self.backend, self._keepers)
         self._spawner = Spawner(self.backend, self._dispatcher, _printed, give_up)
@@ -107,8 +112,15 @@ class System:
         self.devices: list[Device] = []
         for index in indices:
             keeper = DeviceKeeper(module.device_name(index), index, plant)
+            recorder = Recorder(keeper.name, self._contents, self._scribe.rouse)
+            self._scribe.follow(recorder)
             requests = Requests(
-                keeper.name, keeper, module.SUPPORT, queue_limit=1024, queue_timeout_s=60.0
+                keeper.name,
+                keeper,
+                module.SUPPORT,
+                queue_limit=1024,
+                queue_timeout_s=60.0,
+                recorder=recorder,
             )
             keeper.requests = requests
             keeper.reopen_after_s = within_s
@@ -120,6 +132,7 @@ class System:
             self._keepers.append(keeper)
             self.devices.append(device)
             self._actors.spawn(_device_actor(keeper, max_restarts, within_s), name=keeper.name)
+        self._scribe.start()
         self._closed = False
         _live.add(self)
 
@@ -216,6 +229,8 @@ class System:
             done.wait(CLOSE_LIMIT_S)
             self._actors.shutdown()
             self._dispatcher.stop()
+            self._scribe.stop()
+            self._contents.close()
             self._copies.close()
             self._arena.close()
             self.events.close()

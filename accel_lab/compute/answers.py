@@ -12,6 +12,8 @@ from accel_lab.actor.reply import Pump, Reply
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.failure import unpack
 from accel_lab.compute.link import Link
+from accel_lab.compute.markers import Arrays, Failed
+from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.user_code import ResultUnpickler
 from accel_lab.compute.wire import Answer, Done, Failure, Report, Shaped
 from accel_lab.errors import AccelError, UserCodeError
@@ -78,12 +80,19 @@ class Answers:
     Parameters:
         adopt: makes the handle of a buffer that came inside an answer.
         noticed: gets every report that answers nothing.
+        recorder: is told what failed.
     """
 
-    def __init__(self, adopt: Adopt, noticed: Callable[[Link, Report], None]) -> None:
+    def __init__(
+        self,
+        adopt: Adopt,
+        noticed: Callable[[Link, Report], None],
+        recorder: Recorder | None = None,
+    ) -> None:
         self.pending: dict[int, Reply[Any]] = {}
         self._adopt = adopt
         self._noticed = noticed
+        self._recorder = recorder
         self._settles: dict[int, Settle] = {}
         self._roots: OrderedDict[int, AccelError] = OrderedDict()
         self._parts: dict[int, bytearray] = {}
@@ -148,6 +157,8 @@ class Answers:
         if reply is None:
             return
         arrays = {id_: (tuple(shape), dtype) for id_, shape, dtype in answer.arrays}
+        if arrays and self._recorder is not None:
+            self._recorder.mark(Arrays(answer.seq, list(arrays)))
         try:
             load = ResultUnpickler(bytes(data), lambda id_: self._adopt(reply, id_, *arrays[id_]))
             reply.resolve(load.load())
@@ -162,6 +173,8 @@ class Answers:
         if reply is None:
             return
         error = unpack(failure, self._roots.get(failure.root))
+        if self._recorder is not None:
+            self._recorder.mark(Failed(failure.seq, type(error).__name__, str(error)))
         if isinstance(reply, AccelRef):
             self._roots[reply.id] = error
             if len(self._roots) > ROOTS_KEPT:

@@ -32,6 +32,7 @@ from accel_lab.compute.control import (
 )
 from accel_lab.compute.link import Link
 from accel_lab.compute.loss import Loss
+from accel_lab.compute.markers import Explained
 from accel_lab.compute.process import ContextProcess, Spawner
 from accel_lab.compute.requests import Requests, open_circuit
 from accel_lab.compute.wire import Born, LibraryRestarted, Output, Poisoned, Report
@@ -203,6 +204,9 @@ class DeviceKeeper:
 
     def _explained_loss(self, error: ContextLost, in_flight: int) -> None:
         self.cause = error
+        recorder = self.requests.recorder
+        if recorder is not None:
+            recorder.mark(Explained(error.generation, str(error), error.code, error.name))
         self._plant.events.publish(
             facts.ContextLost(
                 device=self.name,
@@ -325,7 +329,7 @@ class DeviceKeeper:
         self.model, self.total_bytes, self.libraries = born.model, born.total_bytes, born.libraries
         self.library_restarts, self.statistics = {}, {}
         probing = self.requests.state == "half-open"
-        self.requests.connected(link, process.token)
+        self.requests.connected(link, process.token, born.pid)
         self._plant.events.publish(
             facts.ContextStarted(
                 device=self.name,

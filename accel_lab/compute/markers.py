@@ -102,7 +102,16 @@ class Explained(msgspec.Struct, frozen=True, array_like=True, tag=-10):
 
 
 Marker: TypeAlias = (
-    SentBy | ContextBegan | ContextEnded | Failed | Content | Result | Arrays | Checkpoint | Rebuilt
+    SentBy
+    | ContextBegan
+    | ContextEnded
+    | Failed
+    | Content
+    | Result
+    | Arrays
+    | Checkpoint
+    | Rebuilt
+    | Explained
 )
 
 encode_marker = msgspec.msgpack.Encoder().encode

@@ -19,6 +19,7 @@ from accel_lab.compute import origin, urgency
 from accel_lab.compute.answers import Answers, InFlight, Settle, Told
 from accel_lab.compute.buffer import AccelRef, Owner, RunRef
 from accel_lab.compute.link import Link
+from accel_lab.compute.markers import ContextBegan, ContextEnded, Failed
 from accel_lab.compute.operation import (
     NO_RESULT,
     Operation,
@@ -27,6 +28,7 @@ from accel_lab.compute.operation import (
     no_operand,
     operands_of,
 )
+from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.support import check, name_of
 from accel_lab.compute.transfer import Free
 from accel_lab.compute.tree import State
@@ -105,8 +107,10 @@ class Requests:
         *,
         queue_limit: int,
         queue_timeout_s: float,
+        recorder: Recorder | None = None,
     ) -> None:
         self.name = name
+        self.recorder = recorder
         self.generation = 1
         self.state: State = "starting"
         # Whoever sends holds the device; what runs on its behalf must not keep it open.
@@ -122,7 +126,7 @@ class Requests:
         self._room = threading.Condition(self._lock)
         self._seq = 0
         self._ids = 0
-        self._answers = Answers(self._adopt, keeper.noticed)
+        self._answers = Answers(self._adopt, keeper.noticed, recorder)
         self.received = self._answers.received
         self._queue: dict[int, bytes] = {}
         self._freed: deque[int] = deque()
@@ -149,12 +153,14 @@ class Requests:
         nowait: bool = False,
         make: Make | None = None,
         settle: Settle | None = None,
+        kept: Kept | None = None,
     ) -> Reply[Any]:
         """Send one message and return the handle of its answer.
 
         `make` builds another kind of handle. `settle` is called once before the handle is done,
         with None when the context has answered, else with the token of the lost context, whose
-        process may still read or write until it is reaped.
+        process may still read or write until it is reaped. `kept` is what the message names by
+        its place in the arena, for the record.
         """
         plan = self._plans.get(type(message)) or self._plan(message)
         operands = plan.operands(message)
@@ -190,6 +196,8 @@ class Requests:
                 if failed is not None:
                     if settle is not None:
                         settle(None)
+                    if kept is not None:
+                        kept.done()
                     reply, _ = self._handle(message, plan, spec, make, known=known)
                     return self._refused(failed, reply)
             self._seq = seq = self._seq + 1
@@ -208,6 +216,15 @@ class Requests:
                 # An interrupt: the caller has no handle, so nothing may wait for the answer.
                 self._answers.take(seq)
                 raise
+            recorder = self.recorder
+            if recorder is not None:
+                if recorder.origin is not reply.origin:
+                    recorder.sent_by(reply.origin, time.time())
+                recorder.append(data)
+                if kept is not None:
+                    recorder.keep(seq, kept)
+                if recorder.resting:
+                    recorder.rouse()
         if batched and link is not None:
             link.collect()
         return reply
@@ -241,6 +258,13 @@ class Requests:
             except BaseException:
                 pending.pop(seq, None)
                 raise
+            recorder = self.recorder
+            if recorder is not None:
+                if recorder.origin is not here:
+                    recorder.sent_by(here, time.time())
+                recorder.append(data)
+                if recorder.resting:
+                    recorder.rouse()
         if batched and link is not None:
             link.collect()
 
@@ -385,11 +409,14 @@ class Requests:
         ids: list[int] = []
         while freed and len(ids) < FREES_PER_BATCH:
             ids.append(freed.popleft())
-        return encode_entry(0, 0, None, Free(ids))
+        data = encode_entry(0, 0, None, Free(ids))
+        if self.recorder is not None:
+            self.recorder.append(data)
+        return data
 
     # Generations.
 
-    def connected(self, link: Link, token: Hashable) -> None:
+    def connected(self, link: Link, token: Hashable, pid: int) -> None:
         """A context is up: send what has waited, in order. `token` names its process."""
         with self._lock:
             if self.state == "stopped":
@@ -399,6 +426,8 @@ class Requests:
             self.state = "running"
             self.refusal = None
             queue, self._queue = self._queue, {}
+            if self.recorder is not None:
+                self.recorder.mark(ContextBegan(self.generation, time.time(), pid))
             for data in queue.values():
                 link.send(data, idle=False)
             link.flush()
@@ -422,6 +451,10 @@ class Requests:
                 link.close()
             if link is None and refusal is None:
                 return InFlight({}, {}, None)  # nothing was sent; the queue waits for a context
+            if self.recorder is not None and link is not None:
+                lost = [seq for seq in self._answers.pending if seq not in self._queue]
+                before = self.generation - (state != "stopped")
+                self.recorder.mark(ContextEnded(before, time.time(), lost))
             self._queue.clear()
             self._freed.clear()
             self._room.notify_all()
@@ -565,7 +598,10 @@ class Requests:
         for seq in queued:
             reply = self._answers.take(seq)
             if reply is not None:
-                reply.reject(Cancelled(f"request {seq} was taken back before it was sent"))
+                text = f"request {seq} was taken back before it was sent"
+                if self.recorder is not None:
+                    self.recorder.mark(Failed(seq, "Cancelled", text))
+                reply.reject(Cancelled(text))
         link = self._link
         if link is not None:
             link.flush()

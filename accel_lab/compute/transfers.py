@@ -12,6 +12,7 @@ from accel_lab.compute.answers import Settle
 from accel_lab.compute.arena import Arena
 from accel_lab.compute.block import Block
 from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.recorder import Kept
 from accel_lab.compute.requests import Requests
 from accel_lab.compute.staging import CopyPool
 from accel_lab.compute.transfer import INLINE_BYTES, Allocate, Download, Put, Upload
@@ -21,6 +22,8 @@ from accel_lab.errors import AccelError, ContextLost, DependencyFailed, InvalidA
 
 Array = npt.NDArray[Any]
 PUT_ATTEMPTS = 3
+KEPT_BYTES = 64 << 20
+KEPT_IN_PLACE_BYTES = 4 << 20
 COPY_OUT_BYTES = 4 << 10
 
 
@@ -85,18 +88,22 @@ class Transfers:
             hold = self._arena.hold(source)
             message = Upload(target, 0, location.segment_id, location.offset, source.nbytes)
             try:
-                ref = self._buffer(message, lambda _: hold.release())
+                ref = self._buffer(message, lambda _: hold.release(), self._kept_in_place(source))
             except BaseException:
                 hold.release()
                 raise
             self._requests.flush()  # bulk is not held back for a fuller batch
             return ref
         last = [target]
+        large = _too_large(source) if source.nbytes > KEPT_BYTES else None
 
         def send(offset: int, block: Block) -> None:
             message = Upload(target, offset, block.segment_id, block.offset, block.nbytes)
+            settle, kept = _release(block), large
+            if large is None and self._requests.recorder is not None:
+                settle, kept = _shared(block)
             try:
-                last[0] = self._buffer(message, _release(block))
+                last[0] = self._buffer(message, settle, kept)
                 self._requests.flush()
             except BaseException:
                 block.release()
@@ -129,21 +136,62 @@ class Transfers:
 
     def run(self, message: Run, timeout_s: float | None) -> Reply[Any]:
         """Send a call; a pickle larger than a frame goes by the arena."""
-        settle = None
+        settle = kept = None
         if len(message.blob) > FRAME_LIMIT // 2:
+            kept = Kept(message.blob)
             block = self._arena.allocate(len(message.blob))
             block.view[:] = np.frombuffer(message.blob, np.uint8)
             at = Location(block.segment_id, block.offset, block.nbytes)
             message = Run(message.refs, b"", message.pure, at)
             settle = _release(block)
         return self._requests.send(
-            message, timeout_s, make=lambda requests, id_: requests.run_ref(id_), settle=settle
+            message,
+            timeout_s,
+            make=lambda requests, id_: requests.run_ref(id_),
+            settle=settle,
+            kept=kept,
         )
 
-    def _buffer(self, message: Any, settle: Settle | None = None) -> AccelRef:
-        reply = self._requests.send(message, message.timeout_s, settle=settle)
+    def _kept_in_place(self, source: Array) -> Kept | None:
+        """Copy an array of the arena for the record, for the user may write to it soon."""
+        if self._requests.recorder is None:
+            return None
+        return (
+            Kept(source.tobytes()) if source.nbytes <= KEPT_IN_PLACE_BYTES else _too_large(source)
+        )
+
+    def _buffer(
+        self, message: Any, settle: Settle | None = None, kept: Kept | None = None
+    ) -> AccelRef:
+        reply = self._requests.send(message, message.timeout_s, settle=settle, kept=kept)
         assert isinstance(reply, AccelRef)
         return reply
+
+
+def _too_large(source: Array) -> Kept:
+    text = (
+        f"an upload of {source.nbytes} bytes is not kept (arrays of at most {KEPT_BYTES} are, from "
+        f"lab.empty of at most {KEPT_IN_PLACE_BYTES}); device.checkpoint(ref) keeps it"
+    )
+    return Kept(None, text)
+
+
+def _shared(block: Block) -> tuple[Settle, Kept]:
+    """Give a block back when the context and the record are both done with it."""
+    first = [None]
+    lost: list[Hashable] = []
+
+    def claim() -> None:
+        try:
+            first.pop()
+        except IndexError:
+            block.release(after=lost[0])
+
+    def settle(token: Hashable | None) -> None:
+        lost.append(token)
+        claim()
+
+    return settle, Kept(block.view, done=claim)
 
 
 def _release(block: Block) -> Settle:
