@@ -17,6 +17,8 @@
     ├── Cancelled                         the request was cancelled before it ran
     ├── SystemClosed                      the system was closed (or this process is a fork of it)
     ├── BackendUnavailable                the backend cannot run on this machine, and why
+    ├── JournalError                      a journal cannot be read, kept or run again, and why
+    │   └── JournalDamaged                … because its bytes are damaged from some entry on
     └── ActorError
         ├── ActorStopped                  the addressed actor has stopped
         ├── NameTaken (ValueError)        a sibling has this name
@@ -199,6 +201,14 @@ class BackendUnavailable(AccelError):
     """The backend cannot run here; the text says why and what to install."""
 
     directive = Directive.STOP
+
+
+class JournalError(AccelError):
+    """A journal cannot be opened, read, kept or run again; the text says why."""
+
+
+class JournalDamaged(JournalError):
+    """A journal is damaged; what stands before the damage can be read."""
 
 
 class ActorError(AccelError):

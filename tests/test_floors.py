@@ -14,6 +14,7 @@ FLOORS = (
     {"compute"},
     {"libraries"},
     {"backends"},
+    {"journal"},
     {"system", "context_process"},
     {"views"},
     {"bench", "cli", "demo", "doctor", "jupyter", "tutorials"},

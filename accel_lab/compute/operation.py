@@ -87,13 +87,13 @@ def operands_of(kind: type[Operation[Any]]) -> Callable[[Any], tuple[AccelRef, .
     """
     extract = _extractors.get(kind)
     if extract is None:
-        extract = _extractors[kind] = _build(*_operand_fields(kind))
+        extract = _extractors[kind] = _build(*operand_fields(kind))
     return extract
 
 
 def no_operand(message: Operation[Any]) -> InvalidArgument:
     """Say which field holds something that is no buffer."""
-    required, optional, many = _operand_fields(type(message))
+    required, optional, many = operand_fields(type(message))
     for name in (*required, *optional, *many):
         value = getattr(message, name)
         for one in value if isinstance(value, tuple) else (value,):
@@ -105,7 +105,7 @@ def no_operand(message: Operation[Any]) -> InvalidArgument:
     raise AssertionError(message)
 
 
-def _operand_fields(kind: type[Operation[Any]]) -> tuple[list[str], list[str], list[str]]:
+def operand_fields(kind: type[Operation[Any]]) -> tuple[list[str], list[str], list[str]]:
     """Return the fields that are a buffer, that may be None instead, and that are tuples."""
     required, optional, many = [], [], []
     for name, hint in typing.get_type_hints(kind).items():

@@ -1,0 +1,1 @@
+"""What devices were sent, kept beyond them: stores, reading, running it again, explaining."""

@@ -1,0 +1,53 @@
+"""What became of the messages of one device, gathered while its journal is read."""
+
+from typing import NamedTuple
+
+from accel_lab.compute import markers
+from accel_lab.compute.markers import Marker
+
+
+class Contained(NamedTuple):
+    """What the record says of the bytes that a message took from the arena."""
+
+    key: str
+    why: str
+
+
+class Aftermath:
+    """What became of the requests of one device of one session, as far as it has been read.
+
+    Attributes:
+        failed: the failures by request.
+        lost: the generation with which a request was lost, by request.
+        causes: why a generation was lost.
+        contents: the kept bytes by request.
+        results: the digests by request.
+        arrays: the buffers inside an answer, by request.
+    """
+
+    def __init__(self) -> None:
+        self.failed: dict[int, markers.Failed] = {}
+        self.lost: dict[int, int] = {}
+        self.causes: dict[int, str] = {}
+        self.contents: dict[int, Contained] = {}
+        self.results: dict[int, markers.Result] = {}
+        self.arrays: dict[int, list[int]] = {}
+
+    def take(self, marker: Marker) -> None:
+        """Note what a marker says."""
+        if isinstance(marker, markers.Failed):
+            self.failed[marker.seq] = marker
+        elif isinstance(marker, markers.ContextEnded):
+            self.lost.update(dict.fromkeys(marker.in_flight, marker.generation))
+        elif isinstance(marker, markers.Explained):
+            self.causes[marker.generation] = marker.cause
+        elif isinstance(marker, markers.Content):
+            self.contents[marker.seq] = Contained(marker.key, marker.why)
+        elif isinstance(marker, markers.Result):
+            self.results[marker.seq] = marker
+        elif isinstance(marker, markers.Arrays):
+            self.arrays[marker.seq] = marker.ids
+
+    def again(self, seq: int) -> None:
+        """A request was sent once more: its loss is made good."""
+        self.lost.pop(seq, None)

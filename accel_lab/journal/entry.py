@@ -1,0 +1,409 @@
+"""One line of a journal: a message as it was sent, or something that became of one.
+
+Entries are decoded from the bytes of the wire without any buffer: a message is named by its tag,
+and an operand is the number it had. What became of a message stands later in the journal than the
+message, so an entry's `outcome` is what has been read so far.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, Protocol, TypeAlias
+
+import msgspec
+
+import accel_lab.libraries  # noqa: F401 - its messages are what entries hold
+from accel_lab.compute import markers
+from accel_lab.compute.fault import Inject
+from accel_lab.compute.markers import marker_of
+from accel_lab.compute.operation import Operation, Spec, operand_fields, travelling
+from accel_lab.compute.transfer import Free, Upload
+from accel_lab.compute.user_code import Run
+from accel_lab.errors import JournalDamaged, JournalError
+from accel_lab.journal.aftermath import Aftermath
+
+SCHEMA = 1
+"""The version of what a journal holds; a later one is refused by name."""
+
+Kind: TypeAlias = Literal[
+    "session",
+    "message",
+    "free",
+    "context began",
+    "context ended",
+    "explained",
+    "failed",
+    "content",
+    "result",
+    "arrays",
+    "checkpoint",
+    "rebuilt",
+]
+
+_ARRAY32 = b"\xdd"
+_KINDS: dict[type, Kind] = {
+    markers.ContextBegan: "context began",
+    markers.ContextEnded: "context ended",
+    markers.Explained: "explained",
+    markers.Failed: "failed",
+    markers.Content: "content",
+    markers.Result: "result",
+    markers.Arrays: "arrays",
+    markers.Checkpoint: "checkpoint",
+    markers.Rebuilt: "rebuilt",
+}
+_groups = msgspec.msgpack.Decoder(list[list[Any]])
+_session = msgspec.msgpack.Decoder(dict[str, Any])
+
+
+class Drained(Protocol):
+    """What one drain of one device's record held, or, with an empty device, a session's facts."""
+
+    @property
+    def number(self) -> int:
+        """Its place in the journal; numbers ascend."""
+
+    @property
+    def session(self) -> str:
+        """The system that it is of."""
+
+    @property
+    def device(self) -> str:
+        """The device's name; empty for the facts of a session."""
+
+    @property
+    def at(self) -> float:
+        """When it was drained, in seconds since 1970."""
+
+    @property
+    def count(self) -> int:
+        """How many parts `data` has."""
+
+    @property
+    def data(self) -> bytes:
+        """The parts, each one msgpack value."""
+
+
+class Entry(msgspec.Struct, frozen=True, eq=False):
+    """One line of a journal.
+
+    Attributes:
+        number: its place among those that were read, from 0.
+        group: the number of the group that it is in.
+        session: the system that it is of.
+        device: the device's name; empty for a session's facts.
+        at: when it was recorded, in seconds since 1970; a message's is some milliseconds late.
+        kind: what it is.
+        seq: the request that it is, or is about; 0 for none.
+        generation: of the context that it was sent to, or is about.
+        cell: the notebook cell that sent it; None for a plain program.
+        name: the message's name, as `Gemm`; a marker's kind.
+        library: the message's library, as `blas`.
+        fields: what it holds by name; a buffer is its number, a complex number its two parts.
+        result: the number of the buffer that the message makes, 0 for none; negative where the
+            sender did not know its shape.
+        spec: the result's shape and dtype, None where the sender did not know or there is none.
+        timeout_s: how long the message might execute.
+        raw: it as it was recorded, `[seq, result, timeout_s, [tag, ...], spec]` or
+            `[tag, ...]` of a marker.
+        aftermath: what has been read of the device's requests.
+    """
+
+    number: int
+    group: int
+    session: str
+    device: str
+    at: float
+    kind: Kind
+    seq: int
+    generation: int
+    cell: int | None
+    name: str
+    library: str
+    fields: dict[str, Any]
+    result: int
+    spec: Spec | None
+    timeout_s: float | None
+    raw: list[Any]
+    aftermath: Aftermath
+
+    @property
+    def message(self) -> list[Any]:
+        """The message's tag and fields, as `message_of` takes them."""
+        found: list[Any] = self.raw[3]
+        return found
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """The numbers of the buffers that the message names, `out` included."""
+        if self.kind != "message":
+            return ()
+        required, optional, many = operand_fields(kind_of(self.raw[3][0]))
+        values = [self.fields.get(name) for name in (*required, *optional)]
+        for name in many:
+            values += self.fields.get(name, ())
+        return tuple([id_ for id_ in values if id_ is not None])
+
+    @property
+    def failed(self) -> bool:
+        """Whether the message is known to have made nothing: failed, cancelled or lost."""
+        return self.kind == "message" and (
+            self.seq in self.aftermath.failed or self.seq in self.aftermath.lost
+        )
+
+    @property
+    def outcome(self) -> str:
+        """What became of the message, as far as has been read; empty for what is no message."""
+        if self.kind != "message":
+            return ""
+        failure = self.aftermath.failed.get(self.seq)
+        if failure is not None:
+            if failure.kind == "Cancelled":
+                return "cancelled"
+            return f"failed: {failure.kind}: {failure.text}"
+        generation = self.aftermath.lost.get(self.seq)
+        if generation is not None:
+            cause = self.aftermath.causes.get(generation)
+            return "lost with its context" + (f": {cause}" if cause else "")
+        return "ok so far"
+
+    @property
+    def content(self) -> str:
+        """The key of the bytes that the message took from the arena; empty if none are kept."""
+        found = self.aftermath.contents.get(self.seq)
+        return found.key if found is not None else ""
+
+    @property
+    def digest(self) -> markers.Result | None:
+        """The digest of what the message made, None when it was not recorded."""
+        return self.aftermath.results.get(self.seq) if self.kind == "message" else None
+
+    @property
+    def why(self) -> str:
+        """Why the message cannot be run again; empty when it can."""
+        if self.kind != "message":
+            return ""
+        if self.name == Inject.__name__:
+            return "it is a fault on purpose"
+        if self.name == Run.__name__ and not self.fields["pure"]:
+            return "it is a function that was run without pure=True, so it may write its operands"
+        by_arena = self.name == Run.__name__ and self.fields.get("blob_at") is not None
+        if self.name != Upload.__name__ and not by_arena:
+            return ""
+        found = self.aftermath.contents.get(self.seq)
+        if found is None:
+            return "its bytes were not recorded"
+        return "" if found.key else found.why or "its bytes were not kept"
+
+    @property
+    def replayable(self) -> bool:
+        """Whether the message can be run again, as it was marked when it was recorded."""
+        return not self.why
+
+    def __str__(self) -> str:
+        return describe(self)
+
+
+def describe(entry: Entry) -> str:
+    """Return an entry for people, on one line: `Gemm(a=#1, b=#2) -> #3 float32[8, 8]`."""
+    if entry.kind != "message":
+        return f"{entry.kind}({_listed(entry.fields, ())})"
+    required, optional, many = operand_fields(kind_of(entry.raw[3][0]))
+    text = f"{entry.name}({_listed(entry.fields, (*required, *optional, *many))})"
+    if not entry.result:
+        return text
+    made = "" if entry.spec is None else f" {entry.spec.dtype}{list(entry.spec.shape)}"
+    return f"{text} -> #{abs(entry.result)}{made}"
+
+
+def entries_of(groups: Iterable[Drained]) -> Iterator[Entry]:
+    """Decode groups, one entry at a time; what an entry knows of its outcome grows meanwhile.
+
+    Raises:
+        JournalDamaged: a group does not decode.
+        JournalError: something in it is of a later version, by name.
+    """
+    reader = _Reader()
+    for group in groups:
+        yield from reader.read(group)
+
+
+def kind_of(tag: int) -> type[Operation[Any]]:
+    """Return the class of a message by its tag.
+
+    Raises:
+        JournalError: no message that is imported has it.
+    """
+    found = _kinds.get(tag)
+    if found is None:
+        _kinds.update({kind.__struct_config__.tag: kind for kind in travelling()})
+        found = _kinds.get(tag)
+    if found is None:
+        raise JournalError(
+            f"the journal holds a message with tag {tag}, which no library here has: it is of a "
+            "later version of accel_lab, or of a library of your own that must be imported first"
+        )
+    return found
+
+
+_kinds: dict[Any, type[Operation[Any]]] = {}
+
+
+class _Place:
+    """Where a device's record has got to."""
+
+    def __init__(self) -> None:
+        self.aftermath = Aftermath()
+        self.cell: int | None = None
+        self.generation = 1
+        self.seen = 0
+
+
+class _Reader:
+    """Reads groups in order."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str], _Place] = {}
+        self._count = 0
+
+    def read(self, group: Drained) -> Iterator[Entry]:
+        """Decode one group."""
+        place = self._places.setdefault((group.session, group.device), _Place())
+        try:
+            if not group.device:
+                yield self._session(group, place)
+                return
+            count = group.count.to_bytes(4, "big")
+            parts = _groups.decode(_ARRAY32 + count + group.data)
+        except (msgspec.DecodeError, OverflowError) as error:
+            what = f"group {group.number} of {group.device or 'a session'}"
+            raise JournalDamaged(f"{what} does not decode: {error}") from error
+        for raw in parts:
+            try:
+                entry = self._entry(raw, group, place)
+            except (IndexError, TypeError, ValueError) as error:
+                text = f"group {group.number} of {group.device} holds no entry: {error!r}"
+                raise JournalDamaged(text) from error
+            if entry is not None:
+                yield entry
+
+    def _session(self, group: Drained, place: _Place) -> Entry:
+        facts = _session.decode(group.data)
+        schema = facts.get("schema", SCHEMA)
+        if not isinstance(schema, int) or schema > SCHEMA:
+            raise JournalError(
+                f"the journal is of schema {schema}, and this version of accel_lab reads up to "
+                f"{SCHEMA}: it was written by {facts.get('accel_lab', 'a later version')}"
+            )
+        return self._new(group, place, "session", raw=[], fields=facts)
+
+    def _entry(self, raw: list[Any], group: Drained, place: _Place) -> Entry | None:
+        """Return what a part is; None for one that only tells who sent the next."""
+        if raw[0] < 0:
+            return self._marker(raw, group, place)
+        seq, result, timeout_s, (tag, *values), spec = raw
+        kind = kind_of(tag)
+        names = kind.__struct_fields__
+        if len(values) > len(names):
+            raise JournalError(
+                f"the journal holds a {kind.__name__} with {len(values)} fields, and this version "
+                f"of accel_lab knows {len(names)} of them: {', '.join(names)}"
+            )
+        if seq and seq <= place.seen:
+            place.aftermath.again(seq)
+        place.seen = max(place.seen, seq)
+        shaped = Spec(tuple(spec[0]), spec[1]) if spec and spec[1] else None
+        return self._new(
+            group,
+            place,
+            "free" if kind is Free else "message",
+            raw=raw,
+            fields=dict(zip(names, values, strict=False)),
+            seq=seq,
+            name=kind.__name__,
+            library=kind.library,
+            result=result,
+            spec=shaped,
+            timeout_s=timeout_s,
+        )
+
+    def _marker(self, raw: list[Any], group: Drained, place: _Place) -> Entry | None:
+        try:
+            marker = marker_of(raw)
+        except msgspec.ValidationError as error:
+            raise JournalError(
+                f"the journal holds a marker with tag {raw[0]}, which this version of accel_lab "
+                f"does not read: {error}"
+            ) from error
+        if isinstance(marker, markers.SentBy):
+            place.cell = marker.cell
+            return None
+        place.aftermath.take(marker)
+        generation = getattr(marker, "generation", place.generation)
+        if isinstance(marker, markers.ContextBegan):
+            place.generation = marker.generation
+        elif isinstance(marker, markers.ContextEnded):
+            place.generation = marker.generation + 1
+        return self._new(
+            group,
+            place,
+            _KINDS[type(marker)],
+            raw=raw,
+            fields=msgspec.structs.asdict(marker),
+            seq=getattr(marker, "seq", 0),
+            at=getattr(marker, "at", group.at),
+            generation=generation,
+        )
+
+    def _new(
+        self,
+        group: Drained,
+        place: _Place,
+        kind: Kind,
+        *,
+        raw: list[Any],
+        fields: dict[str, Any],
+        seq: int = 0,
+        at: float | None = None,
+        generation: int | None = None,
+        name: str = "",
+        library: str = "",
+        result: int = 0,
+        spec: Spec | None = None,
+        timeout_s: float | None = None,
+    ) -> Entry:
+        number, self._count = self._count, self._count + 1
+        return Entry(
+            number,
+            group.number,
+            group.session,
+            group.device,
+            group.at if at is None else at,
+            kind,
+            seq,
+            place.generation if generation is None else generation,
+            place.cell,
+            name or kind,
+            library,
+            fields,
+            result,
+            spec,
+            timeout_s,
+            raw,
+            place.aftermath,
+        )
+
+
+def _listed(fields: dict[str, Any], operands: tuple[str, ...]) -> str:
+    return ", ".join(
+        f"{name}={_shown(value, operand=name in operands)}"
+        for name, value in fields.items()
+        if value is not None and value != []
+    )
+
+
+def _shown(value: Any, *, operand: bool) -> str:
+    if operand:
+        return f"#{value}" if isinstance(value, int) else ", ".join(f"#{id_}" for id_ in value)
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - a line of a table
