@@ -116,6 +116,7 @@ class Device:
         function: Callable[..., Any],
         *operands: Any,
         pure: bool = False,
+        writes: tuple[AccelRef, ...] | None = None,
         timeout_s: float | None = None,
         **options: Any,
     ) -> Any:
@@ -126,14 +127,18 @@ class Device:
         handle is an operand at once; it fails there if the answer turns out to be no array.
 
         Parameters:
-            pure: promise that no operand is written.
+            pure: promise that no operand is written, and that the answer depends on nothing but
+                the arguments: it may then be run again after a fault.
+            writes: the operands that it writes; all of them when not given.
             timeout_s: how long it may run; None for ever.
 
         Raises:
-            InvalidArgument: the function or an argument does not pickle.
+            InvalidArgument: the function or an argument does not pickle, or `writes` names what
+                is no operand.
         """
         refs, blob = pack_call(function, operands, options)
-        return self._transfers.run(Run(refs, blob, pure), timeout_s)
+        places = None if writes is None else _places(writes, refs, pure=pure)
+        return self._transfers.run(Run(refs, blob, pure, None, places), timeout_s)
 
     def ping(self) -> Reply[None]:
         """Send a message that does nothing; its answer has gone all the way and back.
@@ -161,6 +166,20 @@ class Device:
             f"<Device {self.name}, {self.state}, generation {self.generation}, "
             f"{self.in_flight} in flight{behind}>"
         )
+
+
+def _places(
+    writes: tuple[AccelRef, ...], refs: tuple[AccelRef, ...], *, pure: bool
+) -> tuple[int, ...]:
+    """Return where the written operands stand among all of them."""
+    if pure:
+        text = "a pure function writes nothing: give pure=True or writes=, not both"
+        raise InvalidArgument(text)
+    for ref in writes:
+        if not any(ref is other for other in refs):
+            text = f"writes= names {ref!r}, which is no operand of the call"
+            raise InvalidArgument(text)
+    return tuple(i for i, ref in enumerate(refs) if any(ref is written for written in writes))
 
 
 def device_of(ref: AccelRef) -> Device:

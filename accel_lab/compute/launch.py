@@ -111,6 +111,7 @@ class Launch:
     def view(self, of: AccelRef, array: Any, shape: tuple[int, ...], dtype: str) -> None:
         """Make the result a view: it shares the storage of `of`, hazards included."""
         assert isinstance(of, Buffer)
+        assert self.message.aliased, f"{type(self.message).__name__} does not say what it aliases"
         assert of.storage is not None
         self._enter(self.result, array, shape, dtype, of.storage)
 

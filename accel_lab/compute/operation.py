@@ -33,10 +33,20 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
     """A command to one device; a subclass with a `tag` can travel to a context.
 
     A field called `out` names a buffer that the operation overwrites and answers with.
+
+    Attributes:
+        library: who executes it.
+        timeout_s: how long it may execute when nobody says otherwise.
+        written: the field of the buffers that it changes, if there is such a field.
+        aliased: the field of the buffer whose memory the result shares.
+        opaque: why it cannot be run again, if it cannot.
     """
 
     library: ClassVar[str] = ""
     timeout_s: ClassVar[float | None] = DEFAULT_TIMEOUT_S
+    written: ClassVar[str] = "out"
+    aliased: ClassVar[str] = ""
+    opaque: ClassVar[str] = ""
 
     def infer(self) -> Spec | None:
         """Return the result's shape and dtype, or None when the answer is no single buffer.

@@ -142,7 +142,7 @@ class Transfers:
             block = self._arena.allocate(len(message.blob))
             block.view[:] = np.frombuffer(message.blob, np.uint8)
             at = Location(block.segment_id, block.offset, block.nbytes)
-            message = Run(message.refs, b"", message.pure, at)
+            message = Run(message.refs, b"", message.pure, at, message.writes)
             settle = _release(block)
         return self._requests.send(
             message,

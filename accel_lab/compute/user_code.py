@@ -31,8 +31,9 @@ class Location(msgspec.Struct, frozen=True, array_like=True):
 class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
     """Call a pickled function; operand `i` stands where the pickle says `Operand(i)`.
 
-    `pure` promises that no operand is written; otherwise every operand counts as written.
-    A pickle larger than a frame lies in the arena, at `blob_at`.
+    `pure` promises that no operand is written; otherwise those count as written that `writes`
+    lists by their position in `refs`, or all of them. A pickle larger than a frame lies in the
+    arena, at `blob_at`.
     """
 
     library: ClassVar[str] = "run"
@@ -41,6 +42,7 @@ class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
     blob: bytes
     pure: bool
     blob_at: Location | None = None
+    writes: tuple[int, ...] | None = None
 
 
 class Ping(Operation[None], frozen=True, array_like=True, eq=False, tag=8):
@@ -137,8 +139,9 @@ class RunActor(LibraryActor):
 
     def _operands(self, m: Run, launch: Launch) -> list[Any]:
         arrays = []
-        for ref in m.refs:
-            array = launch.read(ref) if m.pure else launch.write(ref)
+        for index, ref in enumerate(m.refs):
+            reads = m.pure or (m.writes is not None and index not in m.writes)
+            array = launch.read(ref) if reads else launch.write(ref)
             arrays.append(self.context.backend.expose(array, ref.dtype))
         return arrays
 

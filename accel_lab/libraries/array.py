@@ -115,6 +115,7 @@ class Slice(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=104
     """
 
     library: ClassVar[str] = "array"
+    aliased: ClassVar[str] = "x"
     x: AccelRef
     index: tuple[Index, ...]
 
@@ -131,6 +132,7 @@ class Reshape(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=1
     """
 
     library: ClassVar[str] = "array"
+    aliased: ClassVar[str] = "x"
     x: AccelRef
     shape: tuple[int, ...]
 
@@ -143,6 +145,7 @@ class Transpose(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag
     """View `x` with its axes permuted; None reverses them."""
 
     library: ClassVar[str] = "array"
+    aliased: ClassVar[str] = "x"
     x: AccelRef
     axes: tuple[int, ...] | None = None
 

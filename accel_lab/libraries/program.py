@@ -110,6 +110,7 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
     """
 
     library: ClassVar[str] = "jit"
+    written: ClassVar[str] = "refs"
     kernel: AccelRef
     grid: Triple
     block: Triple

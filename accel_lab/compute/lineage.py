@@ -1,0 +1,294 @@
+"""Which messages made the buffers of a device, so that they can be made again.
+
+A lineage follows the record of one device. It keeps the bytes as they come and reads them only
+when somebody asks, or when there are many. What it keeps is then cut down to the messages that
+buffers in use depend on.
+"""
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, marker_of
+from accel_lab.compute.step import FREE, Step, decode, step_of
+
+UNREAD_LIMIT = 50_000
+READ_AT_ONCE = 500
+_BEYOND = "the record does not reach back to the message that made it"
+
+
+class Restore(NamedTuple):
+    """A buffer whose contents were kept: it is made of those, with no message run again."""
+
+    checkpoint: Checkpoint
+
+
+class Slice(NamedTuple):
+    """What has to be done to have some buffers again, in order, and which cannot be had.
+
+    Attributes:
+        steps: messages to run again and contents to restore.
+        lost: why a buffer cannot be had, by its id.
+    """
+
+    steps: list[Step | Restore]
+    lost: dict[int, str]
+
+
+class Lineage:
+    """The history of the buffers of one device; any thread.
+
+    Parameters:
+        unanswered: returns the smallest number of a request that has no answer yet, or None.
+    """
+
+    def __init__(self, unanswered: Callable[[], int | None] = lambda: None) -> None:
+        self._unanswered = unanswered
+        self._lock = threading.RLock()
+        self._unread: list[bytes] = []
+        self._steps: list[Step] = []
+        self._live: set[int] = set()
+        self._failed: set[int] = set()
+        self._contents: dict[int, Content] = {}
+        self._checkpoints: dict[int, Checkpoint] = {}
+        self._opaque: dict[int, str] = {}
+        self._storages = _Storages()
+        self._kept_after_cut = 0
+
+    def follow(self, parts: list[bytes]) -> None:
+        """Take in what was recorded; quick."""
+        self._unread.extend(parts)
+
+    # Reading.
+
+    def read(self, limit: int | None = None) -> int:
+        """Read what has come, at most `limit` parts; returns how many are left."""
+        with self._lock:
+            count = len(self._unread) if limit is None else min(limit, len(self._unread))
+            parts = self._unread[:count]
+            del self._unread[:count]
+            for data in parts:
+                raw: Any = decode(data)
+                if raw[0] < 0:
+                    self._note(marker_of(raw))
+                elif raw[0] == 0:
+                    if raw[3][0] == FREE:
+                        self._live.difference_update(raw[3][1])
+                else:
+                    self._enter(step_of(raw, data))
+            return len(self._unread)
+
+    def _enter(self, step: Step) -> None:
+        self._steps.append(step)
+        if step.made:
+            self._live.add(step.made)
+            self._storages.enter(step)
+
+    def _note(self, marker: Any) -> None:
+        if isinstance(marker, Failed):
+            self._failed.add(marker.seq)
+        elif isinstance(marker, Content):
+            self._contents[marker.seq] = marker
+        elif isinstance(marker, Checkpoint):
+            self._checkpoints[marker.id] = marker
+        elif isinstance(marker, Arrays):
+            for id_ in marker.ids:
+                self._live.add(id_)
+                self._opaque[id_] = "it was inside the answer of a function"
+
+    # Asking.
+
+    @property
+    def live(self) -> set[int]:
+        """The ids of the buffers that are in use, as far as the record tells."""
+        with self._lock:
+            self.read()
+            return self._live - self._failures()
+
+    def content_key(self, seq: int) -> str:
+        """Return the key of the bytes that a request took from the arena."""
+        content = self._contents.get(seq)
+        return content.key if content is not None else ""
+
+    def steps_of(self, seqs: Collection[int]) -> list[Step]:
+        """Return the messages of these numbers, in order."""
+        with self._lock:
+            self.read()
+            return [step for step in self._steps if step.seq in seqs]
+
+    def slice(self, wanted: Iterable[int], without: Collection[int] = ()) -> Slice:
+        """Return what has to be done to have these buffers as they were last.
+
+        Parameters:
+            without: requests that do not count, as those that were never answered.
+        """
+        with self._lock:
+            self.read()
+            wanted = set(wanted)
+            steps = self._needed(wanted, without)
+            lost = self._lost(steps, wanted)
+            if lost:
+                # What only the lost ones need is not run.
+                steps = self._needed(wanted - lost.keys(), without)
+            return Slice(steps, lost)
+
+    def _needed(self, wanted: set[int], without: Collection[int]) -> list[Step | Restore]:
+        """Walk back from the last message: what changes something needed is needed too."""
+        storages = self._storages
+        ids = set(wanted)
+        memory = {storages.of(id_) for id_ in wanted}
+        found: list[Step | Restore] = []
+        points = sorted(
+            (c for c in self._checkpoints.values() if c.id in storages), key=lambda c: c.seq
+        )
+
+        def restore(since: int) -> None:
+            while points and points[-1].seq >= since:
+                point = points.pop()
+                # Where views of it are wanted too they must share its memory, as they did.
+                if storages.wanted_of(point.id, ids) == {point.id}:
+                    found.append(Restore(point))
+                    ids.discard(point.id)
+                    memory.discard(storages.of(point.id))
+
+        for step in reversed(self._steps):
+            restore(step.seq)
+            if step.seq in self._failed or step.seq in without:
+                continue
+            if step.made in ids or any(storages.of(id_) in memory for id_ in step.writes):
+                found.append(step)
+                ids.discard(step.made)
+                ids.update(step.operands)
+                memory.update(storages.of(id_) for id_ in step.operands)
+                memory.update(storages.of(id_) for id_ in step.shares)
+        restore(0)
+        found.reverse()
+        return found
+
+    def _lost(self, steps: list[Step | Restore], wanted: set[int]) -> dict[int, str]:
+        """Walk forward: what cannot be run again takes along whatever it wrote."""
+        storages = self._storages
+        why: dict[int, str] = {}
+        made: set[int] = set()
+
+        def gone(id_: int) -> str:
+            missing = "" if id_ in made else _BEYOND
+            return self._opaque.get(id_) or why.get(storages.of(id_)) or missing
+
+        for step in steps:
+            if isinstance(step, Restore):
+                made.add(step.checkpoint.id)
+                why.pop(storages.of(step.checkpoint.id), None)
+                continue
+            reason = step.opaque or self._unkept(step)
+            for id_ in step.operands:
+                if not reason and gone(id_):
+                    reason = f"it depends on buffer {id_}: {gone(id_)}"
+            touched = (*step.writes, step.made) if step.made else step.writes
+            if reason:
+                for id_ in touched:
+                    why.setdefault(storages.of(id_), reason)
+            made.update(touched)
+        return {id_: gone(id_) for id_ in wanted if gone(id_)}
+
+    def _unkept(self, step: Step) -> str:
+        if not step.in_arena:
+            return ""
+        content = self._contents.get(step.seq)
+        if content is None:
+            return "the bytes that it was made of were not kept"
+        return "" if content.key else content.why
+
+    def durability(self, id_: int) -> tuple[str, str]:
+        """Return what a fault would do to a buffer, and why."""
+        with self._lock:
+            self.read()
+            found = self.slice([id_])
+        reason = found.lost.get(id_)
+        if reason:
+            return "lost on fault", reason
+        restored = sum(isinstance(step, Restore) for step in found.steps)
+        messages = len(found.steps) - restored
+        if restored and not messages:
+            return "checkpointed", "its contents are kept"
+        plural = "" if messages == 1 else "s"
+        return "replayable", f"{messages} message{plural} would make it again"
+
+    # Staying small.
+
+    def tidy(self) -> Iterator[None]:
+        """Read and cut a large history down, a little at a time: yields between the pieces."""
+        if len(self._unread) < UNREAD_LIMIT:
+            return
+        while self.read(READ_AT_ONCE):
+            yield
+        if len(self._steps) > 2 * self._kept_after_cut:
+            self.cut()
+
+    def cut(self) -> None:
+        """Forget the messages on which no buffer in use depends."""
+        with self._lock:
+            pending = self._unanswered()
+            recent = [s for s in self._steps if pending is not None and s.seq >= pending]
+            wanted = self._live - self._failures()
+            for step in recent:
+                wanted.update(step.operands)
+            kept = {s.seq for s in self._needed(wanted, ()) if isinstance(s, Step)}
+            kept.update(step.seq for step in recent)
+            self._steps = [step for step in self._steps if step.seq in kept]
+            self._failed.intersection_update(kept)
+            self._contents = {s: c for s, c in self._contents.items() if s in kept}
+            named = {id_ for s in self._steps for id_ in (s.made, *s.operands)} | wanted
+            self._checkpoints = {i: c for i, c in self._checkpoints.items() if i in wanted}
+            self._opaque = {i: why for i, why in self._opaque.items() if i in self._live}
+            self._live &= named | self._opaque.keys()
+            self._storages.keep(named)
+            self._kept_after_cut = len(self._steps)
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys of the contents that this history needs."""
+        with self._lock:
+            self.read()
+            found = {content.key for content in self._contents.values()}
+            return found | {point.key for point in self._checkpoints.values()}
+
+    def __len__(self) -> int:
+        """How many messages are remembered, read or not."""
+        return len(self._steps) + len(self._unread)
+
+    def _failures(self) -> set[int]:
+        return {step.made for step in self._steps if step.seq in self._failed and step.made}
+
+
+class _Storages:
+    """Which buffers share memory: views with what they look at."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, int] = {}
+
+    def __contains__(self, id_: int) -> bool:
+        return id_ in self._of
+
+    def enter(self, step: Step) -> None:
+        """A message makes a buffer."""
+        roots = {self.of(id_) for id_ in step.shares}
+        first = min(roots, default=step.made)
+        self._of[step.made] = first
+        if len(roots) > 1:  # a function's answer may be any of them
+            for id_, root in self._of.items():
+                if root in roots:
+                    self._of[id_] = first
+
+    def of(self, id_: int) -> int:
+        """Return what stands for the memory of a buffer."""
+        return self._of.get(id_, id_)
+
+    def wanted_of(self, id_: int, ids: set[int]) -> set[int]:
+        """Return those of `ids` that share the memory of a buffer."""
+        root = self.of(id_)
+        return {other for other in ids if self.of(other) == root}
+
+    def keep(self, ids: set[int]) -> None:
+        """Forget all other buffers."""
+        self._of = {id_: root for id_, root in self._of.items() if id_ in ids}

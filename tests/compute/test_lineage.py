@@ -1,0 +1,233 @@
+"""Slices of random histories, run on a machine of ten lines, give what the whole history gave."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accel_lab.compute.contents import Contents
+from accel_lab.compute.lineage import Lineage, Restore, Slice
+from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, encode_marker
+from accel_lab.compute.step import decode
+from accel_lab.libraries import ACTORS
+
+ZEROS, COPY, SLICE, AXPY, RUN, FREE, UPLOAD = 100, 102, 104, 143, 6, 1, 4
+assert ACTORS  # every message is imported
+
+
+def entry(seq: int, result: int, tag: int, *fields: Any) -> bytes:
+    return msgspec.msgpack.encode([seq, result, None, [tag, *fields], None])
+
+
+def zeros(seq: int, made: int) -> bytes:
+    return entry(seq, made, ZEROS, [4], "float32")
+
+
+def copy(seq: int, x: int, *, made: int = 0, out: int | None = None) -> bytes:
+    return entry(seq, made, COPY, x, out)
+
+
+def view(seq: int, x: int, made: int) -> bytes:
+    return entry(seq, made, SLICE, x, [])
+
+
+def free(*ids: int) -> bytes:
+    return entry(0, 0, FREE, list(ids))
+
+
+class Machine:
+    """Buffers hold what made them: equal values mean equal histories."""
+
+    def __init__(self) -> None:
+        self.cells: dict[int, list[Any]] = {}
+
+    def run(self, data: bytes) -> None:
+        seq, made, _, (tag, *fields), _ = decode(data)
+        if tag == ZEROS:
+            self.cells[made] = [(seq,)]
+        elif tag == SLICE:
+            self.cells[made] = self.cells[fields[0]]
+        elif tag == COPY:
+            x, out = fields
+            target = self.cells.setdefault(made, [None]) if out is None else self.cells[out]
+            target[0] = (seq, self.cells[x][0], target[0])
+
+    def value(self, id_: int) -> Any:
+        return self.cells[id_][0]
+
+
+def lineage_of(*parts: bytes) -> Lineage:
+    lineage = Lineage()
+    lineage.follow(list(parts))
+    return lineage
+
+
+def seqs(found: Slice) -> list[int]:
+    return [-step.checkpoint.id if isinstance(step, Restore) else step.seq for step in found.steps]
+
+
+def test_only_what_a_buffer_depends_on_is_in_its_slice() -> None:
+    parts = zeros(1, 1), zeros(2, 2), copy(3, 1, made=3), copy(4, 2, made=4), copy(5, 3, out=1)
+    lineage = lineage_of(*parts)
+    assert seqs(lineage.slice([3])) == [1, 3]
+    assert seqs(lineage.slice([1])) == [1, 3, 5]
+    assert seqs(lineage.slice([4])) == [2, 4]
+    assert seqs(lineage.slice(lineage.live)) == [1, 2, 3, 4, 5]
+
+
+def test_what_failed_or_was_never_answered_is_as_if_it_had_not_been() -> None:
+    parts = zeros(1, 1), copy(2, 1, out=1), encode_marker(Failed(2, "OutOfMemory", "")), zeros(3, 2)
+    lineage = lineage_of(*parts, copy(4, 1, out=1))
+    assert seqs(lineage.slice([1])) == [1, 4]
+    assert seqs(lineage.slice([1], without={4})) == [1]
+    assert lineage_of(zeros(1, 1), encode_marker(Failed(1, "OutOfMemory", ""))).live == set()
+
+
+def test_a_function_that_is_not_pure_costs_what_it_wrote_and_all_that_follows_from_it() -> None:
+    impure = entry(3, -3, RUN, [1, 2], b"", *[False, None, [0]])
+    lineage = lineage_of(zeros(1, 1), zeros(2, 2), impure, copy(4, 3, made=4), copy(5, 2, made=5))
+    found = lineage.slice(lineage.live)
+    assert set(found.lost) == {1, 3, 4}
+    assert "pure=True" in found.lost[1]
+    assert "buffer 3" in found.lost[4]
+    assert seqs(found) == [2, 5]
+    assert lineage.durability(2) == ("replayable", "1 message would make it again")
+    assert lineage.durability(4)[0] == "lost on fault"
+
+
+def test_a_pure_function_may_answer_with_a_view_of_any_operand() -> None:
+    pure = entry(3, -3, RUN, [1, 2], b"", *[True, None, None])
+    lineage = lineage_of(zeros(1, 1), zeros(2, 2), pure, copy(4, 1, out=3))
+    assert seqs(lineage.slice([2])) == [1, 2, 3, 4]
+
+
+def test_an_upload_is_as_durable_as_its_bytes() -> None:
+    allocate = entry(1, 1, 3, [4], "float32")
+    upload = entry(2, 0, UPLOAD, 1, 0, 7, 0, 16)
+    kept = lineage_of(allocate, upload, encode_marker(Content(2, "aa")))
+    assert seqs(kept.slice([1])) == [1, 2]
+    assert kept.content_key(2) == "aa"
+    assert kept.keys == {"aa"}
+    large = lineage_of(allocate, upload, encode_marker(Content(2, "", "it is large")))
+    assert large.durability(1) == ("lost on fault", "it is large")
+    assert lineage_of(allocate, upload).durability(1)[0] == "lost on fault"
+
+
+def test_buffers_inside_an_answer_are_lost() -> None:
+    lineage = lineage_of(zeros(1, 1), encode_marker(Arrays(1, [-7])), copy(2, -7, made=2))
+    assert set(lineage.slice(lineage.live).lost) == {-7, 2}
+
+
+def test_a_checkpoint_stands_for_all_that_came_before_it() -> None:
+    point = encode_marker(Checkpoint(1, 3, "aa", (4,), "float32"))
+    parts = zeros(1, 1), copy(2, 1, out=1), point, copy(5, 1, out=1)
+    lineage = lineage_of(*parts)
+    assert seqs(lineage.slice([1])) == [-1, 5]
+    assert lineage.durability(1) == ("replayable", "1 message would make it again")
+    assert lineage_of(*parts[:3]).durability(1) == ("checkpointed", "its contents are kept")
+    lineage.cut()
+    assert seqs(lineage.slice([1])) == [-1, 5]
+    lineage.follow([view(6, 1, 2)])
+    assert seqs(lineage.slice([1, 2])) == [-1, 5, 6]
+
+
+def test_a_checkpoint_does_not_part_views_from_what_they_look_at() -> None:
+    point = encode_marker(Checkpoint(1, 3, "aa", (4,), "float32"))
+    lineage = lineage_of(zeros(1, 1), view(2, 1, 2), point)
+    assert seqs(lineage.slice([1, 2])) == [1, 2]
+    assert seqs(lineage.slice([1])) == [-1]
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> list[bytes]:
+    """Draw a history: buffers made, overwritten, viewed, freed, and requests that failed."""
+    parts: list[bytes] = []
+    alive: list[int] = []
+    next_id = 1
+    for seq in range(1, draw(st.integers(1, 40)) + 1):
+        what = draw(st.sampled_from(["zeros", "copy", "out", "out", "view", "free", "fail"]))
+        if what == "zeros" or not alive:
+            parts.append(zeros(seq, next_id))
+        elif what == "copy":
+            parts.append(copy(seq, draw(st.sampled_from(alive)), made=next_id))
+        elif what == "view":
+            parts.append(view(seq, draw(st.sampled_from(alive)), next_id))
+        elif what == "free":
+            gone = draw(st.sampled_from(alive))
+            alive.remove(gone)
+            parts.append(free(gone))
+            continue
+        else:
+            parts.append(copy(seq, draw(st.sampled_from(alive)), out=draw(st.sampled_from(alive))))
+            if what == "fail":
+                parts.append(encode_marker(Failed(seq, "OutOfMemory", "")))
+            continue
+        alive.append(next_id)
+        next_id += 1
+    return parts
+
+
+@settings(max_examples=400, deadline=None)
+@given(programs(), st.integers(0, 80))
+def test_slices_of_random_histories_give_what_the_histories_gave(
+    parts: list[bytes], cut_at: int
+) -> None:
+    whole, failed = Machine(), set()
+    for data in parts:
+        raw: Any = decode(data)
+        if raw[0] == -4:
+            failed.add(raw[1])
+    for data in parts:
+        if decode(data)[0] > 0 and decode(data)[0] not in failed:
+            whole.run(data)
+    lineage = lineage_of(*parts[:cut_at])
+    # A cut between a failed request and the news of its failure is what `unanswered` prevents.
+    if cut_at < len(parts) and (decode(parts[cut_at])[0] != -4):
+        lineage.read()
+        lineage.cut()
+    lineage.follow(parts[cut_at:])
+    live = lineage.live
+    found = lineage.slice(live)
+    assert found.lost == {}
+    again = Machine()
+    for step in found.steps:
+        assert not isinstance(step, Restore)
+        again.run(step.data)
+    assert {id_: again.value(id_) for id_ in live} == {id_: whole.value(id_) for id_ in live}
+    for id_ in live:  # views still share memory
+        assert [again.cells[o] is again.cells[id_] for o in live] == [
+            whole.cells[o] is whole.cells[id_] for o in live
+        ]
+
+
+def test_a_long_history_is_cut_to_what_is_in_use() -> None:
+    lineage = Lineage()
+    parts = [zeros(1, 1)]
+    for seq in range(2, 120_002, 2):
+        parts += [copy(seq, 1, made=seq), free(seq)]
+    lineage.follow(parts)
+    for _ in lineage.tidy():
+        pass
+    assert len(lineage) == 1
+    assert lineage.live == {1}
+
+
+def test_contents_are_kept_once_and_within_their_budgets() -> None:
+    contents = Contents(memory_bytes=100, spill_bytes=100)
+    a, b, c = bytes(60), bytes([1]) * 60, bytes([2]) * 60
+    first = contents.put(a)
+    assert first is not None
+    assert contents.put(memoryview(a)) == first
+    second = contents.put(b)  # spilled
+    assert second is not None
+    assert contents.spilled_bytes == 60
+    assert contents.put(c) is None
+    assert (contents.get(first), contents.get(second)) == (a, b)
+    contents.retain({second})
+    assert contents.get(first) is None
+    third = contents.put(c)
+    assert third is not None
+    assert (contents.get(second), contents.get(third)) == (b, c)
+    contents.close()
+    assert contents.get(second) is None
