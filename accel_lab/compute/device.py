@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+import msgspec
 import numpy.typing as npt
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.operation import Operation
+from accel_lab.compute.transfer import Upload
 from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import State
 from accel_lab.compute.user_code import Ping, Run, pack_call
@@ -139,6 +141,26 @@ class Device:
         refs, blob = pack_call(function, operands, options)
         places = None if writes is None else _places(writes, refs, pure=pure)
         return self._transfers.run(Run(refs, blob, pure, None, places), timeout_s)
+
+    def repeat(
+        self, message: Operation[Any], timeout_s: float | None, data: bytes | None = None
+    ) -> Reply[Any]:
+        """Send a message that was sent before, as it was; for a record that is run again.
+
+        Parameters:
+            data: the bytes that the message took from the arena then.
+
+        Raises:
+            AccelError: as `ask`.
+        """
+        if isinstance(message, Upload):
+            return self._transfers.upload(message, data or b"", timeout_s)
+        if isinstance(message, Run):
+            call = message
+            if data is not None:
+                call = msgspec.structs.replace(message, blob=data, blob_at=None)
+            return self._transfers.run(call, timeout_s)
+        return self._requests.send(message, timeout_s)
 
     def ping(self) -> Reply[None]:
         """Send a message that does nothing; its answer has gone all the way and back.

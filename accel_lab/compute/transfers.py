@@ -112,6 +112,24 @@ class Transfers:
         self._copies.map_chunks(source, self._arena, send, timeout_s=timeout_s)
         return last[0]
 
+    def upload(self, message: Upload, data: bytes, timeout_s: float | None) -> Reply[Any]:
+        """Send an upload again, with these bytes in place of those that lay in the arena then."""
+        block = self._arena.allocate(len(data))
+        block.view[:] = np.frombuffer(data, np.uint8)
+        at = block.segment_id, block.offset, block.nbytes
+        settle, kept = _release(block), None
+        if self._requests.recorder is not None:
+            settle, kept = _shared(block)
+        try:
+            reply = self._requests.send(
+                Upload(message.out, message.offset, *at), timeout_s, settle=settle, kept=kept
+            )
+        except BaseException:
+            block.release()
+            raise
+        self._requests.flush()
+        return reply
+
     def get(self, ref: AccelRef, timeout_s: float) -> Reply[Array]:
         """Ask for a copy of a buffer; waits for room in the arena and for an unknown shape."""
         if not isinstance(ref, AccelRef):

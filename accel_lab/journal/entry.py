@@ -81,12 +81,20 @@ class Drained(Protocol):
     def data(self) -> bytes:
         """The parts, each one msgpack value."""
 
+    @property
+    def generation(self) -> int:
+        """The generation of the device's context where it begins."""
+
+    @property
+    def cell(self) -> int | None:
+        """The notebook cell that sent what it begins with."""
+
 
 class Entry(msgspec.Struct, frozen=True, eq=False):
     """One line of a journal.
 
     Attributes:
-        number: its place among those that were read, from 0.
+        number: its place among those that were read, or in the journal.
         group: the number of the group that it is in.
         session: the system that it is of.
         device: the device's name; empty for a session's facts.
@@ -214,14 +222,17 @@ def describe(entry: Entry) -> str:
     return f"{text} -> #{abs(entry.result)}{made}"
 
 
-def entries_of(groups: Iterable[Drained]) -> Iterator[Entry]:
+def entries_of(groups: Iterable[Drained], first: int = 0) -> Iterator[Entry]:
     """Decode groups, one entry at a time; what an entry knows of its outcome grows meanwhile.
+
+    Parameters:
+        first: the number of the first entry.
 
     Raises:
         JournalDamaged: a group does not decode.
         JournalError: something in it is of a later version, by name.
     """
-    reader = _Reader()
+    reader = _Reader(first)
     for group in groups:
         yield from reader.read(group)
 
@@ -250,23 +261,26 @@ _kinds: dict[Any, type[Operation[Any]]] = {}
 class _Place:
     """Where a device's record has got to."""
 
-    def __init__(self) -> None:
+    def __init__(self, generation: int, cell: int | None) -> None:
         self.aftermath = Aftermath()
-        self.cell: int | None = None
-        self.generation = 1
+        self.cell = cell
+        self.generation = generation
         self.seen = 0
 
 
 class _Reader:
     """Reads groups in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int) -> None:
         self._places: dict[tuple[str, str], _Place] = {}
-        self._count = 0
+        self._count = first
 
     def read(self, group: Drained) -> Iterator[Entry]:
         """Decode one group."""
-        place = self._places.setdefault((group.session, group.device), _Place())
+        name = group.session, group.device
+        place = self._places.get(name)
+        if place is None:
+            place = self._places[name] = _Place(group.generation, group.cell)
         try:
             if not group.device:
                 yield self._session(group, place)

@@ -17,6 +17,8 @@ class Drain:
     at: float
     count: int
     data: bytes
+    generation: int = 1
+    cell: int | None = None
 
 
 class Recording:

@@ -1,0 +1,96 @@
+"""How far a replayed result may be from the recorded one, by operation and dtype.
+
+Both are results of one formula on equal operands, each rounded in its own order. The distance is
+taken over all elements together: the Euclidean norm of the difference, relative to that of the
+recorded result, in units of the dtype's epsilon (the distance from 1 to the next number).
+
+| operation | units |
+|---|---|
+| integers and booleans of any operation; uploads, fills, copies, casts, views | 0 |
+| `Words`, `Integers`, `Uniform` | 0: one Philox, bit for bit |
+| `Normal` | 8: logarithm and cosine are each machine's own |
+| `Axpy`, `Scal` | 2: with and without a fused multiply-add |
+| `Gemm`, `GemmStridedBatched`, `Gemv`, `Dot`, `Nrm2` of k terms | 8 + 4 sqrt(k) |
+| `C2C`, `R2C`, `C2R` of n points | 16 (1 + log2 n) |
+| anything else: a function, a library of your own | 64 |
+
+The error of a sum of k terms grows like sqrt(k) when roundings are independent, and that of a fast
+transform like log2 n (Higham, Accuracy and Stability of Numerical Algorithms, sections 2.8, 24.1).
+Complex numbers have four times as many units. A dtype below float32 is computed in float32 and
+rounded once, which is one unit, and the units above are float32's.
+"""
+
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from accel_lab.compute.dtypes import is_complex, numpy_dtype, real_of
+from accel_lab.compute.operation import Operation
+
+OTHERWISE = 64.0
+PASSED_ON = 4.0
+"""By what factor an operation may pass on the error of its operands."""
+
+_COPIES = ("Put", "Upload", "Zeros", "Full", "Copy", "Cast", "Slice", "Reshape", "Transpose")
+_EXACT = frozenset((*_COPIES, "Words", "Integers", "Uniform"))
+_FIXED = {"Normal": 8.0, "Axpy": 2.0, "Scal": 2.0}
+_SINGLE = 4
+_finfo: Any = ml_dtypes.finfo
+
+
+def eps_of(dtype: str) -> float:
+    """Return the distance from 1 to the next number; 0 for a dtype of exact numbers."""
+    native = numpy_dtype(real_of(dtype))
+    return 0.0 if native.kind in "biu" else float(_finfo(native).eps)
+
+
+def tolerance(message: Operation[Any], dtype: str) -> float:
+    """Return the relative distance that results of this message may have; 0 for none."""
+    name = type(message).__name__
+    eps = eps_of(dtype)
+    if not eps or name in _EXACT:
+        return 0.0
+    units = _units(message, name) * (4 if is_complex(dtype) else 1)
+    if numpy_dtype(real_of(dtype)).itemsize < _SINGLE:
+        return eps + units * eps_of("float32")
+    return units * eps
+
+
+def _units(message: Any, name: str) -> float:
+    if name in _FIXED:
+        return _FIXED[name]
+    if name in {"Gemm", "GemmStridedBatched", "Gemv"}:
+        trans = message.trans if name == "Gemv" else message.trans_a
+        return 8 + 4 * math.sqrt(message.a.shape[-1 if trans == "n" else -2])
+    if name in {"Dot", "Nrm2"}:
+        return 8 + 4 * math.sqrt(message.x.size)
+    if name in {"C2C", "R2C", "C2R"}:
+        return 16 * (1 + math.log2(max(2 * message.x.size, 1)))
+    return OTHERWISE
+
+
+def distance(recorded: npt.NDArray[Any], replayed: npt.NDArray[Any]) -> float:
+    """Return the norm of the difference relative to the norm of what was recorded.
+
+    Equal infinities, and NaN with NaN, are no difference; any other of them makes it infinite.
+    """
+    a, b = _wide(recorded), _wide(replayed)
+    with np.errstate(all="ignore"):
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        finite = np.isfinite(a) & np.isfinite(b)
+        if not np.all(same | finite):
+            return math.inf
+        # Scaled, so that no square overflows.
+        scale = max(float(np.max(np.abs(x), initial=0, where=finite)) for x in (a, b)) or 1.0
+        off = float(np.linalg.norm(np.where(same, 0, a / scale - b / scale).ravel()))
+        size = float(np.linalg.norm(np.where(finite, a / scale, 0).ravel()))
+    if not off:
+        return 0.0
+    return off / size if size else math.inf
+
+
+def _wide(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
