@@ -18,7 +18,8 @@
     ├── SystemClosed                      the system was closed (or this process is a fork of it)
     ├── BackendUnavailable                the backend cannot run on this machine, and why
     ├── JournalError                      a journal cannot be read, kept or run again, and why
-    │   └── JournalDamaged                … because its bytes are damaged from some entry on
+    │   ├── JournalDamaged                … because its bytes are damaged from some entry on
+    │   └── JournalUnavailable            … because its store cannot be reached or has no room
     └── ActorError
         ├── ActorStopped                  the addressed actor has stopped
         ├── NameTaken (ValueError)        a sibling has this name
@@ -209,6 +210,10 @@ class JournalError(AccelError):
 
 class JournalDamaged(JournalError):
     """A journal is damaged; what stands before the damage can be read."""
+
+
+class JournalUnavailable(JournalError):
+    """A journal's store cannot be reached, has no room, or needs a package; the text says which."""
 
 
 class ActorError(AccelError):

@@ -1,0 +1,98 @@
+"""The journal that lives as long as its process."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+
+from accel_lab.journal.group import Group
+from accel_lab.journal.store import Store, Trimmed, Verdict, Weighed, judge
+
+LIMIT_BYTES = 32 << 20
+
+
+class MemoryStore(Store):
+    """Keeps the newest groups in this process's memory, and forgets the oldest.
+
+    Attributes:
+        dropped: how many entries it has forgotten.
+
+    Parameters:
+        limit_bytes: how much it keeps, contents included; None for everything.
+    """
+
+    name = "memory"
+
+    def __init__(self, limit_bytes: int | None = LIMIT_BYTES) -> None:
+        self.limit_bytes = limit_bytes
+        self.dropped = 0
+        self._lock = threading.Lock()
+        self._groups: dict[int, Group] = {}
+        self._contents: dict[str, bytes] = {}
+        self._last = 0
+        self._used_bytes = 0
+        self._positions: dict[str, int] = {}
+
+    def append(self, groups: Sequence[Group], contents: Mapping[str, bytes]) -> int:
+        """Add groups and contents; the oldest go when the limit is passed."""
+        with self._lock:
+            for key, data in contents.items():
+                if key not in self._contents:
+                    self._contents[key] = data
+                    self._used_bytes += len(data)
+            for group in groups:
+                if group.position <= self._positions.get(group.session, -1):
+                    continue
+                self._positions[group.session] = group.position
+                self._last += 1
+                self._groups[self._last] = group.numbered(self._last)
+                self._used_bytes += group.nbytes
+            if self.limit_bytes is not None and self._used_bytes > self.limit_bytes:
+                # A little more than must be, so that not every append has to look again.
+                self._trim(self.limit_bytes - self.limit_bytes // 8)
+            return self._last
+
+    def groups(self, after: int = 0) -> Iterator[Group]:
+        """Yield what is kept; groups that are forgotten meanwhile are left out."""
+        while True:
+            with self._lock:
+                numbers = [number for number in self._groups if number > after]
+            if not numbers:
+                return
+            for number in numbers:
+                group = self._groups.get(number)
+                if group is not None:
+                    yield group
+            after = numbers[-1]
+
+    def content(self, key: str) -> bytes | None:
+        """Return the bytes of a key."""
+        return self._contents.get(key)
+
+    def trim(self, keep_bytes: int) -> Trimmed:
+        """Forget the oldest groups until so much is left."""
+        with self._lock:
+            return self._trim(keep_bytes).trimmed
+
+    def close(self) -> None:
+        """Do nothing: what is kept can still be read."""
+
+    def _trim(self, keep_bytes: int) -> Verdict:
+        weighed = [
+            Weighed(
+                group.number,
+                group.session,
+                group.device,
+                group.entries,
+                group.nbytes,
+                group.keys,
+            )
+            for group in self._groups.values()
+        ]
+        sizes = {key: len(data) for key, data in self._contents.items()}
+        verdict = judge(weighed, sizes, self._last, keep_bytes)
+        for number in verdict.groups:
+            del self._groups[number]
+        for key in verdict.keys:
+            del self._contents[key]
+        self._used_bytes = verdict.kept_bytes
+        self.dropped += verdict.entries
+        return verdict
