@@ -70,11 +70,31 @@ def _compiler() -> str | None:
     return "there is no C++ compiler on the path"
 
 
+def _postgres() -> str | None:
+    if missing := [name for name in ("psycopg", "sqlalchemy") if find_spec(name) is None]:
+        return f"not installed: {', '.join(missing)}"
+    from tests.journal.servers import postgres_folder
+
+    if postgres_folder() is None:
+        return "PostgreSQL's programs (initdb, postgres) are neither on the path nor in /usr/lib"
+    return None
+
+
+def _redis() -> str | None:
+    if find_spec("redis") is None:
+        return "not installed: redis"
+    if not (shutil.which("redis-server") or shutil.which("valkey-server")):
+        return "neither redis-server nor valkey-server is on the path"
+    return None
+
+
 PIECES: dict[str, Callable[[], str | None]] = {
     "browser": _browser,
     "compiler": _compiler,
     "cuda": _cuda,
     "node": _node,
+    "postgres": _postgres,
+    "redis": _redis,
     "wheel": _wheel,
 }
 

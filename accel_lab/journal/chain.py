@@ -1,8 +1,9 @@
 """Groups read from a store in batches, and the proof that none is missing or changed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from accel_lab.compute.contents import key_of
 from accel_lab.errors import JournalDamaged
 from accel_lab.journal.group import Group
 
@@ -55,6 +56,21 @@ def proven(
             _no_gap(number, known.last + 1, head)
             return
         after = number
+
+
+def whole(key: str, pieces: Sequence[bytes]) -> bytes:
+    """Join the pieces of a content.
+
+    Raises:
+        JournalDamaged: they are not what the key names.
+    """
+    try:
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if key_of(data) == key:
+            return data
+    except TypeError:
+        pass
+    raise JournalDamaged(f"the content {key} of the journal is not what was written")
 
 
 def _no_gap(number: int, above: int, head: Callable[[], Head]) -> None:

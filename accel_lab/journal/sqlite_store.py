@@ -12,13 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from accel_lab.compute.contents import key_of
 from accel_lab.errors import JournalDamaged, JournalError, JournalUnavailable
-from accel_lab.journal.chain import BATCH, SCHEMA, Head, proven
+from accel_lab.journal.chain import BATCH, SCHEMA, Head, proven, whole
 from accel_lab.journal.group import Group
-from accel_lab.journal.store import Store, Trimmed, Weighed, judge
+from accel_lab.journal.row import of_row, row_of, weighed_of_row
+from accel_lab.journal.store import Store, Trimmed, judge
 
 APPLICATION = 0x41434A4C
 BUSY_S = 5.0
@@ -110,7 +108,7 @@ class SqliteStore(Store):
         with self._lock:
             with self._transaction() as db:
                 weighed = [
-                    Weighed(*row[:-1], keys=tuple(row[-1].split()))
+                    weighed_of_row(row)
                     for row in db.execute(
                         "SELECT number, session, device, entries, length(data), keys FROM groups "
                         "ORDER BY number"
@@ -245,14 +243,14 @@ class _Reader:
             yield from self._one_by_one(query, after)
             return
         for row in rows:
-            yield self._group(row)
+            yield of_row(row, self._name)
 
     def _one_by_one(self, query: str, after: int) -> Iterator[tuple[Group, int]]:
         for _ in range(BATCH):
             rows = self.all(query, after, 1)
             if not rows:
                 return
-            group = self._group(rows[0])
+            group = of_row(rows[0], self._name)
             yield group
             after = group[0].number
 
@@ -263,49 +261,10 @@ class _Reader:
         except sqlite3.Error as error:
             raise _error_of(error, self._name, reading=True) from error
 
-    def _group(self, row: tuple[Any, ...]) -> tuple[Group, int]:
-        try:
-            *facts, keys, checksum = row
-            group = Group(*facts, tuple(keys.split()))
-            return msgspec.convert(msgspec.structs.asdict(group), Group), int(checksum)
-        except (AttributeError, TypeError, ValueError) as error:
-            text = f"group {row[0]} of {self._name} is not what was written: {error}"
-            raise JournalDamaged(text) from error
-
-
-def whole(key: str, pieces: Sequence[bytes]) -> bytes:
-    """Join the pieces of a content.
-
-    Raises:
-        JournalDamaged: they are not what the key names.
-    """
-    try:
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        if key_of(data) == key:
-            return data
-    except TypeError:
-        pass
-    raise JournalDamaged(f"the content {key} of the journal is not what was written")
-
 
 def _insert(db: sqlite3.Connection, group: Group) -> None:
-    db.execute(
-        f"INSERT INTO groups ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-        (
-            group.number,
-            group.session,
-            group.device,
-            group.at,
-            group.count,
-            group.data,
-            group.position,
-            group.entries,
-            group.generation,
-            group.cell,
-            " ".join(group.keys),
-            group.checksum,
-        ),
-    )
+    query = f"INSERT INTO groups ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+    db.execute(query, tuple(row_of(group).values()))
 
 
 def _put(db: sqlite3.Connection, key: str, data: bytes) -> None:

@@ -1,0 +1,43 @@
+"""Which store a few characters name."""
+
+from pathlib import Path
+
+from accel_lab.errors import InvalidArgument
+from accel_lab.journal.memory_store import MemoryStore
+from accel_lab.journal.sqlite_store import SqliteStore
+from accel_lab.journal.store import Store
+
+REDIS = ("redis", "rediss", "unix")
+
+
+def open_store(spec: str | Path | Store) -> Store:
+    """Return the store that a specification names; connects to nothing yet.
+
+    `memory` is this process's memory; `redis://host:6379/0` a Redis server;
+    `postgresql+psycopg://user@host/database` and the like a database, as SQLAlchemy names it;
+    anything else is the path of an SQLite file.
+
+    Raises:
+        JournalUnavailable: a package is missing; says which.
+        InvalidArgument: it names no store.
+    """
+    if isinstance(spec, Store):
+        return spec
+    if isinstance(spec, Path):
+        return SqliteStore(spec)
+    if not spec or not isinstance(spec, str):  # type: ignore[redundant-expr]
+        raise InvalidArgument(
+            f"a journal is 'memory', a path, a database's URL or a Store, not {spec!r}"
+        )
+    if spec == "memory":
+        return MemoryStore()
+    scheme, separator, _ = spec.partition("://")
+    if not separator:
+        return SqliteStore(spec)
+    if scheme in REDIS:
+        from accel_lab.journal.redis_store import RedisStore
+
+        return RedisStore(spec)
+    from accel_lab.journal.sql_store import SqlStore
+
+    return SqlStore(spec)
