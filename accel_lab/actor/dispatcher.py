@@ -18,11 +18,10 @@ from typing import Any
 from accel_lab.actor.clock import Clock, MonotonicClock
 from accel_lab.actor.events import warn_of
 
-IN, OUT = select.EPOLLIN, select.EPOLLOUT
 # A hang-up is reported even for an empty interest set; edge-triggered it is reported once,
 # so a paused descriptor whose peer is gone cannot keep the thread spinning.
 PAUSED = select.EPOLLET
-TROUBLE = select.EPOLLHUP | select.EPOLLERR
+WORTH_A_READ = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
 
 
 class Timer:
@@ -47,17 +46,15 @@ class Timer:
 class _Watch:
     """Who follows one descriptor."""
 
-    __slots__ = ("paused", "reader", "writer")
+    __slots__ = ("paused", "reader")
 
-    def __init__(self) -> None:
-        self.reader: Callable[[], object] | None = None
-        self.writer: Callable[[], object] | None = None
+    def __init__(self, reader: Callable[[], object]) -> None:
+        self.reader = reader
         self.paused = False
 
     @property
     def mask(self) -> int:
-        interest = (IN if self.reader and not self.paused else 0) | (OUT if self.writer else 0)
-        return interest or PAUSED
+        return PAUSED if self.paused else select.EPOLLIN
 
 
 class Dispatcher:
@@ -168,19 +165,26 @@ class Dispatcher:
 
         `fn` must not block: after a race with `pause_reader` there may be nothing to read.
         """
-        self._change(fd, reader=fn)
-
-    def add_writer(self, fd: int, fn: Callable[[], object]) -> None:
-        """Call `fn()` whenever `fd` can be written; from any thread."""
-        self._change(fd, writer=fn)
+        with self._lock:
+            watch = self._watches.get(fd)
+            if watch is not None:
+                watch.reader = fn
+                return
+            if self._stopped:
+                msg = f"dispatcher {self.name} has stopped"
+                raise RuntimeError(msg)
+            watch = _Watch(fn)
+            self._open().register(fd, watch.mask)
+            self._watches[fd] = watch
 
     def remove_reader(self, fd: int) -> None:
         """Forget the reader; before `fd` is closed. A call already running finishes."""
-        self._change(fd, reader=None)
-
-    def remove_writer(self, fd: int) -> None:
-        """Forget the writer; before `fd` is closed. A call already running finishes."""
-        self._change(fd, writer=None)
+        with self._lock:
+            if self._watches.pop(fd, None) is None:
+                return
+            assert self._epoll is not None  # a watch exists only in an open epoll
+            with contextlib.suppress(OSError):  # closed too early: epoll has forgotten it
+                self._epoll.unregister(fd)
 
     def pause_reader(self, fd: int) -> None:
         """Stop calling the reader until `resume_reader`: one system call, from any thread."""
@@ -298,12 +302,8 @@ class Dispatcher:
             watch = self._watches.get(fd)
             if watch is None:
                 continue
-            reader, writer = watch.reader, watch.writer
-            if reader and not watch.paused and event & (IN | TROUBLE):
-                self._call(reader, ())
-                count += 1
-            if writer and watch.writer is writer and event & (OUT | TROUBLE):
-                self._call(writer, ())
+            if not watch.paused and event & WORTH_A_READ:
+                self._call(watch.reader, ())
                 count += 1
         return count
 
@@ -313,31 +313,6 @@ class Dispatcher:
             if self._bell >= 0 and (self._sleeping or self._stopped or self._follows_clock):
                 self._sleeping = False
                 os.eventfd_write(self._bell, 1)
-
-    def _change(self, fd: int, **who: Callable[[], object] | None) -> None:
-        with self._lock:
-            watch = self._watches.get(fd)
-            if watch is None:
-                if None in who.values():
-                    return
-                if self._stopped:
-                    msg = f"dispatcher {self.name} has stopped"
-                    raise RuntimeError(msg)
-                watch = _Watch()
-                for role, fn in who.items():
-                    setattr(watch, role, fn)
-                self._open().register(fd, watch.mask)
-                self._watches[fd] = watch
-                return
-            for role, fn in who.items():
-                setattr(watch, role, fn)
-            assert self._epoll is not None  # a watch exists only in an open epoll
-            if watch.reader or watch.writer:
-                self._epoll.modify(fd, watch.mask)
-            else:
-                del self._watches[fd]
-                with contextlib.suppress(OSError):  # closed too early: epoll has forgotten it
-                    self._epoll.unregister(fd)
 
     def _pause(self, fd: int, *, paused: bool) -> None:
         with self._lock:
@@ -352,7 +327,7 @@ class Dispatcher:
             if self._epoll is None:
                 self._epoll = select.epoll()
                 self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-                self._epoll.register(self._bell, IN)
+                self._epoll.register(self._bell, select.EPOLLIN)
             return self._epoll
 
     def _close(self) -> None:

@@ -164,23 +164,6 @@ def test_hang_up_of_a_paused_descriptor_does_not_spin_and_is_seen_after_resume(
         assert got == [b""]
 
 
-def test_writer_and_reader_share_a_descriptor(manual: Dispatcher) -> None:
-    left, right = socket.socketpair()
-    with left, right:
-        did: list[str] = []
-
-        def write() -> None:
-            did.append("write")
-            manual.remove_writer(left.fileno())
-
-        manual.add_reader(left.fileno(), lambda: did.append(left.recv(9).decode()))
-        manual.add_writer(left.fileno(), write)
-        right.send(b"read")
-        manual.run_pending()
-        assert sorted(did) == ["read", "write"]
-        manual.remove_reader(left.fileno())
-
-
 def test_no_wake_up_is_lost_between_four_threads(threaded: Dispatcher) -> None:
     ran: list[int] = []
     asleep = threading.Barrier(4)
