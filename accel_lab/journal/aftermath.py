@@ -39,6 +39,8 @@ class Aftermath:
             self.failed[marker.seq] = marker
         elif isinstance(marker, markers.ContextEnded):
             self.lost.update(dict.fromkeys(marker.in_flight, marker.generation))
+        elif isinstance(marker, markers.Rebuilt):
+            self.lost.clear()  # what was in flight was run again, or is marked as failed
         elif isinstance(marker, markers.Explained):
             self.causes[marker.generation] = marker.cause
         elif isinstance(marker, markers.Content):
@@ -47,7 +49,3 @@ class Aftermath:
             self.results[marker.seq] = marker
         elif isinstance(marker, markers.Arrays):
             self.arrays[marker.seq] = marker.ids
-
-    def again(self, seq: int) -> None:
-        """A request was sent once more: its loss is made good."""
-        self.lost.pop(seq, None)

@@ -25,6 +25,7 @@ class Buffers:
         self.refs: dict[int, AccelRef] = {}
         self._roots: dict[int, int] = {}
         self._gone: dict[int, str] = {}
+        self._touched: dict[int, int] = {}
 
     def root(self, id_: int) -> int:
         """Return the buffer whose memory this one is, or may be, a part of."""
@@ -37,10 +38,31 @@ class Buffers:
         self.refs[id_] = ref
         self._join(id_, shares)
 
+    def touched(self, step: Step) -> None:
+        """Note when a buffer was last written."""
+        for id_ in step.writes:
+            self._touched[self.root(id_)] = step.seq
+
+    def lacks(self, id_: int, seq: int) -> bool:
+        """Whether a buffer is not here as it was after request `seq`, the last to write it."""
+        root = self.root(id_)
+        here = id_ in self.refs and root not in self._gone
+        return not here and root == id_ and self._touched.get(root, 0) <= seq
+
+    def lose(self, id_: int, why: str) -> None:
+        """A buffer cannot be had."""
+        self._gone.setdefault(self.root(id_), why)
+
+    def mend(self, id_: int, ref: AccelRef) -> None:
+        """A buffer is what it was once more."""
+        self.refs[id_] = ref
+        self._gone.pop(id_, None)
+
     def spoil(self, step: Step, why: str) -> None:
         """A message was not run: what it would have made or written is not what it was."""
         if step.made:
             self._join(step.made, step.shares)
+        self.touched(step)
         for id_ in (step.made, *step.writes) if step.made else step.writes:
             self._gone.setdefault(self.root(id_), why)
 

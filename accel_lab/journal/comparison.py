@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from accel_lab.compute.dtypes import numpy_dtype
 from accel_lab.compute.markers import Result
-from accel_lab.compute.operation import Operation
 from accel_lab.journal.entry import Entry, describe
-from accel_lab.journal.tolerance import PASSED_ON, distance, eps_of, tolerance
+from accel_lab.journal.tolerance import PASSED_ON, distance, eps_of
 
 Verdict: TypeAlias = Literal["equal", "within tolerance", "differs"]
 Value: TypeAlias = npt.NDArray[Any]
@@ -85,10 +84,10 @@ class Comparison(msgspec.Struct, frozen=True, eq=False):
 
 def compare(
     entry: Entry,
-    message: Operation[Any],
     was: Result,
     now: tuple[str, bytes | None],
     kept: bytes | None,
+    may: float,
     inherited: float | None,
 ) -> Comparison:
     """Compare the result of a message with the record of it.
@@ -97,13 +96,14 @@ def compare(
         was: the recorded digest.
         now: the digest of what was replayed, and its bytes if they were asked for.
         kept: the recorded bytes, if they were kept.
+        may: how far the message may be off by itself.
         inherited: how far the operands had been off, None if they were equal.
     """
     digest, data = now
     digests = was.digest, digest
     if digest == was.digest:
         return Comparison(entry, "equal", digests, 0.0, inherited=inherited is not None)
-    may = tolerance(message, was.dtype) + PASSED_ON * (inherited or 0.0)
+    may += PASSED_ON * (inherited or 0.0)
     if kept is None or data is None:
         return Comparison(entry, "differs", digests, None, may, inherited is not None)
     recorded, replayed = (

@@ -162,15 +162,15 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
         """What became of the message, as far as has been read; empty for what is no message."""
         if self.kind != "message":
             return ""
+        generation = self.aftermath.lost.get(self.seq)
+        if generation is not None:
+            cause = self.aftermath.causes.get(generation)
+            return "lost with its context" + (f": {cause}" if cause else "")
         failure = self.aftermath.failed.get(self.seq)
         if failure is not None:
             if failure.kind == "Cancelled":
                 return "cancelled"
             return f"failed: {failure.kind}: {failure.text}"
-        generation = self.aftermath.lost.get(self.seq)
-        if generation is not None:
-            cause = self.aftermath.causes.get(generation)
-            return "lost with its context" + (f": {cause}" if cause else "")
         return "ok so far"
 
     @property
@@ -265,7 +265,6 @@ class _Place:
         self.aftermath = Aftermath()
         self.cell = cell
         self.generation = generation
-        self.seen = 0
 
 
 class _Reader:
@@ -321,9 +320,6 @@ class _Reader:
                 f"the journal holds a {kind.__name__} with {len(values)} fields, and this version "
                 f"of accel_lab knows {len(names)} of them: {', '.join(names)}"
             )
-        if seq and seq <= place.seen:
-            place.aftermath.again(seq)
-        place.seen = max(place.seen, seq)
         shaped = Spec(tuple(spec[0]), spec[1]) if spec and spec[1] else None
         return self._new(
             group,
