@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy.typing as npt
 
@@ -28,8 +28,10 @@ from accel_lab.compute.device_actor import DeviceActor
 from accel_lab.compute.fault import Fault, Inject
 from accel_lab.compute.keeper import DeviceKeeper, Plant
 from accel_lab.compute.ledger import ArenaStatistics
+from accel_lab.compute.lineage import Lineage, Tidying
 from accel_lab.compute.process import Spawner
 from accel_lab.compute.recorder import Recorder
+from accel_lab.compute.recovery import Recovery
 from accel_lab.compute.requests import Requests, closed
 from accel_lab.compute.scribe import Scribe
 from accel_lab.compute.snapshot import node_of
@@ -42,6 +44,7 @@ from accel_lab.libraries.registration import messages, require_registered
 
 CLOSE_LIMIT_S = 5.0
 SPIN_S = 0.0001
+Recover = Literal["stale", "replay"]
 _names = iter(range(1, 1 << 62))
 
 
@@ -58,6 +61,8 @@ class System:
         name: of the system in views and events.
         max_restarts: how often, within `within_s` seconds, a device may lose its context
             before its circuit opens.
+        recover: what becomes of buffers when their context is lost. `replay` makes them again, by
+            running the messages again on which they depend; `stale` leaves them lost.
         memory_bytes: limit of each device's buffers; the device's own when not given.
         arena_bytes: limit of the host memory for transfers; a quarter of RAM when not given.
 
@@ -74,12 +79,16 @@ class System:
         name: str | None = None,
         max_restarts: int = 3,
         within_s: float = 60.0,
+        recover: Recover = "stale",
         memory_bytes: int | None = None,
         arena_bytes: int | None = None,
     ) -> None:
         self._closed = True  # until there is something to close
         self.backend, module = _open(backend)
         indices = _indices(devices, module.device_count(), self.backend)
+        if recover not in get_args(Recover):
+            text = f"recover is {' or '.join(get_args(Recover))}, not {recover!r}"
+            raise InvalidArgument(text)
         require_registered(messages(), ACTORS, module.SUPPORT, self.backend)
         self.name = name or f"lab{next(_names)}"
         self.events = EventStream()
@@ -93,6 +102,7 @@ class System:
         self._copies = CopyPool()
         self._contents = Contents()
         self._scribe = Scribe(f"accel_lab {self.name}", self._background.escaped)
+        self._lineages: list[Lineage] = []
         self._keepers: list[DeviceKeeper] = []
         give_up = partial(_give_up, self.backend, self._keepers)
         self._spawner = Spawner(self.backend, self._dispatcher, _printed, give_up)
@@ -124,6 +134,8 @@ class System:
             )
             keeper.requests = requests
             keeper.reopen_after_s = within_s
+            if recover == "replay":
+                self._remember(keeper, requests, recorder)
             transfers = Transfers(requests, self._arena, self._copies)
             device = Device(requests, transfers, keeper, self)
             requests.serve(device)
@@ -132,9 +144,19 @@ class System:
             self._keepers.append(keeper)
             self.devices.append(device)
             self._actors.spawn(_device_actor(keeper, max_restarts, within_s), name=keeper.name)
+        self._scribe.after.append(Tidying(self._lineages, self._contents))
         self._scribe.start()
         self._closed = False
         _live.add(self)
+
+    def _remember(self, keeper: DeviceKeeper, requests: Requests, recorder: Recorder) -> None:
+        """Have a device's buffers made again after a loss."""
+        lineage = Lineage(requests.first_unanswered)
+        recorder.followers.append(lineage.follow)
+        keeper.recovery = requests.recovery = Recovery(
+            requests, recorder, lineage, self._arena, self._contents, keeper.recovered
+        )
+        self._lineages.append(lineage)
 
     def device(self, name: str | int) -> Device:
         """Return a device by its name, as `gpu0`, or its position.

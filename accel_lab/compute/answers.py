@@ -5,7 +5,7 @@ or, when that is lost, by whoever took it out of the table.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 from accel_lab.actor.reply import Pump, Reply
@@ -34,22 +34,25 @@ class InFlight:
     def __init__(
         self, pending: dict[int, Reply[Any]], settles: dict[int, Settle], token: Hashable | None
     ) -> None:
-        self._pending = pending
-        self._settles = settles
-        self._token = token
+        self.pending = pending
+        self.settles = settles
+        self.token = token
 
     def __len__(self) -> int:
-        return len(self._pending)
+        return len(self.pending)
+
+    def clear(self) -> None:
+        """Forget them; whoever noticed the loss may keep this for as long as a timer runs."""
+        self.settles.clear()
+        self.pending.clear()
 
     def fail(self, error: AccelError, special: Mapping[int, AccelError] | None = None) -> None:
         """Answer all of them with `error`, or with what `special` has for their number."""
-        for settle in self._settles.values():
-            settle(self._token)
-        for seq, reply in self._pending.items():
+        for settle in self.settles.values():
+            settle(self.token)
+        for seq, reply in self.pending.items():
             reply.reject((special or {}).get(seq, error))
-        # Whoever noticed the loss may keep this for as long as a timer runs.
-        self._settles.clear()
-        self._pending.clear()
+        self.clear()
 
 
 class Told(Reply[None]):
@@ -120,10 +123,13 @@ class Answers:
                 settle(None)
         return reply
 
-    def take_all(self, token: Hashable | None) -> InFlight:
-        """Take everything out: the process that `token` names is lost."""
+    def take_all(self, token: Hashable | None, queued: Iterable[int] = ()) -> InFlight:
+        """Take everything out but what is `queued`: the process that `token` names is lost."""
         pending, self.pending = self.pending, {}
         settles, self._settles = self._settles, {}
+        for seq in queued:
+            if seq in pending:
+                self.expect(seq, pending.pop(seq), settles.pop(seq, None))
         self._parts.clear()
         return InFlight(pending, settles, token)
 
@@ -141,6 +147,7 @@ class Answers:
                 shaped = self.take(report.seq)
                 if isinstance(shaped, AccelRef):
                     shaped.learn(tuple(report.shape), report.dtype)
+                if shaped is not None:
                     shaped.resolve()
             elif type(report) is Answer:
                 self._answered(report)

@@ -16,6 +16,7 @@ from accel_lab.errors import StaleRef
 
 if TYPE_CHECKING:
     from accel_lab.compute.device import Device
+    from accel_lab.compute.lineage import Durability
 
 
 class AccelToken(msgspec.Struct, frozen=True):
@@ -122,8 +123,16 @@ class AccelRef(Reply["AccelRef"]):
     @property
     def is_valid(self) -> bool:
         """Whether the buffer is (or is about to be) in the current generation; never blocks."""
-        current = self.device.generation == self.generation and self.device.state != "stopped"
-        return current and not self.failed
+        device = self.device
+        return device.state != "stopped" and not self.failed and device.holds(self)
+
+    @property
+    def durability(self) -> "Durability":
+        """What a fault would do to it: `replayable`, `checkpointed` or `lost on fault`.
+
+        A str with the reason in `.why`. Blocks for a moment, to read what was recorded.
+        """
+        return self.device.durability(self)
 
     @property
     def token(self) -> AccelToken:

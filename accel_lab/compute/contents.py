@@ -75,6 +75,11 @@ class Contents:
                 self._free.give(offset, nbytes)
                 self.spilled_bytes -= nbytes
 
+    @property
+    def crowded(self) -> bool:
+        """Whether most of the memory is used, so that it is time to forget what nobody needs."""
+        return self.used_bytes > self.memory_bytes * 3 // 4
+
     def close(self) -> None:
         """Forget everything; the temporary file is gone."""
         with self._lock:

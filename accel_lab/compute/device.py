@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.lineage import Durability
 from accel_lab.compute.operation import Operation
 from accel_lab.compute.transfer import Upload
 from accel_lab.compute.transfers import Array, Transfers
@@ -168,6 +169,31 @@ class Device:
         It waits for the messages before it to be taken up, not for the device to compute them.
         """
         return self.ask(Ping())
+
+    def holds(self, ref: AccelRef) -> bool:
+        """Whether a buffer is, or is about to be, in the current generation; never blocks."""
+        return self._requests.holds(ref)
+
+    def durability(self, ref: AccelRef) -> Durability:
+        """Return what a fault would do to a buffer, and why; see `AccelRef.durability`."""
+        if not self.holds(ref) or ref.failed:
+            return Durability("lost on fault", "it is gone already")
+        recovery = self._requests.recovery
+        if recovery is None:
+            return Durability("lost on fault", 'its system has recover="stale"')
+        return recovery.durability(ref.id)
+
+    def checkpoint(self, ref: AccelRef, *, timeout_s: float = 60.0) -> Reply[None]:
+        """Keep a copy of a buffer's contents on the host, as they are after what was sent before.
+
+        After a fault it is made of those, and no message before is run again for it. Blocks, up
+        to `timeout_s`, for room in the arena. The reply is done when the copy is safe, and fails
+        with OutOfMemory when what may be kept is used up.
+
+        Raises:
+            InvalidArgument: the system does not make buffers again (`recover="stale"`).
+        """
+        return self._transfers.checkpoint(ref, timeout_s)
 
     def replace(self) -> None:
         """Replace the context, whatever it is doing; what is in flight gets ContextLost.

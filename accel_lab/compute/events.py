@@ -29,6 +29,22 @@ class GenerationChanged(Event, frozen=True):
     after: int
 
 
+class BuffersRebuilt(Event, frozen=True):
+    """What a lost context held was made again, by running messages again.
+
+    `requests` were in flight when it was lost, and were run again, too; `lost` counts the buffers
+    that could not be made.
+    """
+
+    device: str
+    generation: int
+    buffers: int
+    lost: int
+    messages: int
+    requests: int
+    seconds: float
+
+
 class ContextExited(Event, frozen=True):
     """A context process has been reaped; `status` is a signal's name or an exit status."""
 

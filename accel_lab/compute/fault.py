@@ -17,6 +17,7 @@ class Inject(Operation[None], frozen=True, array_like=True, eq=False, tag=7):
     """Cause a fault where it would occur by itself."""
 
     library: ClassVar[str] = "fault"
+    opaque: ClassVar[str] = "a fault on purpose is not repeated"
     kind: str
 
     def infer(self) -> None:

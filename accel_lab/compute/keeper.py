@@ -8,6 +8,7 @@ are answered, and the context's actor is told, so that its supervisor decides.
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from accel_lab.actor.events import EventStream
 from accel_lab.actor.reply import Reply
 from accel_lab.compute import events as facts
 from accel_lab.compute import origin, urgency
+from accel_lab.compute.answers import InFlight
 from accel_lab.compute.arena import Arena
 from accel_lab.compute.background import Background
 from accel_lab.compute.control import (
@@ -34,6 +36,7 @@ from accel_lab.compute.link import Link
 from accel_lab.compute.loss import Loss
 from accel_lab.compute.markers import Explained
 from accel_lab.compute.process import ContextProcess, Spawner
+from accel_lab.compute.recovery import Recovered, Recovery
 from accel_lab.compute.requests import Requests, open_circuit
 from accel_lab.compute.wire import Born, LibraryRestarted, Output, Poisoned, Report
 from accel_lab.errors import AccelError, BackendUnavailable, ContextLost, DeadlineExceeded
@@ -82,6 +85,7 @@ class DeviceKeeper:
         self._opened = 0.0
         self._hurried = False
         self.reopen_after_s = 60.0
+        self.recovery: Recovery | None = None
 
     # The life of a context; system thread.
 
@@ -130,6 +134,8 @@ class DeviceKeeper:
             process.kill()
         if in_flight is not None:
             in_flight.fail(refusal)
+        if self.recovery is not None:
+            self.recovery.abandon(refusal)
 
     def open_circuit(self, cause: AccelError | None) -> None:
         """Refuse every request until `reset`, or until a probe after the window succeeds."""
@@ -139,6 +145,8 @@ class DeviceKeeper:
         self._plant.events.publish(facts.CircuitOpened(device=self.name, cause=str(cause)))
         if in_flight is not None:
             in_flight.fail(error)
+        if self.recovery is not None:
+            self.recovery.abandon(error)
 
     def segment_made(self, segment: Any) -> None:
         """Pass a new arena segment on; any thread."""
@@ -160,7 +168,10 @@ class DeviceKeeper:
         why: str | None,
         late: dict[int, DeadlineExceeded],
         fields: dict[str, Any],
+        *,
+        again: bool = True,
     ) -> None:
+        """Begin a loss; `again` when what is in flight may be run again. Any thread."""
         generation = self.requests.generation
         in_flight = self.requests.disconnect(link, "restarting") if link is not None else None
         if link is not None and in_flight is None:
@@ -173,6 +184,8 @@ class DeviceKeeper:
                 )
             return
         self._hurry()
+        if self.recovery is not None and in_flight is not None:
+            self.recovery.losing(process)
         loss = Loss(
             self.name,
             generation,
@@ -183,6 +196,7 @@ class DeviceKeeper:
             late,
             noticed=lambda error: self._noticed_loss(error, connected=in_flight is not None),
             explained=self._explained_loss,
+            answer=partial(self._answer, again=again),
         )
         self._plant.dispatcher.call_soon(self._handle, loss)
 
@@ -190,6 +204,20 @@ class DeviceKeeper:
         if not loss.connected and self._link is not None:
             self._link.close()
         loss.handle(self._plant.dispatcher)
+
+    def _answer(
+        self,
+        in_flight: InFlight,
+        error: ContextLost,
+        late: dict[int, DeadlineExceeded],
+        *,
+        again: bool,
+    ) -> None:
+        """Answer what a context took along, or have it run again on the next one."""
+        if self.recovery is not None and self.requests.state not in ("stopped", "circuit open"):
+            self.recovery.took(in_flight, error, late, again=again)
+        else:
+            in_flight.fail(error, late)
 
     def _noticed_loss(self, error: ContextLost, *, connected: bool) -> None:
         """Have the supervisor decide."""
@@ -230,7 +258,7 @@ class DeviceKeeper:
         """Replace the context whatever it is doing, unless it is being replaced; any thread."""
         link = self.requests.current_link
         if link is not None:
-            self._lose(link, reason, {}, {})
+            self._lose(link, reason, {}, {}, again=False)
 
     def _exited(self, process: ContextProcess, status: str) -> None:
         self._plant.events.publish(
@@ -282,7 +310,7 @@ class DeviceKeeper:
         silent = time.monotonic() - self._beat
         if silent > HEARTBEAT_LIMIT_S:
             why = f"it has given no sign of life for {silent:.0f} s"
-            self._lose(self.requests.current_link, why, {}, {})
+            self._lose(self.requests.current_link, why, {}, {}, again=False)
         else:
             self._plant.dispatcher.call_later(HEARTBEAT_LIMIT_S / 6, self._watch, process)
 
@@ -329,7 +357,10 @@ class DeviceKeeper:
         self.model, self.total_bytes, self.libraries = born.model, born.total_bytes, born.libraries
         self.library_restarts, self.statistics = {}, {}
         probing = self.requests.state == "half-open"
-        self.requests.connected(link, process.token, born.pid)
+        if self.recovery is None:
+            self.requests.connected(link, process.token, born.pid)
+        else:
+            self.recovery.begin(link, process.token, born.pid)
         self._plant.events.publish(
             facts.ContextStarted(
                 device=self.name,
@@ -340,6 +371,20 @@ class DeviceKeeper:
         )
         if probing:
             self._plant.events.publish(facts.CircuitClosed(device=self.name))
+
+    def recovered(self, done: Recovered) -> None:
+        """The buffers of a lost context have been made again; the recovery's thread."""
+        self._plant.events.publish(
+            facts.BuffersRebuilt(
+                device=self.name,
+                generation=self.requests.generation,
+                buffers=len(done.rebuilt),
+                lost=len(done.lost),
+                messages=done.messages,
+                requests=len(done.requests),
+                seconds=done.seconds,
+            )
+        )
 
     def _print(self, where: origin.Origin, stream: str, text: str) -> None:
         self._plant.events.publish(

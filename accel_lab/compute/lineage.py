@@ -7,8 +7,9 @@ buffers in use depend on.
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
+from accel_lab.compute.contents import Contents
 from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, marker_of
 from accel_lab.compute.step import FREE, Step, decode, step_of
 
@@ -33,6 +34,22 @@ class Slice(NamedTuple):
 
     steps: list[Step | Restore]
     lost: dict[int, str]
+
+
+class Durability(str):  # noqa: SLOT000 - a str has no slots beside it that a reason could take
+    """What a fault would do to a buffer: `replayable`, `checkpointed` or `lost on fault`.
+
+    Attributes:
+        why: the reason, for people.
+    """
+
+    why: str
+
+    def __new__(cls, word: str, why: str) -> Self:
+        """Make one of a word and its reason."""
+        made = super().__new__(cls, word)
+        made.why = why
+        return made
 
 
 class Lineage:
@@ -90,7 +107,8 @@ class Lineage:
         elif isinstance(marker, Content):
             self._contents[marker.seq] = marker
         elif isinstance(marker, Checkpoint):
-            self._checkpoints[marker.id] = marker
+            if marker.key:
+                self._checkpoints[marker.id] = marker
         elif isinstance(marker, Arrays):
             for id_ in marker.ids:
                 self._live.add(id_)
@@ -199,30 +217,34 @@ class Lineage:
             return "the bytes that it was made of were not kept"
         return "" if content.key else content.why
 
-    def durability(self, id_: int) -> tuple[str, str]:
+    def durability(self, id_: int) -> Durability:
         """Return what a fault would do to a buffer, and why."""
         with self._lock:
             self.read()
             found = self.slice([id_])
         reason = found.lost.get(id_)
         if reason:
-            return "lost on fault", reason
+            return Durability("lost on fault", reason)
         restored = sum(isinstance(step, Restore) for step in found.steps)
         messages = len(found.steps) - restored
         if restored and not messages:
-            return "checkpointed", "its contents are kept"
+            return Durability("checkpointed", "its contents are kept")
         plural = "" if messages == 1 else "s"
-        return "replayable", f"{messages} message{plural} would make it again"
+        return Durability("replayable", f"{messages} message{plural} would make it again")
 
     # Staying small.
 
-    def tidy(self) -> Iterator[None]:
-        """Read and cut a large history down, a little at a time: yields between the pieces."""
-        if len(self._unread) < UNREAD_LIMIT:
+    def tidy(self, *, at_once: bool = False) -> Iterator[None]:
+        """Read and cut a large history down, a little at a time: yields between the pieces.
+
+        Parameters:
+            at_once: also one that is not large, for the sake of what it keeps.
+        """
+        if len(self._unread) < UNREAD_LIMIT and not at_once:
             return
         while self.read(READ_AT_ONCE):
             yield
-        if len(self._steps) > 2 * self._kept_after_cut:
+        if len(self._steps) > 2 * self._kept_after_cut or at_once:
             self.cut()
 
     def cut(self) -> None:
@@ -292,3 +314,25 @@ class _Storages:
     def keep(self, ids: set[int]) -> None:
         """Forget all other buffers."""
         self._of = {id_: root for id_, root in self._of.items() if id_ in ids}
+
+
+class Tidying:
+    """Keeps the histories of several devices small, a little with each call."""
+
+    def __init__(self, lineages: list[Lineage], contents: Contents) -> None:
+        self._lineages = lineages
+        self._contents = contents
+        self._work: Iterator[None] = iter(())
+
+    def __call__(self) -> None:
+        """Do a millisecond's work; the scribe's thread."""
+        for _ in self._work:
+            return
+        self._work = self._tidy()
+
+    def _tidy(self) -> Iterator[None]:
+        crowded = self._contents.crowded
+        for lineage in self._lineages:
+            yield from lineage.tidy(at_once=crowded)
+        if crowded:
+            self._contents.retain({key for lineage in self._lineages for key in lineage.keys})

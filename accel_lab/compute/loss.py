@@ -27,6 +27,7 @@ class Loss:
         noticed: told at once, with the best reason there is.
         explained: told with the final error and how many requests there were, before those are
             answered.
+        answer: answers them; those of `late` have an error of their own.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Loss:
         *,
         noticed: Callable[[ContextLost], None],
         explained: Callable[[ContextLost, int], None],
+        answer: Callable[[InFlight, ContextLost, dict[int, DeadlineExceeded]], None],
     ) -> None:
         self.generation = generation
         self.connected = in_flight is not None
@@ -52,6 +54,7 @@ class Loss:
         self._late = late
         self._noticed = noticed
         self._explained = explained
+        self._answer = answer
         self._is_noticed = False
         self._is_explained = False
 
@@ -91,7 +94,7 @@ class Loss:
         self._notice(error)
         self._explained(error, 0 if self._in_flight is None else len(self._in_flight))
         if self._in_flight is not None:
-            self._in_flight.fail(error, self._late)
+            self._answer(self._in_flight, error, self._late)
 
     def _error(self, why: str, fields: dict[str, Any]) -> ContextLost:
         after = (

@@ -7,6 +7,7 @@ every few milliseconds, and the recovery of a lost context at once.
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from accel_lab.compute.contents import Contents
@@ -52,7 +53,7 @@ class Recorder:
         self.followers: list[Follow] = []
         self._rouse = rouse
         self._parts: deque[bytes] = deque()
-        self._arrived: deque[tuple[int, Kept]] = deque()
+        self._later: deque[Callable[[], Marker]] = deque()
         self._draining = threading.RLock()
         self.append = self._parts.append
 
@@ -77,7 +78,18 @@ class Recorder:
         if kept.data is None:
             self.append(encode_marker(Content(seq, "", kept.why)))
         else:
-            self._arrived.append((seq, kept))
+            self._later.append(partial(self._keep, seq, kept))
+
+    def later(self, make: Callable[[], Marker]) -> None:
+        """Record what `make` returns; it is called with the next draining and may block."""
+        self._later.append(make)
+        if self.resting:
+            self.rouse()
+
+    def _keep(self, seq: int, kept: Kept) -> Marker:
+        key = self.contents.put(kept.data)
+        kept.done()
+        return Content(seq, key or "", "" if key else "what may be kept is used up")
 
     def drain(self) -> int:
         """Hand what has been recorded to the followers; returns how many parts. Any thread.
@@ -87,12 +99,8 @@ class Recorder:
         with self._draining:
             parts = self._parts
             taken = [parts.popleft() for _ in range(len(parts))]
-            while self._arrived:
-                seq, kept = self._arrived.popleft()
-                key = self.contents.put(kept.data)
-                kept.done()
-                why = "" if key else "what may be kept is used up"
-                taken.append(encode_marker(Content(seq, key or "", why)))
+            while self._later:
+                taken.append(encode_marker(self._later.popleft()()))
             if taken:
                 for follow in self.followers:
                     follow(taken)

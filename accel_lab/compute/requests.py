@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from accel_lab.actor.reply import FAILED, Reply
@@ -29,6 +29,7 @@ from accel_lab.compute.operation import (
     operands_of,
 )
 from accel_lab.compute.recorder import Kept, Recorder
+from accel_lab.compute.recovery import Overtaken, Recovery
 from accel_lab.compute.support import check, name_of
 from accel_lab.compute.transfer import Free
 from accel_lab.compute.tree import State
@@ -131,7 +132,9 @@ class Requests:
         self._queue: dict[int, bytes] = {}
         self._freed: deque[int] = deque()
         self._link: Link | None = None
+        self._filling: Link | None = None
         self._token: Hashable | None = None
+        self.recovery: Recovery | None = None
         self._interrupted = float("-inf")
 
     @property
@@ -385,9 +388,16 @@ class Requests:
         for ref in operands:
             if ref.failed:
                 return ref
-            if ref.generation != self.generation:
+            if not self.holds(ref):
                 raise self._stale(ref)
         return None
+
+    def holds(self, ref: AccelRef) -> bool:
+        """Whether a buffer is, or is about to be, in the current generation; never blocks."""
+        if ref.generation == self.generation:
+            return True
+        recovery = self.recovery
+        return recovery is not None and ref.id not in recovery.lost
 
     def _foreign(self, ref: Any, message: Operation[Any]) -> InvalidArgument:
         if not isinstance(ref, AccelRef):
@@ -396,6 +406,12 @@ class Requests:
         return InvalidArgument(text)
 
     def _stale(self, ref: AccelRef) -> StaleRef:
+        why = "" if self.recovery is None else self.recovery.lost.get(ref.id, "")
+        if why:
+            return StaleRef(
+                f"buffer {ref.id} of generation {ref.generation} could not be made again for "
+                f"generation {self.generation}: {why}; compute or put() it again"
+            )
         return StaleRef(
             f"buffer {ref.id} is of generation {ref.generation}; {self.name} is at "
             f"{self.generation}, and what it held before is gone: compute or put() it again"
@@ -404,8 +420,12 @@ class Requests:
     def trailer(self) -> bytes | None:
         """Encode what has been freed, for the end of the next batch."""
         freed = self._freed
-        if not freed:
+        if not freed or self._link is None:
             return None
+        return self._frees()
+
+    def _frees(self) -> bytes:
+        freed = self._freed
         ids: list[int] = []
         while freed and len(ids) < FREES_PER_BATCH:
             ids.append(freed.popleft())
@@ -416,12 +436,62 @@ class Requests:
 
     # Generations.
 
-    def connected(self, link: Link, token: Hashable, pid: int) -> None:
-        """A context is up: send what has waited, in order. `token` names its process."""
+    def rebuilding(self, link: Link, token: Hashable) -> set[int]:
+        """A context is up and will be filled; returns the requests that wait for it."""
         with self._lock:
             if self.state == "stopped":
-                return
+                raise Overtaken
+            self._filling = link
+            self._token = token
+            if self._freed:
+                self._frees()  # for the record: no context has them
+            return set(self._queue)
+
+    @property
+    def last_number(self) -> int:
+        """The number of the request that was sent last."""
+        return self._seq
+
+    def number(self) -> int:
+        """Return the number of a request that the record does not have."""
+        with self._lock:
+            self._seq += 1
+            return self._seq
+
+    def resend(
+        self,
+        link: Link,
+        seq: int,
+        data: bytes,
+        reply: Reply[Any] | None = None,
+        settle: Settle | None = None,
+    ) -> None:
+        """Send an entry to a context that is being filled.
+
+        Raises:
+            Overtaken: that one is lost.
+        """
+        with self._lock:
+            if self._filling is not link:
+                if settle is not None:
+                    settle(None)
+                raise Overtaken
+            if reply is not None:
+                self._answers.expect(seq, reply, settle)
+            link.send(data, idle=False)
+
+    def connected(self, link: Link, token: Hashable, pid: int, free: Iterable[int] = ()) -> bool:
+        """A context is up: send what has waited, in order; False when it is lost again.
+
+        Parameters:
+            token: names its process.
+            free: buffers in it that nobody needs after what has waited.
+        """
+        with self._lock:
+            if self.state == "stopped" or (self.recovery is not None and self._filling is not link):
+                return False
             self._link = link
+            self._filling = None
             self._token = token
             self.state = "running"
             self.refusal = None
@@ -431,7 +501,9 @@ class Requests:
             for data in queue.values():
                 link.send(data, idle=False)
             link.flush()
+            self._freed.extend(free)
             self._room.notify_all()
+            return True
 
     def disconnect(
         self, link: Link | None, state: State, refusal: AccelError | None = None
@@ -441,9 +513,9 @@ class Requests:
         None when this link is no longer the current one. Nothing in flight is answered here.
         """
         with self._lock:
-            if self._link is not link:
+            if self.current_link is not link:
                 return None
-            self._link = None
+            self._link = self._filling = None
             self.state = state
             self.refusal = refusal
             if link is not None:
@@ -451,20 +523,27 @@ class Requests:
                 link.close()
             if link is None and refusal is None:
                 return InFlight({}, {}, None)  # nothing was sent; the queue waits for a context
+            queued = self._queue if refusal is None else {}
             if self.recorder is not None and link is not None:
-                lost = [seq for seq in self._answers.pending if seq not in self._queue]
+                lost = [seq for seq in self._answers.pending if seq not in queued]
                 before = self.generation - (state != "stopped")
                 self.recorder.mark(ContextEnded(before, time.time(), lost))
-            self._queue.clear()
-            self._freed.clear()
+            if refusal is not None:
+                self._queue.clear()
+            if self.recovery is None:
+                self._freed.clear()
             self._room.notify_all()
             token, self._token = self._token, None
-            return self._answers.take_all(token)
+            return self._answers.take_all(token, queued)
 
     @property
     def in_flight(self) -> int:
         """Messages sent and not answered."""
         return len(self._answers.pending) - len(self._queue)
+
+    def first_unanswered(self) -> int | None:
+        """Return the number of the oldest request without an answer; any thread."""
+        return min((seq for seq, _ in self._unanswered()), default=None)
 
     def by_library(self) -> dict[str, int]:
         """Count what is in flight for each library."""
@@ -493,8 +572,8 @@ class Requests:
 
     @property
     def current_link(self) -> Link | None:
-        """The link of the context that answers now."""
-        return self._link
+        """The link of the context that answers now, or is being filled."""
+        return self._link or self._filling
 
     def origin_of(self, seq: int) -> origin.Origin:
         """Return the cell that sent a request, or the one that runs."""
@@ -535,7 +614,7 @@ class Requests:
     def wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
         """Block until the reply is done; reads the wire meanwhile."""
         try:
-            link = self._link
+            link = self.current_link
             if link is None or not link.spin(reply):
                 self._wait_long(reply, timeout_s)
         except KeyboardInterrupt:
@@ -559,7 +638,7 @@ class Requests:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 return
-            link = self._link
+            link = self.current_link
             if link is not None and not link.closed:
                 link.wait(reply, left)
             else:
@@ -567,12 +646,12 @@ class Requests:
 
     def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:
         """Have the loop read the wire."""
-        link = self._link
+        link = self.current_link
         return link is not None and link.attend(loop, reply)
 
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:
         """The loop awaits one reply less."""
-        link = self._link
+        link = self.current_link
         if link is not None:
             link.leave(loop)
 
@@ -582,26 +661,32 @@ class Requests:
 
     def cancel(self, reply: Reply[Any]) -> None:
         """Take one request back."""
-        self._cancel([seq for seq, other in list(self._answers.pending.items()) if other is reply])
+        self._cancel([seq for seq, other in self._unanswered() if other is reply])
 
     def cancel_of(self, cell: object) -> int:
         """Take back what a cell has sent and is not done; return how many requests that is."""
-        seqs = [seq for seq, reply in list(self._answers.pending.items()) if reply.origin is cell]
+        seqs = [seq for seq, reply in self._unanswered() if reply.origin is cell]
         self._cancel(seqs)
         return len(seqs)
+
+    def _unanswered(self) -> list[tuple[int, Reply[Any]]]:
+        held = {} if self.recovery is None else self.recovery.held
+        return [*held.items(), *list(self._answers.pending.items())]
 
     def _cancel(self, seqs: list[int]) -> None:
         if not seqs:
             return
+        if self.recovery is not None:
+            self.recovery.cancel(seqs, _taken_back)
         with self._lock:
             queued = [seq for seq in seqs if self._queue.pop(seq, None)]
         for seq in queued:
             reply = self._answers.take(seq)
             if reply is not None:
-                text = f"request {seq} was taken back before it was sent"
+                error = _taken_back(seq)
                 if self.recorder is not None:
-                    self.recorder.mark(Failed(seq, "Cancelled", text))
-                reply.reject(Cancelled(text))
+                    self.recorder.mark(Failed(seq, "Cancelled", str(error)))
+                reply.reject(error)
         link = self._link
         if link is not None:
             link.flush()
@@ -621,6 +706,10 @@ class Requests:
             "context.\n"
         )
         origin.current().write("stderr", text)
+
+
+def _taken_back(seq: int) -> Cancelled:
+    return Cancelled(f"request {seq} was taken back before it was sent")
 
 
 def closed(name: str) -> SystemClosed:

@@ -12,13 +12,21 @@ from accel_lab.compute.answers import Settle
 from accel_lab.compute.arena import Arena
 from accel_lab.compute.block import Block
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.recorder import Kept
+from accel_lab.compute.markers import Checkpoint
+from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.requests import Requests
 from accel_lab.compute.staging import CopyPool
 from accel_lab.compute.transfer import INLINE_BYTES, Allocate, Download, Put, Upload
 from accel_lab.compute.user_code import Location, Run
 from accel_lab.compute.wire import FRAME_LIMIT
-from accel_lab.errors import AccelError, ContextLost, DependencyFailed, InvalidArgument, StaleRef
+from accel_lab.errors import (
+    AccelError,
+    ContextLost,
+    DependencyFailed,
+    InvalidArgument,
+    OutOfMemory,
+    StaleRef,
+)
 
 Array = npt.NDArray[Any]
 PUT_ATTEMPTS = 3
@@ -56,6 +64,31 @@ class ArrayReply(Reply[Array]):
         """Complete with a failure, and give the block back."""
         self._landing.release()
         super().reject(error)
+
+
+class CheckpointReply(ArrayReply):
+    """The answer of `checkpoint`: done when the contents are kept."""
+
+    __slots__ = ("_id", "_recorder", "_seq")
+
+    def keep_as(self, recorder: Recorder, id_: int, seq: int) -> None:
+        """Name the buffer whose contents these are, and the request that fetches them."""
+        self._recorder, self._id, self._seq = recorder, id_, seq
+
+    def resolve(self, value: Any = None) -> None:  # noqa: ARG002 - the block holds the value
+        """Have the block's bytes kept by the thread that writes the record."""
+        self._recorder.later(self._kept)
+
+    def _kept(self) -> Checkpoint:
+        nbytes = self._landing.nbytes
+        key = self._recorder.contents.put(self._landing.view.data)
+        self._landing.release()
+        if key is None:
+            text = f"the contents, {nbytes} bytes, exceed what may be kept"
+            Reply.reject(self, OutOfMemory(text, asked_bytes=nbytes))
+        else:
+            Reply.resolve(self, None)
+        return Checkpoint(self._id, self._seq, key or "", self._shape, self._dtype)
 
 
 class Transfers:
@@ -132,14 +165,26 @@ class Transfers:
 
     def get(self, ref: AccelRef, timeout_s: float) -> Reply[Array]:
         """Ask for a copy of a buffer; waits for room in the arena and for an unknown shape."""
+        return self._fetch(ref, timeout_s, ArrayReply)
+
+    def _fetch(
+        self,
+        ref: AccelRef,
+        timeout_s: float,
+        kind: type[ArrayReply],
+        recorder: Recorder | None = None,
+    ) -> Reply[Array]:
         if not isinstance(ref, AccelRef):
-            text = f"get() takes an AccelRef, not a {type(ref).__name__}"
+            text = f"only an AccelRef can be fetched, not a {type(ref).__name__}"
             raise InvalidArgument(text)
         shape, dtype = ref.shape, ref.dtype
         block = self._arena.allocate(ref.nbytes, timeout_s=timeout_s)
 
         def make(requests: Requests, _: int) -> Reply[Any]:
-            return ArrayReply(requests, self._arena, block, shape, dtype)
+            reply = kind(requests, self._arena, block, shape, dtype)
+            if isinstance(reply, CheckpointReply) and recorder is not None:
+                reply.keep_as(recorder, ref.id, requests.last_number)
+            return reply
 
         def settle(lost: Hashable | None) -> None:
             if lost is not None:
@@ -151,6 +196,14 @@ class Transfers:
         except BaseException:
             block.release()
             raise
+
+    def checkpoint(self, ref: AccelRef, timeout_s: float) -> Reply[Any]:
+        """Keep a buffer's contents on the host as they are after what was sent before."""
+        recorder = self._requests.recorder
+        if recorder is None or self._requests.recovery is None:
+            text = 'a checkpoint is of use only to a System(recover="replay")'
+            raise InvalidArgument(text)
+        return self._fetch(ref, timeout_s, CheckpointReply, recorder)
 
     def run(self, message: Run, timeout_s: float | None) -> Reply[Any]:
         """Send a call; a pickle larger than a frame goes by the arena."""

@@ -92,8 +92,9 @@ def test_a_function_that_is_not_pure_costs_what_it_wrote_and_all_that_follows_fr
     assert "pure=True" in found.lost[1]
     assert "buffer 3" in found.lost[4]
     assert seqs(found) == [2, 5]
-    assert lineage.durability(2) == ("replayable", "1 message would make it again")
-    assert lineage.durability(4)[0] == "lost on fault"
+    assert lineage.durability(2) == "replayable"
+    assert lineage.durability(2).why == "1 message would make it again"
+    assert lineage.durability(4) == "lost on fault"
 
 
 def test_a_pure_function_may_answer_with_a_view_of_any_operand() -> None:
@@ -110,8 +111,9 @@ def test_an_upload_is_as_durable_as_its_bytes() -> None:
     assert kept.content_key(2) == "aa"
     assert kept.keys == {"aa"}
     large = lineage_of(allocate, upload, encode_marker(Content(2, "", "it is large")))
-    assert large.durability(1) == ("lost on fault", "it is large")
-    assert lineage_of(allocate, upload).durability(1)[0] == "lost on fault"
+    assert large.durability(1) == "lost on fault"
+    assert large.durability(1).why == "it is large"
+    assert lineage_of(allocate, upload).durability(1) == "lost on fault"
 
 
 def test_buffers_inside_an_answer_are_lost() -> None:
@@ -124,8 +126,8 @@ def test_a_checkpoint_stands_for_all_that_came_before_it() -> None:
     parts = zeros(1, 1), copy(2, 1, out=1), point, copy(5, 1, out=1)
     lineage = lineage_of(*parts)
     assert seqs(lineage.slice([1])) == [-1, 5]
-    assert lineage.durability(1) == ("replayable", "1 message would make it again")
-    assert lineage_of(*parts[:3]).durability(1) == ("checkpointed", "its contents are kept")
+    assert lineage.durability(1) == "replayable"
+    assert lineage_of(*parts[:3]).durability(1) == "checkpointed"
     lineage.cut()
     assert seqs(lineage.slice([1])) == [-1, 5]
     lineage.follow([view(6, 1, 2)])

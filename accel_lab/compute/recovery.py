@@ -1,0 +1,407 @@
+"""Making a device's buffers again after its context was lost.
+
+When the next context is up a thread takes over: it runs the messages again on which buffers in use
+depend, in their order, and then the requests that were in flight, one at a time. So a request that
+breaks the context once more is known by name, and the others still get their results. Only then
+does the device take what has been sent meanwhile.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Hashable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import msgspec
+
+from accel_lab.actor.reply import Reply
+from accel_lab.compute.answers import InFlight, Settle, Told
+from accel_lab.compute.arena import Arena
+from accel_lab.compute.contents import Contents
+from accel_lab.compute.lineage import Durability, Lineage, Restore, Slice
+from accel_lab.compute.markers import Failed, Rebuilt
+from accel_lab.compute.operation import Spec
+from accel_lab.compute.recorder import Recorder
+from accel_lab.compute.step import ALLOCATE, FREE, RUN, UPLOAD, Step, decode
+from accel_lab.compute.transfer import Allocate, Upload
+from accel_lab.compute.user_code import Run
+from accel_lab.errors import AccelError, ArenaFull, ContextLost, DependencyFailed
+
+if TYPE_CHECKING:
+    from accel_lab.compute.link import Link
+    from accel_lab.compute.requests import Requests
+
+EXPLAINED_WITHIN_S = 10.0
+REAPED_WITHIN_S = 10.0
+OUTSTANDING = 4096
+UPLOAD_TIMEOUT_S = Upload.timeout_s
+ROOM_WITHIN_S = 30.0
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Ending(Protocol):
+    """The process of a context."""
+
+    reaped: bool
+
+
+class Overtaken(Exception):
+    """The context that was being filled is lost, too; the next one begins anew."""
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """What a recovery did.
+
+    Attributes:
+        rebuilt: the ids of the buffers that were made again.
+        lost: why others were not.
+        messages: how many messages were run again for that.
+        requests: the requests in flight that were run again, by number.
+        seconds: how long it took from the new context's start.
+    """
+
+    rebuilt: tuple[int, ...]
+    lost: dict[int, str]
+    messages: int
+    requests: tuple[int, ...]
+    seconds: float
+
+    @property
+    def any(self) -> bool:
+        """Whether there was anything to do."""
+        return bool(self.rebuilt or self.lost or self.requests)
+
+
+class Recovery:
+    """The recovery of one device.
+
+    `losing`, `took`, `begin` and `abandon` are called on the system thread and return at once.
+
+    Parameters:
+        done: told what was recovered, on the recovery's thread.
+    """
+
+    def __init__(
+        self,
+        requests: "Requests",
+        recorder: Recorder,
+        lineage: Lineage,
+        arena: Arena,
+        contents: Contents,
+        done: Callable[[Recovered], None],
+    ) -> None:
+        self._requests = requests
+        self._recorder = recorder
+        self._lineage = lineage
+        self._arena = arena
+        self._contents = contents
+        self._done = done
+        self._explained = threading.Event()
+        self._explained.set()
+        self._ending: Ending | None = None
+        self._lock = threading.Lock()
+        self._held: dict[int, tuple[Reply[Any], Settle | None, Hashable | None]] = {}
+        self._probed = 0
+        self._turn = 0
+        self.lost: dict[int, str] = {}
+
+    def durability(self, id_: int) -> Durability:
+        """Return what a loss would do to a buffer; any thread. Blocks to read the record."""
+        self._recorder.drain()
+        return self._lineage.durability(id_)
+
+    # What happens to the device; system thread.
+
+    def losing(self, process: Ending) -> None:
+        """A context is lost; why, and what was in flight, will be told by `took`."""
+        self._explained.clear()
+        self._ending = process
+
+    def took(
+        self,
+        in_flight: InFlight,
+        error: ContextLost,
+        special: Mapping[int, AccelError],
+        *,
+        again: bool,
+    ) -> None:
+        """Answer what cannot be run again, and hold the rest."""
+        token = in_flight.token
+        steps = {step.seq: step for step in self._lineage.steps_of(in_flight.pending.keys())}
+        failed: list[tuple[int, Reply[Any], AccelError]] = []
+        with self._lock:
+            for seq, reply in in_flight.pending.items():
+                settle = in_flight.settles.get(seq)
+                step = steps.get(seq)
+                safe = again and step is not None and not step.opaque and seq != self._probed
+                if safe and seq not in special and not isinstance(reply, _Again):
+                    self._held[seq] = reply, settle, token
+                    continue
+                if settle is not None:
+                    settle(token)
+                failed.append((seq, reply, special.get(seq, error)))
+            self._probed = 0
+        for seq, reply, why in failed:
+            if not isinstance(reply, _Again) or reply.told is not None:
+                self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
+            reply.reject(why)
+        in_flight.clear()
+        self._explained.set()
+
+    def begin(self, link: "Link", token: Hashable, pid: int) -> None:
+        """A context is up: fill it, on a thread of its own, and then connect it."""
+        self._turn += 1
+        threading.Thread(
+            target=self._run,
+            args=(self._turn, link, token, pid),
+            name=f"accel_lab recovery of {self._requests.name}",
+            daemon=True,
+        ).start()
+
+    def abandon(self, error: AccelError) -> None:
+        """Answer what is held: no context comes any more, or none for long."""
+        self._turn += 1
+        with self._lock:
+            held, self._held = self._held, {}
+        for reply, settle, token in held.values():
+            if settle is not None:
+                settle(token)
+            reply.reject(error)
+        self._explained.set()
+
+    def cancel(self, seqs: Collection[int], error: Callable[[int], AccelError]) -> None:
+        """Answer those of these requests that are held; any thread."""
+        with self._lock:
+            taken = {seq: self._held.pop(seq) for seq in seqs if seq in self._held}
+        for seq, (reply, settle, token) in taken.items():
+            if settle is not None:
+                settle(token)
+            why = error(seq)
+            self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
+            reply.reject(why)
+
+    @property
+    def held(self) -> dict[int, Reply[Any]]:
+        """The requests that wait to be run again."""
+        with self._lock:
+            return {seq: reply for seq, (reply, _, _) in self._held.items()}
+
+    # The recovery's thread.
+
+    def _run(self, turn: int, link: "Link", token: Hashable, pid: int) -> None:
+        """Fill the context of `link`, unless it is lost meanwhile."""
+        try:
+            self._wait_for_the_old(turn)
+            if turn != self._turn:
+                return
+            plan = self._plan(link, token)
+            try:
+                done = self._fill(link, plan)
+            except ArenaFull as error:
+                done = self._give_up(plan, error)
+            if self._requests.connected(link, token, pid, free=plan.passing) and done.any:
+                generation = self._requests.generation
+                self._recorder.mark(
+                    Rebuilt(
+                        generation, time.time(), list(done.rebuilt), done.messages, done.seconds
+                    )
+                )
+                self._done(done)
+        except Overtaken:
+            return
+
+    def _plan(self, link: "Link", token: Hashable) -> "_Plan":
+        """Find out what to make and what to run, at a moment when nothing is freed or sent."""
+        queued = self._requests.rebuilding(link, token)
+        self._recorder.drain()
+        unanswered = self.held.keys() | queued
+        pending = {step.seq: step for step in self._lineage.steps_of(unanswered)}
+        named = {id_ for step in pending.values() for id_ in step.operands}
+        made = {step.made for step in pending.values()} - {0}
+        live = self._lineage.live
+        wanted = (live | named) - made
+        found = self._lineage.slice(wanted, unanswered)
+        self.lost = dict(found.lost)
+        return _Plan(found, pending, live - made, live | named, (named | made) - live)
+
+    def _fill(self, link: "Link", plan: "_Plan") -> Recovered:
+        began = time.monotonic()
+        messages = self._run_slice(link, plan.found, plan.kept)
+        requests = self._run_held(link, plan.pending)
+        rebuilt = tuple(sorted(plan.live - self.lost.keys()))
+        seconds = time.monotonic() - began
+        return Recovered(rebuilt, dict(self.lost), messages, tuple(requests), seconds)
+
+    def _give_up(self, plan: "_Plan", error: AccelError) -> Recovered:
+        """Connect the context without the buffers: better than no context."""
+        why = f"its recovery failed: {error}"
+        self.lost = dict.fromkeys(plan.live, why)
+        self.cancel(list(self.held), lambda _: DependencyFailed(why))
+        return Recovered((), dict(self.lost), 0, (), 0.0)
+
+    def _wait_for_the_old(self, turn: int) -> None:
+        """Wait until it is known what was lost, and until the lost process writes no more."""
+        self._explained.wait(EXPLAINED_WITHIN_S)
+        with self._lock:
+            shared = any(settle is not None for _, settle, _ in self._held.values())
+        until = time.monotonic() + REAPED_WITHIN_S
+        while shared and self._ending is not None and not self._ending.reaped:
+            if time.monotonic() > until or turn != self._turn:
+                return
+            time.sleep(0.001)
+
+    def _run_slice(self, link: "Link", found: Slice, kept: set[int]) -> int:
+        """Run the messages of a slice, and free what only they needed; returns how many."""
+        last: dict[int, int] = {}
+        for position, step in enumerate(found.steps):
+            if isinstance(step, Step):
+                for id_ in (*step.operands, step.made):
+                    if id_ and id_ not in kept:
+                        last[id_] = position
+        ends: dict[int, list[int]] = {}
+        for id_, position in last.items():
+            ends.setdefault(position, []).append(id_)
+        sent: list[tuple[Step | Restore, _Again]] = []
+        for position, step in enumerate(found.steps):
+            sent += [(step, reply) for reply in self._send(link, step)]
+            if position in ends:
+                self._requests.resend(link, 0, _entry(0, 0, None, [FREE, ends[position]]))
+            if len(sent) >= OUTSTANDING:
+                self._finish(sent.pop(0))
+        for each in sent:
+            self._finish(each)
+        return sum(isinstance(step, Step) for step in found.steps)
+
+    def _send(self, link: "Link", step: Step | Restore) -> list["_Again"]:
+        if isinstance(step, Restore):
+            point = step.checkpoint
+            spec = Spec(point.shape, point.dtype)
+            seq = self._requests.number()
+            make = _entry(seq, point.id, Allocate.timeout_s, [ALLOCATE, *spec], spec)
+            return [
+                self._again(link, seq, make),
+                *self._upload(link, point.id, 0, self._contents.get(point.key)),
+            ]
+        if not step.in_arena:
+            return [self._again(link, step.seq, step.data)]
+        data = self._contents.get(self._lineage.content_key(step.seq))
+        raw: Any = decode(step.data)
+        if step.tag == UPLOAD:
+            _, out, offset, *_ = raw[3]
+            return self._upload(link, out, offset, data)
+        return self._call(link, raw, data)
+
+    def _upload(self, link: "Link", out: int, offset: int, data: bytes | None) -> list["_Again"]:
+        """Copy kept bytes to the arena, in pieces, and have them uploaded."""
+        replies = []
+        for start in range(0, len(data or b""), 8 << 20):
+            piece = memoryview(data or b"")[start : start + (8 << 20)]
+            place, settle = self._place(piece)
+            seq = self._requests.number()
+            entry = _entry(seq, 0, UPLOAD_TIMEOUT_S, [UPLOAD, out, offset + start, *place])
+            replies.append(self._again(link, seq, entry, settle))
+        return replies
+
+    def _call(self, link: "Link", raw: Any, data: bytes | None) -> list["_Again"]:
+        """Send a call again whose pickle went by the arena."""
+        place, settle = self._place(memoryview(data or b""))
+        _, refs, _, pure, _, *rest = raw[3]
+        call = [RUN, refs, b"", pure, list(place), *rest]
+        return [self._again(link, raw[0], _entry(raw[0], raw[1], Run.timeout_s, call), settle)]
+
+    def _place(self, data: memoryview) -> tuple[tuple[int, int, int], Settle]:
+        block = self._arena.allocate(len(data), timeout_s=ROOM_WITHIN_S)
+        block.view[:] = data
+        place = block.segment_id, block.offset, block.nbytes
+        return place, lambda lost: block.release(after=lost)
+
+    def _again(self, link: "Link", seq: int, data: bytes, settle: Settle | None = None) -> "_Again":
+        reply = _Again()
+        self._requests.resend(link, seq, data, reply, settle)
+        return reply
+
+    def _finish(self, sent: tuple[Step | Restore, "_Again"]) -> None:
+        """Wait for one; what it should have made or changed is lost when it has failed."""
+        step, reply = sent
+        self._requests.wait(reply, None)
+        error = reply.error
+        if error is None:
+            return
+        if isinstance(error, ContextLost):
+            raise Overtaken
+        ids = (step.checkpoint.id,) if isinstance(step, Restore) else (step.made, *step.writes)
+        for id_ in ids:
+            self.lost.setdefault(id_, f"running its message again failed: {error}")
+
+    def _run_held(self, link: "Link", steps: Mapping[int, Step]) -> list[int]:
+        """Run what was in flight again, one request at a time; returns their numbers."""
+        done: list[int] = []
+        for seq in sorted(self.held):
+            step = steps[seq]
+            gone = next((id_ for id_ in step.operands if id_ in self.lost), None)
+            if gone is not None:
+                text = f"operand {gone} could not be made again: {self.lost[gone]}"
+                self.cancel([seq], lambda _, text=text: DependencyFailed(text))  # type: ignore[misc]
+                self.lost[step.made] = text
+                continue
+            with self._lock:
+                held = self._held.pop(seq, None)
+                self._probed = seq
+            if held is None:  # taken back meanwhile
+                continue
+            reply, settle, _ = held
+            waited = _Again(reply) if isinstance(reply, Told) else reply
+            try:
+                self._requests.resend(link, seq, step.data, waited, settle)
+            except Overtaken:
+                with self._lock:
+                    self._held[seq] = held
+                raise
+            self._requests.wait(waited, None)
+            if isinstance(waited.error, ContextLost):
+                raise Overtaken
+            if waited.failed:
+                self.lost[step.made] = f"its message failed: {waited.error}"
+            done.append(seq)
+        self._probed = 0
+        return done
+
+
+class _Plan(NamedTuple):
+    """What a recovery has to do.
+
+    Attributes:
+        found: the messages that make buffers.
+        pending: the requests without an answer, by number.
+        live: buffers in use that have to be made.
+        kept: buffers that must be there in the end.
+        passing: buffers that only the pending requests need.
+    """
+
+    found: Slice
+    pending: dict[int, Step]
+    live: set[int]
+    kept: set[int]
+    passing: set[int]
+
+
+class _Again(Reply[Any]):
+    """The answer to a message that is run again; a failure is passed on to `told`."""
+
+    __slots__ = ("told",)
+
+    def __init__(self, told: Told | None = None) -> None:
+        super().__init__(None, None)
+        self.told = told
+
+    def reject(self, error: AccelError) -> None:
+        """Complete with a failure."""
+        if self.told is not None:
+            self.told.reject(error)
+        super().reject(error)
+
+
+def _entry(
+    seq: int, result: int, timeout_s: float | None, message: list[Any], spec: Spec | None = None
+) -> bytes:
+    return _encode([seq, result, timeout_s, message, spec])

@@ -1,0 +1,312 @@
+"""`recover="replay"`: after a loss the buffers in use are there again, and right."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel_lab import AccelRef, Device, System, array, blas, rng
+from accel_lab.compute.events import BuffersRebuilt, GenerationChanged
+from accel_lab.errors import (
+    AccelError,
+    CircuitOpen,
+    ContextLost,
+    DeadlineExceeded,
+    DependencyFailed,
+    InvalidArgument,
+    StaleRef,
+)
+from tests.faults.conftest import pid_of, settle
+
+WAIT = 30.0
+A = np.random.default_rng(0).standard_normal((64, 64))
+
+
+@pytest.fixture
+def lab(nothing_left: None) -> Iterator[System]:
+    """Run one host device that makes its buffers again."""
+    with System("host", recover="replay", max_restarts=1000) as system:
+        yield system
+
+
+@pytest.fixture
+def cpu(lab: System) -> Device:
+    """Return its device."""
+    return lab.devices[0]
+
+
+def value(cpu: Device, ref: AccelRef) -> Any:
+    return cpu.get(ref).result(WAIT)
+
+
+def lose(lab: System, cpu: Device, kind: Any = "kill") -> None:
+    with pytest.raises(ContextLost):
+        lab.inject(kind, cpu).result(WAIT)
+
+
+def rebuilt(lab: System, mark: int) -> BuffersRebuilt:
+    return lab.events.wait_for(BuffersRebuilt, WAIT, since=mark)
+
+
+@pytest.mark.parametrize("kind", ["kill", "segfault", "exit", "poison", "trap"])
+def test_the_same_handles_hold_the_same_values(lab: System, cpu: Device, kind: str) -> None:
+    a = cpu.put(A)
+    product = blas.gemm(a, a)
+    total = blas.axpy(a, product, alpha=2.0)
+    drawn = rng.uniform(cpu, (100,), seed=5)
+    large = cpu.put(np.arange(1 << 18, dtype=np.float64))
+    blas.scal(large, 3.0, out=large)
+    part = array.reshape(large, (512, 512))
+    before = [value(cpu, ref) for ref in (a, product, total, drawn, large, part)]
+    mark = lab.events.published
+    lose(lab, cpu, kind)
+    after = [value(cpu, ref) for ref in (a, product, total, drawn, large, part)]
+    for was, is_ in zip(before, after, strict=True):
+        np.testing.assert_array_equal(was, is_)
+    assert total.is_valid
+    assert rebuilt(lab, mark).lost == 0
+    blas.scal(part, 2.0, out=part)  # still a view
+    np.testing.assert_array_equal(value(cpu, large), 2.0 * before[4])
+
+
+def test_only_what_is_in_use_is_made_again(lab: System, cpu: Device) -> None:
+    """A thousand messages whose results are gone are not run again, and leave nothing behind."""
+    x = cpu.put(np.ones(8))
+    for _ in range(1000):
+        blas.scal(x, 2.0)
+    kept = blas.scal(x, 5.0)
+    value(cpu, kept)
+    mark = lab.events.published
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, kept), 5.0 * np.ones(8))
+    fact = rebuilt(lab, mark)
+    assert (fact.buffers, fact.messages) == (2, 2)
+
+
+def test_what_only_the_past_needed_is_freed_again(lab: System, cpu: Device) -> None:
+    x = cpu.put(np.ones(1 << 16))
+    for _ in range(5):
+        x = blas.scal(x, 2.0)  # each needs the one before, whose handle is gone
+    np.testing.assert_array_equal(value(cpu, x), 32.0 * np.ones(1 << 16))
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, x), 32.0 * np.ones(1 << 16))
+    one = 8 << 16
+    assert settle(lambda: 0 < (lab.tree().children[0].used_bytes or 0) <= one)
+
+
+def test_a_second_and_a_third_loss_are_survived_too(lab: System, cpu: Device) -> None:
+    x = cpu.put(np.zeros(4))
+    for round_ in range(1, 4):
+        x = blas.axpy(cpu.put(np.ones(4)), x)
+        lose(lab, cpu)
+        np.testing.assert_array_equal(value(cpu, x), round_ * np.ones(4))
+    assert cpu.generation == 4
+
+
+def test_requests_in_flight_get_their_results(lab: System, cpu: Device) -> None:
+    """A long pure function is killed from outside; it and what waits behind it are run again."""
+    x = cpu.put(np.ones(4))
+    slow = cpu.run(_slowly, x, pure=True)
+    behind = [blas.scal(slow, float(k)) for k in range(20)]
+    fetched = cpu.get(x)
+    mark = lab.events.published
+    os.kill(pid_of(lab, cpu), signal.SIGKILL)
+    np.testing.assert_array_equal(fetched.result(WAIT), np.ones(4))
+    for k, ref in enumerate(behind):
+        np.testing.assert_array_equal(value(cpu, ref), 2.0 * k * np.ones(4))
+    assert rebuilt(lab, mark).requests >= 22
+    lab.check()
+
+
+def _slowly(x: Any) -> Any:
+    import time
+
+    time.sleep(0.3)
+    return 2.0 * x
+
+
+def _suicide(x: Any) -> Any:
+    del x
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_the_one_that_breaks_the_context_is_found_and_the_others_are_answered(
+    lab: System, cpu: Device
+) -> None:
+    x = cpu.put(np.ones(4))
+    cpu.run(_slowly, x, pure=True)
+    before = [blas.scal(x, float(k)) for k in range(10)]
+    culprit = cpu.run(_suicide, x, pure=True)
+    dependent = blas.scal(culprit, 2.0)
+    after = [blas.scal(x, float(k)) for k in range(10)]
+    with pytest.raises(ContextLost):
+        culprit.result(WAIT)
+    with pytest.raises(DependencyFailed):
+        dependent.result(WAIT)
+    for k in range(10):
+        np.testing.assert_array_equal(value(cpu, before[k]), k * np.ones(4))
+        np.testing.assert_array_equal(value(cpu, after[k]), k * np.ones(4))
+    assert cpu.generation == 3  # once by itself, once alone
+
+
+def test_a_function_that_is_not_pure_is_not_run_again(lab: System, cpu: Device) -> None:
+    x = cpu.put(np.ones(4))
+    y = cpu.put(np.ones(4))
+    value(cpu, y)
+    assert x.durability == "replayable"
+    cpu.run(_add_one, x).result(WAIT)
+    assert x.durability == "lost on fault"
+    assert "pure=True" in x.durability.why
+    running = cpu.run(_slowly, y)
+    os.kill(pid_of(lab, cpu), signal.SIGKILL)
+    with pytest.raises(ContextLost):
+        running.result(WAIT)
+    # The call never came to its end, so what it might have written is as it was before.
+    np.testing.assert_array_equal(value(cpu, y), np.ones(4))
+    with pytest.raises(StaleRef, match="pure=True"):
+        cpu.get(x)
+    assert not x.is_valid
+    lab.check()
+
+
+def _add_one(x: Any) -> None:
+    x += 1.0
+
+
+def test_a_function_costs_only_what_it_is_said_to_write(lab: System, cpu: Device) -> None:
+    x, y = cpu.put(np.ones(4)), cpu.put(np.ones(4))
+    cpu.run(_write_first, x, y, writes=(x,)).result(WAIT)
+    assert x.durability == "lost on fault"
+    assert y.durability == "replayable"
+    with pytest.raises(InvalidArgument):
+        cpu.run(_write_first, x, y, writes=(cpu.put(np.ones(4)),))
+    with pytest.raises(InvalidArgument):
+        cpu.run(_write_first, x, y, writes=(x,), pure=True)
+
+
+def _write_first(x: Any, y: Any) -> None:
+    x += y
+
+
+def test_a_checkpoint_saves_what_could_not_be_made_again(lab: System, cpu: Device) -> None:
+    x = cpu.put(np.ones(4))
+    cpu.run(_add_one, x).result(WAIT)
+    assert x.durability == "lost on fault"
+    cpu.checkpoint(x).result(WAIT)
+    assert x.durability == "checkpointed"
+    y = blas.scal(x, 3.0)
+    blas.scal(x, 10.0, out=x)
+    assert x.durability == "replayable"
+    value(cpu, x)
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, x), 20.0 * np.ones(4))
+    np.testing.assert_array_equal(value(cpu, y), 6.0 * np.ones(4))
+
+
+def test_a_large_upload_says_before_the_fault_that_it_will_be_lost(
+    lab: System, cpu: Device
+) -> None:
+    x = cpu.put(np.ones(9 << 20))
+    y = cpu.put(np.ones(4))
+    assert x.durability == "lost on fault"
+    assert "checkpoint" in x.durability.why
+    value(cpu, y)
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, y), np.ones(4))
+    with pytest.raises(StaleRef, match="checkpoint"):
+        blas.scal(x, 2.0)
+
+
+def test_what_is_sent_while_the_buffers_are_made_waits_its_turn(lab: System, cpu: Device) -> None:
+    """Handles may be used at once, while the device has no context at all."""
+    x = cpu.put(np.ones(4))
+    made = cpu.run(_slowly, x, pure=True).result(WAIT)
+    since = lab.events.published
+    os.kill(pid_of(lab, cpu), signal.SIGKILL)
+    lab.events.wait_for(GenerationChanged, WAIT, since=since)
+    assert cpu.state == "restarting"
+    doubled = blas.scal(made, 2.0)
+    del made
+    np.testing.assert_array_equal(value(cpu, doubled), 4.0 * np.ones(4))
+
+
+def test_a_history_that_faults_again_stops_at_the_circuit(
+    nothing_left: None, tmp_path: Path
+) -> None:
+    """A buffer whose making kills the context by now is not made over and over."""
+    with System("host", recover="replay", max_restarts=3) as lab:
+        (cpu,) = lab.devices
+        path = tmp_path / "run before"
+        made = cpu.run(_dies_the_second_time, path, pure=True).result(WAIT)
+        with pytest.raises(AccelError):
+            lab.inject("kill", cpu).result(WAIT)
+        assert settle(lambda: cpu.state == "circuit open")
+        with pytest.raises(CircuitOpen):
+            blas.scal(made, 2.0)
+
+
+def _dies_the_second_time(path: Path) -> Any:
+    if path.exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    path.touch()
+    return np.ones(4)
+
+
+def test_a_hanging_request_is_the_only_one_that_fails(lab: System, cpu: Device) -> None:
+    x = cpu.put(np.ones(4))
+    value(cpu, x)
+    hang = lab.inject("hang", cpu, timeout_s=0.3)
+    behind = blas.scal(x, 2.0)
+    with pytest.raises(DeadlineExceeded):
+        hang.result(WAIT)
+    np.testing.assert_array_equal(value(cpu, behind), 2.0 * np.ones(4))
+
+
+def test_a_held_request_can_be_taken_back(lab: System, cpu: Device) -> None:
+    x = cpu.put(np.ones(4))
+    slow = cpu.run(_slowly, x, pure=True)
+    behind = blas.scal(slow, 2.0)
+    os.kill(pid_of(lab, cpu), signal.SIGKILL)
+    lab.events.wait_for(GenerationChanged, WAIT)
+    slow.cancel()
+    with pytest.raises(AccelError):
+        behind.result(WAIT)
+    np.testing.assert_array_equal(value(cpu, x), np.ones(4))
+
+
+def test_closing_amid_a_recovery_answers_everything(nothing_left: None) -> None:
+    with System("host", recover="replay") as lab:
+        (cpu,) = lab.devices
+        x = cpu.run(_slowly, cpu.put(np.ones(4)), pure=True).result(WAIT)
+        os.kill(pid_of(lab, cpu), signal.SIGKILL)
+        lab.events.wait_for(GenerationChanged, WAIT)
+        pending = [blas.scal(x, float(k)) for k in range(10)]
+    for ref in pending:
+        with pytest.raises(AccelError):
+            ref.result(WAIT)
+
+
+def test_two_devices_are_recovered_each_by_itself(nothing_left: None) -> None:
+    with System("host", 2, recover="replay") as lab:
+        one, two = lab.devices
+        x, y = one.put(np.ones(4)), two.put(np.ones(4))
+        value(one, x)
+        value(two, y)
+        lose(lab, one)
+        np.testing.assert_array_equal(value(one, x), np.ones(4))
+        np.testing.assert_array_equal(value(two, y), np.ones(4))
+        assert (one.generation, two.generation) == (2, 1)
+
+
+def test_stale_systems_say_that_nothing_survives(nothing_left: None) -> None:
+    with System("host", recover="stale") as lab:
+        (cpu,) = lab.devices
+        x = cpu.put(np.ones(4))
+        assert x.durability == "lost on fault"
+        assert "recover" in x.durability.why
+    with pytest.raises(InvalidArgument):
+        System("host", recover="never")  # type: ignore[arg-type]
