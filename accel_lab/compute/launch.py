@@ -12,6 +12,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.operation import Operation, Spec
 from accel_lab.compute.stream import Storage, Stream
 from accel_lab.compute.table import Buffer
+from accel_lab.errors import LibraryError
 
 if TYPE_CHECKING:
     from accel_lab.compute.context import Context
@@ -62,7 +63,7 @@ class Launch:
     finish: Callable[[], Any] | None = None
     shaped: tuple[tuple[int, ...], str] | None = None
     deferred: tuple[Callable[[], Any], Callable[[Any], None]] | None = None
-    _made: list[int] | None = None
+    made: list[int] | None = None
 
     def __init__(
         self,
@@ -139,13 +140,34 @@ class Launch:
         self.deferred = work, then
 
     def learn_shape(self) -> None:
-        """Tell the notebook the result's shape and dtype, which it could not infer."""
+        """Tell the notebook the result's shape and dtype, which it could not infer.
+
+        Raises:
+            LibraryError: the handler has made none.
+        """
         made = self.context.table.mention(self.result)
+        if made.storage is None:
+            raise self._no_result("a result")
         self.shaped = made.shape, made.dtype
+
+    def require_result(self) -> None:
+        """Refuse a handler that has returned without the result that its message announces.
+
+        Raises:
+            LibraryError: with the result that was announced.
+        """
+        spec = self.spec or self.message.infer()
+        if spec is not None and spec.dtype and self.result:
+            raise self._no_result(f"{spec.dtype}{list(spec.shape)}")
+
+    def _no_result(self, announced: str) -> LibraryError:
+        kind, library = type(self.message).__name__, self.message.library
+        text = f"{library}: the handler of {kind} made nothing, and {kind} announces {announced}"
+        return LibraryError(text, library=library, name="NO_RESULT")
 
     def abandon(self) -> None:
         """Forget what this launch entered."""
-        for id_ in self._made or ():
+        for id_ in self.made or ():
             self.context.table.free(id_)
 
     @property
@@ -157,9 +179,9 @@ class Launch:
         self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage
     ) -> None:
         self.context.table.fill(id_, array, shape, dtype, storage)
-        if self._made is None:
-            self._made = []
-        self._made.append(id_)
+        if self.made is None:
+            self.made = []
+        self.made.append(id_)
 
 
 class LibraryActor:

@@ -35,7 +35,7 @@ from accel_lab.compute.wire import (
     Shaped,
     encode_reports,
 )
-from accel_lab.errors import AccelError, Cancelled, Directive
+from accel_lab.errors import AccelError, Cancelled, Directive, InvalidArgument
 
 FLUSH_AFTER_S = 0.001
 SPIN_FOR_STREAMS_S = 0.0002
@@ -211,7 +211,11 @@ class Service:
         alone = timeout_s is None or timeout_s < ALONE_BELOW_S
         if alone and (self._launched or self._marked is not None):
             self._hand_over()
-        actor, handler, list_operands, stream = context.routes[kind]
+        route = context.routes.get(kind)
+        if route is None:
+            self._refuse(entry)
+            return
+        actor, handler, list_operands, stream = route
         result, spec = entry.result, entry.spec
         launch = Launch(context, stream, entry.seq, abs(result), message, spec)
         try:
@@ -230,6 +234,8 @@ class Service:
                 self._deferral.begin(entry, launch)
             elif result < 0:  # the notebook could not infer it
                 launch.learn_shape()
+            elif result and launch.made is None:
+                launch.require_result()
         except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
             self._fail(launch, actor.library, error)
         else:
@@ -258,12 +264,25 @@ class Service:
                 deferred.resume()
                 if deferred.entry.result < 0:
                     launch.learn_shape()
+                elif launch.made is None:
+                    launch.require_result()
             except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
                 self._fail(launch, launch.message.library, error)
             else:
                 self._enqueued(launch, deferred.entry.timeout_s)
         for entry in self._deferral.released():
             self._execute(entry)
+
+    def _refuse(self, entry: Any) -> None:
+        """Answer a message for which this context has no library actor."""
+        self.executing = None
+        kind = type(entry.message).__name__
+        known = ", ".join(self._context.actors)
+        text = f"no library actor of this context handles {kind}; it has those of {known}"
+        result = abs(entry.result)
+        if result:
+            self._context.table.fail(result, result)
+        self.send([pack(entry.seq, f"{kind} #{entry.seq}", InvalidArgument(text), result)])
 
     def _fail(self, launch: Launch, library: str, error: Exception) -> None:
         """Answer a request that was not launched; nothing it began is left."""

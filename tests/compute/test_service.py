@@ -1,0 +1,155 @@
+"""What a context does with what arrives, without a process around it."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import pytest
+
+from accel_lab.backends.host.device import HostBackend
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.context import Context
+from accel_lab.compute.launch import Launch, LibraryActor, handles
+from accel_lab.compute.operation import NO_RESULT, Operation, Spec
+from accel_lab.compute.service import Service
+from accel_lab.compute.wire import (
+    Done,
+    Failure,
+    LibraryRestarted,
+    batch,
+    decode_reports,
+    encode_entry,
+)
+
+
+class Wire:
+    """A transport that has these frames, and then ends."""
+
+    fd = -1
+
+    def __init__(self, frames: list[bytes]) -> None:
+        self.frames = frames
+        self.sent: list[Any] = []
+
+    def send(self, payload: bytes) -> bool:
+        self.sent += decode_reports(payload)
+        return True
+
+    def receive(self) -> memoryview | None:
+        if not self.frames:
+            raise EOFError
+        return memoryview(self.frames.pop(0))
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+class Make(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=97):
+    """Make a buffer, if the handler does as it should."""
+
+    library: ClassVar[str] = "test"
+    well: bool = True
+    later: bool = False
+
+    def infer(self) -> Spec:
+        return Spec((2,), "float32")
+
+
+class Double(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=98):
+    """Read a buffer and make another."""
+
+    library: ClassVar[str] = "test"
+    x: AccelRef
+
+    def infer(self) -> Spec:
+        return Spec((2,), "float32")
+
+
+class Unheard(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=99):
+    """Nothing handles this."""
+
+    library: ClassVar[str] = "test"
+
+
+class Forgetful(LibraryActor):
+    """Makes nothing when told so."""
+
+    library = "test"
+
+    @handles(Make)
+    def make(self, m: Make, launch: Launch) -> None:
+        if m.later:
+            launch.defer(lambda: None, lambda _: self._make(m, launch))
+        else:
+            self._make(m, launch)
+
+    @handles(Double)
+    def double(self, m: Double, launch: Launch) -> None:
+        launch.write()[:] = launch.read(m.x) * 2
+
+    def _make(self, m: Make, launch: Launch) -> None:
+        if m.well:
+            launch.write()[:] = 1
+
+
+@pytest.fixture
+def context() -> Iterator[Context]:
+    arena: Any = None
+    context = Context(HostBackend(0), [Forgetful], arena, 1, {}, None)
+    yield context
+    context.close()
+
+
+def serve(context: Context, *entries: bytes) -> list[Any]:
+    """Serve these entries, each a frame, and return the reports."""
+    wire = Wire([batch([entry]) for entry in entries])
+    transport: Any = wire
+    service = Service(transport, context, spin_s=0.0)
+    service.run()
+    while service._deferral.begun:
+        service._resume()
+        service._complete()
+    return wire.sent
+
+
+def buffer(id_: int) -> Any:
+    """Return what travels as this buffer's id."""
+    ref = AccelRef.__new__(AccelRef)
+    ref.id = id_
+    return ref
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "deferred"])
+@pytest.mark.parametrize("result", [1, -1], ids=["announced", "shape unknown"])
+def test_a_handler_that_makes_nothing_is_a_typed_failure(
+    context: Context, result: int, *, later: bool
+) -> None:
+    """What needs the result learns it too; the next message is served."""
+    spec = Make().infer() if result > 0 else None
+    reports = serve(
+        context,
+        encode_entry(1, result, 600.0, Make(well=False, later=later), spec),
+        encode_entry(2, 2, 600.0, Double(buffer(1)), spec),
+        encode_entry(3, 3, 600.0, Make(), Make().infer()),
+    )
+    failures = {r.seq: r for r in reports if isinstance(r, Failure)}
+    assert failures[1].kind == "LibraryError"
+    assert "the handler of Make made nothing" in failures[1].text
+    assert failures[2].kind == "DependencyFailed"
+    assert failures[2].root == 1
+    assert [r.seqs for r in reports if isinstance(r, Done)] == [[3]]
+    assert [r.library for r in reports if isinstance(r, LibraryRestarted)] == ["test"]
+
+
+def test_a_message_without_an_actor_is_refused_and_nothing_else(context: Context) -> None:
+    """It has ended the whole context."""
+    reports = serve(
+        context,
+        encode_entry(1, 1, 600.0, Unheard(), NO_RESULT),
+        encode_entry(2, 2, 600.0, Double(buffer(1)), Make().infer()),
+        encode_entry(3, 3, 600.0, Make(), Make().infer()),
+    )
+    failures = {r.seq: r for r in reports if isinstance(r, Failure)}
+    assert failures[1].kind == "InvalidArgument"
+    assert "no library actor of this context handles Unheard" in failures[1].text
+    assert failures[2].kind == "DependencyFailed"
+    assert [r.seqs for r in reports if isinstance(r, Done)] == [[3]]
