@@ -95,12 +95,22 @@ class BufferTable:
         if buffer.storage is None:  # else the message was to overwrite it, and it is as it was
             buffer.failed_root = root
 
+    def spoil(self, buffer: AccelRef) -> None:
+        """Note that what should have been written to a new buffer never was; free its memory."""
+        assert isinstance(buffer, Buffer)
+        self._release(buffer)
+        buffer.failed_root = buffer.failed_root or buffer.id
+
     def free(self, id_: int) -> None:
         """Forget an id; the storage goes with its last buffer, after every use of it."""
         buffer = self._buffers.pop(id_, None)
-        if buffer is None or buffer.storage is None:
-            return
+        if buffer is not None:
+            self._release(buffer)
+
+    def _release(self, buffer: Buffer) -> None:
         storage = buffer.storage
+        if storage is None:
+            return
         buffer.storage = None
         storage.users -= 1
         if storage.users == 0:

@@ -1,0 +1,151 @@
+"""Places inside a context where it stops, says so, and does what it is told.
+
+`hold` is a function for `run`; `arm` puts a gate before the handlers of messages, so that the
+next of them stops where it would begin. Whoever stops there connects to the campaign's `Door`,
+gives its name, and waits for an order: a fault, or to go on. The first half runs in contexts and
+imports little.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+GO = "go"
+CORRUPT = "corrupt "
+GARBAGE = (
+    b"\xc1 is no msgpack",
+    b"\x81\x01\x02",
+    b"\x91\x95\x01\x00\xc0\x92\xcd\x30\x39\x01\xc0",
+    b"\x92\x95\x01",
+    b"\x93\x01\x02\x03",
+)
+
+
+def hold(address: str, name: str) -> str:
+    """Stop here on the dispatcher's thread until told what to do."""
+    _perform(_ask(address, name))
+    return name
+
+
+def arm(address: str, name: str, kinds: list[str]) -> int:
+    """Have the next message of these types stop where its handler would begin."""
+    context = _service()._context
+    chosen = [kind for kind in context.routes if kind.__name__ in kinds]
+
+    def gated(message: Any, launch: Any) -> None:
+        for kind, route in before.items():
+            context.routes[kind] = route
+        _perform(_ask(address, name))
+        context.routes[type(message)].handler(message, launch)
+
+    before = {kind: context.routes[kind] for kind in chosen}
+    for kind, route in before.items():
+        context.routes[kind] = route._replace(handler=gated)
+    return len(chosen)
+
+
+def holdings() -> tuple[int, int]:
+    """Return how many buffers the context has, and their bytes."""
+    table = _service()._context.table
+    return len(table), table.used_bytes
+
+
+def _ask(address: str, name: str) -> str:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+        door.connect("\0" + address)
+        door.sendall(name.encode())
+        try:
+            return door.recv(64).decode() or GO
+        except ConnectionResetError:
+            return GO
+
+
+def _service() -> Any:
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        owner = frame.f_locals.get("self")
+        if type(owner).__name__ == "Service":
+            return owner
+    raise LookupError("this is no context")
+
+
+def _perform(order: str) -> None:
+    if order == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif order == "segfault":
+        ctypes.string_at(0)
+    elif order == "exit":
+        os._exit(3)
+    elif order == "out of memory":
+        _service()._context.allocate((1 << 50,), "uint8")
+    elif order.startswith(CORRUPT):
+        garble(_service()._send_lock, _service()._transport, int(order.removeprefix(CORRUPT)))
+        threading.Event().wait(20)  # the notebook ends us
+    elif order != GO:
+        _service()._context.backend.fault(order)
+
+
+def garble(lock: threading.Lock, transport: Any, variant: int) -> None:
+    """Send what no peer would: a damaged frame, or a length that cannot be."""
+    with lock:
+        writer = getattr(transport, "_writer", None)
+        if variant < len(GARBAGE) or writer is None:
+            transport.send(GARBAGE[variant % len(GARBAGE)])
+            return
+        tail = writer._words[0]
+        writer._frames[tail % (4 << 20) // 8] = 1 << 40
+        writer._words[0] = tail + 64
+        transport._wire.send(b"\0", socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+
+
+class Held:
+    """A context that has stopped at a gate."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+
+    def tell(self, order: str = GO) -> None:
+        """Have it go on, or do what is ordered first; harmless when it is gone."""
+        with contextlib.suppress(OSError):
+            self._connection.sendall(order.encode())
+        self._connection.close()
+
+
+class Door:
+    """Where contexts knock that have stopped at a gate."""
+
+    def __init__(self) -> None:
+        self.address = f"accel_lab-campaign-{os.getpid()}-{id(self)}"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.bind("\0" + self.address)
+        self._socket.listen(64)
+        self._waiting: dict[str, Held] = {}
+
+    def wait(self, name: str, timeout_s: float = 30.0) -> Held:
+        """Return the context that stops at this gate."""
+        deadline = time.monotonic() + timeout_s
+        while name not in self._waiting:
+            left = deadline - time.monotonic()
+            assert left > 0, f"nobody came to the gate {name!r}"
+            self._socket.settimeout(left)
+            try:
+                connection, _ = self._socket.accept()
+            except TimeoutError:
+                continue
+            connection.settimeout(5.0)
+            self._waiting[connection.recv(256).decode()] = Held(connection)
+        return self._waiting.pop(name)
+
+    def close(self) -> None:
+        """Let everybody go."""
+        for held in self._waiting.values():
+            held.tell()
+        self._waiting.clear()
+        self._socket.close()

@@ -1,0 +1,37 @@
+"""What an upload that fails leaves of its buffer: nothing that could be read."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from accel_lab import Device, array
+from accel_lab.errors import DependencyFailed, LibraryError
+from tests.faults.campaign_gate import Door, arm, holdings
+
+WAIT = 30.0
+
+
+@pytest.fixture
+def door() -> Iterator[Door]:
+    door = Door()
+    yield door
+    door.close()
+
+
+def test_nobody_reads_a_buffer_whose_upload_failed(cpu: Device, door: Door) -> None:
+    """Nor does what was sent before the failure was known."""
+    cpu.run(arm, door.address, "upload", ["Upload"]).result(WAIT)
+    ref = cpu.put(np.ones((64, 64)))
+    behind = [array.copy(ref), cpu.get(ref)]
+    door.wait("upload").tell("library")
+    with pytest.raises(LibraryError):
+        ref.result(WAIT)
+    for reply in behind:
+        with pytest.raises(DependencyFailed) as caught:
+            reply.result(WAIT)
+        assert isinstance(caught.value.__cause__, LibraryError)
+    del ref, behind, reply, caught
+    assert cpu.run(holdings).result(WAIT)[1] == 0
+    cpu.ping().result(WAIT)
+    assert cpu.run(holdings).result(WAIT) == (0, 0)
