@@ -25,7 +25,7 @@ from accel_lab.compute.operation import Spec, operands_of, travelling
 from accel_lab.compute.stream import Stream
 from accel_lab.compute.support import check
 from accel_lab.compute.table import Buffer
-from accel_lab.compute.transfer import Free
+from accel_lab.compute.transfer import Free, Upload
 from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import (
     Done,
@@ -292,6 +292,9 @@ class Service:
             self.poisoned(error)
         assert isinstance(error, AccelError)
         launch.abandon()
+        if isinstance(launch.message, Upload):
+            assert isinstance(launch.message.out, Buffer)
+            self._context.table.spoil(launch.message.out)
         root = launch.result
         for operand in operands_of(type(launch.message))(launch.message):
             if isinstance(operand, Buffer) and operand.failed_root:

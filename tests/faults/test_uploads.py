@@ -1,11 +1,13 @@
 """What an upload that fails leaves of its buffer: nothing that could be read."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 from accel_lab import Device, array
+from accel_lab.actor.reply import Reply
 from accel_lab.errors import DependencyFailed, LibraryError
 from tests.faults.campaign_gate import Door, arm, holdings
 
@@ -23,7 +25,7 @@ def test_nobody_reads_a_buffer_whose_upload_failed(cpu: Device, door: Door) -> N
     """Nor does what was sent before the failure was known."""
     cpu.run(arm, door.address, "upload", ["Upload"]).result(WAIT)
     ref = cpu.put(np.ones((64, 64)))
-    behind = [array.copy(ref), cpu.get(ref)]
+    behind: list[Reply[Any]] = [array.copy(ref), cpu.get(ref)]
     door.wait("upload").tell("library")
     with pytest.raises(LibraryError):
         ref.result(WAIT)
