@@ -142,7 +142,7 @@ class Control(threading.Thread):
             _, since = self._seen.get(id(what), (what, now))
             seen[id(what)] = (what, since)  # holding it keeps the identity unique
             if now - since > timeout_s:
-                send_packet(self._channel, Expired(seq, timeout_s))
+                send_packet(self._channel, Expired(seq, timeout_s, self._service.recent()))
         self._seen = seen
 
 

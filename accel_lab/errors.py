@@ -167,15 +167,26 @@ class ContextLost(AccelError):
         generation: the generation that was lost.
         code: the driver's code for a poisoned context (700 …), else 0.
         name: the code's name, or the signal's (`SIGKILL`), or what else ended it.
+        recent: what the context ran last, the newest last, as "Gemm #12 on blas"; empty when it
+            ended without a word.
     """
 
     directive = Directive.RESTART
 
-    def __init__(self, message: str, *, generation: int = 0, code: int = 0, name: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        generation: int = 0,
+        code: int = 0,
+        name: str = "",
+        recent: tuple[str, ...] = (),
+    ) -> None:
         super().__init__(message)
         self.generation = generation
         self.code = code
         self.name = name
+        self.recent = recent
 
 
 class DeadlineExceeded(ContextLost, TimeoutError):

@@ -61,10 +61,11 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag=12):
 
 
 class Expired(msgspec.Struct, frozen=True, array_like=True, tag=13):
-    """A request has run longer than it may."""
+    """A request has run longer than it may; `recent` is what the context ran last."""
 
     seq: int
     timeout_s: float
+    recent: list[str]
 
 
 Downward: TypeAlias = Bind | Segment | DropSegment | CancelRequests

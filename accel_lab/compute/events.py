@@ -13,12 +13,16 @@ class ContextStarted(Event, frozen=True):
 
 
 class ContextLost(Event, frozen=True):
-    """A context process is gone; `cause` says why, `in_flight` how many requests it took along."""
+    """A context process is gone; `cause` says why, `in_flight` how many requests it took along.
+
+    `recent` is what it ran last, the newest last; empty when it ended without a word.
+    """
 
     device: str
     generation: int
     cause: str
     in_flight: int
+    recent: tuple[str, ...] = ()
 
 
 class GenerationChanged(Event, frozen=True):

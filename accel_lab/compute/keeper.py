@@ -33,7 +33,7 @@ from accel_lab.compute.control import (
     Upward,
 )
 from accel_lab.compute.link import Link
-from accel_lab.compute.loss import Loss
+from accel_lab.compute.loss import Loss, last_of
 from accel_lab.compute.markers import Explained
 from accel_lab.compute.process import ContextProcess, Spawner
 from accel_lab.compute.recovery import Recovered, Recovery
@@ -241,6 +241,7 @@ class DeviceKeeper:
                 generation=error.generation,
                 cause=str(error),
                 in_flight=in_flight,
+                recent=error.recent,
             )
         )
 
@@ -289,8 +290,13 @@ class DeviceKeeper:
             self.requests.flush()
         elif isinstance(packet, Expired):
             why = f"request {packet.seq} ran longer than its {packet.timeout_s:g} s"
-            late = DeadlineExceeded(f"{why} on {self.name}; its context was replaced")
-            self._lose(self.requests.current_link, why, {packet.seq: late}, {})
+            recent = tuple(packet.recent)
+            late = DeadlineExceeded(
+                f"{why} on {self.name}; its context was replaced{last_of(recent)}",
+                generation=self.requests.generation,
+                recent=recent,
+            )
+            self._lose(self.requests.current_link, why, {packet.seq: late}, {"recent": recent})
         elif isinstance(packet, StartFailed):
             if packet.kind == "BackendUnavailable":
                 self.give_up(BackendUnavailable(packet.text))
@@ -322,7 +328,9 @@ class DeviceKeeper:
         if isinstance(report, Poisoned):
             named = report.name in report.text
             why = report.text if named else f"{report.text} ({report.name}, code {report.code})"
-            self._lose(link, why, {}, {"code": report.code, "name": report.name})
+            recent = tuple(report.recent)
+            fields = {"code": report.code, "name": report.name, "recent": recent}
+            self._lose(link, why, {}, fields)
         elif isinstance(report, Output):
             call(self._print, self.requests.origin_of(report.seq), report.stream, report.text)
         elif isinstance(report, LibraryRestarted):

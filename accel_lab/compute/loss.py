@@ -103,4 +103,13 @@ class Loss:
             else "it had not started"
         )
         text = f"{self._device} lost its context of generation {self.generation}: {why}; {after}"
+        text += last_of(fields.get("recent", ()))
         return ContextLost(text, generation=self.generation, **fields)
+
+
+def last_of(recent: tuple[str, ...]) -> str:
+    """Say what each stream was given last, the newest first; "" when that is not known."""
+    last: dict[str, str] = {}
+    for what in reversed(recent):
+        last.setdefault(what.rpartition(" on ")[2], what)
+    return f"; what it ran last: {', '.join(last.values())}" if last else ""

@@ -10,6 +10,7 @@ import math
 import os
 import threading
 import time
+from collections import deque
 from typing import Any
 
 import msgspec
@@ -43,6 +44,7 @@ BATCH_LIMIT = 256
 ALONE_BELOW_S = 60.0
 RETRY_S = 0.0002
 LOOKS = 16
+REMEMBERED = 64
 
 
 def entry_decoder(context: Context) -> "msgspec.msgpack.Decoder[list[Any]]":
@@ -91,6 +93,8 @@ class Service:
         self._timeout_s = 0.0
         self._completer = Completer(self._report, self._broken)
         self._deferral = Deferral()
+        self._recent: deque[tuple[int, type, Stream]] = deque(maxlen=REMEMBERED)
+        self._remember = self._recent.append
         self.cancelled: set[int] = set()
         self.executing: Any = None
 
@@ -173,6 +177,10 @@ class Service:
         ]
         return found
 
+    def recent(self) -> list[str]:
+        """Return the last operations, the newest last, as "Gemm #12 on blas"; any thread."""
+        return [f"{kind.__name__} #{seq} on {s.name}" for seq, kind, s in self._recent.copy()]
+
     @property
     def busy_seq(self) -> int:
         """The request in execution, or 0."""
@@ -190,7 +198,7 @@ class Service:
 
     def poisoned(self, poison: Poison) -> None:
         """Say why this context is beyond repair and end its process; does not return."""
-        self.send([Poisoned(poison.code, poison.name, str(poison))])
+        self.send([Poisoned(poison.code, poison.name, str(poison), self.recent())])
         # The notebook kills us; waiting for that keeps the buffers' owner alive until it knows.
         threading.Event().wait(10.0)
         os._exit(70)
@@ -216,6 +224,7 @@ class Service:
             self._refuse(entry)
             return
         actor, handler, list_operands, stream = route
+        self._remember((entry.seq, kind, stream))
         result, spec = entry.result, entry.spec
         launch = Launch(context, stream, entry.seq, abs(result), message, spec)
         try:

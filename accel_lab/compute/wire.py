@@ -54,11 +54,12 @@ class Failure(msgspec.Struct, frozen=True, array_like=True, tag=4):
 
 
 class Poisoned(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """The context is beyond repair and says why, before its process is replaced."""
+    """The context is beyond repair and says why and what it ran last, before it is replaced."""
 
     code: int
     name: str
     text: str
+    recent: list[str]
 
 
 class Output(msgspec.Struct, frozen=True, array_like=True, tag=6):

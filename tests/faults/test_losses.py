@@ -12,6 +12,7 @@ import pytest
 from accel_lab import Device, System, array, blas
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.events import CircuitClosed, CircuitOpened, ContextStarted, GenerationChanged
+from accel_lab.compute.events import ContextLost as ContextLostEvent
 from accel_lab.compute.fault import Fault
 from accel_lab.errors import (
     CircuitOpen,
@@ -63,6 +64,34 @@ def test_a_lost_context_says_why_and_comes_back(
     assert [(e.device, e.before, e.after) for e in changes] == [("cpu0", 1, 2)]
     with pytest.raises(StaleRef):
         cpu.get(old)
+
+
+def test_a_poisoned_context_says_what_ran_last_on_its_streams(lab: System, cpu: Device) -> None:
+    """The error and the event have the last 64 operations; the text has the last of each stream."""
+    a = cpu.put(ONES).result(WAIT)
+    for _ in range(100):
+        b = blas.gemm(a, a)
+    b.result(WAIT)
+    with pytest.raises(ContextLost) as caught:
+        lab.inject("poison", cpu).result(WAIT)
+    recent = caught.value.recent
+    assert recent[-1] == "Inject #102 on fault"
+    assert recent[:-1] == tuple(f"Gemm #{seq} on blas" for seq in range(39, 102))
+    assert "what it ran last: Inject #102 on fault, Gemm #101 on blas" in str(caught.value)
+    (event,) = lab.events.history(ContextLostEvent)
+    assert event.recent == recent
+
+
+def test_a_request_that_never_ends_says_what_ran_before(lab: System, cpu: Device) -> None:
+    """Both the request that was late and those that it took along."""
+    a = cpu.put(ONES).result(WAIT)
+    late, behind = lab.inject("hang", cpu, timeout_s=0.2), blas.gemm(a, a)
+    for reply in (late, behind):
+        with pytest.raises(ContextLost) as caught:
+            reply.result(WAIT)
+        assert caught.value.recent == ("Put #1 on upload", "Inject #2 on fault")
+        assert "what it ran last: Inject #2 on fault, Put #1 on upload" in str(caught.value)
+        assert caught.value.generation == 1
 
 
 def test_requests_behind_a_fault_are_all_answered(lab: System, cpu: Device) -> None:
