@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
+import accel_lab.journal.events
 import accel_lab.views  # noqa: F401 - a view may define events
 from accel_lab import errors
 from accel_lab.actor.events import Event

@@ -25,10 +25,8 @@ def open_store(spec: str | Path | Store) -> Store:
         return spec
     if isinstance(spec, Path):
         return SqliteStore(spec)
-    if not spec or not isinstance(spec, str):  # type: ignore[redundant-expr]
-        raise InvalidArgument(
-            f"a journal is 'memory', a path, a database's URL or a Store, not {spec!r}"
-        )
+    if not spec:
+        raise InvalidArgument("a journal is 'memory', a path, a URL or a Store, not nothing")
     if spec == "memory":
         return MemoryStore()
     scheme, separator, _ = spec.partition("://")

@@ -184,10 +184,10 @@ class SqliteStore(Store):
         return db
 
     def _open_to_read(self) -> sqlite3.Connection:
-        """Open the file without changing it, the log of a killed writer included."""
+        """Open the file to read it as it is; the log of a killed writer stays for the next one."""
         uri = self.path.as_uri()
         log = self.path.with_name(self.path.name + "-wal")
-        ways = ["mode=ro", "mode=rw"] if log.exists() else ["mode=ro", "mode=ro&immutable=1"]
+        ways = ["mode=ro", "mode=rw"] if log.exists() else ["mode=rw", "mode=ro&immutable=1"]
         for way in ways:
             try:
                 db = sqlite3.connect(
@@ -282,7 +282,9 @@ def _put(db: sqlite3.Connection, key: str, data: bytes) -> None:
 def _prepare(db: sqlite3.Connection, name: str) -> None:
     """Make a new file a journal, or see that an old one is."""
     db.execute(f"PRAGMA busy_timeout = {int(BUSY_S * 1000)}")
-    if not _has_tables(db):
+    if _has_tables(db):
+        _check(db, name)
+    else:
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
     db.execute("PRAGMA journal_mode = WAL").fetchone()
     db.execute("PRAGMA synchronous = NORMAL")

@@ -1,0 +1,62 @@
+"""Which contents a session keeps in its journal, within a budget."""
+
+from collections.abc import Iterable, Mapping
+
+from accel_lab.compute.contents import Contents
+
+CONTENTS_BYTES = 256 << 20
+
+
+class Grants:
+    """Says of each content, when it is first recorded, whether the journal keeps it.
+
+    Not thread-safe; the writer's lock is held.
+
+    Parameters:
+        contents: has the bytes.
+        limit_bytes: how much one session keeps.
+    """
+
+    def __init__(self, contents: Contents, limit_bytes: int = CONTENTS_BYTES) -> None:
+        self.limit_bytes = limit_bytes
+        self.used_bytes = 0
+        self._contents = contents
+        self._waiting: dict[str, bytes] = {}
+        self._stored: dict[str, int] = {}
+
+    def refusal(self, key: str) -> str:
+        """Return why the bytes of a key are not kept; empty when they are, or will be."""
+        if key in self._stored or key in self._waiting:
+            return ""
+        data = self._contents.get(key)
+        if data is None:
+            return "its bytes were let go before the journal had them"
+        if self.used_bytes + len(data) > self.limit_bytes:
+            return f"the journal keeps {self.limit_bytes} bytes of uploads, which are used up"
+        self._waiting[key] = data
+        self.used_bytes += len(data)
+        return ""
+
+    def waiting(self, keys: Iterable[str]) -> dict[str, bytes]:
+        """Return the bytes of those of these that are not stored yet."""
+        return {key: self._waiting[key] for key in keys if key in self._waiting}
+
+    def nbytes(self, keys: Iterable[str]) -> int:
+        """Return the size of those of these that are not stored yet."""
+        return sum(len(self._waiting[key]) for key in keys if key in self._waiting)
+
+    def stored(self, keys: Iterable[str]) -> None:
+        """These are in the store."""
+        for key in keys:
+            self._stored[key] = len(self._waiting.pop(key))
+
+    def trimmed(self, keys: Mapping[str, int]) -> None:
+        """The store has forgotten these."""
+        for key in keys:
+            self.used_bytes -= self._stored.pop(key, 0)
+
+    def unnamed(self, keys: Iterable[str], named: set[str]) -> None:
+        """The group that had these was lost; forget those that no other in `named` has."""
+        for key in keys:
+            if key not in named and key in self._waiting:
+                self.used_bytes -= len(self._waiting.pop(key))
