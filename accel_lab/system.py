@@ -29,15 +29,17 @@ from accel_lab.compute.fault import Fault, Inject
 from accel_lab.compute.keeper import DeviceKeeper, Plant
 from accel_lab.compute.ledger import ArenaStatistics
 from accel_lab.compute.lineage import Lineage, Tidying
+from accel_lab.compute.operation import DEFAULT_TIMEOUT_S
 from accel_lab.compute.process import Spawner
 from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.recovery import Recovery
-from accel_lab.compute.requests import Requests, closed
+from accel_lab.compute.requests import Requests, closed, require_timeout
 from accel_lab.compute.scribe import Scribe
 from accel_lab.compute.snapshot import node_of
 from accel_lab.compute.staging import CopyPool
 from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import Node, State
+from accel_lab.compute.witness import Witness
 from accel_lab.errors import BackendUnavailable, InvalidArgument
 from accel_lab.libraries import ACTORS
 from accel_lab.libraries.registration import messages, require_registered
@@ -45,6 +47,7 @@ from accel_lab.libraries.registration import messages, require_registered
 CLOSE_LIMIT_S = 5.0
 SPIN_S = 0.0001
 Recover = Literal["stale", "replay"]
+Results = Literal["digests", "values"]
 _names = iter(range(1, 1 << 62))
 
 
@@ -61,8 +64,12 @@ class System:
         name: of the system in views and events.
         max_restarts: how often, within `within_s` seconds, a device may lose its context
             before its circuit opens.
+        timeout_s: how long a message may execute before its context is replaced, where neither
+            the message nor `ask` says otherwise; None for ever. `run` has no limit of its own.
         recover: what becomes of buffers when their context is lost. `replay` makes them again, by
             running the messages again on which they depend; `stale` leaves them lost.
+        results: what is recorded of each result, for comparing when a journal is run again:
+            nothing, `digests`, or `values` with their digests. Every result is read back for it.
         memory_bytes: limit of each device's buffers; the device's own when not given.
         arena_bytes: limit of the host memory for transfers; a quarter of RAM when not given.
 
@@ -79,16 +86,19 @@ class System:
         name: str | None = None,
         max_restarts: int = 3,
         within_s: float = 60.0,
+        timeout_s: float | None = DEFAULT_TIMEOUT_S,
         recover: Recover = "stale",
+        results: Results | None = None,
         memory_bytes: int | None = None,
         arena_bytes: int | None = None,
     ) -> None:
         self._closed = True  # until there is something to close
         self.backend, module = _open(backend)
         indices = _indices(devices, module.device_count(), self.backend)
-        if recover not in get_args(Recover):
-            text = f"recover is {' or '.join(get_args(Recover))}, not {recover!r}"
-            raise InvalidArgument(text)
+        _require_word("recover", recover, Recover)
+        if results is not None:
+            _require_word("results", results, Results)
+        require_timeout(timeout_s)
         require_registered(messages(), ACTORS, module.SUPPORT, self.backend)
         self.name = name or f"lab{next(_names)}"
         self.events = EventStream()
@@ -102,6 +112,7 @@ class System:
         self._copies = CopyPool()
         self._contents = Contents()
         self._scribe = Scribe(f"accel_lab {self.name}", self._background.escaped)
+        self.recorders: list[Recorder] = []
         self._lineages: list[Lineage] = []
         self._keepers: list[DeviceKeeper] = []
         give_up = partial(_give_up, self.backend, self._keepers)
@@ -123,6 +134,7 @@ class System:
         for index in indices:
             keeper = DeviceKeeper(module.device_name(index), index, plant)
             recorder = Recorder(keeper.name, self._contents, self._scribe.rouse)
+            self.recorders.append(recorder)
             self._scribe.follow(recorder)
             requests = Requests(
                 keeper.name,
@@ -132,8 +144,11 @@ class System:
                 queue_timeout_s=60.0,
                 recorder=recorder,
             )
+            requests.timeout_s = timeout_s
             keeper.requests = requests
             keeper.reopen_after_s = within_s
+            if results is not None:
+                requests.witness = Witness(requests, recorder, values=results == "values")
             if recover == "replay":
                 self._remember(keeper, requests, recorder)
             transfers = Transfers(requests, self._arena, self._copies)
@@ -209,6 +224,10 @@ class System:
         """
         target = device if isinstance(device, Device) else self.device(device)
         return target.ask(Inject(fault), timeout_s=timeout_s)
+
+    def flush(self) -> None:
+        """Have everything sent so far recorded, and committed by the journal. Blocks."""
+        self._scribe.flush()
 
     def check(self) -> None:
         """Raise what failed in the background and was not awaited; blocks for nothing.
@@ -336,6 +355,12 @@ def _device_actor(
     keeper: DeviceKeeper, max_restarts: int, within_s: float
 ) -> Callable[[], DeviceActor]:
     return lambda: DeviceActor(keeper, max_restarts, within_s)
+
+
+def _require_word(option: str, word: str, words: Any) -> None:
+    if word not in get_args(words):
+        text = f"{option} is {' or '.join(get_args(words))}, not {word!r}"
+        raise InvalidArgument(text)
 
 
 def backends() -> list[str]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.lineage import Durability
-from accel_lab.compute.operation import Operation
+from accel_lab.compute.operation import OWN_TIMEOUT, Operation
 from accel_lab.compute.transfer import Upload
 from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import State
@@ -53,6 +53,19 @@ class Device:
         return self._requests.state
 
     @property
+    def timeout_s(self) -> float | None:
+        """How long a message may execute that has no time of its own; None for ever.
+
+        It can be set: to a number of seconds, for what is sent from then on. What is less than
+        60 s has each message watched by itself, which slows down a flood of small ones.
+        """
+        return self._requests.timeout_s
+
+    @timeout_s.setter
+    def timeout_s(self, timeout_s: float | None) -> None:
+        self._requests.timeout_s = timeout_s
+
+    @property
     def in_flight(self) -> int:
         """How many messages are sent and not answered."""
         return self._requests.in_flight
@@ -67,13 +80,18 @@ class Device:
     ) -> Reply[R]: ...
 
     def ask(
-        self, message: Operation[Any], *, timeout_s: float | None = -1.0, nowait: bool = False
+        self,
+        message: Operation[Any],
+        *,
+        timeout_s: float | None = OWN_TIMEOUT,
+        nowait: bool = False,
     ) -> Any:
         """Send a message and return the handle of its answer.
 
         Parameters:
             timeout_s: how long it may execute before the context is replaced; waiting in a
-                queue does not count. The message's own default when not given; None for ever.
+                queue does not count. When not given it is the message's own, or, where that is
+                the default, the device's; None is for ever.
             nowait: raise QueueFull rather than wait when 8192 messages are in flight, or 1024
                 wait for a context.
 
@@ -87,12 +105,11 @@ class Device:
         if not isinstance(message, Operation):
             text = f"ask() takes a message, as blas.Gemm(a, b), not a {type(message).__name__}"
             raise InvalidArgument(text)
-        limit = message.timeout_s if timeout_s == -1.0 else timeout_s
-        return self._requests.send(message, limit, nowait=nowait)
+        return self._requests.send(message, timeout_s, nowait=nowait)
 
     def tell(self, message: Operation[Any], *, nowait: bool = False) -> None:
         """Send a message whose answer nobody waits for; a failure reaches `lab.check()`."""
-        self._requests.tell(message, message.timeout_s, nowait=nowait)
+        self._requests.tell(message, nowait=nowait)
 
     def put(self, array: npt.ArrayLike, *, timeout_s: float = 60.0) -> AccelRef:
         """Copy an array to the device and return its buffer at once.

@@ -16,6 +16,8 @@ from accel_lab.errors import InvalidArgument
 
 R = TypeVar("R")
 DEFAULT_TIMEOUT_S = 600.0
+OWN_TIMEOUT = -1.0
+"""Stands for a message's own `timeout_s`, or for its device's where the message has the default."""
 
 
 class Spec(NamedTuple):

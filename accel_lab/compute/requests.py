@@ -21,7 +21,9 @@ from accel_lab.compute.buffer import AccelRef, Owner, RunRef
 from accel_lab.compute.link import Link
 from accel_lab.compute.markers import ContextBegan, ContextEnded, Failed
 from accel_lab.compute.operation import (
+    DEFAULT_TIMEOUT_S,
     NO_RESULT,
+    OWN_TIMEOUT,
     Operation,
     Spec,
     answers_buffer,
@@ -34,6 +36,7 @@ from accel_lab.compute.support import check, name_of
 from accel_lab.compute.transfer import Free
 from accel_lab.compute.tree import State
 from accel_lab.compute.wire import Report, encode_entry
+from accel_lab.compute.witness import Witness
 from accel_lab.errors import (
     AccelError,
     Cancelled,
@@ -86,6 +89,7 @@ class Plan(NamedTuple):
         has_out: whether it may name a buffer to write to.
         answers_buffer: whether the answer is a buffer.
         bare: whether there is nothing to check: no buffer, no dtype, no rule.
+        timeout_s: how long it may execute when nobody says otherwise.
     """
 
     operands: Callable[[Any], tuple[AccelRef, ...]]
@@ -95,6 +99,7 @@ class Plan(NamedTuple):
     has_out: bool
     answers_buffer: bool
     bare: bool
+    timeout_s: float | None
 
 
 class Requests:
@@ -120,6 +125,7 @@ class Requests:
         self._keeper = keeper
         self._support = support
         self._plans: dict[type, Plan] = {}
+        self._timeout_s: float | None = DEFAULT_TIMEOUT_S
         self._told: dict[str, Told] = {}
         self._queue_limit = queue_limit
         self._queue_timeout_s = queue_timeout_s
@@ -135,6 +141,7 @@ class Requests:
         self._filling: Link | None = None
         self._token: Hashable | None = None
         self.recovery: Recovery | None = None
+        self.witness: Witness | None = None
         self._interrupted = float("-inf")
 
     @property
@@ -157,6 +164,7 @@ class Requests:
         make: Make | None = None,
         settle: Settle | None = None,
         kept: Kept | None = None,
+        recorded: bool = True,
     ) -> Reply[Any]:
         """Send one message and return the handle of its answer.
 
@@ -166,6 +174,8 @@ class Requests:
         its place in the arena, for the record.
         """
         plan = self._plans.get(type(message)) or self._plan(message)
+        if timeout_s == OWN_TIMEOUT:
+            timeout_s = plan.timeout_s
         operands = plan.operands(message)
         spec: Spec | None = None
         expected: Spec | None = None
@@ -220,7 +230,7 @@ class Requests:
                 self._answers.take(seq)
                 raise
             recorder = self.recorder
-            if recorder is not None:
+            if recorder is not None and recorded:
                 if recorder.origin is not reply.origin:
                     recorder.sent_by(reply.origin, time.time())
                 recorder.append(data)
@@ -230,15 +240,17 @@ class Requests:
                     recorder.rouse()
         if batched and link is not None:
             link.collect()
+        if self.witness is not None and recorded:
+            self.witness(seq, reply)
         return reply
 
-    def tell(self, message: Operation[Any], timeout_s: float | None, *, nowait: bool) -> None:
+    def tell(self, message: Operation[Any], *, nowait: bool) -> None:
         """Send one message whose answer nobody waits for; only a failure makes a handle of it."""
         plan = self._plans.get(type(message)) or self._plan(message)
         if not plan.bare and (
             plan.has_out or plan.answers_buffer or not self._ready(plan, message)
         ):
-            self.send(message, timeout_s, nowait=nowait)
+            self.send(message, OWN_TIMEOUT, nowait=nowait)
             return
         told, here = self._told.get(plan.library), origin.current()
         if told is None or told.origin is not here:
@@ -250,7 +262,7 @@ class Requests:
             if link is None or len(pending) >= IN_FLIGHT_LIMIT:
                 link = self._admit(nowait=nowait)
             self._seq = seq = self._seq + 1
-            data = encode_entry(seq, 0, timeout_s, message, NO_RESULT)
+            data = encode_entry(seq, 0, plan.timeout_s, message, NO_RESULT)
             idle = not pending
             pending[seq] = told
             try:
@@ -290,7 +302,7 @@ class Requests:
         return True
 
     def _plan(self, message: Operation[Any]) -> "Plan":
-        kind = type(message)
+        kind, own = type(message), message.timeout_s
         plan = self._plans[kind] = Plan(
             operands_of(kind),
             message.library,
@@ -299,8 +311,19 @@ class Requests:
             has_out="out" in kind.__struct_fields__,
             answers_buffer=answers_buffer(kind),
             bare=not kind.__struct_fields__ and kind.infer is Operation.infer,
+            timeout_s=self._timeout_s if own == DEFAULT_TIMEOUT_S else own,
         )
         return plan
+
+    @property
+    def timeout_s(self) -> float | None:
+        """How long a message may execute that has no time of its own."""
+        return self._timeout_s
+
+    @timeout_s.setter
+    def timeout_s(self, timeout_s: float | None) -> None:
+        self._timeout_s = require_timeout(timeout_s)
+        self._plans.clear()
 
     def _handle(
         self,
@@ -710,6 +733,18 @@ class Requests:
 
 def _taken_back(seq: int) -> Cancelled:
     return Cancelled(f"request {seq} was taken back before it was sent")
+
+
+def require_timeout(timeout_s: float | None) -> float | None:
+    """Return a limit that a message may have.
+
+    Raises:
+        InvalidArgument: it is neither None nor above 0.
+    """
+    if timeout_s is None or timeout_s > 0:
+        return timeout_s
+    text = f"timeout_s is a number of seconds above 0, or None for ever, not {timeout_s!r}"
+    raise InvalidArgument(text)
 
 
 def closed(name: str) -> SystemClosed:

@@ -13,6 +13,7 @@ from accel_lab.compute.arena import Arena
 from accel_lab.compute.block import Block
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.markers import Checkpoint
+from accel_lab.compute.operation import OWN_TIMEOUT
 from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.requests import Requests
 from accel_lab.compute.staging import CopyPool
@@ -192,7 +193,7 @@ class Transfers:
 
         message = Download(ref, block.segment_id, block.offset)
         try:
-            return self._requests.send(message, Download.timeout_s, make=make, settle=settle)
+            return self._requests.send(message, OWN_TIMEOUT, make=make, settle=settle)
         except BaseException:
             block.release()
             raise
@@ -234,7 +235,7 @@ class Transfers:
     def _buffer(
         self, message: Any, settle: Settle | None = None, kept: Kept | None = None
     ) -> AccelRef:
-        reply = self._requests.send(message, message.timeout_s, settle=settle, kept=kept)
+        reply = self._requests.send(message, OWN_TIMEOUT, settle=settle, kept=kept)
         assert isinstance(reply, AccelRef)
         return reply
 

@@ -13,7 +13,7 @@ from accel_lab import Device, System, array, blas
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.events import CircuitClosed, CircuitOpened, ContextStarted, GenerationChanged
 from accel_lab.compute.events import ContextLost as ContextLostEvent
-from accel_lab.compute.fault import Fault
+from accel_lab.compute.fault import Fault, Inject
 from accel_lab.errors import (
     CircuitOpen,
     ContextLost,
@@ -142,6 +142,29 @@ def test_a_request_that_runs_too_long_loses_its_context_and_says_so(
     with pytest.raises(ContextLost, match="ran longer"):
         behind.result(WAIT)
     assert works(cpu)
+
+
+def test_a_device_has_a_deadline_for_what_has_none_of_its_own(nothing_left: None) -> None:
+    """`System(timeout_s=)` for all, `device.timeout_s` for one; `ask` and `run` have their say."""
+    with System("host", timeout_s=0.3, max_restarts=1000) as lab:
+        (cpu,) = lab.devices
+        assert cpu.timeout_s == 0.3
+        assert cpu.run(time.sleep, 0.6).result(WAIT) is None
+        patient = cpu.ask(Inject("hang"), timeout_s=0.9)
+        begun = time.perf_counter()
+        with pytest.raises(DeadlineExceeded, match=r"0\.9 s"):
+            patient.result(WAIT)
+        assert time.perf_counter() - begun > 0.9
+        with pytest.raises(DeadlineExceeded, match=r"0\.3 s"):
+            cpu.ask(Inject("hang")).result(WAIT)
+        cpu.timeout_s = 0.2
+        with pytest.raises(DeadlineExceeded, match=r"0\.2 s"):
+            cpu.ask(Inject("hang")).result(WAIT)
+        with pytest.raises(InvalidArgument, match="above 0"):
+            cpu.timeout_s = 0.0
+        assert works(cpu)
+    with pytest.raises(InvalidArgument, match="above 0"):
+        System("host", timeout_s=-1.0)
 
 
 def test_waiting_in_a_queue_does_not_count_towards_a_deadline(cpu: Device) -> None:
