@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy.typing as npt
 
@@ -49,6 +49,16 @@ SPIN_S = 0.0001
 Recover = Literal["stale", "replay"]
 Results = Literal["digests", "values"]
 _names = iter(range(1, 1 << 62))
+
+
+class _Options(NamedTuple):
+    """What all devices of a system have in common."""
+
+    max_restarts: int
+    within_s: float
+    timeout_s: float | None
+    recover: Recover
+    results: Results | None
 
 
 class System:
@@ -130,48 +140,49 @@ class System:
         )
         self._dispatcher.start()
         self._actors = ActorSystem(self.name, dispatcher=self._dispatcher, events=self.events)
-        self.devices: list[Device] = []
-        for index in indices:
-            keeper = DeviceKeeper(module.device_name(index), index, plant)
-            recorder = Recorder(keeper.name, self._contents, self._scribe.rouse)
-            self.recorders.append(recorder)
-            self._scribe.follow(recorder)
-            requests = Requests(
-                keeper.name,
-                keeper,
-                module.SUPPORT,
-                queue_limit=1024,
-                queue_timeout_s=60.0,
-                recorder=recorder,
-            )
-            requests.timeout_s = timeout_s
-            keeper.requests = requests
-            keeper.reopen_after_s = within_s
-            if results is not None:
-                requests.witness = Witness(requests, recorder, values=results == "values")
-            if recover == "replay":
-                self._remember(keeper, requests, recorder)
-            transfers = Transfers(requests, self._arena, self._copies)
-            device = Device(requests, transfers, keeper, self)
-            requests.serve(device)
-            self._arena.on_segment.append(keeper.segment_made)
-            self._arena.on_drop.append(keeper.segment_dropped)
-            self._keepers.append(keeper)
-            self.devices.append(device)
-            self._actors.spawn(_device_actor(keeper, max_restarts, within_s), name=keeper.name)
+        self._plant, self._module = plant, module
+        options = _Options(max_restarts, within_s, timeout_s, recover, results)
+        self.devices: list[Device] = [
+            self._open_device(module.device_name(index), index, options) for index in indices
+        ]
         self._scribe.after.append(Tidying(self._lineages, self._contents))
         self._scribe.start()
         self._closed = False
         _live.add(self)
 
-    def _remember(self, keeper: DeviceKeeper, requests: Requests, recorder: Recorder) -> None:
-        """Have a device's buffers made again after a loss."""
-        lineage = Lineage(requests.first_unanswered)
-        recorder.followers.append(lineage.follow)
-        keeper.recovery = requests.recovery = Recovery(
-            requests, recorder, lineage, self._arena, self._contents, keeper.recovered
+    def _open_device(self, name: str, index: int, options: "_Options") -> Device:
+        """Open a device: its requests, its record, and the supervision of its contexts."""
+        keeper = DeviceKeeper(name, index, self._plant)
+        recorder = Recorder(name, self._contents, self._scribe.rouse)
+        requests = Requests(
+            name,
+            keeper,
+            self._module.SUPPORT,
+            queue_limit=1024,
+            queue_timeout_s=60.0,
+            recorder=recorder,
         )
-        self._lineages.append(lineage)
+        requests.timeout_s = options.timeout_s
+        keeper.requests = requests
+        keeper.reopen_after_s = options.within_s
+        if options.results is not None:
+            requests.witness = Witness(requests, recorder, values=options.results == "values")
+        if options.recover == "replay":
+            lineage = Lineage(requests.first_unanswered)
+            recorder.followers.append(lineage.follow)
+            keeper.recovery = requests.recovery = Recovery(
+                requests, recorder, lineage, self._arena, self._contents, keeper.recovered
+            )
+            self._lineages.append(lineage)
+        self.recorders.append(recorder)
+        self._scribe.follow(recorder)
+        device = Device(requests, Transfers(requests, self._arena, self._copies), keeper, self)
+        requests.serve(device)
+        self._arena.on_segment.append(keeper.segment_made)
+        self._arena.on_drop.append(keeper.segment_dropped)
+        self._keepers.append(keeper)
+        self._actors.spawn(_device_actor(keeper, options.max_restarts, options.within_s), name=name)
+        return device
 
     def device(self, name: str | int) -> Device:
         """Return a device by its name, as `gpu0`, or its position.

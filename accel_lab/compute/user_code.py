@@ -2,7 +2,7 @@
 
 import io
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import cloudpickle
@@ -106,6 +106,18 @@ class ResultUnpickler(pickle.Unpickler):
         return self._handle(pid)
 
 
+def answer_parts(
+    seq: int, data: bytes, arrays: Iterable[tuple[int, tuple[int, ...], str]] = ()
+) -> list[Report]:
+    """Cut a pickled answer to what a frame can hold; the last part names the buffers inside."""
+    parts = [data[i : i + PART_BYTES] for i in range(0, len(data), PART_BYTES)]
+    last = len(parts) - 1
+    return [
+        Answer(seq, part, i == last, list(arrays) if i == last else [])
+        for i, part in enumerate(parts)
+    ]
+
+
 class RunActor(LibraryActor):
     """Runs functions one at a time on the dispatcher thread, with its stream as the current one."""
 
@@ -169,15 +181,7 @@ class RunActor(LibraryActor):
             raise user_code_error(TypeError(text)) from error
         data = file.getvalue()
 
-        def finish() -> list[Report]:
-            parts = [data[i : i + PART_BYTES] for i in range(0, len(data), PART_BYTES)]
-            last = len(parts) - 1
-            return [
-                Answer(launch.seq, part, i == last, arrays if i == last else [])
-                for i, part in enumerate(parts)
-            ]
-
-        launch.finish = finish
+        launch.finish = lambda: answer_parts(launch.seq, data, arrays)
 
     def _enter(
         self, id_: int, adopted: tuple[Any, tuple[int, ...], str, int], m: Run, launch: Launch

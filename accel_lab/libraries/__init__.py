@@ -3,6 +3,7 @@
 Each message has a lower-case function beside it that sends it to its operands' device.
 """
 
+from accel_lab.compute.digest import DigestActor
 from accel_lab.compute.fault import FaultActor
 from accel_lab.compute.launch import LibraryActor
 from accel_lab.compute.transfer import DownloadActor, UploadActor
@@ -16,6 +17,7 @@ from accel_lab.libraries.rng import RngActor
 ACTORS: list[type[LibraryActor]] = [
     UploadActor,
     DownloadActor,
+    DigestActor,
     RunActor,
     FaultActor,
     ArrayActor,
