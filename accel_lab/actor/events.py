@@ -171,23 +171,35 @@ class EventStream:
         return [event for _, event in self._history.copy() if isinstance(event, wanted)]
 
     @overload
-    def listen(self, *, capacity: int = ...) -> "Listener[Event]": ...
+    def listen(
+        self, *, capacity: int = ..., where: Callable[[Event], bool] | None = ...
+    ) -> "Listener[Event]": ...
 
     @overload
-    def listen(self, *types: type[E], capacity: int = ...) -> "Listener[E]": ...
+    def listen(
+        self, *types: type[E], capacity: int = ..., where: Callable[[Event], bool] | None = ...
+    ) -> "Listener[E]": ...
 
-    def listen(self, *types: type[Event], capacity: int = 1000) -> "Listener[Any]":
+    def listen(
+        self,
+        *types: type[Event],
+        capacity: int = 1000,
+        where: Callable[[Event], bool] | None = None,
+    ) -> "Listener[Any]":
         """Return an async iterator over the events of `types` published from this call on.
 
         Works in any asyncio loop. At most `capacity` events wait in it; when a consumer is
         slower the oldest are dropped and counted in `.dropped`.
+
+        Parameters:
+            where: says which of these events count; called in the publishing thread.
         """
         listener: Listener[Event] = Listener(capacity)
         follower = weakref.ref(listener)
 
         def offer(event: Event) -> None:
             target = follower()
-            if target is not None:
+            if target is not None and (where is None or where(event)):
                 target._offer(event)  # noqa: SLF001
 
         listener._follow(self.subscribe(offer, *types))  # noqa: SLF001

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import msgspec
 import numpy.typing as npt
 
+from accel_lab.actor.events import Subscription
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.lineage import Durability
@@ -14,6 +15,7 @@ from accel_lab.compute.transfer import Upload
 from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import State
 from accel_lab.compute.user_code import Ping, Run, pack_call
+from accel_lab.compute.watch import GenerationWatch, call_with_generation, watch_generation
 from accel_lab.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -211,6 +213,29 @@ class Device:
             InvalidArgument: the system does not make buffers again (`recover="stale"`).
         """
         return self._transfers.checkpoint(ref, timeout_s)
+
+    @overload
+    def watch(self, callback: None = ...) -> GenerationWatch: ...
+    @overload
+    def watch(self, callback: Callable[[int], object]) -> Subscription: ...
+
+    def watch(
+        self, callback: Callable[[int], object] | None = None
+    ) -> GenerationWatch | Subscription:
+        """Follow the device's generation: each new one means that what it held before is gone.
+
+        Without a callback: `async for generation in gpu.watch(): ...`, in any asyncio loop. It
+        gives the generations after this call, only the newest if the loop is slower, and ends when
+        the system closes.
+
+        Parameters:
+            callback: called with each new generation from now on, in the thread that supervises:
+                it must be quick and must not wait. `close()` what this returns to end that.
+        """
+        events = self._keeper.events
+        if callback is not None:
+            return call_with_generation(events, self.name, callback)
+        return watch_generation(events, self.name, ended=self.state == "stopped")
 
     def replace(self) -> None:
         """Replace the context, whatever it is doing; what is in flight gets ContextLost.

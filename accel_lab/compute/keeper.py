@@ -78,6 +78,7 @@ class DeviceKeeper:
         self.restarts = 0
         self.cause: AccelError | None = None
         self.process: ContextProcess | None = None
+        self.events = plant.events
         self._index = index
         self._plant = plant
         self._link: Link | None = None
