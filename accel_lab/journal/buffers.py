@@ -36,7 +36,17 @@ class Buffers:
     def enter(self, id_: int, ref: AccelRef, shares: Iterable[int] = ()) -> None:
         """A message has made a buffer; `shares` are those whose memory it may share."""
         self.refs[id_] = ref
-        self._join(id_, shares)
+        self.join(id_, shares)
+
+    def join(self, id_: int, shares: Iterable[int]) -> None:
+        """A buffer may share memory with these."""
+        root = self.root(id_)
+        for other in shares:
+            mine, root = root, self.root(other)
+            if mine != root:
+                self._roots[mine] = root
+                if mine in self._gone:
+                    self._gone.setdefault(root, self._gone[mine])
 
     def touched(self, step: Step) -> None:
         """Note when a buffer was last written."""
@@ -49,10 +59,6 @@ class Buffers:
         here = id_ in self.refs and root not in self._gone
         return not here and root == id_ and self._touched.get(root, 0) <= seq
 
-    def lose(self, id_: int, why: str) -> None:
-        """A buffer cannot be had."""
-        self._gone.setdefault(self.root(id_), why)
-
     def mend(self, id_: int, ref: AccelRef) -> None:
         """A buffer is what it was once more."""
         self.refs[id_] = ref
@@ -61,7 +67,7 @@ class Buffers:
     def spoil(self, step: Step, why: str) -> None:
         """A message was not run: what it would have made or written is not what it was."""
         if step.made:
-            self._join(step.made, step.shares)
+            self.join(step.made, step.shares)
         self.touched(step)
         for id_ in (step.made, *step.writes) if step.made else step.writes:
             self._gone.setdefault(self.root(id_), why)
@@ -80,12 +86,3 @@ class Buffers:
         """Let these go."""
         for id_ in ids:
             self.refs.pop(id_, None)
-
-    def _join(self, id_: int, shares: Iterable[int]) -> None:
-        root = self.root(id_)
-        for other in shares:
-            mine, root = root, self.root(other)
-            if mine != root:
-                self._roots[mine] = root
-                if mine in self._gone:
-                    self._gone.setdefault(root, self._gone[mine])

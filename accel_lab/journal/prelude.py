@@ -1,76 +1,84 @@
-"""What a part of a journal needs from before it: the messages that made its operands."""
+"""What some messages need from before them: those that made, or changed, their operands."""
 
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable
+from typing import TypeAlias
 
-import msgspec
-
-from accel_lab.compute.lineage import Lineage, Restore
+from accel_lab.compute.step import Step, step_of
+from accel_lab.journal.buffers import Buffers
 from accel_lab.journal.entry import Entry
 
 Place: TypeAlias = tuple[str, str]
 """A session and a device."""
 
-_encode = msgspec.msgpack.Encoder().encode
-_LATER = frozenset(("failed", "content"))
+
+def place_of(entry: Entry) -> Place:
+    """Return the session and the device of an entry."""
+    return entry.session, entry.device
 
 
-class Prelude(NamedTuple):
-    """What to run first.
+def prelude(before: Iterable[Entry], part: Iterable[Entry]) -> list[Entry]:
+    """Return the messages among `before` on which the messages of `part` depend, in order.
 
-    Attributes:
-        entries: messages and checkpoints, in order.
-        lost: why some buffers cannot be had, by session, device and number.
-    """
-
-    entries: list[Entry]
-    lost: dict[Place, dict[int, str]]
-
-
-def prelude(entries: Sequence[Entry], begin: int, part: Sequence[Entry]) -> Prelude:
-    """Return what has to be run so that `part`, of entries from `begin` on, has its operands.
-
-    Nothing else is run: only what made, or wrote, a buffer that the part names.
+    Buffers that may share memory count as one. Checkpoints of what is needed are among them, for
+    what cannot be made otherwise. Functions that failed are, too: they may have changed something.
     """
     wanted: dict[Place, set[int]] = {}
     for entry in part:
         if entry.kind == "message":
-            wanted.setdefault((entry.session, entry.device), set()).update(entry.operands)
-    found = Prelude([], {})
-    for place, ids in wanted.items():
-        before = [e for e in entries[:begin] if (e.session, e.device) == place]
-        known = ids & _made(before)
-        if not known:
-            continue
-        lineage = Lineage()
-        lineage.follow([_encode(e.raw) for e in before])
-        later = [e for e in entries[begin:] if (e.session, e.device) == place and e.kind in _LATER]
-        lineage.follow([_encode(e.raw) for e in later])
-        without = {e.seq for e in before if e.failed}
-        steps, lost = lineage.slice(known, without)
-        by_seq = {e.seq: e for e in before if e.kind == "message"}
-        points = {(e.fields["id"], e.seq): e for e in before if e.kind == "checkpoint"}
-        for step in steps:
-            if isinstance(step, Restore):
-                found.entries.append(points[step.checkpoint.id, step.checkpoint.seq])
-            else:
-                found.entries.append(by_seq[step.seq])
-        if lost:
-            found.lost[place] = lost
-    found.entries.sort(key=_order)
+            wanted.setdefault(place_of(entry), set()).update(entry.operands)
+    places: dict[Place, list[Entry]] = {place: [] for place in wanted}
+    for entry in before:
+        if entry.kind in ("message", "arrays", "checkpoint") and place_of(entry) in places:
+            places[place_of(entry)].append(entry)
+    found = [entry for place, ids in wanted.items() for entry in _needed(places[place], ids)]
+    found.sort(key=lambda entry: entry.number)
     return found
 
 
-def _order(entry: Entry) -> tuple[str, int, bool]:
-    """Sort by request, as the lineage does; a checkpoint comes after the request it is of."""
-    return entry.session, entry.seq, entry.kind == "checkpoint"
+def _needed(entries: list[Entry], wanted: Collection[int]) -> list[Entry]:
+    """Walk back over one device's entries: what changes something needed is needed too."""
+    buffers = Buffers()
+    steps = _read(entries, buffers)
+    ids = set(wanted)
+    memory = {buffers.root(id_) for id_ in wanted}
+    answers: set[int] = set()
+    found: list[Entry] = []
+    for entry, step in reversed(steps):
+        if step is None:
+            needed = _names(entry, ids)
+            if needed and entry.kind == "arrays":
+                answers.add(entry.seq)
+        else:
+            changed = any(buffers.root(id_) in memory for id_ in step.writes)
+            needed = step.made in ids or changed or step.seq in answers
+            needed = needed and (not entry.failed or bool(step.opaque))
+        if not needed:
+            continue
+        found.append(entry)
+        if step is not None:
+            ids.update(step.operands)
+            memory.update(buffers.root(id_) for id_ in step.operands)
+    return found
 
 
-def _made(entries: Sequence[Entry]) -> set[int]:
-    made: set[int] = set()
+def _read(entries: list[Entry], buffers: Buffers) -> list[tuple[Entry, Step | None]]:
+    """Return each entry with its step, if it is a message, and note which buffers share memory."""
+    steps: dict[int, Step] = {}
+    found: list[tuple[Entry, Step | None]] = []
     for entry in entries:
-        if entry.kind == "message" and entry.result:
-            made.add(abs(entry.result))
-        elif entry.kind == "arrays":
-            made.update(entry.fields["ids"])
-    return made
+        step = None
+        if entry.kind == "message":
+            step = steps[entry.seq] = step_of(entry.raw, b"")
+            if step.made:
+                buffers.join(step.made, step.shares)
+        elif entry.kind == "arrays" and entry.seq in steps:
+            for id_ in entry.fields["ids"]:  # any of them may be a view of an operand
+                buffers.join(id_, steps[entry.seq].operands)
+        found.append((entry, step))
+    return found
+
+
+def _names(entry: Entry, ids: set[int]) -> bool:
+    if entry.kind == "arrays":
+        return not ids.isdisjoint(entry.fields["ids"])
+    return entry.fields["id"] in ids

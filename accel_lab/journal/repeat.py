@@ -73,13 +73,17 @@ class Repeater:
     Parameters:
         journal: where the bytes of uploads are.
         devices: the live devices by the recorded names.
+        everything: send also functions that are not pure, and faults on purpose.
     """
 
-    def __init__(self, journal: Recorded, devices: Mapping[str, Device]) -> None:
+    def __init__(
+        self, journal: Recorded, devices: Mapping[str, Device], *, everything: bool = False
+    ) -> None:
+        self._everything = everything
         self._journal = journal
         self._devices = devices
         self._buffers: dict[tuple[str, str], Buffers] = {}
-        self._with_arrays: dict[tuple[str, str, int], Reply[Any]] = {}
+        self._with_arrays: dict[tuple[str, str, int], tuple[Reply[Any], tuple[int, ...]]] = {}
 
     def buffers(self, entry: Entry) -> Buffers:
         """Return the buffers of an entry's device."""
@@ -110,7 +114,7 @@ class Repeater:
         if step.made and isinstance(reply, AccelRef):
             buffers.enter(step.made, reply, step.shares)
         if entry.seq in entry.aftermath.arrays:
-            self._with_arrays[entry.session, entry.device, entry.seq] = reply
+            self._with_arrays[entry.session, entry.device, entry.seq] = reply, step.operands
         return Sent(step, message, reply, made)
 
     def leave_out(self, entry: Entry, why: str) -> NotSent:
@@ -119,15 +123,9 @@ class Repeater:
         self.buffers(entry).spoil(step, why)
         return NotSent(step, why)
 
-    def lose(self, session: str, device: str, why: Mapping[int, str]) -> None:
-        """Note buffers that cannot be had, and why."""
-        buffers = self._buffers.setdefault((session, device), Buffers())
-        for id_, reason in why.items():
-            buffers.lose(id_, reason)
-
     def _why_not(self, entry: Entry, step: Step, buffers: Buffers) -> tuple[str, bytes | None]:
         """Return why a message cannot be sent, and the bytes that it takes from the arena."""
-        if entry.why:
+        if entry.why and not (self._everything and not step.in_arena):
             return entry.why, None
         missing = buffers.missing(step)
         if missing is not None:
@@ -159,7 +157,9 @@ class Repeater:
 
     def arrays(self, entry: Entry) -> None:
         """Enter the buffers inside the answer of a function; blocks for the answer."""
-        reply = self._with_arrays.pop((entry.session, entry.device, entry.seq), None)
+        reply, operands = self._with_arrays.pop(
+            (entry.session, entry.device, entry.seq), (None, ())
+        )
         if reply is None:
             return
         try:
@@ -170,7 +170,7 @@ class Repeater:
         ids = sorted(entry.fields["ids"], reverse=True)
         found = sorted(_refs_in(value), key=lambda ref: -ref.id)
         for id_, ref in zip(ids, found, strict=False):
-            self.buffers(entry).enter(id_, ref)
+            self.buffers(entry).enter(id_, ref, operands)
 
     def restore(self, entry: Entry, point: Checkpoint | None = None) -> None:
         """Make a buffer of the kept contents of a checkpoint, if it is not there."""

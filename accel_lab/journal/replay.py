@@ -122,9 +122,9 @@ class Replay:
         entries = list(journal)
         begin, end = _place(entries, from_, 0), _place(entries, to, len(entries))
         self._part = entries[begin:end]
-        self._before = prelude(entries, begin, self._part)
+        self._before = prelude(entries[:begin], self._part)
         if not allow_code:
-            _refuse_code([*self._before.entries, *self._part], journal)
+            _refuse_code([*self._before, *self._part], journal)
         self._compare = compare
         self._progress = progress
         self._repeater = Repeater(journal, stand_ins(entries, system.devices))
@@ -197,8 +197,7 @@ class Replay:
         report = self.report
         if entry.failed:
             report.had_failed += 1
-            if step_of(entry.raw, b"").opaque and not _never_began(entry):
-                self._repeater.leave_out(entry, "a function that failed may have changed it")
+            self._leave_out_failed(entry)
             return Replayed(entry, "had failed", entry.outcome)
         if entry.name in CHANGE_NOTHING:
             report.skipped[entry.name] += 1
@@ -215,6 +214,10 @@ class Replay:
         if self._compare:
             self._sent.append(self._digest(entry, sent))
         return sent.reply
+
+    def _leave_out_failed(self, entry: Entry) -> None:
+        if step_of(entry.raw, b"").opaque and not _never_began(entry):
+            self._repeater.leave_out(entry, "a function that failed may have changed it")
 
     def _watch(self, entry: Entry, reply: Reply[Any]) -> None:
         """Note a failure when it comes, without holding the buffer."""
@@ -281,17 +284,19 @@ class Replay:
         if self._began:
             return
         self._began = time.monotonic()
-        for (session, device), lost in self._before.lost.items():
-            self._repeater.lose(session, device, lost)
-        for entry in self._before.entries:
+        for entry in self._before:
             if entry.kind == "checkpoint":
                 self._repeater.restore(entry)
-                continue
-            sent = self._repeater.send(entry, entry.timeout_s)
-            if isinstance(sent, Sent):
-                self.report.run += 1
-                self.report.before += 1
-                self._watch(entry, sent.reply)
+            elif entry.kind == "arrays":
+                self._repeater.arrays(entry)
+            elif entry.failed:
+                self._leave_out_failed(entry)
+            else:
+                sent = self._repeater.send(entry, entry.timeout_s)
+                if isinstance(sent, Sent):
+                    self.report.run += 1
+                    self.report.before += 1
+                    self._watch(entry, sent.reply)
 
     def _finish(self) -> None:
         """Wait for everything that is on its way."""
