@@ -37,6 +37,7 @@ class Writer:
     Attributes:
         session: names what this writer writes, in the store.
         dropped: how many entries were lost because too much waited.
+        trimmed: how many entries the store has let go to stay within its limit.
         committed: how many groups the store has taken.
 
     Parameters:
@@ -63,6 +64,7 @@ class Writer:
         self.store = store
         self.session = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(4)}"
         self.dropped = 0
+        self.trimmed = 0
         self.committed = 0
         self.limit_bytes = limit_bytes
         self.backlog_bytes = backlog_bytes
@@ -121,7 +123,8 @@ class Writer:
 
             def done() -> bool:
                 refused = self._failure is not None and self._attempts > attempts
-                return self._settled >= goal or refused
+                ended = self._stopping and not (self._thread and self._thread.is_alive())
+                return self._settled >= goal or refused or ended
 
             in_time = self._changed.wait_for(done, timeout_s)
             if self._settled >= goal:
@@ -239,6 +242,7 @@ class Writer:
         trimmed = self.store.trim(limit if used is None else limit - limit // 8)
         with self._changed:
             self._grants.trimmed(trimmed.keys)
+            self.trimmed += trimmed.entries
             self._used_bytes = trimmed.kept_bytes
 
     def _refused(self, error: Exception) -> None:

@@ -108,7 +108,14 @@ class Postgres(Server):
         ]
 
     def answers(self) -> bool:
-        command = [str(self._programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        command = [
+            str(self._programs / "pg_isready"),
+            "-q",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(self.port),
+        ]
         return subprocess.run(command, check=False).returncode == 0
 
     def stop(self) -> None:

@@ -1,0 +1,264 @@
+"""Reading a journal: the whole of it, the last entries, those of one kind."""
+
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any, SupportsIndex, overload
+
+from accel_lab.errors import JournalDamaged, JournalError, JournalUnavailable
+from accel_lab.journal.entry import Entry, Kind, entries_of
+from accel_lab.journal.group import Group
+from accel_lab.journal.index import Index
+from accel_lab.journal.jsonl import read_lines, write_lines
+from accel_lab.journal.lines import Lines, Wanted
+from accel_lab.journal.memory_store import MemoryStore
+from accel_lab.journal.open_store import open_store
+from accel_lab.journal.sqlite_store import SqliteStore
+from accel_lab.journal.store import Store
+from accel_lab.journal.writer import Writer
+
+SHOWN = 10
+FLUSH_S = 10.0
+AFTERMATH = 20_000
+"""How many entries behind a message may tell what became of it: more than can be in flight."""
+
+
+class Journal(Sequence[Entry]):
+    """The entries of a store, from the oldest that is kept; all sessions that wrote to it.
+
+    Whatever reads first has everything committed that was sent so far, as far as that is possible.
+    Reading may block for the store. A damaged journal is read up to the damage: iterating raises
+    there, all else takes what stands before it, and `damage` and the text of the journal tell.
+
+    Parameters:
+        store: where the entries are.
+        writer: commits this process's own, when it writes here.
+        drain: has what was sent so far handed to the writer; may block.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        writer: Writer | None = None,
+        drain: Callable[[], object] | None = None,
+    ) -> None:
+        self.store = store
+        self._writer = writer
+        self._drain = drain
+        self._index = Index(store)
+        self._damage: JournalDamaged | None = None
+
+    @classmethod
+    def open(cls, spec: str | Path | Store) -> "Journal":
+        """Open the journal that another process wrote, or is writing.
+
+        Raises:
+            JournalUnavailable: there is none, or its server does not answer.
+            JournalError: it is of a later version, or no journal.
+        """
+        store = open_store(spec)
+        if isinstance(store, SqliteStore) and not store.path.exists():
+            raise JournalUnavailable(f"there is no journal at {store.path}")
+        with suppress(JournalDamaged):
+            next(store.groups(), None)
+        return cls(store)
+
+    @classmethod
+    def from_jsonl(cls, path: str | Path) -> "Journal":
+        """Read a journal from JSON lines into memory.
+
+        Raises:
+            JournalError: the file is of another schema, or no journal.
+        """
+        store = MemoryStore(limit_bytes=None)
+        journal = cls(store)
+        try:
+            for group, contents in read_lines(Path(path)):
+                store.append([group], contents)
+        except JournalDamaged as error:
+            journal._damage = error
+        except OSError as error:
+            raise JournalUnavailable(f"{path} cannot be read: {error}") from error
+        return journal
+
+    def to_jsonl(self, path: str | Path) -> int:
+        """Write the journal and its contents as JSON lines; returns how many groups it had.
+
+        Raises:
+            JournalDamaged: it is damaged; what stands before that is in the file.
+            JournalUnavailable: the file cannot be written.
+        """
+        self._fresh()
+        beside = Path(path).with_name(f"{Path(path).name}.{os.getpid()}.part")
+        try:
+            count = write_lines(self._groups(), self.store.content, beside)
+            beside.replace(path)
+        except JournalDamaged:
+            beside.replace(path)
+            raise
+        except OSError as error:
+            raise JournalUnavailable(f"{path} cannot be written: {error}") from error
+        finally:
+            beside.unlink(missing_ok=True)
+        return count
+
+    def flush(self) -> None:
+        """Block until the store has everything that was sent before this call.
+
+        Raises:
+            JournalUnavailable: the store does not take it now; it is kept and tried again.
+        """
+        if self._drain is not None:
+            self._drain()
+        if self._writer is not None:
+            self._writer.flush()
+
+    @property
+    def dropped(self) -> int:
+        """How many entries this process has lost or forgotten: for want of room, or by policy."""
+        writer = 0 if self._writer is None else self._writer.dropped + self._writer.trimmed
+        return writer + (self.store.dropped if isinstance(self.store, MemoryStore) else 0)
+
+    @property
+    def damage(self) -> JournalDamaged | None:
+        """What ends this journal early, None when it is whole as far as it has been read."""
+        return self._damage or self._index.damage
+
+    @property
+    def own_sessions(self) -> Collection[str]:
+        """The sessions of this process, whose code needs no leave to run."""
+        return () if self._writer is None else (self._writer.session,)
+
+    def content(self, key: str) -> bytes | None:
+        """Return the bytes of an upload or result by its key; None when they are not kept."""
+        return self.store.content(key)
+
+    def replay(self, system: Any, **options: Any) -> Any:
+        """Run the journal again on a system and compare; see `accel_lab.journal.replay.replay`."""
+        from accel_lab.journal.replay import replay
+
+        return replay(self, system, **options)
+
+    def close(self) -> None:
+        """Let the store's connections go; reading opens them again."""
+        self.store.close()
+
+    def filter(
+        self,
+        *,
+        device: str | None = None,
+        name: str | None = None,
+        library: str | None = None,
+        kind: Kind | None = None,
+        cell: int | None = None,
+        failed: bool | None = None,
+        after: float | None = None,
+        before: float | None = None,
+    ) -> Lines:
+        """Return those entries that are all of this.
+
+        Parameters:
+            device: the device's name.
+            name: the message's, as `Gemm`.
+            library: the message's, as `blas`.
+            kind: what the entry is, as `message`, `context ended`.
+            cell: the notebook cell that sent it.
+            failed: whether the message is known to have failed, or been lost.
+            after: recorded then or later, in seconds since 1970.
+            before: recorded earlier.
+        """
+        self._fresh()
+        wanted = Wanted(device, name, library, kind, cell, after, before)
+        found = [entry for entry in self._read() if wanted(entry)]
+        # What became of a message stands behind it, so this is known only now.
+        if failed is not None:
+            found = [entry for entry in found if entry.failed == failed]
+        return Lines(found, self._title(f"{len(found)} entries"))
+
+    def __len__(self) -> int:
+        self._fresh()
+        self._index.refresh()
+        return self._index.total
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield every entry, oldest first.
+
+        Raises:
+            JournalDamaged: after everything before the damage was yielded.
+        """
+        self._fresh()
+        yield from entries_of(self._groups())
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Entry: ...
+    @overload
+    def __getitem__(self, index: "slice[int | None, int | None, int | None]") -> Lines: ...
+    def __getitem__(
+        self, index: "SupportsIndex | slice[int | None, int | None, int | None]"
+    ) -> Entry | Lines:
+        """Return one entry, or several; only the groups from there on are read."""
+        total = len(self)
+        if isinstance(index, slice):
+            span = range(total)[index]
+            return Lines(self._span(span), self._title(f"{len(span)} of {total} entries"))
+        number = index.__index__()
+        if not -total <= number < total:
+            raise IndexError(f"there is no entry {number} in a journal of {total}")
+        (entry,) = self._span(range(total)[number : number + 1 or None])
+        return entry
+
+    def __repr__(self) -> str:
+        return repr(self._last())
+
+    def _repr_html_(self) -> str:
+        """Show the last entries in a notebook."""
+        return self._last()._repr_html_()
+
+    def _last(self) -> Lines:
+        try:
+            lines = self[-SHOWN:]
+        except JournalError as error:
+            return Lines((), f"journal in {self.store.name}: {error}")
+        return lines
+
+    def _title(self, what: str) -> str:
+        text = f"journal in {self.store.name}: {what}"
+        if self.dropped:
+            text += f"; {self.dropped} older ones are gone"
+        if self.damage is not None:
+            text += f"; it is damaged: {self.damage}"
+        return text
+
+    def _fresh(self) -> None:
+        """Have what was sent so far committed, if the store takes it."""
+        with suppress(JournalError):
+            if self._drain is not None:
+                self._drain()
+            if self._writer is not None:
+                self._writer.flush(FLUSH_S)
+
+    def _groups(self, after: int = 0) -> Iterator[Group]:
+        yield from self.store.groups(after)
+        if self._damage is not None:
+            raise self._damage.copy()
+
+    def _read(self, after: int = 0, first: int = 0) -> Iterator[Entry]:
+        """Yield entries up to the end or the damage."""
+        try:
+            yield from entries_of(self._groups(after), first)
+        except JournalDamaged as error:
+            self._index.damage = error
+
+    def _span(self, span: range) -> list[Entry]:
+        """Return the entries with these numbers; reads on to learn what became of them."""
+        if not span:
+            return []
+        low, high = min(span[0], span[-1]), max(span[0], span[-1])
+        after, first = self._index.place(low)
+        read = self._read(after, first)
+        found = list(islice(read, low - first, high + 1 - first))
+        for _ in islice(read, AFTERMATH):
+            pass
+        return [found[number - low] for number in span if number - low < len(found)]
