@@ -32,7 +32,7 @@ class Pump(Protocol):
         """Undo one `attend`."""
 
     def cancel(self, reply: "Reply[Any]") -> None:
-        """Take the request back if it has not begun."""
+        """Take the request back."""
 
     def unclaimed(self, reply: "Reply[Any]") -> None:
         """Remember a failure that nobody was waiting for."""
@@ -97,7 +97,11 @@ class Reply(Generic[R]):
         return self._outcome()
 
     def cancel(self) -> None:
-        """Take the request back if it has not begun; its answer is then `Cancelled`."""
+        """Take the request back; without an answer yet, its answer is then `Cancelled`.
+
+        A message to a device is never run if it is not enqueued yet; else it runs to its end, and
+        its result is freed then. A message to an actor is only taken back before it is handled.
+        """
         if self._state == PENDING and self._pump is not None:
             self._pump.cancel(self)
 
@@ -140,6 +144,14 @@ class Reply(Generic[R]):
             return
         self._error = error
         self._finish(FAILED)
+
+    def take_back(self, error: AccelError) -> Callable[[], object] | None:
+        """Complete with `error` though the request may still be at work.
+
+        Returns what to call when it no longer is, if there is something to let go of then.
+        """
+        self.reject(error)
+        return None
 
     def _finish(self, state: int) -> None:
         self._state = state

@@ -16,6 +16,7 @@ from accel_lab.compute.markers import Arrays, Failed
 from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.user_code import ResultUnpickler
 from accel_lab.compute.wire import Answer, Done, Failure, Report, Shaped
+from accel_lab.compute.withdrawal import Withdrawn
 from accel_lab.errors import AccelError, UserCodeError
 
 ROOTS_KEPT = 1024
@@ -99,6 +100,7 @@ class Answers:
         self._settles: dict[int, Settle] = {}
         self._roots: OrderedDict[int, AccelError] = OrderedDict()
         self._parts: dict[int, bytearray] = {}
+        self.withdrawn: dict[int, Withdrawn] = {}
 
     def expect(self, seq: int, reply: Reply[Any], settle: Settle | None) -> None:
         """Enter a request; `settle` runs before its reply is done."""
@@ -117,19 +119,49 @@ class Answers:
     def take(self, seq: int) -> Reply[Any] | None:
         """Take a request out, to answer it; None when it has been answered."""
         reply = self.pending.pop(seq, None)
+        if reply is None and self.withdrawn:
+            reply = self.withdrawn.pop(seq, None)
         if reply is not None and self._settles:
             settle = self._settles.pop(seq, None)
             if settle is not None:
                 settle(None)
         return reply
 
+    def withdraw(self, seq: int) -> tuple[Reply[Any], Withdrawn] | None:
+        """Take a request out that its context may be at; None when it has been answered.
+
+        What is returned beside it gets the context's answer. Not at the same time as `take_all`.
+        """
+        reply = self.pending.get(seq)
+        if reply is None:
+            return None
+        stand_in = self.withdrawn[seq] = Withdrawn(reply.origin, reply.library)
+        if self.pending.pop(seq, None) is None:  # the answer came in between
+            self.withdrawn.pop(seq, None)
+            return None
+        return reply, stand_in
+
+    def never_made(self, id_: int, error: AccelError) -> None:
+        """Remember why a buffer is not made, for what needs it."""
+        self._roots[id_] = error
+        if len(self._roots) > ROOTS_KEPT:
+            self._roots.popitem(last=False)
+
     def take_all(self, token: Hashable | None, queued: Iterable[int] = ()) -> InFlight:
         """Take everything out but what is `queued`: the process that `token` names is lost."""
         pending, self.pending = self.pending, {}
         settles, self._settles = self._settles, {}
+        withdrawn, self.withdrawn = self.withdrawn, {}
         for seq in queued:
             if seq in pending:
                 self.expect(seq, pending.pop(seq), settles.pop(seq, None))
+            elif seq in withdrawn:
+                self.withdrawn[seq] = withdrawn.pop(seq)
+        for seq, stand_in in withdrawn.items():
+            settle = settles.pop(seq, None)
+            if settle is not None:
+                settle(token)
+            stand_in.resolve()
         self._parts.clear()
         return InFlight(pending, settles, token)
 
@@ -183,7 +215,5 @@ class Answers:
         if self._recorder is not None:
             self._recorder.mark(Failed(failure.seq, type(error).__name__, str(error)))
         if isinstance(reply, AccelRef):
-            self._roots[reply.id] = error
-            if len(self._roots) > ROOTS_KEPT:
-                self._roots.popitem(last=False)
+            self.never_made(reply.id, error)
         reply.reject(error)

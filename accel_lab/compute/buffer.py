@@ -6,13 +6,14 @@ born; the table of the current context process decides whether the id still mean
 
 import math
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from accel_lab.actor.reply import DONE, FAILED, PENDING, Pump, Reply
 from accel_lab.compute.dtypes import itemsize
-from accel_lab.errors import StaleRef
+from accel_lab.errors import AccelError, StaleRef
 
 if TYPE_CHECKING:
     from accel_lab.compute.device import Device
@@ -139,6 +140,13 @@ class AccelRef(Reply["AccelRef"]):
         """The picklable name of this buffer."""
         shape, dtype = (self.shape, self.dtype) if self.known else (None, None)
         return AccelToken(self.device.name, self.id, self.generation, shape, dtype)
+
+    def take_back(self, error: AccelError) -> Callable[[], object]:
+        """Fail, and hold the memory until the request that writes it is over."""
+        held = [self.owner]
+        self.owner = Owner(self.id, deque(maxlen=0))
+        self.reject(error)
+        return held.clear
 
     def _outcome(self) -> "AccelRef":
         if self._error is not None:

@@ -33,6 +33,7 @@ RETRY_S = 0.0005
 FRAMES_AT_ONCE = 256
 LOOKS = 16
 BURST_S = 0.00005
+GLANCE_S = 0.05
 
 
 class Link:
@@ -178,9 +179,10 @@ class Link:
         while not reply.done and not self.closed:
             if self._take() or not transport.sleep():
                 continue
-            left = None
+            # Not for ever: another thread may complete the reply, by taking it back.
+            left = GLANCE_S
             if deadline is not None:
-                left = min(deadline - time.monotonic(), 3600.0)
+                left = min(deadline - time.monotonic(), GLANCE_S)
                 if left <= 0:
                     return False
             transport.wait(left)

@@ -33,7 +33,7 @@ from accel_lab.compute.operation import (
 from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.recovery import Overtaken, Recovery
 from accel_lab.compute.support import check, name_of
-from accel_lab.compute.transfer import Free
+from accel_lab.compute.transfer import Free, TakeBack
 from accel_lab.compute.tree import State
 from accel_lab.compute.wire import Report, encode_entry
 from accel_lab.compute.witness import Witness
@@ -548,7 +548,8 @@ class Requests:
                 return InFlight({}, {}, None)  # nothing was sent; the queue waits for a context
             queued = self._queue if refusal is None else {}
             if self.recorder is not None and link is not None:
-                lost = [seq for seq in self._answers.pending if seq not in queued]
+                unanswered = [*self._answers.pending, *self._answers.withdrawn]
+                lost = [seq for seq in unanswered if seq not in queued]
                 before = self.generation - (state != "stopped")
                 self.recorder.mark(ContextEnded(before, time.time(), lost))
             if refusal is not None:
@@ -562,7 +563,8 @@ class Requests:
     @property
     def in_flight(self) -> int:
         """Messages sent and not answered."""
-        return len(self._answers.pending) - len(self._queue)
+        answers = self._answers
+        return len(answers.pending) + len(answers.withdrawn) - len(self._queue)
 
     def first_unanswered(self) -> int | None:
         """Return the number of the oldest request without an answer; any thread."""
@@ -683,8 +685,11 @@ class Requests:
         self._keeper.unclaimed(reply)
 
     def cancel(self, reply: Reply[Any]) -> None:
-        """Take one request back."""
-        self._cancel([seq for seq, other in self._unanswered() if other is reply])
+        """Take one request back, and answer it now."""
+        seqs = [seq for seq, other in self._unanswered() if other is reply]
+        self._cancel(seqs)
+        for seq in seqs:
+            self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
 
     def cancel_of(self, cell: object) -> int:
         """Take back what a cell has sent and is not done; return how many requests that is."""
@@ -701,19 +706,45 @@ class Requests:
             return
         if self.recovery is not None:
             self.recovery.cancel(seqs, _taken_back)
-        with self._lock:
-            queued = [seq for seq in seqs if self._queue.pop(seq, None)]
-        for seq in queued:
-            reply = self._answers.take(seq)
-            if reply is not None:
-                error = _taken_back(seq)
-                if self.recorder is not None:
-                    self.recorder.mark(Failed(seq, "Cancelled", str(error)))
-                reply.reject(error)
+        for seq in seqs:
+            self._unqueue(seq)
         link = self._link
         if link is not None:
             link.flush()
             self._keeper.cancel(seqs)
+
+    def _unqueue(self, seq: int) -> None:
+        """Take one request back that has not been sent."""
+        error = _taken_back(seq)
+        with self._lock:
+            reply = self._answers.pending.get(seq)
+            if reply is None or seq not in self._queue:
+                return
+            if isinstance(reply, AccelRef):  # what needs it must learn that it is never made
+                self._queue[seq] = encode_entry(seq, 0, None, TakeBack(reply.id), NO_RESULT)
+            else:
+                del self._queue[seq]
+        if isinstance(reply, AccelRef):
+            if self.recorder is not None:
+                self.recorder.mark(Failed(seq, "Cancelled", str(error)))
+            self._withdraw(seq, error)
+        elif self._answers.take(seq) is not None:
+            if self.recorder is not None:
+                self.recorder.mark(Failed(seq, "Cancelled", str(error)))
+            reply.reject(error)
+
+    def _withdraw(self, seq: int, error: Cancelled) -> None:
+        """Answer a request that the context has, or will get something in place of."""
+        with self._lock:
+            found = self._answers.withdraw(seq)
+        if found is None:
+            return
+        reply, stand_in = found
+        if isinstance(reply, AccelRef):
+            self._answers.never_made(reply.id, error)
+        over = reply.take_back(error)
+        if over is not None:
+            stand_in.hold(over)
 
     def interrupted(self, reply: Reply[Any]) -> None:
         """A waiting thread got Ctrl-C: take its cell's requests back; the second time, replace."""

@@ -45,6 +45,7 @@ ALONE_BELOW_S = 60.0
 RETRY_S = 0.0002
 LOOKS = 16
 REMEMBERED = 64
+FORGET_ABOVE = 1 << 14
 
 
 def entry_decoder(context: Context) -> "msgspec.msgpack.Decoder[list[Any]]":
@@ -228,9 +229,8 @@ class Service:
         result, spec = entry.result, entry.spec
         launch = Launch(context, stream, entry.seq, abs(result), message, spec)
         try:
-            if self.cancelled and entry.seq in self.cancelled:
-                self.cancelled.discard(entry.seq)
-                raise _taken_back(entry.seq)  # noqa: TRY301 - answered like any failure
+            if self.cancelled:
+                self._require_wanted(entry.seq)
             for operand in list_operands(message):
                 if operand.storage is None:
                     context.table.require(operand)
@@ -270,6 +270,8 @@ class Service:
             launch = deferred.launch
             self._context.activate(launch.stream)
             try:
+                if self.cancelled:
+                    self._require_wanted(deferred.entry.seq)
                 deferred.resume()
                 if deferred.entry.result < 0:
                     launch.learn_shape()
@@ -281,6 +283,18 @@ class Service:
                 self._enqueued(launch, deferred.entry.timeout_s)
         for entry in self._deferral.released():
             self._execute(entry)
+
+    def _require_wanted(self, seq: int) -> None:
+        """Refuse what the notebook has taken back.
+
+        Raises:
+            Cancelled: it has.
+        """
+        if seq in self.cancelled:
+            self.cancelled.discard(seq)
+            raise Cancelled(f"request {seq} was taken back before it ran")
+        if len(self.cancelled) > FORGET_ABOVE:  # most came too late
+            self.cancelled.difference_update([s for s in list(self.cancelled) if s < seq])
 
     def _refuse(self, entry: Any) -> None:
         """Answer a message for which this context has no library actor."""
@@ -399,7 +413,3 @@ def _answers(launches: list[Launch]) -> bytes:
         else:
             reports.append(Shaped(launch.seq, *launch.shaped))
     return encode_reports(reports)
-
-
-def _taken_back(seq: int) -> Cancelled:
-    return Cancelled(f"request {seq} was taken back before it ran")

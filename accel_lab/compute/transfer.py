@@ -66,6 +66,13 @@ class Download(Operation[None], frozen=True, array_like=True, eq=False, tag=5):
     start: int
 
 
+class TakeBack(Operation[None], frozen=True, array_like=True, eq=False, tag=12):
+    """Take the place of a message that was taken back before it was sent: `made` is never made."""
+
+    library: ClassVar[str] = "upload"
+    made: int
+
+
 class UploadActor(LibraryActor):
     """Writes buffers from the host, on a stream of its own."""
 
@@ -80,6 +87,11 @@ class UploadActor(LibraryActor):
     def allocate(self, _: Allocate, launch: Launch) -> None:
         """Allocate only."""
         launch.write()
+
+    @handles(TakeBack)
+    def take_back(self, m: TakeBack, _: Launch) -> None:
+        """Have whatever needs the buffer fail."""
+        self.context.table.fail(m.made, m.made)
 
     @handles(Upload)
     def upload(self, m: Upload, launch: Launch) -> None:

@@ -1,6 +1,6 @@
 """Putting arrays on a device and getting them back, through the host arena."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,11 @@ class ArrayReply(Reply[Array]):
         """Complete with a failure, and give the block back."""
         self._landing.release()
         super().reject(error)
+
+    def take_back(self, error: AccelError) -> Callable[[], object]:
+        """Fail, and keep the block until the context no longer writes to it."""
+        super().reject(error)
+        return self._landing.release
 
 
 class CheckpointReply(ArrayReply):

@@ -1,0 +1,249 @@
+"""Taking requests back: in the queue, behind others, at work, and done at the same moment."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel_lab import Device, System, array, blas
+from accel_lab.actor.reply import Reply
+from accel_lab.compute.fault import Inject
+from accel_lab.errors import AccelError, Cancelled, ContextLost, DependencyFailed, OutOfMemory
+from tests.faults.conftest import pid_of, settle
+
+WAIT = 30.0
+ONES = np.ones((8, 8), np.float32)
+
+
+class Latch:
+    """A request that runs until it is released."""
+
+    def __init__(self, device: Device, gate: Path) -> None:
+        self._gate = gate
+
+        def wait_for(name: str) -> None:
+            while not os.path.exists(name):  # noqa: PTH110 - pickled into the context
+                time.sleep(0.001)
+
+        self.reply: Reply[None] = device.run(wait_for, str(gate))
+
+    def release(self) -> None:
+        """Let it go on."""
+        self._gate.touch()
+
+
+@pytest.fixture
+def latch(cpu: Device, tmp_path: Path) -> Latch:
+    """Keep the device busy."""
+    return Latch(cpu, tmp_path / "gate")
+
+
+def cause_of(error: AccelError | None) -> BaseException | None:
+    assert isinstance(error, DependencyFailed)
+    return error.__cause__
+
+
+def test_what_has_not_begun_is_never_run_and_what_needs_it_says_why(
+    cpu: Device, latch: Latch
+) -> None:
+    """The answer is there at once, although the context is busy."""
+    a = cpu.put(ONES)
+    before, doubled = blas.gemm(a, a), blas.scal(a, 2.0, out=a)
+    needs = [blas.gemm(doubled, a), blas.nrm2(blas.scal(before, 2.0))]
+    begun = time.perf_counter()
+    doubled.cancel()
+    before.cancel()
+    for reply in (doubled, before):
+        with pytest.raises(Cancelled, match="taken back"):
+            reply.result(WAIT)
+    assert time.perf_counter() - begun < 0.1
+    for late in (blas.gemm(before, a), blas.scal(doubled, 2.0)):
+        assert isinstance(cause_of(late.error), Cancelled)
+    time.sleep(0.2)  # the control channel is beside the wire: let it be first
+    latch.release()
+    with pytest.raises(DependencyFailed) as caught:
+        needs[1].result(WAIT)
+    assert isinstance(caught.value.__cause__, Cancelled)
+    assert (cpu.get(a).result(WAIT) == 1.0).all()
+    assert cpu.in_flight == 0
+
+
+def test_what_waits_for_a_context_is_taken_out_of_the_queue(lab: System, cpu: Device) -> None:
+    """And what needs it fails with its cause, whatever it is."""
+    with pytest.raises(ContextLost):
+        lab.inject("kill", cpu).result(WAIT)
+    a = cpu.put(ONES)
+    never = blas.gemm(a, a)
+    told: list[int] = []
+    plain = cpu.run(told.append, 1)
+    needs = blas.scal(never, 2.0)
+    never.cancel()
+    plain.cancel()
+    assert cpu.state in ("restarting", "running")
+    for reply in (never, plain):
+        assert isinstance(reply.error, Cancelled)
+    with pytest.raises(DependencyFailed) as caught:
+        needs.result(WAIT)
+    assert isinstance(caught.value.__cause__, Cancelled)
+    assert (cpu.get(a).result(WAIT) == 1.0).all()
+    assert settle(lambda: (cpu.in_flight, cpu._requests.queued) == (0, 0))
+
+
+def test_the_result_of_what_was_at_work_is_freed_when_it_is_done(nothing_left: None) -> None:
+    """Though its failed handle lives on; there is room for one of them only."""
+    with System("host", memory_bytes=1 << 20) as lab:
+        (cpu,) = lab.devices
+        kept: list[object] = []
+        for _ in range(20):
+            made = cpu.run(_slow_array)
+            assert settle(lambda: cpu.in_flight == 1)
+            time.sleep(0.01)  # it has begun
+            made.cancel()
+            assert isinstance(made.error, Cancelled)
+            kept.append(made)
+            assert settle(lambda: cpu.in_flight == 0)
+        for _ in range(100):
+            try:
+                array.zeros(cpu, (700, 1024), dtype="uint8").result(WAIT)
+                break
+            except OutOfMemory:  # the free travels behind
+                time.sleep(0.02)
+        else:
+            pytest.fail("the results are still there")
+        assert len(kept) == 20
+
+
+def _slow_array() -> object:
+    time.sleep(0.03)
+    return np.zeros(700 << 10, np.uint8)
+
+
+def test_a_waiting_thread_and_a_waiting_loop_are_woken(cpu: Device, latch: Latch) -> None:
+    """Also while nothing comes on the wire."""
+    first = latch.reply
+    answers: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            first.result(WAIT)
+        except BaseException as error:  # noqa: BLE001
+            answers.append(error)
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    time.sleep(0.1)
+    first.cancel()
+    waiter.join(2.0)
+    assert [type(a) for a in answers] == [Cancelled]
+
+    async def both() -> None:
+        second = cpu.put(ONES)
+        task = asyncio.ensure_future(_await(second))
+        await asyncio.sleep(0.05)
+        second.cancel()
+        with pytest.raises(Cancelled):
+            await asyncio.wait_for(task, 2.0)
+
+    asyncio.run(both())
+    latch.release()
+    assert cpu.run(int).result(WAIT) == 0
+
+
+async def _await(reply: Reply[object]) -> object:
+    return await reply
+
+
+def test_memory_of_the_arena_stays_until_the_context_is_done_with_it(
+    lab: System, cpu: Device, latch: Latch
+) -> None:
+    """A transfer that was taken back may still read and write there."""
+    a = cpu.put(np.ones(100_000))
+    got = cpu.get(a)
+    a.cancel()
+    got.cancel()
+    assert isinstance(got.error, Cancelled)
+    assert lab.arena().blocks > 0
+    latch.release()
+    assert settle(lambda: lab.arena().blocks == 0)
+
+
+def test_a_context_that_is_lost_lets_go_of_what_was_taken_back(
+    lab: System, cpu: Device, latch: Latch
+) -> None:
+    """Each request keeps its one answer."""
+    a = cpu.put(np.ones(100_000))
+    got = cpu.get(a)
+    got.cancel()
+    os.kill(pid_of(lab, cpu), signal.SIGKILL)
+    with pytest.raises(ContextLost):
+        latch.reply.result(WAIT)
+    assert isinstance(got.error, Cancelled)
+    assert settle(lambda: (lab.arena().blocks, cpu.in_flight) == (0, 0))
+
+
+def test_taking_back_and_answering_at_once_gives_one_answer(cpu: Device) -> None:
+    """A thousand races: the value or Cancelled, nothing left, and the device as it was."""
+    a = cpu.put(ONES).result(WAIT)
+    dice = np.random.default_rng(7)
+    ends = {"value": 0, "cancelled": 0}
+    asked: list[Reply[object]] = []
+    ready, go = threading.Barrier(2), threading.Barrier(2)
+    current: list[Reply[object]] = []
+    delays = dice.uniform(0.0, 0.0003, 1000)
+
+    def take_back() -> None:
+        for delay in delays:
+            ready.wait(WAIT)
+            reply = current[0]
+            go.wait(WAIT)
+            until = time.perf_counter() + delay
+            while time.perf_counter() < until:
+                pass
+            reply.cancel()
+
+    other = threading.Thread(target=take_back)
+    other.start()
+    for turn in range(1000):
+        reply: Reply[object] = (
+            blas.gemm(a, a) if turn % 3 else cpu.get(a) if turn % 2 else cpu.run(int)
+        )
+        current[:] = [reply]
+        ready.wait(WAIT)
+        go.wait(WAIT)
+        try:
+            value = reply.result(WAIT)
+        except Cancelled:
+            ends["cancelled"] += 1
+            assert (reply.done, reply.failed) == (True, True)
+        else:
+            ends["value"] += 1
+            assert not reply.failed
+            if turn % 3:
+                assert value is reply
+        asked.append(reply)
+    other.join(WAIT)
+    assert min(ends.values()) > 10, ends
+    for turn, reply in enumerate(asked):
+        if turn % 3 and not reply.failed and turn % 50 == 1:
+            assert (cpu.get(reply).result(WAIT) == 8.0).all()  # type: ignore[arg-type]
+    assert settle(lambda: cpu.in_flight == 0)
+    assert not cpu._requests._answers.withdrawn
+    assert cpu.generation == 1
+
+
+def test_taking_back_what_is_done_or_failed_changes_nothing(lab: System, cpu: Device) -> None:
+    """Nor does doing it twice."""
+    a = cpu.put(ONES).result(WAIT)
+    a.cancel()
+    assert not a.failed
+    with pytest.raises(ContextLost):
+        (lost := cpu.ask(Inject("kill"))).result(WAIT)
+    lost.cancel()
+    lost.cancel()
+    assert isinstance(lost.error, ContextLost)
+    lab.check()
