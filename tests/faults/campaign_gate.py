@@ -27,9 +27,42 @@ GARBAGE = (
 )
 
 
-def hold(address: str, name: str) -> str:
-    """Stop here on the dispatcher's thread until told what to do."""
+class Stalled:
+    """A stream that does not get to its end until `flow`; all else is the stream's own."""
+
+    flowing = threading.Event()
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._native, name)
+
+    def done(self) -> bool:
+        return self.flowing.is_set() and bool(self._native.done())
+
+    def reached(self, event: Any) -> bool:
+        return self.flowing.is_set() and bool(self._native.reached(event))
+
+    def synchronize(self, event: Any) -> None:
+        self.flowing.wait()
+        self._native.synchronize(event)
+
+
+def hold(address: str, name: str, *, stall: bool = False) -> str:
+    """Stop here on the dispatcher's thread until told what to do.
+
+    Parameters:
+        stall: have nothing complete until the next one goes on that does not say so.
+    """
     _perform(_ask(address, name))
+    if stall:
+        Stalled.flowing.clear()
+        for stream in _service()._context.streams.values():
+            if not isinstance(stream.native, Stalled):
+                stream.native = Stalled(stream.native)
+    else:
+        Stalled.flowing.set()
     return name
 
 
@@ -50,10 +83,10 @@ def arm(address: str, name: str, kinds: list[str]) -> int:
     return len(chosen)
 
 
-def holdings() -> tuple[int, int]:
-    """Return how many buffers the context has, and their bytes."""
+def holdings() -> tuple[int, int, tuple[tuple[str, int], ...]]:
+    """Return how many buffers the context has, their bytes, and whose the largest are."""
     table = _service()._context.table
-    return len(table), table.used_bytes
+    return len(table), table.used_bytes, table.largest_owners()
 
 
 def _ask(address: str, name: str) -> str:
@@ -101,7 +134,7 @@ def garble(lock: threading.Lock, transport: Any, variant: int) -> None:
             return
         tail = writer._words[0]
         writer._frames[tail % (4 << 20) // 8] = 1 << 40
-        writer._words[0] = tail + 64
+        writer._tail = writer._words[0] = tail + 64
         transport._wire.send(b"\0", socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
 

@@ -36,4 +36,4 @@ def test_nobody_reads_a_buffer_whose_upload_failed(cpu: Device, door: Door) -> N
     del ref, behind, reply, caught
     assert cpu.run(holdings).result(WAIT)[1] == 0
     cpu.ping().result(WAIT)
-    assert cpu.run(holdings).result(WAIT) == (0, 0)
+    assert cpu.run(holdings).result(WAIT) == (0, 0, ())

@@ -1,0 +1,111 @@
+"""How each fault that comes from outside the context is caused, and which failures it explains."""
+
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel_lab import Device, System
+from accel_lab.actor.reply import Reply
+from accel_lab.compute.operation import Operation
+from accel_lab.errors import AccelError, ArenaFull
+from tests.faults.campaign_gate import garble
+
+SIGNALS = (
+    signal.SIGKILL,
+    signal.SIGSEGV,
+    signal.SIGABRT,
+    signal.SIGTERM,
+    signal.SIGBUS,
+    signal.SIGFPE,
+)
+DEADLINE_S = 0.05
+
+
+@contextmanager
+def short_deadlines() -> Iterator[None]:
+    """Give every message that is sent meanwhile a deadline that a hang passes soon."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Operation, "timeout_s", DEADLINE_S)
+        yield
+
+
+def until(predicate: Callable[[], bool], timeout_s: float = 30.0) -> bool:
+    """Poll often until something holds that is expected within milliseconds."""
+    deadline = time.monotonic() + timeout_s
+    while not predicate():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.0005)
+    return True
+
+
+def send_signal(device: Device, variant: int) -> None:
+    """End the process of a device's context, of whichever generation, from outside."""
+    keeper = device._keeper
+    assert until(lambda: keeper.process is not None)
+    process = keeper.process
+    assert process is not None
+    assert until(lambda: process.pid != 0 or process.reaped)
+    if not process.reaped:
+        os.kill(process.pid, SIGNALS[variant % len(SIGNALS)])
+
+
+def corrupt_down(device: Device, variant: int) -> None:
+    """Write what no notebook would into the wire to the context, born or not."""
+    keeper = device._keeper
+    assert until(lambda: keeper._link is not None and not keeper._link.closed)
+    link = keeper._link
+    assert link is not None
+    garble(link._writing, link._transport, variant)
+
+
+def interrupt(device: Device, replies: list[Reply[Any]], variant: int) -> None:
+    """Press Ctrl-C while this thread waits for one of the replies; for odd variants twice."""
+    device._requests._interrupted = float("-inf")
+    for _ in range(1 + variant % 2):
+        pending = [reply for reply in replies if not reply.done]
+        if pending:
+            _wait_interrupted(pending[variant % len(pending)])
+
+
+def _wait_interrupted(reply: Reply[Any]) -> None:
+    main = threading.main_thread().ident
+    assert main == threading.get_ident()
+    timer = threading.Timer(0.003, signal.pthread_kill, (main, signal.SIGINT))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        timer.start()
+        with suppress(AccelError):
+            reply.result(30.0)
+        timer.join()
+        for _ in range(100):  # the signal of a timer that was late
+            pass
+    except KeyboardInterrupt:
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def fill_arena(lab: System, device: Device, dice: random.Random) -> int:
+    """Take all lab memory, and find that transfers say so; return how many did."""
+    kept, refused = [], 0
+    nbytes = 8 << 20
+    while nbytes >= 1 << 14:
+        try:
+            kept.append(lab._arena.empty((nbytes,), "uint8", timeout_s=0.0))
+        except ArenaFull:
+            nbytes //= 2
+    for _ in range(dice.randint(1, 3)):
+        try:
+            device.put(np.ones((256, 256)), timeout_s=0.01)
+        except ArenaFull:
+            refused += 1
+    return refused

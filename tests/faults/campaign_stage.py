@@ -1,0 +1,416 @@
+"""One scene of the campaign: set it, let the fault strike, and see what became of everybody."""
+
+import gc
+import random
+import time
+from collections import Counter
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from accel_lab import AccelRef, Device, System, array
+from accel_lab.actor.reply import Reply
+from accel_lab.errors import (
+    AccelError,
+    Cancelled,
+    ContextLost,
+    DeadlineExceeded,
+    DependencyFailed,
+    LibraryError,
+    OutOfMemory,
+    StaleRef,
+    SystemClosed,
+)
+from tests.faults import campaign_faults as faults
+from tests.faults import campaign_gate as gate
+from tests.faults.campaign_gate import GO, Door, Held
+from tests.faults.campaign_messages import LARGE, SMALL, Senders
+from tests.faults.campaign_plan import INSIDE, LOSSES, Coverage, Message, Scene
+from tests.faults.campaign_twin import Sent, Twin, same
+
+WAIT_S = 30.0
+GATED = {
+    "put": ["Put", "Allocate"],
+    "get": ["Download"],
+    "array": ["Copy", "Transpose", "Full", "Cast"],
+    "blas": ["Gemm", "Axpy", "Scal", "Nrm2"],
+    "fft": ["R2C", "C2R"],
+    "rng": ["Uniform"],
+    "jit": ["Compile", "LaunchKernel"],
+    "run": ["Run"],
+    "ping": ["Ping"],
+    "tell": ["Ping", "Copy"],
+}
+
+
+class Bench:
+    """What all scenes share."""
+
+    def __init__(self, lab: System) -> None:
+        self.lab = lab
+        self.door = Door()
+        self.senders = Senders(lab)
+        self.twins = [Twin(device) for device in lab.devices]
+        self.coverage = Coverage()
+        self.outcomes: Counter[str] = Counter()
+        self.steps = 0
+        self.gates = 0
+
+    def gate(self, device: Device) -> str:
+        """Return a new gate's name."""
+        self.gates += 1
+        return f"{device.name} {self.gates}"
+
+    def close(self) -> None:
+        """Let everybody go."""
+        self.door.close()
+
+
+class Stage:
+    """One scene on one device."""
+
+    def __init__(self, bench: Bench, twin: Twin, scene: Scene) -> None:
+        self.bench = bench
+        self.twin = twin
+        self.device = twin.device
+        self.scene = scene
+        self.dice = random.Random(scene.messages[0].seed)
+        self.sent: list[Sent] = []
+        self.refused: list[tuple[int, int, AccelError]] = []
+        self.others: list[Reply[Any]] = []
+        self.held: Held | None = None
+        self.after = ExitStack()
+        self.generation = 0
+        self.closing = False
+        self.late = ""
+        self.order = scene.fault
+        if scene.fault == "corrupt up":
+            self.order = f"{gate.CORRUPT}{scene.variant}"
+
+    @property
+    def haste(self) -> int:
+        """How little time may pass between the phase and the fault."""
+        return 2 if self.scene.phase == "restarting" else int(self.scene.fault == "hang")
+
+    # Setting the scene.
+
+    def prepare(self) -> None:
+        """Bring the device into the phase, with the messages in it."""
+        assert faults.until(lambda: self.device.state == "running", WAIT_S), self.device
+        self._furnish()
+        self.generation = self.device.generation
+        getattr(self, f"_{self.scene.phase}")()
+
+    def _furnish(self) -> None:
+        """See that there are buffers to work with."""
+        twin, dice = self.twin, self.dice
+        shapes = [cell.ref.shape for cell in twin.usable() if cell.root is cell]
+        small, large = shapes.count(SMALL), shapes.count(LARGE)
+        for shape, missing in ((SMALL, 3 - small), (LARGE, 2 - large)):
+            for _ in range(missing):
+                value = np.random.default_rng(dice.randrange(1 << 30)).standard_normal(shape)
+                self._enter(lambda v=value: self.bench.senders.put(twin, v))
+
+    def _queued(self) -> None:
+        latch = self._hold()
+        self._inject()
+        self._send_all()
+        self.held = self.bench.door.wait(latch)
+
+    def _enqueued(self) -> None:
+        """Executed, and not answered: their streams do not get to the end."""
+        self.bench.senders.warm(self.twin)
+        first = self._hold(stall=True)
+        self._send_all()
+        self._inject(only=("library", "out of memory"))
+        last = self._hold(timeout_s=600.0)
+        self.bench.door.wait(first).tell()
+        self.held = self.bench.door.wait(last)
+
+    def _running(self) -> None:
+        family = self.scene.family
+        name = self.bench.gate(self.device)
+        self.device.run(gate.arm, self.bench.door.address, name, GATED[family]).result(WAIT_S)
+        if self.scene.fault == "hang":
+            self.after.enter_context(faults.short_deadlines())
+        self._send_all(self.scene.messages[:1])
+        self._flush()
+        self.held = self.bench.door.wait(name)
+        self.after.close()
+        self._send_all(self.scene.messages[1:])
+
+    def _completing(self) -> None:
+        """Answered, and not read: the notebook's reader is kept away from the wire."""
+        self.bench.senders.warm(self.twin)
+        first = self.bench.door.wait(self._hold())
+        link = self.device._requests.current_link
+        assert link is not None
+        link._reading.acquire()
+        self.after.callback(link._reading.release)
+        self._send_all()
+        self._inject(only=("library", "out of memory"))
+        deadline_s = faults.DEADLINE_S if self.scene.fault == "hang" else None
+        last = self._hold(timeout_s=deadline_s)
+        first.tell()
+        self.held = self.bench.door.wait(last)
+
+    def _uploading(self) -> None:
+        self._transfer(["Upload"], lambda: self.bench.senders.upload(self.twin, self.dice))
+
+    def _downloading(self) -> None:
+        self._transfer(["Download"], lambda: self.bench.senders.download(self.twin, self.dice))
+
+    def _transfer(self, kinds: list[str], begin: Any) -> None:
+        name = self.bench.gate(self.device)
+        self.device.run(gate.arm, self.bench.door.address, name, kinds).result(WAIT_S)
+        if self.scene.fault == "hang":
+            self.after.enter_context(faults.short_deadlines())
+        self._enter(begin)
+        self._flush()
+        self.held = self.bench.door.wait(name)
+        self.after.close()
+        self._send_all()
+
+    def _restarting(self) -> None:
+        faults.send_signal(self.device, 0)
+        assert faults.until(lambda: self.device.generation > self.generation), self.device
+        self._furnish()
+        if self.scene.fault == "corrupt up":
+            self.late = self._hold()
+        self._inject()
+        self._send_all()
+
+    def _hold(self, timeout_s: float | None = None, *, stall: bool = False) -> str:
+        name = self.bench.gate(self.device)
+        address = self.bench.door.address
+        reply = self.device.run(gate.hold, address, name, stall=stall, timeout_s=timeout_s)
+        self.others.append(reply)
+        self._flush()
+        return name
+
+    def _inject(self, only: tuple[str, ...] = INSIDE) -> None:
+        """Send the fault as a message of its own; a corrupt answer has none."""
+        fault = self.scene.fault
+        if fault not in only or fault == "corrupt up":
+            return
+        limit = faults.DEADLINE_S if fault == "hang" else 600.0
+        self.others.append(self.bench.lab.inject(fault, self.device, timeout_s=limit))  # type: ignore[arg-type]
+        self.order = GO
+
+    def _send_all(self, messages: tuple[Message, ...] | None = None) -> None:
+        for message in self.scene.messages if messages is None else messages:
+            dice = random.Random(message.seed)
+            family = message.family
+            self._enter(lambda f=family, d=dice: self.bench.senders.send(self.twin, f, d))
+
+    def _enter(self, send: Any) -> None:
+        """Send one message, or note why it was refused."""
+        self.bench.steps += 1
+        before = self.device.generation
+        try:
+            sent = send()
+        except AccelError as error:
+            refusal = error.with_traceback(None)  # it would keep this frame's buffers
+            self.refused.append((before, self.device.generation, refusal))
+            return
+        sent.before, sent.after = before, self.device.generation
+        self.sent.append(sent)
+
+    def _flush(self) -> None:
+        self.device._requests.flush()
+
+    # The fault.
+
+    def strike(self) -> None:
+        """Cause the fault, and take note of whom it met."""
+        scene, bench = self.scene, self.bench
+        bench.steps += 1
+        met = [s.family for s in self.sent if s.reply is None or not s.reply.done]
+        if scene.phase == "running":
+            met = [scene.family]
+        elif scene.phase == "restarting" and self.device.state == "running":
+            met = []
+        bench.coverage.add(scene.fault, scene.phase, met)
+        if scene.fault in INSIDE:
+            self._strike_inside()
+        else:
+            self._strike_outside()
+        if self.held is not None:
+            self.held.tell()
+        self.held = None
+        self.after.close()
+
+    def _strike_inside(self) -> None:
+        scene = self.scene
+        if self.late:
+            self.held = self.bench.door.wait(self.late)
+        if self.held is not None:
+            self.held.tell(self.order)
+        self.held = None
+        if scene.fault == "hang" and (scene.phase == "enqueued" or scene.family == "run"):
+            self.device.replace()  # what has no deadline
+
+    def _strike_outside(self) -> None:
+        device, variant = self.device, self.scene.variant
+        match self.scene.fault:
+            case "signal":
+                faults.send_signal(device, variant)
+            case "corrupt down":
+                faults.corrupt_down(device, variant)
+            case "replace":
+                device.replace()
+            case "cancel":
+                self._cancel()
+            case "interrupt":
+                replies = [s.reply for s in self.sent if s.reply is not None]
+                faults.interrupt(device, [*replies, *self.others], variant)
+            case "drop":
+                self._drop()
+            case "arena full":
+                faults.fill_arena(self.bench.lab, device, self.dice)
+
+    def _cancel(self) -> None:
+        for sent in self.sent:
+            upload = sent.family == "put" and sent.makes and sent.makes.ref.shape == LARGE
+            if upload and self.scene.phase == "restarting":
+                continue
+            if sent.reply is not None and self.dice.random() < 0.7:
+                sent.reply.cancel()
+
+    def _drop(self) -> None:
+        for sent in self.sent:
+            sent.via = ()
+            if isinstance(sent.reply, AccelRef):
+                sent.reply = None
+            if sent.makes is not None:
+                sent.makes.handle = None
+        self.twin.drop()
+        self.bench.senders.drop(self.twin)
+
+    # What became of it.
+
+    def finish(self) -> None:
+        """Wait for every answer, and compare each with what may be."""
+        for sent in self.sent:
+            self._outcome(sent)
+        for reply in self.others:
+            self._answer(reply)
+        self._check_generation()
+        for before, after, error in self.refused:
+            assert isinstance(error, StaleRef | ContextLost | DependencyFailed), error
+            assert after > before or after > self.generation, error
+        for sent in self.sent:
+            self._judge(sent)
+        self.twin.sort()
+        self._check_old()
+        if self.device.generation == self.generation:
+            self._check_contents()
+        self.held = None
+
+    def _outcome(self, sent: Sent) -> None:
+        for reply in sent.via:
+            self._answer(reply)
+        if sent.reply is not None:
+            sent.outcome = self._answer(sent.reply)
+            sent.error = sent.reply.error
+
+    def _answer(self, reply: Reply[Any]) -> Any:
+        """Wait for an answer; it has to come, and be a value or an AccelError."""
+        try:
+            value = reply.result(WAIT_S)
+        except AccelError as error:
+            self.bench.outcomes[type(error).__name__] += 1
+            return None
+        self.bench.outcomes["success"] += 1
+        return value
+
+    def _check_generation(self) -> None:
+        """The generation has moved as often as a context was lost, and no more."""
+        fault, phase = self.scene.fault, self.scene.phase
+        least, most = 0, 0
+        if fault in LOSSES:
+            # The loss of a context that is not up yet is no loss of buffers.
+            least, most = int(phase != "restarting"), 1
+        elif fault == "interrupt":
+            most = self.scene.variant % 2
+        elif fault == "library":
+            most = 1  # the fourth restart of a library within a minute is the context's
+        first = int(phase == "restarting")
+        # All answers may be here before a fault is noticed that concerns none of them.
+        faults.until(lambda: self.device.generation >= self.generation + first + least, WAIT_S)
+        moved = self.device.generation - self.generation
+        assert first + least <= moved <= first + most, (moved, self.scene)
+
+    def _judge(self, sent: Sent) -> None:
+        """Apply a success to the twin; a failure must have a reason."""
+        if sent.error is not None:
+            assert self._may(sent, sent.error), (sent, repr(sent.error), self.scene)
+            if isinstance(sent.error, Cancelled) and sent.writes is not None:
+                self.twin.forget(sent.writes.root)
+            return
+        if sent.reply is None and self.device.generation != sent.before:
+            return  # nobody knows
+        self.twin.apply(sent)
+
+    def _may(self, sent: Sent, error: AccelError) -> bool:  # noqa: PLR0911 - one for each class
+        fault, now = self.scene.fault, self.device.generation
+        cells = (*sent.operands, *([] if sent.writes is None else [sent.writes]))
+        refs = [cell.handle for cell in cells if cell.handle is not None]
+        match error:
+            case DeadlineExceeded():
+                return fault == "hang" and now > sent.before
+            case ContextLost():
+                return sent.before <= error.generation <= sent.after and error.generation < now
+            case StaleRef():
+                if fault == "cancel" and self.scene.phase == "restarting":
+                    return any(reply.failed for reply in (*refs, *sent.via))
+                return any(ref.generation < now for ref in refs)
+            case DependencyFailed():
+                cause = error.__cause__
+                assert isinstance(cause, AccelError), (sent, "does not name what failed first")
+                known = any(reply.failed for reply in (*refs, *sent.via))
+                return known or (sent.family == "put" and self._may(sent, cause))
+            case OutOfMemory() | LibraryError():
+                return fault == ("library" if isinstance(error, LibraryError) else "out of memory")
+            case Cancelled():
+                return fault in ("cancel", "interrupt")
+            case SystemClosed():
+                return self.closing
+        return False
+
+    def _check_old(self) -> None:
+        """No buffer of a lost generation can be read, whoever claims that it can."""
+        for cell in self.twin.old[-1:]:
+            old = cell.ref
+            try:
+                array.copy(old)
+            except StaleRef:
+                pass
+            else:
+                raise AssertionError(f"{old!r} was taken")
+            now = self.device.generation
+            claim = AccelRef(
+                self.device._requests, old.origin, old.device, old.owner, now, old.shape, old.dtype
+            )
+            try:
+                found = self.device.get(claim).result(WAIT_S)
+            except (StaleRef, ContextLost):
+                continue
+            raise AssertionError(f"{old!r} was read: {found}")
+
+    def _check_contents(self) -> None:
+        """Everything that is still there is what it should be."""
+        replies = [(cell, self.device.get(cell.ref)) for cell in self.twin.cells]
+        for cell, reply in replies:
+            same(reply.result(WAIT_S), cell.value, cell)
+        if self.scene.fault == "drop":
+            self.empty_of(self.device)
+
+    @staticmethod
+    def empty_of(device: Device) -> None:
+        """Find that the context has freed what has no handle any more."""
+        deadline = time.monotonic() + WAIT_S
+        while (found := device.run(gate.holdings).result(WAIT_S))[0]:
+            gc.collect()
+            assert time.monotonic() < deadline, (device, found)

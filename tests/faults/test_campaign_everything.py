@@ -1,0 +1,58 @@
+"""Every fault in every phase with every family of messages, several times, and no surprise.
+
+The plan is drawn from a seed, which a failure prints: with it in ACCEL_LAB_SEED the same actions
+are done again.
+"""
+
+import gc
+import os
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from accel_lab import System
+from tests.conftest import require
+from tests.faults.campaign import ARENA_BYTES, Campaign
+from tests.faults.campaign_plan import FAULTS, PHASES, digest, plan
+from tests.faults.conftest import census, settle
+
+DEVICES, TIMES, STEPS = 3, 5, 2000
+SEED = int(os.environ.get("ACCEL_LAB_SEED", "4"))
+WORKING = PHASES[:-1]
+
+
+@pytest.fixture
+def balanced(first_system: None) -> Iterator[None]:
+    """Fail the test if the campaign leaves anything behind."""
+    gc.collect()
+    before = census()
+    yield
+    gc.collect()
+    settle(lambda: census() == before, 5.0)
+    assert census() == before
+
+
+@pytest.mark.timeout(600)
+def test_every_fault_in_every_phase_with_every_message(
+    balanced: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each request has one answer with a reason, and each buffer what NumPy says."""
+    require("compiler")
+    rounds = plan(SEED, DEVICES, times=TIMES)
+    began = time.perf_counter()
+    with System(
+        "host", DEVICES, max_restarts=1_000_000, within_s=0.001, arena_bytes=ARENA_BYTES
+    ) as lab:
+        campaign = Campaign(lab, f"ACCEL_LAB_SEED={SEED}")
+        campaign.play(rounds)
+        bench, losses = campaign.bench, sum(d.generation - 1 for d in lab.devices)
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\nseed {SEED}, plan {digest(rounds)}: {bench.steps} steps, {losses} losses, "
+            f"{time.perf_counter() - began:.0f} s\nanswers: {dict(bench.outcomes)}\n"
+            f"{bench.coverage.table(FAULTS, WORKING)}\n"
+        )
+    assert bench.steps >= STEPS
+    assert bench.coverage.missing(FAULTS, WORKING, TIMES) == []
