@@ -721,7 +721,8 @@ class Requests:
             if reply is None or seq not in self._queue:
                 return
             if isinstance(reply, AccelRef):  # what needs it must learn that it is never made
-                self._queue[seq] = encode_entry(seq, 0, None, TakeBack(reply.id), NO_RESULT)
+                instead = TakeBack(reply.id, reply.library == "upload")
+                self._queue[seq] = encode_entry(seq, 0, None, instead, NO_RESULT)
             else:
                 del self._queue[seq]
         if isinstance(reply, AccelRef):

@@ -67,10 +67,14 @@ class Download(Operation[None], frozen=True, array_like=True, eq=False, tag=5):
 
 
 class TakeBack(Operation[None], frozen=True, array_like=True, eq=False, tag=12):
-    """Take the place of a message that was taken back before it was sent: `made` is never made."""
+    """Take the place of a message that was taken back before it was sent: `made` is never made.
+
+    With `uploaded` it has been allocated already, and what was taken back would have filled it.
+    """
 
     library: ClassVar[str] = "upload"
     made: int
+    uploaded: bool = False
 
 
 class UploadActor(LibraryActor):
@@ -91,7 +95,11 @@ class UploadActor(LibraryActor):
     @handles(TakeBack)
     def take_back(self, m: TakeBack, _: Launch) -> None:
         """Have whatever needs the buffer fail."""
-        self.context.table.fail(m.made, m.made)
+        table = self.context.table
+        if m.uploaded:
+            table.spoil(table.mention(m.made))
+        else:
+            table.fail(m.made, m.made)
 
     @handles(Upload)
     def upload(self, m: Upload, launch: Launch) -> None:

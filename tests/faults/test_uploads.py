@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab import Device, array
+from accel_lab import Device, System, array
 from accel_lab.actor.reply import Reply
-from accel_lab.errors import DependencyFailed, LibraryError
+from accel_lab.errors import Cancelled, ContextLost, DependencyFailed, LibraryError
 from tests.faults.campaign_gate import Door, arm, holdings
 
 WAIT = 30.0
@@ -37,3 +37,18 @@ def test_nobody_reads_a_buffer_whose_upload_failed(cpu: Device, door: Door) -> N
     assert cpu.run(holdings).result(WAIT)[1] == 0
     cpu.ping().result(WAIT)
     assert cpu.run(holdings).result(WAIT) == (0, 0, ())
+
+
+def test_nobody_reads_a_buffer_whose_upload_was_taken_back(lab: System, cpu: Device) -> None:
+    """Though its memory was asked for by a message of its own, which was not."""
+    with pytest.raises(ContextLost):
+        lab.inject("kill").result(WAIT)
+    ref = cpu.put(np.ones((64, 64)))  # waits for the next context
+    behind: list[Reply[Any]] = [array.copy(ref), cpu.get(ref)]
+    ref.cancel()
+    with pytest.raises(Cancelled):
+        ref.result(WAIT)
+    for reply in behind:
+        with pytest.raises(DependencyFailed) as caught:
+            reply.result(WAIT)
+        assert isinstance(caught.value.__cause__, Cancelled)
