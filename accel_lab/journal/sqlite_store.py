@@ -16,6 +16,7 @@ from accel_lab.errors import JournalDamaged, JournalError, JournalUnavailable
 from accel_lab.journal.chain import BATCH, SCHEMA, Head, proven, whole
 from accel_lab.journal.group import Group
 from accel_lab.journal.row import of_row, row_of, weighed_of_row
+from accel_lab.journal.sqlite_log import damaged_frame
 from accel_lab.journal.store import Store, Trimmed, judge
 
 APPLICATION = 0x41434A4C
@@ -61,6 +62,7 @@ class SqliteStore(Store):
         self._lock = threading.Lock()
         self._writing: sqlite3.Connection | None = None
         self._inode = 0
+        self._log_was_told = False
 
     def append(self, groups: Sequence[Group], contents: Mapping[str, bytes]) -> int:
         """Add groups and contents in one transaction."""
@@ -90,6 +92,20 @@ class SqliteStore(Store):
         with contextlib.closing(self._open_to_read()) as db:
             reader = _Reader(db, self.name)
             yield from proven(reader.head, reader.batch, after)
+        damage = self._log_damage()
+        if damage is not None:
+            raise damage
+
+    def _log_damage(self) -> JournalDamaged | None:
+        """Return what is wrong with the log that another process has left."""
+        if self._writing is not None or self._log_was_told:
+            return None
+        frame = damaged_frame(self.path.with_name(f"{self.path.name}-wal"))
+        if frame is None:
+            return None
+        return JournalDamaged(
+            f"the log {self.name}-wal is damaged at frame {frame}: what was committed last is lost"
+        )
 
     def content(self, key: str) -> bytes | None:
         """Return the bytes of a key; raises JournalDamaged when they are others."""
@@ -172,14 +188,21 @@ class SqliteStore(Store):
             except FileNotFoundError:
                 pass
             raise JournalUnavailable(f"{self.name} was deleted, and what it held is lost")
+        damage = self._log_damage()
+        if damage is not None:
+            self._log_was_told = True  # once; then the journal goes on after what is left
+            raise damage
         db = sqlite3.connect(
             self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
         )
         try:
             _prepare(db, self.name)
+            if self._log_was_told:  # or what is behind the damage would stay, and be told again
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         except BaseException:
             db.close()
             raise
+        self._log_was_told = False
         self._writing, self._inode = db, self.path.stat().st_ino
         return db
 

@@ -21,7 +21,7 @@ KILLS = 10
 MANY_KILLS = 100
 
 WRITER = """
-import itertools, sys
+import itertools, sys, time
 from accel_lab.journal.sqlite_store import SqliteStore
 from tests.journal.samples import content, group, header
 
@@ -37,6 +37,7 @@ for position in itertools.count(1):
     sys.stdout.flush()
     if position % 50 == 0:
         store.trim(400_000)
+    time.sleep(0.001)
 """
 
 
@@ -191,6 +192,47 @@ def test_a_journal_of_a_later_version_is_refused_by_name(journal: Path, tmp_path
         list(SqliteStore(path).groups())
     with pytest.raises(JournalError, match="schema 7"):
         SqliteStore(path).append([header("other")], {})
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A journal whose writer was killed before its log went into the file."""
+    path = tmp_path_factory.mktemp("left") / "x.journal"
+    killed(path, ["one"], 0.1)
+    return path
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_damaged_log_is_read_up_to_the_damage_and_named(
+    seed: int, left: Path, tmp_path: Path
+) -> None:
+    rng = random.Random(seed)
+    log = left.with_name("x.journal-wal")
+    whole, error = read(left)
+    assert error is None
+    path = tmp_path / "x.journal"
+    shutil.copy(left, path)
+    data = bytearray(log.read_bytes())
+    frames = [
+        frame
+        for frame in range((len(data) - 32) // 4120)
+        if data[16:24] == data[32 + frame * 4120 :][8:16]  # of this log, not of one before
+    ]
+    frame = rng.choice(frames)
+    at = 32 + frame * 4120 + rng.randrange(4120) if seed else 5
+    data[at] ^= 1 << rng.randrange(8)
+    path.with_name("x.journal-wal").write_bytes(data)
+    found, error = read(path)
+    assert found == whole[: len(found)]
+    assert frame == frames[-1] or isinstance(error, JournalDamaged)
+    store = SqliteStore(path)
+    if error is not None and found:
+        with pytest.raises(JournalDamaged):
+            store.append([header("next")], {})
+    if found:
+        assert store.append([header("next")], {}) == len(found) + 1
+        assert read(path)[1] is None
+    store.close()
 
 
 def killed(path: Path, sessions: list[str], after_s: float) -> list[int]:
