@@ -34,6 +34,7 @@ from accel_lab.compute.control import (
     receive_downward,
     send_packet,
 )
+from accel_lab.compute.failure import where
 from accel_lab.compute.launch import LibraryActor
 from accel_lab.compute.service import Service
 from accel_lab.compute.transport import Transport
@@ -212,7 +213,7 @@ def be_context(transport: Transport, channel: socket.socket, parent: int, module
     except EOFError:
         return  # the notebook is gone
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason
-        send_packet(channel, StartFailed(type(error).__name__, str(error)))
+        send_packet(channel, StartFailed(type(error).__name__, f"{error}{where(error)}"))
         sys.exit(1)
     service = Service(transport, context, spin_s=bind.spin_s)
     sys.stdout, sys.stderr = Printer(service, "stdout"), Printer(service, "stderr")

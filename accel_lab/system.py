@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, get_args
@@ -18,6 +17,7 @@ import numpy.typing as npt
 import accel_lab.backends
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.events import EventStream
+from accel_lab.actor.supervision import AllForOne, OneForOne, RestForOne, Strategy
 from accel_lab.actor.system import ActorSystem
 from accel_lab.compute import origin
 from accel_lab.compute.arena import Arena
@@ -47,6 +47,12 @@ from accel_lab.libraries.registration import messages, require_registered
 CLOSE_LIMIT_S = 5.0
 SPIN_S = 0.0001
 Recover = Literal["stale", "replay"]
+Supervision = Literal["one_for_one", "all_for_one", "rest_for_one"]
+STRATEGIES: dict[str, type[OneForOne | AllForOne | RestForOne]] = {
+    "one_for_one": OneForOne,
+    "all_for_one": AllForOne,
+    "rest_for_one": RestForOne,
+}
 Results = Literal["digests", "values"]
 _names = iter(range(1, 1 << 62))
 
@@ -54,8 +60,7 @@ _names = iter(range(1, 1 << 62))
 class _Options(NamedTuple):
     """What all devices of a system have in common."""
 
-    max_restarts: int
-    within_s: float
+    strategy: Strategy
     timeout_s: float | None
     recover: Recover
     results: Results | None
@@ -74,6 +79,10 @@ class System:
         name: of the system in views and events.
         max_restarts: how often, within `within_s` seconds, a device may lose its context
             before its circuit opens.
+        strategy: whose contexts a loss replaces: `one_for_one` that device's alone;
+            `all_for_one` those of all devices of this system, when they share state;
+            `rest_for_one` that device's and those after it, when each takes what the one before
+            makes. Those that a loss replaces draw on one budget of restarts.
         timeout_s: how long a message may execute before its context is replaced, where neither
             the message nor `ask` says otherwise; None for ever. `run` has no limit of its own.
         recover: what becomes of buffers when their context is lost. `replay` makes them again, by
@@ -96,6 +105,7 @@ class System:
         name: str | None = None,
         max_restarts: int = 3,
         within_s: float = 60.0,
+        strategy: Supervision = "one_for_one",
         timeout_s: float | None = DEFAULT_TIMEOUT_S,
         recover: Recover = "stale",
         results: Results | None = None,
@@ -108,6 +118,7 @@ class System:
         _require_word("recover", recover, Recover)
         if results is not None:
             _require_word("results", results, Results)
+        _require_word("strategy", strategy, Supervision)
         require_timeout(timeout_s)
         require_registered(messages(), ACTORS, module.SUPPORT, self.backend)
         self.name = name or f"lab{next(_names)}"
@@ -141,10 +152,12 @@ class System:
         self._dispatcher.start()
         self._actors = ActorSystem(self.name, dispatcher=self._dispatcher, events=self.events)
         self._plant, self._module = plant, module
-        options = _Options(max_restarts, within_s, timeout_s, recover, results)
+        rules = STRATEGIES[strategy](max_restarts=max_restarts, within_s=within_s)
+        options = _Options(rules, timeout_s, recover, results)
         self.devices: list[Device] = [
             self._open_device(module.device_name(index), index, options) for index in indices
         ]
+        self._supervise(rules)
         self._scribe.after.append(Tidying(self._lineages, self._contents))
         self._scribe.start()
         self._closed = False
@@ -164,7 +177,7 @@ class System:
         )
         requests.timeout_s = options.timeout_s
         keeper.requests = requests
-        keeper.reopen_after_s = options.within_s
+        keeper.reopen_after_s = options.strategy.within_s
         if options.results is not None:
             requests.witness = Witness(requests, recorder, values=options.results == "values")
         if options.recover == "replay":
@@ -181,8 +194,15 @@ class System:
         self._arena.on_segment.append(keeper.segment_made)
         self._arena.on_drop.append(keeper.segment_dropped)
         self._keepers.append(keeper)
-        self._actors.spawn(_device_actor(keeper, options.max_restarts, options.within_s), name=name)
         return device
+
+    def _supervise(self, strategy: Strategy) -> None:
+        """Start the contexts: under one actor when they share state, else each under its own."""
+        if isinstance(strategy, OneForOne):
+            for keeper in self._keepers:
+                self._actors.spawn(partial(DeviceActor, [keeper], strategy), name=keeper.name)
+        else:
+            self._actors.spawn(partial(DeviceActor, self._keepers, strategy), name="devices")
 
     def device(self, name: str | int) -> Device:
         """Return a device by its name, as `gpu0`, or its position.
@@ -360,12 +380,6 @@ def _give_up(backend: str, keepers: list[DeviceKeeper], why: str) -> None:
 def _printed(stream: str, data: bytes) -> None:
     """Show what C code in a context, or a dying interpreter, wrote; system thread."""
     origin.current().write(stream, data.decode(errors="replace"))
-
-
-def _device_actor(
-    keeper: DeviceKeeper, max_restarts: int, within_s: float
-) -> Callable[[], DeviceActor]:
-    return lambda: DeviceActor(keeper, max_restarts, within_s)
 
 
 def _require_word(option: str, word: str, words: Any) -> None:

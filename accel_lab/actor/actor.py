@@ -193,6 +193,10 @@ class ActorContext:
         """Stop `ref` after the message it is handling; its name is free at once."""
         ref.stop()
 
+    def forgive(self) -> None:
+        """Forget the restarts that the children share a budget for."""
+        self._cell.family.forgive()
+
     def watch(self, ref: ActorRef[Any]) -> None:
         """Have `Terminated` told to this instance when `ref` stops (now, if it has).
 

@@ -101,6 +101,10 @@ class Family:
             child.terminate(cause)
         self._shared_budget = None
 
+    def forgive(self) -> None:
+        """Begin the children's shared budget anew."""
+        self._shared_budget = None
+
     def supervise(self, child: "Cell", error: AccelError, directive: Directive) -> None:
         """Do to `child` what its error's directive and the strategy say."""
         siblings = self.living()

@@ -1,27 +1,29 @@
-"""The supervision of one device: a device actor, and under it the actor of its context.
+"""The supervision of devices: an actor for one or several, and under it one for each context.
 
-Both run on the system thread. The context's actor fails when its process is lost; whether, and
-how soon, it starts again is the strategy of the device's actor.
+All run on the system thread. A context's actor fails when its process is lost; which contexts are
+replaced, and how soon, is the strategy of their supervisor.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from accel_lab.actor.actor import Actor, ActorRef, Terminated, handles
 from accel_lab.actor.message import Message
-from accel_lab.actor.supervision import OneForOne
+from accel_lab.actor.supervision import Strategy
 from accel_lab.compute.keeper import DeviceKeeper
 from accel_lab.errors import AccelError
 
 
 class Lost(Message[None], frozen=True):
-    """The context is gone; `error` says why."""
+    """The context whose process has this number is gone, or can never be (0); `error` says why."""
 
     error: Any
+    number: int = 0
 
 
 class Reset(Message[None], frozen=True):
-    """Close an open circuit: try a context on probation."""
+    """Close open circuits: try contexts on probation."""
 
 
 class ContextActor(Actor):
@@ -29,58 +31,89 @@ class ContextActor(Actor):
 
     def __init__(self, keeper: DeviceKeeper) -> None:
         self._keeper = keeper
+        self._number = 0
 
     def started(self) -> None:
         """Start a context process."""
         self._keeper.start()
+        process = self._keeper.process
+        self._number = 0 if process is None else process.number
+
+    def restarting(self, cause: AccelError) -> None:
+        """Give the process up, if it is another's loss that this one is replaced for."""
+        self._keeper.taken_along(cause)
 
     @handles(Lost)
     def lost(self, message: Lost) -> None:
-        """Fail, so that the supervisor decides."""
-        # A copy: the device and its requests keep the error itself, which gathers no frames.
-        raise message.error.copy()
+        """Fail, so that the supervisor decides; unless that process has been replaced already."""
+        if message.number in (0, self._number):
+            # A copy: the device and its requests keep the error itself, which gathers no frames.
+            raise message.error.copy()
 
 
 class DeviceActor(Actor):
-    """The stable parent of a device's contexts."""
+    """The stable parent of the contexts of some devices.
 
-    def __init__(self, keeper: DeviceKeeper, max_restarts: int, within_s: float) -> None:
-        self.strategy = OneForOne(max_restarts=max_restarts, within_s=within_s)  # type: ignore[misc]
-        self._keeper = keeper
-        self._child: ActorRef[ContextActor] | None = None
+    Parameters:
+        keepers: those of the devices, in the order in which RestForOne takes them.
+        strategy: whom a loss concerns. With a device's circuit those of all open whom its loss
+            would restart, for they cannot do without it; they close together, too.
+    """
+
+    def __init__(self, keepers: Sequence[DeviceKeeper], strategy: Strategy) -> None:
+        self.strategy = strategy  # type: ignore[misc]
+        self._keepers = tuple(keepers)
+        self._children: dict[DeviceKeeper, ActorRef[ContextActor]] = {}
 
     def started(self) -> None:
-        """Start the context's actor."""
+        """Start the actors of the contexts."""
         me = self.context.self_ref
-        self._keeper.lost = self._lost
-        self._keeper.restart = lambda: me.tell(Reset())
-        self._spawn()
+        for keeper in self._keepers:
+            keeper.lost = partial(self._lost, keeper)
+            keeper.restart = lambda: me.tell(Reset())
+            self._spawn(keeper)
 
     @handles(Terminated)
     def terminated(self, message: Terminated) -> None:
-        """The context's actor has used up its restarts: open the circuit."""
-        if message.ref is self._child and message.cause is not None:
-            self._child = None
-            self._keeper.open_circuit(message.cause)
+        """A context's actor has used up its restarts, or can never start."""
+        for keeper, child in self._children.items():
+            if child is message.ref and message.cause is not None:
+                self._give_up(keeper, message.cause)
+                return
 
     @handles(Reset)
     def reset(self, _: Reset) -> None:
-        """Try again, on probation."""
-        if self._keeper.requests.state == "half-open" and self._child is None:
-            self._spawn()
+        """Try again, on probation: with one device all that rest."""
+        resting = [keeper for keeper in self._keepers if keeper not in self._children]
+        if not any(keeper.requests.state == "half-open" for keeper in resting):
+            return
+        self.context.forgive()
+        for keeper in resting:
+            keeper.requests.half_open()
+            self._spawn(keeper)
 
-    def _spawn(self) -> None:
-        factory: Callable[[], ContextActor] = lambda: ContextActor(self._keeper)  # noqa: E731
-        self._child = self.context.spawn(factory, name="context")
-        self.context.watch(self._child)
+    def _spawn(self, keeper: DeviceKeeper) -> None:
+        factory: Callable[[], ContextActor] = lambda: ContextActor(keeper)  # noqa: E731
+        name = "context" if len(self._keepers) == 1 else keeper.name
+        child = self._children[keeper] = self.context.spawn(factory, name=name)
+        self.context.watch(child)
 
-    def _lost(self, error: AccelError) -> None:
-        child = self._child
+    def _lost(self, keeper: DeviceKeeper, error: AccelError, number: int) -> None:
+        child = self._children.get(keeper)
         if child is None:
             return
-        if self._keeper.requests.state == "half-open":
-            self._child = None
-            child.stop()
-            self._keeper.open_circuit(error)
+        if keeper.requests.state == "half-open":
+            self._give_up(keeper, error)
         else:
-            child.tell(Lost(error))
+            child.tell(Lost(error, number))
+
+    def _give_up(self, failed: DeviceKeeper, cause: AccelError) -> None:
+        """Open the circuit of a device, and of those that are restarted with it."""
+        for keeper in self.strategy.affected(self._keepers, failed):
+            child = self._children.pop(keeper, None)
+            if child is None:
+                continue
+            child.stop()
+            if keeper is not failed:
+                keeper.taken_along(cause)
+            keeper.open_circuit(cause)

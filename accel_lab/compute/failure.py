@@ -21,7 +21,7 @@ def pack(seq: int, what: str, error: AccelError, root: int) -> Failure:
     """Describe the failure of `what`; `root` is the buffer whose message failed first."""
     fields = {name: getattr(error, name) for name in _FIELDS if hasattr(error, name)}
     if isinstance(error, LibraryError):
-        what += _where(error.__cause__ or error)
+        what += where(error.__cause__ or error)
     cause = b""
     if isinstance(error, UserCodeError) and error.__cause__ is not None:
         with contextlib.suppress(Exception):  # an exception that does not pickle stays text
@@ -31,7 +31,7 @@ def pack(seq: int, what: str, error: AccelError, root: int) -> Failure:
     return Failure(seq, what, type(error).__name__, str(error), fields, root, cause)
 
 
-def _where(error: BaseException) -> str:
+def where(error: BaseException) -> str:
     """Return the last line of this project that an error passed, for whoever has to mend it."""
     lines = traceback.extract_tb(error.__traceback__)
     ours = [line for line in lines if line.filename.startswith(_PACKAGE)]

@@ -45,6 +45,17 @@ HEARTBEAT_LIMIT_S = 30.0
 START_LIMIT_S = 120.0
 HURRY_LIMIT_S = 5.0
 LAST_READ_S = 1.0
+# What only a change of the code mends.
+MISTAKES = {
+    "AttributeError",
+    "ImportError",
+    "ModuleNotFoundError",
+    "NameError",
+    "NotImplementedError",
+    "SyntaxError",
+    "TypeError",
+    "UnboundLocalError",
+}
 
 
 class Plant(msgspec.Struct, frozen=True):
@@ -66,7 +77,7 @@ class DeviceKeeper:
     def __init__(self, name: str, index: int, plant: Plant) -> None:
         self.name = name
         self.requests: Requests
-        self.lost: Callable[[ContextLost | BackendUnavailable], None]
+        self.lost: Callable[[ContextLost | BackendUnavailable, int], None]
         self.restart: Callable[[], None]
         self.model = ""
         self.total_bytes: int | None = None
@@ -140,7 +151,7 @@ class DeviceKeeper:
 
     def open_circuit(self, cause: AccelError | None) -> None:
         """Refuse every request until `reset`, or until a probe after the window succeeds."""
-        self._opened = time.monotonic()
+        self._opened = self._plant.dispatcher.clock.now()
         error = cause if isinstance(cause, BackendUnavailable) else open_circuit(self.name, cause)
         in_flight = self.requests.disconnect(None, "circuit open", error)
         self._plant.events.publish(facts.CircuitOpened(device=self.name, cause=str(cause)))
@@ -171,8 +182,13 @@ class DeviceKeeper:
         fields: dict[str, Any],
         *,
         again: bool = True,
+        because: AccelError | None = None,
     ) -> None:
-        """Begin a loss; `again` when what is in flight may be run again. Any thread."""
+        """Begin a loss; `again` when what is in flight may be run again. Any thread.
+
+        Parameters:
+            because: what the supervisor has decided upon; else it is told, to decide.
+        """
         generation = self.requests.generation
         in_flight = self.requests.disconnect(link, "restarting") if link is not None else None
         if link is not None and in_flight is None:
@@ -195,7 +211,9 @@ class DeviceKeeper:
             why,
             fields,
             late,
-            noticed=lambda error: self._noticed_loss(error, connected=in_flight is not None),
+            noticed=lambda error: self._noticed_loss(
+                error, process.number, because, connected=in_flight is not None
+            ),
             explained=self._explained_loss,
             answer=partial(self._answer, again=again),
         )
@@ -220,16 +238,20 @@ class DeviceKeeper:
         else:
             in_flight.fail(error, late)
 
-    def _noticed_loss(self, error: ContextLost, *, connected: bool) -> None:
-        """Have the supervisor decide."""
+    def _noticed_loss(
+        self, error: ContextLost, number: int, because: AccelError | None, *, connected: bool
+    ) -> None:
+        """Have the supervisor decide, unless it has."""
         self.cause = error
+        error.__cause__ = because
         self.restarts += 1
         if connected:
             before = error.generation
             self._plant.events.publish(
                 facts.GenerationChanged(device=self.name, before=before, after=before + 1)
             )
-        self.lost(error)
+        if because is None:
+            self.lost(error, number)
 
     def _explained_loss(self, error: ContextLost, in_flight: int) -> None:
         self.cause = error
@@ -261,6 +283,15 @@ class DeviceKeeper:
         link = self.requests.current_link
         if link is not None:
             self._lose(link, reason, {}, {}, again=False)
+
+    def taken_along(self, cause: AccelError) -> None:
+        """Lose the context because of the loss of another that it shares state with; system thread.
+
+        Does nothing when it is lost already.
+        """
+        if self.process is not None:
+            why = f"it shares state with a device that was lost ({cause})"
+            self._lose(self.requests.current_link, why, {}, {}, because=cause)
 
     def _exited(self, process: ContextProcess, status: str) -> None:
         self._plant.events.publish(
@@ -301,6 +332,14 @@ class DeviceKeeper:
         elif isinstance(packet, StartFailed):
             if packet.kind == "BackendUnavailable":
                 self.give_up(BackendUnavailable(packet.text))
+            elif packet.kind in MISTAKES:
+                why = f"{packet.kind}: {packet.text}"
+                self.give_up(
+                    BackendUnavailable(
+                        f"a context of {self.name} cannot start, and no restart would mend that: "
+                        f"{why}"
+                    )
+                )
             else:
                 self._lose(None, f"it could not start ({packet.kind}: {packet.text})", {}, {})
 
@@ -309,7 +348,7 @@ class DeviceKeeper:
         process, self.process = self.process, None
         if process is not None:
             process.kill()
-        self.lost(error)
+        self.lost(error, 0 if process is None else process.number)
 
     def _watch(self, process: ContextProcess) -> None:
         if process is not self.process:
@@ -410,7 +449,7 @@ class DeviceKeeper:
         """Probe a device whose circuit has been open for the whole window."""
         if (
             self.requests.state == "circuit open"
-            and time.monotonic() - self._opened > self.reopen_after_s
+            and self._plant.dispatcher.clock.now() - self._opened > self.reopen_after_s
         ):
             self.reset()
 
