@@ -10,11 +10,9 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
-import pytest
 
 from accel_lab import Device, System
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.operation import Operation
 from accel_lab.errors import AccelError, ArenaFull
 from tests.faults.campaign_gate import garble
 
@@ -30,11 +28,13 @@ DEADLINE_S = 0.05
 
 
 @contextmanager
-def short_deadlines() -> Iterator[None]:
+def short_deadlines(device: Device) -> Iterator[None]:
     """Give every message that is sent meanwhile a deadline that a hang passes soon."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Operation, "timeout_s", DEADLINE_S)
+    before, device.timeout_s = device.timeout_s, DEADLINE_S
+    try:
         yield
+    finally:
+        device.timeout_s = before
 
 
 def until(predicate: Callable[[], bool], timeout_s: float = 30.0) -> bool:

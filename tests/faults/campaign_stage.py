@@ -133,7 +133,7 @@ class Stage:
         name = self.bench.gate(self.device)
         self.device.run(gate.arm, self.bench.door.address, name, GATED[family]).result(WAIT_S)
         if self.scene.fault == "hang":
-            self.after.enter_context(faults.short_deadlines())
+            self.after.enter_context(faults.short_deadlines(self.device))
         self._send_all(self.scene.messages[:1])
         self._flush()
         self.held = self.bench.door.wait(name)
@@ -165,7 +165,7 @@ class Stage:
         name = self.bench.gate(self.device)
         self.device.run(gate.arm, self.bench.door.address, name, kinds).result(WAIT_S)
         if self.scene.fault == "hang":
-            self.after.enter_context(faults.short_deadlines())
+            self.after.enter_context(faults.short_deadlines(self.device))
         self._enter(begin)
         self._flush()
         self.held = self.bench.door.wait(name)
@@ -272,9 +272,6 @@ class Stage:
 
     def _cancel(self) -> None:
         for sent in self.sent:
-            upload = sent.family == "put" and sent.makes and sent.makes.ref.shape == LARGE
-            if upload and self.scene.phase == "restarting":
-                continue
             if sent.reply is not None and self.dice.random() < 0.7:
                 sent.reply.cancel()
 
@@ -346,8 +343,8 @@ class Stage:
         """Apply a success to the twin; a failure must have a reason."""
         if sent.error is not None:
             assert self._may(sent, sent.error), (sent, repr(sent.error), self.scene)
-            if isinstance(sent.error, Cancelled) and sent.writes is not None:
-                self.twin.forget(sent.writes.root)
+            if isinstance(sent.error, Cancelled):
+                self.twin.doubt(sent)
             return
         if sent.reply is None and self.device.generation != sent.before:
             return  # nobody knows
@@ -363,8 +360,6 @@ class Stage:
             case ContextLost():
                 return sent.before <= error.generation <= sent.after and error.generation < now
             case StaleRef():
-                if fault == "cancel" and self.scene.phase == "restarting":
-                    return any(reply.failed for reply in (*refs, *sent.via))
                 return any(ref.generation < now for ref in refs)
             case DependencyFailed():
                 cause = error.__cause__

@@ -19,11 +19,16 @@ TOLERANCE = 1e-9
 
 
 class Cell:
-    """A buffer: its handle, and what is in it once that is known; a view has a cell as `base`."""
+    """A buffer: its handle, and what is in it once that is known; a view has a cell as `base`.
+
+    Attributes:
+        vague: of a root, whether nobody can say what is in it.
+    """
 
     def __init__(self, ref: AccelRef, base: "Cell | None" = None) -> None:
         self.handle: AccelRef | None = ref
         self.value: Array | None = None
+        self.vague = False
         self.root: Cell = self if base is None else base.root
 
     @property
@@ -88,9 +93,11 @@ class Twin:
         """Let later messages use a buffer."""
         self.cells.append(cell)
 
-    def forget(self, root: Cell) -> None:
-        """Nobody can say any more what is in a buffer and its views."""
-        self.cells = [c for c in self.cells if c.root is not root]
+    def doubt(self, sent: Sent) -> None:
+        """A request was taken back: what it would have made or written may be as before."""
+        for cell in (sent.makes, sent.writes):
+            if cell is not None:
+                cell.root.vague = True
 
     def usable(self) -> list[Cell]:
         """Return the buffers that a message may name now, with shapes that are known."""
@@ -112,10 +119,13 @@ class Twin:
 
     def apply(self, sent: Sent) -> None:
         """Work out what a request has done that was answered with success, and compare."""
+        if any(cell.root.vague for cell in sent.operands):
+            self.doubt(sent)
+            return
         values = [cell.value for cell in sent.operands]
         assert all(value is not None for value in values), f"{sent!r} ran without its operands"
         expected = sent.compute(*values)
-        if sent.writes is not None:
+        if sent.writes is not None and not sent.writes.root.vague:
             assert sent.writes.value is not None
             sent.writes.value[...] = expected
         elif sent.makes is not None:
@@ -123,12 +133,16 @@ class Twin:
             ref = sent.makes.handle
             if ref is not None:
                 assert (ref.known, ref.shape) == (True, expected.shape), f"{sent!r}"
-        elif sent.reply is not None:
+        elif sent.writes is None and sent.reply is not None:
             same(sent.outcome, expected, sent)
 
     def sort(self) -> None:
         """Take out what the current generation does not have."""
-        made = [c for c in self.cells if c.value is not None and c.handle is not None]
+        made = [
+            c
+            for c in self.cells
+            if c.value is not None and c.handle is not None and not c.root.vague
+        ]
         self.cells = [c for c in made if c.ref.is_valid][-10:]
         self.old = [*self.old, *(c for c in made if not c.ref.is_valid)][-4:]
 
