@@ -92,6 +92,7 @@ class Service:
         self._streams: dict[Stream, None] = {}
         self._first_launch = 0.0
         self._timeout_s = 0.0
+        self._watched = False
         self._completer = Completer(self._report, self._broken)
         self._deferral = Deferral()
         self._recent: deque[tuple[int, type, Stream]] = deque(maxlen=REMEMBERED)
@@ -218,7 +219,7 @@ class Service:
         timeout_s = entry.timeout_s
         # What may hold this thread for long must not keep the answers to what is before it.
         alone = timeout_s is None or timeout_s < ALONE_BELOW_S
-        if alone and (self._launched or self._marked is not None):
+        if (alone or self._watched) and (self._launched or self._marked is not None):
             self._hand_over()
         route = context.routes.get(kind)
         if route is None:
@@ -262,6 +263,9 @@ class Service:
         self._timeout_s += -math.inf if timeout_s is None else timeout_s
         if alone or len(launched) >= BATCH_LIMIT or now - self._first_launch > FLUSH_AFTER_S:
             self._complete()
+            # The next message may block in the driver until this one is done, so its time must be
+            # watched by then.
+            self._watched = alone
 
     def _resume(self) -> None:
         """Finish what was deferred, and execute what has waited for it."""
