@@ -202,7 +202,7 @@ class DeviceKeeper:
             return
         self._hurry()
         if self.recovery is not None and in_flight is not None:
-            self.recovery.losing(process)
+            self.recovery.losing(process, in_flight)
         loss = Loss(
             self.name,
             generation,

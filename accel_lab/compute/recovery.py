@@ -8,7 +8,7 @@ does the device take what has been sent meanwhile.
 
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
@@ -101,6 +101,7 @@ class Recovery:
         self._ending: Ending | None = None
         self._lock = threading.Lock()
         self._held: dict[int, tuple[Reply[Any], Settle | None, Hashable | None]] = {}
+        self._taken: InFlight | None = None
         self._probed = 0
         self._turn = 0
         self.lost: dict[int, str] = {}
@@ -112,10 +113,11 @@ class Recovery:
 
     # What happens to the device; system thread.
 
-    def losing(self, process: Ending) -> None:
-        """A context is lost; why, and what was in flight, will be told by `took`."""
+    def losing(self, process: Ending, in_flight: InFlight) -> None:
+        """A context is lost and took these along; `took` will tell why. Any thread."""
         self._explained.clear()
         self._ending = process
+        self._taken = in_flight
 
     def took(
         self,
@@ -130,6 +132,7 @@ class Recovery:
         steps = {step.seq: step for step in self._lineage.steps_of(in_flight.pending.keys())}
         failed: list[tuple[int, Reply[Any], AccelError]] = []
         with self._lock:
+            self._taken = None
             for seq, reply in in_flight.pending.items():
                 settle = in_flight.settles.get(seq)
                 step = steps.get(seq)
@@ -169,10 +172,14 @@ class Recovery:
             reply.reject(error)
         self._explained.set()
 
-    def cancel(self, seqs: Collection[int], error: Callable[[int], AccelError]) -> None:
+    def cancel(self, seqs: list[int], error: Callable[[int], AccelError]) -> None:
         """Answer those of these requests that are held; any thread."""
         with self._lock:
             taken = {seq: self._held.pop(seq) for seq in seqs if seq in self._held}
+            lost = self._taken
+            if lost is not None:
+                for seq in lost.pending.keys() & seqs:
+                    taken[seq] = lost.pending.pop(seq), lost.settles.pop(seq, None), lost.token
         for seq, (reply, settle, token) in taken.items():
             if settle is not None:
                 settle(token)
@@ -182,9 +189,10 @@ class Recovery:
 
     @property
     def held(self) -> dict[int, Reply[Any]]:
-        """The requests that wait to be run again."""
+        """The requests that wait to be run again, or for the reason of their loss."""
         with self._lock:
-            return {seq: reply for seq, (reply, _, _) in self._held.items()}
+            lost = {} if self._taken is None else self._taken.pending
+            return lost | {seq: reply for seq, (reply, _, _) in self._held.items()}
 
     # The recovery's thread.
 
