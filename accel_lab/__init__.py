@@ -5,6 +5,7 @@ what comes back is a handle that is an operand at once. A fault on the device co
 never the notebook.
 """
 
+from accel_lab import actor as actor
 from accel_lab import errors as errors
 from accel_lab import views as views
 from accel_lab.compute import events as events
@@ -21,6 +22,7 @@ __all__ = [
     "AccelRef",
     "Device",
     "System",
+    "actor",
     "array",
     "blas",
     "errors",

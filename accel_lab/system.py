@@ -8,15 +8,17 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
 
 import numpy.typing as npt
 
 import accel_lab.backends
+from accel_lab.actor.actor import Actor, ActorRef
 from accel_lab.actor.dispatcher import Dispatcher
-from accel_lab.actor.events import EventStream
+from accel_lab.actor.events import EventStream, warn_of
 from accel_lab.actor.supervision import AllForOne, OneForOne, RestForOne, Strategy
 from accel_lab.actor.system import ActorSystem
 from accel_lab.compute import origin
@@ -35,16 +37,17 @@ from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.recovery import Recovery
 from accel_lab.compute.requests import Requests, closed, require_timeout
 from accel_lab.compute.scribe import Scribe
-from accel_lab.compute.snapshot import node_of
+from accel_lab.compute.snapshot import node_of, node_of_actor
 from accel_lab.compute.staging import CopyPool
 from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import Node, State
 from accel_lab.compute.witness import Witness
-from accel_lab.errors import BackendUnavailable, InvalidArgument
+from accel_lab.errors import BackendUnavailable, InvalidArgument, NameTaken
 from accel_lab.libraries import ACTORS
 from accel_lab.libraries.registration import messages, require_registered
 
 CLOSE_LIMIT_S = 5.0
+FAREWELL_S = 0.5
 SPIN_S = 0.0001
 Recover = Literal["stale", "replay"]
 Supervision = Literal["one_for_one", "all_for_one", "rest_for_one"]
@@ -54,6 +57,7 @@ STRATEGIES: dict[str, type[OneForOne | AllForOne | RestForOne]] = {
     "rest_for_one": RestForOne,
 }
 Results = Literal["digests", "values"]
+A = TypeVar("A", bound=Actor)
 _names = iter(range(1, 1 << 62))
 
 
@@ -154,6 +158,16 @@ class System:
         self._plant, self._module = plant, module
         rules = STRATEGIES[strategy](max_restarts=max_restarts, within_s=within_s)
         options = _Options(rules, timeout_s, recover, results)
+        # They have a thread of their own: a handler that waits must not hold up supervision.
+        self._own_thread = Dispatcher(
+            f"accel_lab {self.name} actors", on_error=self._background.escaped
+        )
+        self._own_actors = ActorSystem(
+            self.name,
+            dispatcher=self._own_thread,
+            events=self.events,
+            strategy=OneForOne(max_restarts=max_restarts, within_s=within_s),
+        )
         self.devices: list[Device] = [
             self._open_device(module.device_name(index), index, options) for index in indices
         ]
@@ -260,6 +274,34 @@ class System:
         """Have everything sent so far recorded, and committed by the journal. Blocks."""
         self._scribe.flush()
 
+    def spawn(
+        self, factory: Callable[[], A], *, name: str | None = None, capacity: int = 1024
+    ) -> ActorRef[A]:
+        """Start an actor of your own, supervised beside the devices; returns its address at once.
+
+        All actors of a system share one thread: a handler may wait for a device, and holds up the
+        other actors meanwhile, but neither devices nor their supervision. One that fails is
+        restarted as often as a device may be, then stopped.
+
+        Parameters:
+            factory: makes the actor, an `accel_lab.actor.Actor`; called again for each restart.
+            name: unique in this system; made up when not given.
+            capacity: how many messages may wait in its mailbox.
+
+        Raises:
+            NameTaken: an actor or a device has this name.
+            InvalidArgument: the name is empty or holds a slash.
+            SystemClosed: the system is closed.
+        """
+        if self._closed:
+            raise closed(self.name)
+        if any(device.name == name for device in self.devices):
+            raise NameTaken(f"{self.name} has a device named {name!r}")
+        with self._closing:
+            if not self._own_thread.is_running and not self._closed:
+                self._own_thread.start()
+        return self._own_actors.spawn(factory, name=name, capacity=capacity)
+
     def check(self) -> None:
         """Raise what failed in the background and was not awaited; blocks for nothing.
 
@@ -270,10 +312,11 @@ class System:
         self._background.check()
 
     def tree(self) -> Node:
-        """Return the system, its devices, contexts and library actors as they are now."""
+        """Return the system, its devices, contexts, libraries and your actors as they are now."""
         state: State = "stopped" if self._closed else "running"
         nodes = tuple(node_of(keeper, self.name) for keeper in self._keepers)
         detail = f"{self.backend} backend, {len(nodes)} device{'s' if len(nodes) != 1 else ''}"
+        nodes += tuple(node_of_actor(ref, self.name) for ref in self._own_actors.children)
         return Node(
             name=self.name,
             path=self.name,
@@ -296,9 +339,16 @@ class System:
             if self._closed or self._forked:
                 return
             self._closed = True
+            with contextlib.suppress(TimeoutError):  # a handler waits for a device
+                self._own_actors.shutdown(FAREWELL_S)
             done = threading.Event()
             self._dispatcher.call_soon(self._end, done)
             done.wait(CLOSE_LIMIT_S)
+            try:
+                self._own_actors.shutdown(CLOSE_LIMIT_S)
+                self._own_thread.stop()
+            except TimeoutError as error:
+                warn_of(error, f"an actor of {self.name} outlives it")
             self._actors.shutdown()
             self._dispatcher.stop()
             self._scribe.stop()
@@ -317,6 +367,7 @@ class System:
     def orphan(self) -> None:
         """Make this copy, in a forked child, refuse everything."""
         self._forked = True
+        self._own_actors.orphan()
         for keeper in self._keepers:
             keeper.requests.orphan()
 

@@ -112,6 +112,31 @@ class ActorRef(Generic[S_co]):
         return not self._cell.stopping
 
     @property
+    def state(self) -> str:
+        """What the actor is doing: `starting`, `running`, `restarting` or `stopped`."""
+        return "stopped" if self._cell.stopping else self._cell.state.value
+
+    @property
+    def restarts(self) -> int:
+        """How often it has been restarted."""
+        return self._cell.restarts
+
+    @property
+    def cause(self) -> AccelError | None:
+        """What its last restart, or its end, came of; None when there was none."""
+        return self._cell.cause
+
+    @property
+    def kind(self) -> str:
+        """The name of its class; "" before its first start."""
+        return self._cell.kind
+
+    @property
+    def children(self) -> "tuple[ActorRef[Any], ...]":
+        """The living children, in the order of their spawning."""
+        return tuple(child.ref for child in self._cell.family.living())
+
+    @property
     def depth(self) -> int:
         """How many messages are queued."""
         return len(self._cell.mailbox)

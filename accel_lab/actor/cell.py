@@ -30,9 +30,9 @@ S = TypeVar("S", bound=Actor)
 class State(Enum):
     """Where a cell is in its life."""
 
-    NEW = "new"
+    NEW = "starting"
     RUNNING = "running"
-    SUSPENDED = "suspended"
+    SUSPENDED = "restarting"
     STOPPED = "stopped"
 
 
@@ -61,6 +61,8 @@ class Cell:
         )
         self.ref: ActorRef[Any] = ActorRef(self)
         self.cause: AccelError | None = None
+        self.restarts = 0
+        self.kind = ""
         self._factory = factory
         self._context = ActorContext(self)
         self._instance: Actor | None = None
@@ -244,6 +246,8 @@ class Cell:
     def suspend(self, restart: Restart) -> None:
         """Drop the instance and its children; messages queue until `restart` is due."""
         self.state = State.SUSPENDED
+        self.cause = restart.cause
+        self.restarts += 1
         self._restart = restart
         self._unwatch_all()  # first, or the new instance would hear of the old one's children
         self._fail_deferred(restart.cause)
@@ -275,6 +279,7 @@ class Cell:
     def _instantiate(self) -> bool:
         try:
             instance = self._factory()
+            self.kind = type(instance).__name__
             instance.context = self._context
             self.family.strategy = instance.strategy
             self._handlers = instance.handlers

@@ -95,6 +95,10 @@ class Family:
         with self._system.lock:
             return list(self._members)
 
+    def members_unlocked(self) -> list["Cell"]:
+        """Return all children where there is no other thread."""
+        return list(self._members)
+
     def stop(self, cause: AccelError | None) -> None:
         """Stop all children, the youngest first, and forget their failures."""
         for child in reversed(self.members()):

@@ -72,6 +72,14 @@ class ActorSystem:
             raise SystemClosed(msg)
         return self._root.spawn(factory, name, capacity)
 
+    def orphan(self) -> None:
+        """Have this copy, in a forked child, take no message: its thread is the parent's."""
+        ahead = [self._root]
+        while ahead:
+            cell = ahead.pop()
+            cell.stopping = True  # without the lock, which another thread may have held
+            ahead += cell.family.members_unlocked()
+
     def stop(self, ref: ActorRef[Any]) -> None:
         """Stop an actor after the message it is handling; its name is free at once."""
         ref.stop()

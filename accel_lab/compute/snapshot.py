@@ -1,7 +1,10 @@
-"""A device as the tree shows it."""
+"""A device, or a user's actor, as the tree shows it."""
 
+from typing import Any, cast
+
+from accel_lab.actor.actor import ActorRef
 from accel_lab.compute.keeper import DeviceKeeper
-from accel_lab.compute.tree import Node
+from accel_lab.compute.tree import Node, State
 
 
 def node_of(keeper: DeviceKeeper, root: str) -> Node:
@@ -51,4 +54,19 @@ def node_of(keeper: DeviceKeeper, root: str) -> Node:
         restarts=keeper.restarts,
         detail=model,
         children=(context,),
+    )
+
+
+def node_of_actor(ref: ActorRef[Any], root: str) -> Node:
+    """Return an actor and its children as they are now; any thread."""
+    detail = ref.kind if ref.cause is None else f"{ref.kind}; last failure: {ref.cause}"
+    return Node(
+        name=ref.name,
+        path=f"{root}{ref.path}",
+        kind="actor",
+        state=cast("State", ref.state),
+        mailbox=ref.depth,
+        restarts=ref.restarts,
+        detail=detail,
+        children=tuple(node_of_actor(child, root) for child in ref.children),
     )
