@@ -103,7 +103,7 @@ class Link:
         if not self._writing.acquire(blocking=False):
             return False
         try:
-            if self._parts:
+            if self._parts or self.closed:
                 return False
             trailer = self._trailer()
             self._write(batch([data] if trailer is None else [data, trailer]))
@@ -114,6 +114,8 @@ class Link:
     def flush(self) -> None:
         """Write what has been appended, and after it the trailer; never blocks."""
         with self._writing:
+            if self.closed:
+                return  # what has been freed since is for the next link
             # What names a freed buffer was appended before it was freed: so the trailer is made
             # first, and written last.
             trailer = self._trailer()

@@ -15,6 +15,7 @@ from accel_lab import Device, System
 from accel_lab.compute import background
 from accel_lab.compute.events import CircuitOpened
 from accel_lab.errors import AccelError, CircuitOpen, ContextLost, UserCodeError
+from tests.faults.campaign_gate import holdings
 from tests.faults.conftest import census, pid_of, settle
 
 WAIT = 30.0
@@ -127,3 +128,18 @@ def test_answers_that_are_kept_keep_no_more_than_their_arrays(nothing_left: None
     assert census().shared_mappings == before
     assert failed.failed
     assert small.result().sum() == 10
+
+
+def test_the_wire_of_a_lost_context_takes_no_free_of_the_next_one(lab: System, cpu: Device) -> None:
+    """A thread may be about to flush it when the loss is noticed."""
+    lost = cpu._requests.current_link
+    assert lost is not None
+    with pytest.raises(ContextLost):
+        lab.inject("kill").result(WAIT)
+    ref = cpu.put(np.ones(10)).result(WAIT)
+    assert ref.generation == 2
+    del ref
+    lost.flush()
+    for _ in range(2):  # the frees leave behind what is sent
+        found = cpu.run(holdings).result(WAIT)
+    assert found == (0, 0, ())
