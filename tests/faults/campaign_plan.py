@@ -109,7 +109,7 @@ def closings(seed: int, devices: int, *, families: tuple[str, ...] = FAMILIES) -
     dice.shuffle(stages)
     dice.shuffle(faults)
     pairs = list(zip(faults, itertools.cycle(stages), strict=False))
-    scenes = [_scene(fault, phase, head, families, dice) for fault, (phase, head) in pairs]
+    scenes = [_scene(fault, phase, head, families, dice, 10) for fault, (phase, head) in pairs]
     return [
         tuple(enumerate(scenes[first : first + devices]))
         for first in range(0, len(scenes), devices)
@@ -117,12 +117,17 @@ def closings(seed: int, devices: int, *, families: tuple[str, ...] = FAMILIES) -
 
 
 def _scene(
-    fault: str, phase: str, head: str, families: tuple[str, ...], dice: random.Random
+    fault: str,
+    phase: str,
+    head: str,
+    families: tuple[str, ...],
+    dice: random.Random,
+    company: int = 2,
 ) -> Scene:
     others = list(families)
     dice.shuffle(others)
     if head:
-        others = others[: dice.randrange(3)]
+        others = others[: dice.randint(0, 2) if company == 2 else company]
     messages = tuple(
         Message(family, dice.randrange(1 << 30)) for family in [head, *others] if family
     )

@@ -68,7 +68,13 @@ class Bench:
 
 
 class Stage:
-    """One scene on one device."""
+    """One scene on one device.
+
+    Attributes:
+        deadline_s: what a hang may take before its context is replaced.
+    """
+
+    deadline_s = 0.05
 
     def __init__(self, bench: Bench, twin: Twin, scene: Scene) -> None:
         self.bench = bench
@@ -133,7 +139,7 @@ class Stage:
         name = self.bench.gate(self.device)
         self.device.run(gate.arm, self.bench.door.address, name, GATED[family]).result(WAIT_S)
         if self.scene.fault == "hang":
-            self.after.enter_context(faults.short_deadlines(self.device))
+            self.after.enter_context(faults.short_deadlines(self.device, self.deadline_s))
         self._send_all(self.scene.messages[:1])
         self._flush()
         self.held = self.bench.door.wait(name)
@@ -150,7 +156,7 @@ class Stage:
         self.after.callback(link._reading.release)
         self._send_all()
         self._inject(only=("library", "out of memory"))
-        deadline_s = faults.DEADLINE_S if self.scene.fault == "hang" else None
+        deadline_s = self.deadline_s if self.scene.fault == "hang" else None
         last = self._hold(timeout_s=deadline_s)
         first.tell()
         self.held = self.bench.door.wait(last)
@@ -165,7 +171,7 @@ class Stage:
         name = self.bench.gate(self.device)
         self.device.run(gate.arm, self.bench.door.address, name, kinds).result(WAIT_S)
         if self.scene.fault == "hang":
-            self.after.enter_context(faults.short_deadlines(self.device))
+            self.after.enter_context(faults.short_deadlines(self.device, self.deadline_s))
         self._enter(begin)
         self._flush()
         self.held = self.bench.door.wait(name)
@@ -194,7 +200,7 @@ class Stage:
         fault = self.scene.fault
         if fault not in only or fault == "corrupt up":
             return
-        limit = faults.DEADLINE_S if fault == "hang" else 600.0
+        limit = self.deadline_s if fault == "hang" else 600.0
         self.others.append(self.bench.lab.inject(fault, self.device, timeout_s=limit))  # type: ignore[arg-type]
         self.order = GO
 

@@ -8,6 +8,7 @@ import gc
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -15,10 +16,11 @@ import pytest
 from accel_lab import System
 from tests.conftest import require
 from tests.faults.campaign import ARENA_BYTES, Campaign
-from tests.faults.campaign_plan import FAULTS, PHASES, digest, plan
+from tests.faults.campaign_closing import Closing
+from tests.faults.campaign_plan import CLOSE, FAULTS, PHASES, Coverage, closings, digest, plan
 from tests.faults.conftest import census, settle
 
-DEVICES, TIMES, STEPS = 3, 5, 2000
+DEVICES, MANY, TIMES, STEPS = 3, 22, 5, 2000
 SEED = int(os.environ.get("ACCEL_LAB_SEED", "4"))
 WORKING = PHASES[:-1]
 
@@ -56,3 +58,23 @@ def test_every_fault_in_every_phase_with_every_message(
         )
     assert bench.steps >= STEPS
     assert bench.coverage.missing(FAULTS, WORKING, TIMES) == []
+
+
+@pytest.mark.timeout(300)
+def test_every_system_closes_whatever_its_devices_are_at(
+    balanced: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Everybody is answered within the five seconds that closing may take."""
+    require("compiler")
+    rounds, coverage, outcomes = closings(SEED, MANY), Coverage(), Counter[str]()
+    closing = Closing(coverage, outcomes, f"ACCEL_LAB_SEED={SEED}")
+    for scenes in rounds:
+        closing.play("host", scenes)
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\nseed {SEED}, plan {digest(rounds)}: {closing.steps} steps, {len(rounds)} systems\n"
+            f"answers: {dict(outcomes)}\n{coverage.table([CLOSE], WORKING)}\n"
+            f"{coverage.table([*FAULTS, CLOSE], PHASES[-1:])}\n"
+        )
+    assert coverage.missing([CLOSE], WORKING, TIMES) == []
+    assert coverage.missing([*FAULTS, CLOSE], PHASES[-1:], TIMES) == []
