@@ -12,19 +12,21 @@ from typing import Any, NamedTuple
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
+from accel_lab.compute.digest import Digest
 from accel_lab.compute.operation import Operation
 from accel_lab.compute.transfer import Download
 from accel_lab.compute.user_code import Ping
 from accel_lab.errors import ContextLost, JournalError
 from accel_lab.journal.entry import Entry
 from accel_lab.journal.explanation import Explanation, Involved
+from accel_lab.journal.part import read, refuse_code
 from accel_lab.journal.prelude import place_of, prelude
-from accel_lab.journal.repeat import NotSent, Recorded, Repeater
-from accel_lab.journal.replay import Lab, outcome
+from accel_lab.journal.repeat import NotSent, Recorded, Repeater, outcome
+from accel_lab.journal.replay import Lab
 from accel_lab.libraries.program import Compile, LaunchKernel
 
 LIMIT_S = 60.0
-LEFT_OUT = frozenset(kind.__name__ for kind in (Download, Ping))
+LEFT_OUT = frozenset(kind.__name__ for kind in (Download, Digest, Ping))
 
 Spare = Callable[[Device], AbstractContextManager[Lab]]
 
@@ -35,6 +37,7 @@ def explain(
     device: Device | str | None = None,
     *,
     timeout_s: float = LIMIT_S,
+    allow_code: bool = False,
     spare: Spare | None = None,
 ) -> Explanation:
     """Say which message ended a device's last lost context; blocks until it is known.
@@ -47,16 +50,19 @@ def explain(
         device: which; that of the last loss when not given.
         timeout_s: how long a message may run before it counts as hanging, when its own limit is
             not shorter.
+        allow_code: run functions and kernels of a session that was not this process's.
         spare: opens a system with one device to try on; a second context on the same device when
             not given.
 
     Raises:
-        JournalError: no context was lost.
+        JournalError: no context was lost, or there is code and no leave to run it.
     """
     began = time.monotonic()
-    entries = list(journal)
+    entries, _ = read(journal)
     loss = _last_loss(entries, device.name if isinstance(device, Device) else device)
     suspects, needed = _slice(entries, loss)
+    if not allow_code:
+        refuse_code([*needed, *suspects], journal)
     failed = next((d for d in system.devices if d.name == loss.device), system.devices[0])
     trial = _Trial(None, None, (), 0, [])
     if suspects:

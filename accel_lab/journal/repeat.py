@@ -205,3 +205,12 @@ def _refs_in(value: Any) -> Iterable[AccelRef]:
     finder = _Finder()
     finder.dump(value)
     return finder.found.values()
+
+
+def outcome(reply: Reply[Any]) -> AccelError | None:
+    """Wait for a reply and return its failure."""
+    try:
+        reply.result()
+    except AccelError:
+        return reply.error
+    return None

@@ -5,33 +5,33 @@
 
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
+from accel_lab.compute.digest import Digest
 from accel_lab.compute.fault import Inject
-from accel_lab.compute.step import Step, step_of
-from accel_lab.compute.transfer import Allocate, Download
-from accel_lab.compute.user_code import Ping, Run
-from accel_lab.errors import AccelError, JournalError
-from accel_lab.journal.comparison import Comparison, compare
-from accel_lab.journal.digests import Digesting
+from accel_lab.compute.step import step_of
+from accel_lab.compute.transfer import Download
+from accel_lab.compute.user_code import Ping
+from accel_lab.errors import AccelError
+from accel_lab.journal.comparer import Comparer
+from accel_lab.journal.comparison import Comparison
 from accel_lab.journal.entry import Entry
-from accel_lab.journal.prelude import Place, prelude
+from accel_lab.journal.part import Where, mentions, position, read, refuse_code
+from accel_lab.journal.prelude import prelude
 from accel_lab.journal.progress import Bar
-from accel_lab.journal.repeat import NotSent, Recorded, Repeater, Sent
+from accel_lab.journal.repeat import NotSent, Recorded, Repeater, Sent, outcome
 from accel_lab.journal.report import ReplayReport
-from accel_lab.journal.tolerance import tolerance
-from accel_lab.libraries.program import Compile, InspectKernel
+from accel_lab.libraries.program import InspectKernel
 
-CHANGE_NOTHING = frozenset(kind.__name__ for kind in (Download, Ping, Inject, InspectKernel))
-CODE = frozenset(kind.__name__ for kind in (Run, Compile))
+CHANGE_NOTHING = frozenset(
+    kind.__name__ for kind in (Download, Digest, Ping, Inject, InspectKernel)
+)
 COMPARISONS_IN_FLIGHT = 256
 
-Where: TypeAlias = int | Entry | None
 What: TypeAlias = Literal["run", "left out", "had failed", "not replayable", "failed"]
 
 
@@ -118,21 +118,19 @@ class Replay:
         allow_code: bool = False,
         progress: bool = True,
     ) -> None:
-        self._journal = journal
-        entries = list(journal)
-        begin, end = _place(entries, from_, 0), _place(entries, to, len(entries))
+        entries, damage = read(journal)
+        begin, end = position(entries, from_, 0), position(entries, to, len(entries))
         self._part = entries[begin:end]
         self._before = prelude(entries[:begin], self._part)
         if not allow_code:
-            _refuse_code([*self._before, *self._part], journal)
-        self._compare = compare
+            everything = [*self._before, *self._part]
+            refuse_code([e for e in everything if e.replayable and not e.failed], journal)
         self._progress = progress
         self._repeater = Repeater(journal, stand_ins(entries, system.devices))
-        self.report = ReplayReport(f"{system.name} ({system.backend})")
-        self._sent: deque[_Pending] = deque()
+        self.report = ReplayReport(f"{system.name} ({system.backend})", damage=damage)
+        self._comparer = Comparer(journal, self._repeater, self.report) if compare else None
         self._open: dict[int, weakref.ref[Reply[Any]]] = {}
-        self._off: dict[tuple[Place, int], float] = {}
-        self._mentions = _mentions(self._part)
+        self._mentions = mentions(self._part)
         self._position = 0
         self._began = 0.0
         self._steps = self._one_by_one()
@@ -143,7 +141,7 @@ class Replay:
         with Bar("replay", len(self._part), shown=self._progress) as bar:
             while self._position < len(self._part):
                 self._take()
-                self._collect(COMPARISONS_IN_FLIGHT)
+                self._collected(COMPARISONS_IN_FLIGHT)
                 bar.at(self._position)
         self._finish()
         return self.report
@@ -168,7 +166,7 @@ class Replay:
                 yield done
             elif done is not None:
                 error = outcome(done)
-                found = self._collect(0)
+                found = self._collected(0)
                 what: What = "run" if error is None else "failed"
                 yield Replayed(entry, what, "", error, found[-1] if found else None)
         self._finish()
@@ -211,8 +209,8 @@ class Replay:
             return Replayed(entry, "not replayable", sent.why)
         report.run += 1
         self._watch(entry, sent.reply)
-        if self._compare:
-            self._sent.append(self._digest(entry, sent))
+        if self._comparer is not None:
+            self._comparer.ask(entry, sent)
         return sent.reply
 
     def _leave_out_failed(self, entry: Entry) -> None:
@@ -231,51 +229,8 @@ class Replay:
 
         reply.add_waiter(done)
 
-    # Comparing.
-
-    def _digest(self, entry: Entry, sent: Sent) -> "_Pending":
-        """Ask for the digest of a result, as it is before the next message."""
-        was, step = entry.digest, sent.step
-        if sent.made is None or entry.name == Allocate.__name__:
-            return _Pending(entry, step, None, 0.0)
-        if was is None:
-            self.report.uncompared += 1
-            return _Pending(entry, step, None, 0.0)
-        asked = Digesting(self._repeater.device(entry), sent.made, values=bool(was.key))
-        return _Pending(entry, step, asked, tolerance(sent.message, was.dtype))
-
-    def _collect(self, leave: int) -> list[Comparison]:
-        """Compare what has been answered, in order; blocks until at most `leave` are left."""
-        found: list[Comparison] = []
-        sent = self._sent
-        while sent and (len(sent) > leave or sent[0].digest is None or sent[0].digest.done):
-            comparison = self._compared(sent.popleft())
-            if comparison is not None:
-                found.append(comparison)
-                self.report.add(comparison)
-        return found
-
-    def _compared(self, pending: "_Pending") -> Comparison | None:
-        entry, step, was = pending.entry, pending.step, pending.entry.digest
-        place = entry.session, entry.device
-        root = self._repeater.buffers(entry).root
-        offs = [self._off.get((place, root(id_))) for id_ in (*step.operands, *step.shares)]
-        inherited = max((off for off in offs if off is not None), default=None)
-        written = [id_ for id_ in (step.made, *step.writes) if id_]
-        now = pending.digest.result() if pending.digest is not None else None
-        if now is None or was is None:
-            if inherited is not None:
-                self._off.update({(place, root(id_)): inherited for id_ in written})
-            return None
-        kept = self._journal.content(was.key) if was.key and now[0] != was.digest else None
-        comparison = compare(entry, was, now, kept, pending.may, inherited)
-        for id_ in written:
-            if comparison.verdict != "equal":
-                within = comparison.verdict == "within tolerance"
-                self._off[place, root(id_)] = comparison.off or 0.0 if within else 0.0
-            elif root(id_) == id_:
-                self._off.pop((place, id_), None)
-        return comparison
+    def _collected(self, leave: int) -> list[Comparison]:
+        return [] if self._comparer is None else self._comparer.collect(leave)
 
     # Before and after.
 
@@ -300,22 +255,13 @@ class Replay:
 
     def _finish(self) -> None:
         """Wait for everything that is on its way."""
-        self._collect(0)
+        self._collected(0)
         for weak in list(self._open.values()):
             reply = weak()
             if reply is not None:
                 outcome(reply)
         self.report.failed.sort(key=lambda failed: failed[0].number)
         self.report.seconds = time.monotonic() - self._began
-
-
-class _Pending(NamedTuple):
-    """A message whose result is not compared yet, and how far it may be off by itself."""
-
-    entry: Entry
-    step: Step
-    digest: Digesting | None
-    may: float
 
 
 def stand_ins(entries: Iterable[Entry], devices: Sequence[Device]) -> dict[str, Device]:
@@ -326,56 +272,6 @@ def stand_ins(entries: Iterable[Entry], devices: Sequence[Device]) -> dict[str, 
         name: named.get(name, devices[position % len(devices)])
         for position, name in enumerate(recorded)
     }
-
-
-def outcome(reply: Reply[Any]) -> AccelError | None:
-    """Wait for a reply and return its failure."""
-    try:
-        reply.result()
-    except AccelError:
-        return reply.error
-    return None
-
-
-def _place(entries: Sequence[Entry], where: Where, default: int) -> int:
-    """Return the position among the entries.
-
-    Raises:
-        JournalError: there is no such entry.
-    """
-    if where is None:
-        return default
-    if isinstance(where, int):
-        return slice(where, None).indices(len(entries))[0]
-    for position, entry in enumerate(entries):
-        if entry.number == where.number:
-            return position
-    raise JournalError(f"entry {where.number} is not in the part of the journal that was given")
-
-
-def _refuse_code(entries: Iterable[Entry], journal: Recorded) -> None:
-    """Raise if there is code that another process recorded."""
-    own = journal.own_sessions
-    code = [
-        entry
-        for entry in entries
-        if entry.name in CODE and not entry.failed and not entry.why and entry.session not in own
-    ]
-    if code:
-        raise JournalError(
-            f"the journal has code of another process, in {len(code)} messages from entry "
-            f"{code[0].number} ({code[0].name}) on; if you trust it, replay with allow_code=True"
-        )
-
-
-def _mentions(entries: Iterable[Entry]) -> dict[Place, dict[int, int]]:
-    """Return the last entry that names each buffer."""
-    last: dict[Place, dict[int, int]] = {}
-    for entry in entries:
-        if entry.kind == "message":
-            named = last.setdefault((entry.session, entry.device), {})
-            named.update(dict.fromkeys(entry.operands, entry.number))
-    return last
 
 
 def _never_began(entry: Entry) -> bool:

@@ -32,6 +32,7 @@ class ReplayReport:
         begun: those that are not equal although all of their operands were; without values.
         uncompared: results of which no digest was recorded.
         seconds: how long it took.
+        damage: what ends the journal early, empty when it is whole.
     """
 
     system: str
@@ -49,6 +50,7 @@ class ReplayReport:
     begun: list[Comparison] = field(default_factory=list)
     uncompared: int = 0
     seconds: float = 0.0
+    damage: str = ""
 
     @property
     def ok(self) -> bool:
@@ -80,6 +82,8 @@ class ReplayReport:
         """Give the report as (what, how much or which)."""
         before = f", {self.before} of them before the part to be replayed" if self.before else ""
         yield "run", f"{_messages(self.run)} in {self.seconds:.2f} s{before}"
+        if self.damage:
+            yield "damaged", f"{self.damage}; what stands before that was replayed"
         if self.skipped:
             names = ", ".join(f"{count} {name}" for name, count in sorted(self.skipped.items()))
             yield "left out", f"{names}: they change nothing"

@@ -1,14 +1,21 @@
-"""Records what a system's devices are sent, into groups in memory."""
+"""Records what a system's devices are sent, into groups in memory, with no journal of its own."""
 
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from accel_lab import AccelRef, System
-from accel_lab.compute.contents import Contents, key_of
-from accel_lab.compute.markers import Result
-from accel_lab.compute.recorder import Recorder
+import msgspec
+
+from accel_lab import System
+from accel_lab.compute.markers import Checkpoint, Content, Result
 from accel_lab.journal.entry import Entry, entries_of
+
+KEYS = {
+    kind.__struct_config__.tag: kind.__struct_fields__.index("key") + 1
+    for kind in (Checkpoint, Content, Result)
+}
 
 
 @dataclass(frozen=True)
@@ -24,51 +31,48 @@ class Drain:
 
 
 class Recording:
-    """The record of one system, attached by hand."""
+    """What a system is sent from now on."""
 
-    def __init__(self, system: System, contents: Contents | None = None) -> None:
-        self.contents = Contents() if contents is None else contents
+    def __init__(self, system: System) -> None:
         self.groups: list[Drain] = []
         self.own = {"lab"}
-        self._recorders: list[Recorder] = []
-        for device in system.devices:
-            recorder = Recorder(device.name, self.contents, lambda: None)
-            recorder.followers.append(self._follow(device.name))
-            device._requests.recorder = recorder
-            device._requests._answers._recorder = recorder
-            self._recorders.append(recorder)
+        self._contents: dict[str, bytes] = {}
+        self._system = system
+        self._recorders = system.recorders
+        for recorder in self._recorders:
+            recorder.drain()
+            recorder.followers.append(self._follow(recorder.device, recorder.contents.get))
 
     def read(self) -> list[Drain]:
-        self._drain()
+        """Wait until everything is answered, results included, and return what was recorded."""
+        until = time.monotonic() + 20.0
+        while any(device.in_flight for device in self._system.devices):
+            assert time.monotonic() < until
+            threading.Event().wait(0.002)
+        for recorder in self._recorders:
+            recorder.drain()
         return self.groups
 
     def __iter__(self) -> Iterator[Entry]:
         return entries_of(self.read())
 
     def content(self, key: str) -> bytes | None:
-        return self.contents.get(key)
+        return self._contents.get(key)
 
     @property
     def own_sessions(self) -> Collection[str]:
         return self.own
 
-    def result(self, ref: AccelRef, *, values: bool = True) -> AccelRef:
-        """Record the digest of what the last message made, as a system that keeps results does."""
-        requests = ref.device._requests
-        seq, data = requests._seq, ref.device.get(ref).result().tobytes()
-        key = self.contents.put(data) if values else ""
-        assert requests.recorder is not None
-        requests.recorder.mark(Result(seq, key_of(data), key or "", ref.shape, ref.dtype))
-        return ref
-
-    def _drain(self) -> None:
-        for recorder in self._recorders:
-            recorder.drain()
-
-    def _follow(self, device: str) -> Callable[[list[bytes]], None]:
+    def _follow(
+        self, device: str, content: Callable[[str], bytes | None]
+    ) -> Callable[[list[bytes]], None]:
         def follow(parts: list[bytes]) -> None:
-            number = len(self.groups) + 1
-            data = b"".join(parts)
+            number, data = len(self.groups) + 1, b"".join(parts)
+            for part in parts:
+                raw: Any = msgspec.msgpack.decode(part)
+                key = raw[KEYS[raw[0]]] if raw[0] in KEYS else ""
+                if key and (kept := content(key)) is not None:
+                    self._contents[key] = kept
             self.groups.append(Drain(number, "lab", device, time.time(), len(parts), data))
 
         return follow

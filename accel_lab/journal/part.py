@@ -1,0 +1,62 @@
+"""The part of a journal that is to be run again."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from accel_lab.compute.user_code import Run
+from accel_lab.errors import JournalDamaged, JournalError
+from accel_lab.journal.entry import Entry
+from accel_lab.journal.prelude import Place
+from accel_lab.journal.repeat import Recorded
+from accel_lab.libraries.program import Compile
+
+CODE = frozenset(kind.__name__ for kind in (Run, Compile))
+
+Where: TypeAlias = int | Entry | None
+
+
+def read(journal: Recorded) -> tuple[list[Entry], str]:
+    """Return the entries of a journal up to its damage, and what that is, if there is any."""
+    entries: list[Entry] = []
+    try:
+        entries.extend(journal)
+    except JournalDamaged as error:
+        return entries, str(error)
+    return entries, ""
+
+
+def position(entries: Sequence[Entry], where: Where, default: int) -> int:
+    """Return the position among the entries.
+
+    Raises:
+        JournalError: there is no such entry.
+    """
+    if where is None:
+        return default
+    if isinstance(where, int):
+        return slice(where, None).indices(len(entries))[0]
+    for index, entry in enumerate(entries):
+        if entry.number == where.number:
+            return index
+    raise JournalError(f"entry {where.number} is not in the part of the journal that was given")
+
+
+def refuse_code(entries: Iterable[Entry], journal: Recorded) -> None:
+    """Raise JournalError if there is code among these that another process recorded."""
+    own = journal.own_sessions
+    code = [entry for entry in entries if entry.name in CODE and entry.session not in own]
+    if code:
+        raise JournalError(
+            f"the journal has code of another process, in {len(code)} messages from entry "
+            f"{code[0].number} ({code[0].name}) on; if you trust it, give allow_code=True"
+        )
+
+
+def mentions(entries: Iterable[Entry]) -> dict[Place, dict[int, int]]:
+    """Return the last entry that names each buffer."""
+    last: dict[Place, dict[int, int]] = {}
+    for entry in entries:
+        if entry.kind == "message":
+            named = last.setdefault((entry.session, entry.device), {})
+            named.update(dict.fromkeys(entry.operands, entry.number))
+    return last
