@@ -8,8 +8,10 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
 
@@ -43,6 +45,13 @@ from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import Node, State
 from accel_lab.compute.witness import Witness
 from accel_lab.errors import BackendUnavailable, InvalidArgument, NameTaken
+from accel_lab.journal.explain import explain
+from accel_lab.journal.explanation import Explanation
+from accel_lab.journal.facts import Facts
+from accel_lab.journal.journal import Journal
+from accel_lab.journal.open_store import open_store
+from accel_lab.journal.store import Store
+from accel_lab.journal.writer import Writer
 from accel_lab.libraries import ACTORS
 from accel_lab.libraries.registration import messages, require_registered
 
@@ -70,6 +79,15 @@ class _Options(NamedTuple):
     results: Results | None
 
 
+@dataclass
+class _Spare:
+    """A device on which something may be tried."""
+
+    name: str
+    backend: str
+    devices: list[Device]
+
+
 class System:
     """A supervised set of devices, each driven by a context process of its own.
 
@@ -91,6 +109,8 @@ class System:
             the message nor `ask` says otherwise; None for ever. `run` has no limit of its own.
         recover: what becomes of buffers when their context is lost. `replay` makes them again, by
             running the messages again on which they depend; `stale` leaves them lost.
+        journal: where to keep what was sent and what became of it: `memory`, the path of an
+            SQLite file, a URL as `postgresql+psycopg://…` or `redis://…`, a Store, or None.
         results: what is recorded of each result, for comparing when a journal is run again:
             nothing, `digests`, or `values` with their digests. Every result is read back for it.
         memory_bytes: limit of each device's buffers; the device's own when not given.
@@ -112,6 +132,7 @@ class System:
         strategy: Supervision = "one_for_one",
         timeout_s: float | None = DEFAULT_TIMEOUT_S,
         recover: Recover = "stale",
+        journal: str | Path | Store | None = "memory",
         results: Results | None = None,
         memory_bytes: int | None = None,
         arena_bytes: int | None = None,
@@ -139,7 +160,10 @@ class System:
         self._scribe = Scribe(f"accel_lab {self.name}", self._background.escaped)
         self.recorders: list[Recorder] = []
         self._lineages: list[Lineage] = []
+        self._writer: Writer | None = None
+        self._journal: Journal | None = None
         self._keepers: list[DeviceKeeper] = []
+        self._indices: dict[str, int] = {}
         give_up = partial(_give_up, self.backend, self._keepers)
         self._spawner = Spawner(self.backend, self._dispatcher, _printed, give_up)
         cores = len(os.sched_getaffinity(0))
@@ -156,6 +180,8 @@ class System:
         self._dispatcher.start()
         self._actors = ActorSystem(self.name, dispatcher=self._dispatcher, events=self.events)
         self._plant, self._module = plant, module
+        if journal is not None:
+            self._keep_journal(open_store(journal))
         rules = STRATEGIES[strategy](max_restarts=max_restarts, within_s=within_s)
         options = _Options(rules, timeout_s, recover, results)
         # They have a thread of their own: a handler that waits must not hold up supervision.
@@ -177,10 +203,82 @@ class System:
         self._closed = False
         _live.add(self)
 
+    def _keep_journal(self, store: Store) -> None:
+        """Have what devices are sent kept in a store."""
+        facts = partial(_facts, self.name, self.backend, self._module, self._keepers)
+        self._writer = Writer(store, self._contents, self.events, facts)
+        self._scribe.after.append(self._writer)
+        self._journal = Journal(store, self._writer, self._scribe.flush)
+
+    @property
+    def journal(self) -> Journal:
+        """What was sent and what became of it; `lab.journal[-20:]` are the last entries.
+
+        Raises:
+            InvalidArgument: the system keeps none.
+        """
+        if self._journal is None:
+            raise InvalidArgument(f"{self.name} keeps no journal: System(journal=None)")
+        return self._journal
+
+    def explain(
+        self, device: Device | str | None = None, *, timeout_s: float = 60.0
+    ) -> Explanation:
+        """Say which message ended the last context that was lost; blocks until it is known.
+
+        What was in flight is run again in a spare context on the same hardware, one message at a
+        time, also functions that are not pure.
+
+        Parameters:
+            device: which; that of the last loss when not given.
+            timeout_s: how long a message may run there before it counts as hanging.
+
+        Raises:
+            JournalError: no context was lost.
+            InvalidArgument: the system keeps no journal.
+        """
+        return explain(self.journal, self, device, timeout_s=timeout_s, spare=self._spare)
+
+    @contextlib.contextmanager
+    def _spare(self, device: Device) -> Iterator["_Spare"]:
+        """Open a second context on a device's hardware, for what may break it."""
+        index = self._indices[device.name]
+        strategy = OneForOne(max_restarts=0)
+        keeper, spare = self._device(
+            f"{device.name} spare", index, _Options(strategy, None, "stale", None), None
+        )
+        self._keepers.append(keeper)
+        actor = self._actors.spawn(partial(DeviceActor, [keeper], strategy))
+        try:
+            yield _Spare(self.name, self.backend, [spare])
+        finally:
+            process = keeper.process
+            self._dispatcher.call_soon(keeper.stop, closed(keeper.name))
+            actor.stop()
+            self._arena.on_segment.remove(keeper.segment_made)
+            self._arena.on_drop.remove(keeper.segment_dropped)
+            until = time.monotonic() + CLOSE_LIMIT_S
+            while process is not None and not process.reaped and time.monotonic() < until:
+                time.sleep(0.001)
+            self._keepers.remove(keeper)
+
     def _open_device(self, name: str, index: int, options: "_Options") -> Device:
-        """Open a device: its requests, its record, and the supervision of its contexts."""
-        keeper = DeviceKeeper(name, index, self._plant)
+        """Open a device and have what it is sent recorded."""
         recorder = Recorder(name, self._contents, self._scribe.rouse)
+        if self._writer is not None:
+            recorder.followers.append(self._writer.follow(name))
+        self.recorders.append(recorder)
+        self._scribe.follow(recorder)
+        keeper, device = self._device(name, index, options, recorder)
+        self._keepers.append(keeper)
+        self._indices[name] = index
+        return device
+
+    def _device(
+        self, name: str, index: int, options: "_Options", recorder: Recorder | None
+    ) -> tuple[DeviceKeeper, Device]:
+        """Put a device together: what keeps its contexts, its requests, its transfers."""
+        keeper = DeviceKeeper(name, index, self._plant)
         requests = Requests(
             name,
             keeper,
@@ -192,23 +290,20 @@ class System:
         requests.timeout_s = options.timeout_s
         keeper.requests = requests
         keeper.reopen_after_s = options.strategy.within_s
-        if options.results is not None:
+        if options.results is not None and recorder is not None:
             requests.witness = Witness(requests, recorder, values=options.results == "values")
-        if options.recover == "replay":
+        if options.recover == "replay" and recorder is not None:
             lineage = Lineage(requests.first_unanswered)
             recorder.followers.append(lineage.follow)
             keeper.recovery = requests.recovery = Recovery(
                 requests, recorder, lineage, self._arena, self._contents, keeper.recovered
             )
             self._lineages.append(lineage)
-        self.recorders.append(recorder)
-        self._scribe.follow(recorder)
         device = Device(requests, Transfers(requests, self._arena, self._copies), keeper, self)
         requests.serve(device)
         self._arena.on_segment.append(keeper.segment_made)
         self._arena.on_drop.append(keeper.segment_dropped)
-        self._keepers.append(keeper)
-        return device
+        return keeper, device
 
     def _supervise(self, strategy: Strategy) -> None:
         """Start the contexts: under one actor when they share state, else each under its own."""
@@ -271,8 +366,15 @@ class System:
         return target.ask(Inject(fault), timeout_s=timeout_s)
 
     def flush(self) -> None:
-        """Have everything sent so far recorded, and committed by the journal. Blocks."""
-        self._scribe.flush()
+        """Have everything sent so far recorded, and committed by the journal. Blocks.
+
+        Raises:
+            JournalUnavailable: the store does not take it now; it is kept and tried again.
+        """
+        if self._journal is None:
+            self._scribe.flush()
+        else:
+            self._journal.flush()
 
     def spawn(
         self, factory: Callable[[], A], *, name: str | None = None, capacity: int = 1024
@@ -352,6 +454,8 @@ class System:
             self._actors.shutdown()
             self._dispatcher.stop()
             self._scribe.stop()
+            if self._writer is not None:
+                self._writer.close()
             self._contents.close()
             self._copies.close()
             self._arena.close()
@@ -426,6 +530,12 @@ def _give_up(backend: str, keepers: list[DeviceKeeper], why: str) -> None:
     error = BackendUnavailable(f"the {backend} backend cannot be loaded: {why}")
     for keeper in keepers:
         keeper.give_up(error)
+
+
+def _facts(name: str, backend: str, module: Any, keepers: list[DeviceKeeper]) -> Facts:
+    """Return what is true of a session; it must not keep the system alive."""
+    models = {keeper.name: keeper.model for keeper in keepers}
+    return Facts(name, backend, models, module.versions())
 
 
 def _printed(stream: str, data: bytes) -> None:

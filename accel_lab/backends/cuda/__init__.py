@@ -14,7 +14,15 @@ from accel_lab.backends.cuda.support import SUPPORT
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device import CudaDevice
 
-__all__ = ["SUPPORT", "available", "device_count", "device_name", "open_backend", "preload"]
+__all__ = [
+    "SUPPORT",
+    "available",
+    "device_count",
+    "device_name",
+    "open_backend",
+    "preload",
+    "versions",
+]
 
 NEWEST_MAJOR = 13
 OLDEST_MAJOR = 12
@@ -52,6 +60,13 @@ def device_count() -> int:
 def device_name(index: int) -> str:
     """Return the name of a card, as `gpu0`: the first that `nvidia-smi` lists, of the visible."""
     return f"gpu{index}"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the driver and of what computes, by name; opens no device."""
+    names = ("cupy-cuda12x", "cupy-cuda13x", "nvmath-python", "cuda-core", "cuda-bindings")
+    found = {name: distribution(name).version for name in names if _has(name)}
+    return {"driver": cards().driver, **found}
 
 
 def preload() -> None:

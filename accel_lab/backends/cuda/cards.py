@@ -13,11 +13,13 @@ class Cards(NamedTuple):
         number: the cards that CUDA would show.
         cuda_major: the newest CUDA that the driver runs; 0 without a driver.
         reason: why there are none, for people; empty when there are some.
+        driver: its version, as `580.159.04`.
     """
 
     number: int
     cuda_major: int
     reason: str
+    driver: str = ""
 
 
 def cards() -> Cards:
@@ -33,6 +35,7 @@ def cards() -> Cards:
     try:
         major = nvml.nvmlSystemGetCudaDriverVersion_v2() // 1000
         total = nvml.nvmlDeviceGetCount()
+        driver = nvml.nvmlSystemGetDriverVersion()
     except nvml.NVMLError as error:
         return Cards(0, 0, f"the NVIDIA driver does not answer: {error}")
     finally:
@@ -44,7 +47,7 @@ def cards() -> Cards:
     count = total if chosen is None else visible(chosen, total)
     if count == 0:
         return Cards(0, major, f"CUDA_VISIBLE_DEVICES={chosen!r} hides every card")
-    return Cards(count, major, "")
+    return Cards(count, major, "", driver)
 
 
 def visible(chosen: str, total: int) -> int:

@@ -3,6 +3,7 @@
 The notebook's process imports this file, so it imports nothing itself.
 """
 
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from accel_lab.backends.host.support import SUPPORT
@@ -10,7 +11,15 @@ from accel_lab.backends.host.support import SUPPORT
 if TYPE_CHECKING:
     from accel_lab.compute.backend import Backend
 
-__all__ = ["SUPPORT", "available", "device_count", "device_name", "open_backend", "preload"]
+__all__ = [
+    "SUPPORT",
+    "available",
+    "device_count",
+    "device_name",
+    "open_backend",
+    "preload",
+    "versions",
+]
 
 
 def available() -> str | None:
@@ -26,6 +35,11 @@ def device_count() -> int:
 def device_name(index: int) -> str:
     """Return the name of a device."""
     return f"cpu{index}"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what computes, by name."""
+    return {name: version(name) for name in ("numpy", "scipy")}
 
 
 def preload() -> None:
