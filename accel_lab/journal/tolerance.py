@@ -16,8 +16,8 @@ recorded result, in units of the dtype's epsilon (the distance from 1 to the nex
 
 The error of a sum of k terms grows like sqrt(k) when roundings are independent, and that of a fast
 transform like log2 n (Higham, Accuracy and Stability of Numerical Algorithms, sections 2.8, 24.1).
-Complex numbers have four times as many units. A dtype below float32 is computed in float32 and
-rounded once, which is one unit, and the units above are float32's.
+Complex numbers have four times as many units, but for transforms. A dtype below float32 is
+computed in float32 and rounded once, which is one unit; the units above are float32's.
 """
 
 import math
@@ -37,6 +37,7 @@ PASSED_ON = 4.0
 _COPIES = ("Put", "Upload", "Zeros", "Full", "Copy", "Cast", "Slice", "Reshape", "Transpose")
 _EXACT = frozenset((*_COPIES, "Words", "Integers", "Uniform"))
 _FIXED = {"Normal": 8.0, "Axpy": 2.0, "Scal": 2.0}
+_TRANSFORMS = frozenset(("C2C", "R2C", "C2R"))
 _SINGLE = 4
 _finfo: Any = ml_dtypes.finfo
 
@@ -53,7 +54,10 @@ def tolerance(message: Operation[Any], dtype: str) -> float:
     eps = eps_of(dtype)
     if not eps or name in _EXACT:
         return 0.0
-    units = _units(message, name) * (4 if is_complex(dtype) else 1)
+    if name in _TRANSFORMS:
+        units = 16 * (1 + math.log2(_points(message)))
+    else:
+        units = _units(message, name) * (4 if is_complex(dtype) else 1)
     if numpy_dtype(real_of(dtype)).itemsize < _SINGLE:
         return eps + units * eps_of("float32")
     return units * eps
@@ -67,9 +71,15 @@ def _units(message: Any, name: str) -> float:
         return 8 + 4 * math.sqrt(message.a.shape[-1 if trans == "n" else -2])
     if name in {"Dot", "Nrm2"}:
         return 8 + 4 * math.sqrt(message.x.size)
-    if name in {"C2C", "R2C", "C2R"}:
-        return 16 * (1 + math.log2(max(2 * message.x.size, 1)))
     return OTHERWISE
+
+
+def _points(message: Any) -> int:
+    """Return how many points a transform has, at most: C2R has two for each but the first."""
+    shape = message.x.shape
+    axes = range(len(shape)) if message.axes is None else message.axes
+    lengths: list[int] = message.s or [shape[axis] for axis in axes]
+    return max(2 * math.prod(lengths), 1)
 
 
 def distance(recorded: npt.NDArray[Any], replayed: npt.NDArray[Any]) -> float:
