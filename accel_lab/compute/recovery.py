@@ -129,6 +129,7 @@ class Recovery:
     ) -> None:
         """Answer what cannot be run again, and hold the rest."""
         token = in_flight.token
+        self._recorder.drain()
         steps = {step.seq: step for step in self._lineage.steps_of(in_flight.pending.keys())}
         failed: list[tuple[int, Reply[Any], AccelError]] = []
         with self._lock:
