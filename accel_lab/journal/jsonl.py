@@ -3,12 +3,13 @@
 The first line names the schema. Then come groups, each a line of its own before the lines of its
 parts, and contents in pieces after the first group that names them. The last line counts the
 groups, so that a file that was cut off is known as such. Bytes are `{"base64": …}`, numbers that
-JSON lacks `{"float": …}`, and maps `{"map": [[key, value], …]}`.
+JSON lacks `{"float": …, "bits": …}`, and maps `{"map": [[key, value], …]}`.
 """
 
 import base64
 import json
 import math
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -258,7 +259,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {"map": [[_plain(key), _plain(one)] for key, one in value.items()]}
     if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(value)}
+        return {"float": repr(value), "bits": struct.pack(">d", value).hex()}  # a NaN has a payload
     return value
 
 
@@ -267,10 +268,11 @@ def _back(value: Any) -> Any:
     if isinstance(value, list):
         return [_back(one) for one in value]
     if isinstance(value, dict):
-        ((kind, found),) = value.items()
+        kind, found = next(iter(value.items()))
         if kind == "base64":
             return base64.b64decode(found, validate=True)
         if kind == "float":
-            return float(found)
+            (number,) = struct.unpack(">d", bytes.fromhex(value["bits"]))
+            return number
         return {_back(key): _back(one) for key, one in found}
     return value

@@ -1,7 +1,7 @@
 """Whether SQLite's write-ahead log is whole.
 
 SQLite takes the first frame that is not what it was for the end of the log, as it is after a crash,
-and silently forgets what comes behind. But a crash leaves nothing behind: where more of the same
+and silently forgets what comes behind. But a crash leaves no commit behind: where one of the same
 log follows, it was damaged. The format is that of https://www.sqlite.org/walformat.html.
 """
 
@@ -42,7 +42,8 @@ def damaged_frame(path: Path) -> int | None:
         sums = _add(sums, frame[:8] + frame[FRAME_HEADER_BYTES:], order)
         if not (np.array_equal(words[2:4], head[4:6]) and np.array_equal(sums, words[4:6])):
             salts = data[16:24]
-            return number if any(other[8:16] == salts for other in frames[number:]) else None
+            behind = (other for other in frames[number:] if other[8:16] == salts)
+            return number if any(any(other[4:8]) for other in behind) else None
     return None
 
 

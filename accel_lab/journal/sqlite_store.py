@@ -197,8 +197,10 @@ class SqliteStore(Store):
         )
         try:
             _prepare(db, self.name)
-            if self._log_was_told:  # or what is behind the damage would stay, and be told again
-                db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            # Or what a killed process left in the log would stay behind what is written now.
+            db.execute("PRAGMA busy_timeout = 0")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            db.execute(f"PRAGMA busy_timeout = {int(BUSY_S * 1000)}")
         except BaseException:
             db.close()
             raise

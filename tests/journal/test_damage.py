@@ -180,6 +180,22 @@ def test_what_is_no_journal_is_damaged(data: bytes, tmp_path: Path) -> None:
     assert (found, type(error)) == ([], JournalDamaged)
 
 
+@pytest.mark.parametrize("gone", ["number = 150", "number > 290", "number < 10"])
+def test_groups_that_are_missing_are_named(gone: str, journal: Path, tmp_path: Path) -> None:
+    import sqlite3
+
+    path = tmp_path / "x.journal"
+    shutil.copy(journal, path)
+    db = sqlite3.connect(path)
+    db.execute(f"DELETE FROM groups WHERE {gone}")  # noqa: S608
+    db.commit()
+    db.close()
+    found, error = read(path)
+    assert isinstance(error, JournalDamaged)
+    assert "missing" in str(error)
+    assert len(found) in (149, 290, 0)
+
+
 def test_a_journal_of_a_later_version_is_refused_by_name(journal: Path, tmp_path: Path) -> None:
     import sqlite3
 

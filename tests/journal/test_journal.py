@@ -310,6 +310,14 @@ def test_json_lines_that_were_cut_off_are_read_up_to_there(
         list(journal)
 
 
+def test_json_lines_that_lack_only_lines_are_known_as_cut_off(path: Path, tmp_path: Path) -> None:
+    Journal.open(path).to_jsonl(tmp_path / "x.jsonl")
+    lines = (tmp_path / "x.jsonl").read_bytes().splitlines(keepends=True)
+    for count in range(1, len(lines)):
+        (tmp_path / "y.jsonl").write_bytes(b"".join(lines[:count]))
+        assert Journal.from_jsonl(tmp_path / "y.jsonl").damage is not None
+
+
 def _read(path: Path) -> list[tuple[Group, dict[str, bytes]]]:
     found = []
     try:

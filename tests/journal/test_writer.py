@@ -277,7 +277,7 @@ def test_gathering_never_waits_for_a_store_that_does_not_answer() -> None:
         bench.send(10)
         bench.scribe.flush()
     assert time.monotonic() - began < 5
-    assert gate.calls == 1
+    assert gate.calls <= 1
     gate.open.set()
     bench.write()
     assert bench.seqs() == list(range(1, 1001))
