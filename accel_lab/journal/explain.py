@@ -210,7 +210,9 @@ def _second(system: Lab) -> Spare:
         number = re.search(r"\d+$", device.name)
         index = int(number[0]) if number else 0
         kind: Any = type(system)
-        again: AbstractContextManager[Lab] = kind(system.backend, [index], recover="stale")
+        again: AbstractContextManager[Lab] = kind(
+            system.backend, [index], recover="stale", journal=None
+        )
         return again
 
     return open_
