@@ -6,6 +6,7 @@ from accel_lab.bench import (
     busy,
     compiling,
     empty,
+    journaled,
     latency,
     libraries,
     pipelined,
@@ -37,6 +38,7 @@ NAMES = (
     "download",
     "restart",
     "views",
+    "journal",
 )
 OPTIONAL = ("peers",)
 
@@ -88,6 +90,7 @@ def run(
             "download": lambda: transfers.download(lab, peer, effort),
             "restart": lambda: restarts.restart(lab.backend, effort),
             "views": lambda: watched.views(lab, peer, effort),
+            "journal": lambda: journaled.journal(lab.backend, effort),
             "peers": lambda: empty.peers(peer.device, effort, versions, notes),
         }
         for name in there_are:
