@@ -64,6 +64,10 @@ ROWS = {
     "restart-poison-p50",
     "restart-poison-p99",
     "views-tree",
+    "journal-memory",
+    "journal-sqlite",
+    "journal-replay",
+    "journal-loop-p99",
 }
 
 
