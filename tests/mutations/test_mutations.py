@@ -56,8 +56,8 @@ MUTATIONS = (
     Mutation(
         "nobody tells the supervisor of a loss",
         "compute/device_actor.py",
-        "child.tell(Lost(error))",
-        "child.path  # noqa: B018",
+        "child.tell(Lost(error, number))",
+        "assert child",
         "faults/test_losses.py",
         "run_in_order",
     ),
