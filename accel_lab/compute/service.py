@@ -263,9 +263,9 @@ class Service:
         self._timeout_s += -math.inf if timeout_s is None else timeout_s
         if alone or len(launched) >= BATCH_LIMIT or now - self._first_launch > FLUSH_AFTER_S:
             self._complete()
-            # The next message may block in the driver until this one is done, so its time must be
-            # watched by then.
-            self._watched = alone
+        # The next message may block in the driver until this one is done, so its time must be
+        # watched by then.
+        self._watched = alone
 
     def _resume(self) -> None:
         """Finish what was deferred, and execute what has waited for it."""
@@ -401,6 +401,8 @@ class Service:
             self.poisoned(error)
         if isinstance(error, BrokenPipeError | ConnectionResetError):
             os._exit(0)
+        if isinstance(error, msgspec.DecodeError):
+            self.poisoned(Poison(0, "CORRUPT_WIRE", f"its wire is corrupt: {error}"))
         explained = self._context.backend.explain(error, "context")
         if not isinstance(explained, Poison):
             explained = Poison(getattr(explained, "code", 0), type(error).__name__, str(explained))
