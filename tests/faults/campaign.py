@@ -25,8 +25,8 @@ ARENA_BYTES = 16 << 20
 class Campaign:
     """Plays a plan on a system."""
 
-    def __init__(self, lab: System, repeat: str) -> None:
-        self.bench = Bench(lab)
+    def __init__(self, lab: System, repeat: str, *, rebuilds: bool = False) -> None:
+        self.bench = Bench(lab, rebuilds=rebuilds)
         self._lab = lab
         self._repeat = repeat
         self._baseline: Census | None = None

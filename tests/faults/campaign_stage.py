@@ -45,10 +45,15 @@ GATED = {
 
 
 class Bench:
-    """What all scenes share."""
+    """What all scenes share.
 
-    def __init__(self, lab: System) -> None:
+    Parameters:
+        rebuilds: whether the system makes buffers again after a loss.
+    """
+
+    def __init__(self, lab: System, *, rebuilds: bool = False) -> None:
         self.lab = lab
+        self.rebuilds = rebuilds
         self.door = Door()
         self.senders = Senders(lab)
         self.twins = [Twin(device) for device in lab.devices]
@@ -305,9 +310,11 @@ class Stage:
             assert after > before or after > self.generation, error
         for sent in self.sent:
             self._judge(sent)
+        if self.bench.rebuilds:
+            assert faults.until(lambda: self.device.state == "running"), self.device
         self.twin.sort()
         self._check_old()
-        if self.device.generation == self.generation:
+        if self.bench.rebuilds or self.device.generation == self.generation:
             self._check_contents()
         self.held = None
 
@@ -349,11 +356,12 @@ class Stage:
         """Apply a success to the twin; a failure must have a reason."""
         if sent.error is not None:
             assert self._may(sent, sent.error), (sent, repr(sent.error), self.scene)
-            if isinstance(sent.error, Cancelled):
+            if isinstance(sent.error, Cancelled | ContextLost):
                 self.twin.doubt(sent)
             return
         if sent.reply is None and self.device.generation != sent.before:
-            return  # nobody knows
+            self.twin.doubt(sent)  # nobody knows
+            return
         self.twin.apply(sent)
 
     def _may(self, sent: Sent, error: AccelError) -> bool:  # noqa: PLR0911 - one for each class
@@ -364,12 +372,19 @@ class Stage:
             case DeadlineExceeded():
                 return fault == "hang" and now > sent.before
             case ContextLost():
-                return sent.before <= error.generation <= sent.after and error.generation < now
+                last = now if self.bench.rebuilds else sent.after
+                return sent.before <= error.generation <= last and error.generation < now
             case StaleRef():
-                return any(ref.generation < now for ref in refs)
+                return any(ref.generation < now and not ref.is_valid for ref in refs)
             case DependencyFailed():
+                if self.bench.rebuilds and "could not be made again" in str(error):
+                    return now > sent.before
                 cause = error.__cause__
-                assert isinstance(cause, AccelError), (sent, "does not name what failed first")
+                assert isinstance(cause, AccelError), (
+                    sent,
+                    error,
+                    "does not name what failed first",
+                )
                 known = any(reply.failed for reply in (*refs, *sent.via))
                 return known or (sent.family == "put" and self._may(sent, cause))
             case OutOfMemory() | LibraryError():
@@ -390,6 +405,8 @@ class Stage:
                 pass
             else:
                 raise AssertionError(f"{old!r} was taken")
+            if self.bench.rebuilds:
+                continue  # it may have been made again for what depends on it
             now = self.device.generation
             claim = AccelRef(
                 self.device._requests, old.origin, old.device, old.owner, now, old.shape, old.dtype

@@ -101,14 +101,8 @@ class Twin:
 
     def usable(self) -> list[Cell]:
         """Return the buffers that a message may name now, with shapes that are known."""
-        now = self.device.generation
         return [
-            c
-            for c in self.cells
-            if c.handle is not None
-            and c.handle.generation == now
-            and c.handle.known
-            and not c.handle.failed
+            c for c in self.cells if c.handle is not None and c.handle.is_valid and c.handle.known
         ]
 
     def drop(self) -> None:
