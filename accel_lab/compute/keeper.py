@@ -270,6 +270,8 @@ class DeviceKeeper:
 
     def link_ended(self, link: Link, reason: str) -> None:
         """The wire ended or is corrupt; the thread that reads it."""
+        if link is not self._link:
+            return  # of a context that was given up before
         corrupt = "corrupt" in reason
         self._lose(
             link if self.requests.current_link is link else None,
@@ -346,6 +348,9 @@ class DeviceKeeper:
     def give_up(self, error: BackendUnavailable) -> None:
         """No context can ever start; system thread."""
         process, self.process = self.process, None
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
         if process is not None:
             process.kill()
         self.lost(error, 0 if process is None else process.number)

@@ -56,7 +56,7 @@ class ContextProcess:
         self._pipes: dict[str, int] = {}
         out, out_end = os.pipe2(os.O_CLOEXEC)
         err, err_end = os.pipe2(os.O_CLOEXEC)
-        rings = [make_rings()] if ORDERED else []
+        rings = _rings()
         with wire_end, control_end:
             try:
                 ends = [wire_end.fileno(), control_end.fileno(), out_end, err_end, *rings]
@@ -234,6 +234,14 @@ class Spawner:
             process.exited(f"SIGKILL, for the process that had forked it ended with {status}")
         if self._closed is not None:
             self._closed()
+
+
+def _rings() -> list[int]:
+    """Return the memory of a wire's rings; none where the socket has to do."""
+    try:
+        return [make_rings()] if ORDERED else []
+    except OSError:
+        return []
 
 
 def exit_name(status: int) -> str:

@@ -364,7 +364,11 @@ class Requests:
         deadline = time.monotonic() + self._queue_timeout_s
         while True:
             if self.refusal is not None:
-                self._keeper.wake()
+                self._lock.release()
+                try:
+                    self._keeper.wake()
+                finally:
+                    self._lock.acquire()
                 if self.refusal is not None:
                     raise self.refusal.copy()
             link = self._link

@@ -143,7 +143,11 @@ class RingReader:
 def make_rings() -> int:
     """Return the descriptor of fresh memory for two rings."""
     fd = os.memfd_create("accel_lab-wire", os.MFD_CLOEXEC)
-    os.ftruncate(fd, 2 * RING_BYTES)
+    try:
+        os.ftruncate(fd, 2 * RING_BYTES)
+    except OSError:
+        os.close(fd)
+        raise
     return fd
 
 

@@ -1,0 +1,261 @@
+"""A context that dies or fails as it starts, uploads, downloads, maps memory or is closed."""
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import accel_lab.backends
+from accel_lab import Device, System, array, blas
+from accel_lab.compute.events import CircuitClosed, CircuitOpened, ContextStarted
+from accel_lab.compute.events import ContextLost as ContextLostEvent
+from accel_lab.errors import (
+    AccelError,
+    ArenaFull,
+    BackendUnavailable,
+    CircuitOpen,
+    ContextLost,
+    LibraryError,
+    SystemClosed,
+)
+from tests.faults.conftest import pid_of, settle
+from tests.faults.failing_backend.failing import PLAN
+
+WAIT = 30.0
+HERE = Path(__file__).parent / "failing_backend"
+LARGE = np.arange(100_000.0)
+
+Plan = Callable[[str, str], None]
+
+
+@pytest.fixture
+def plan(nothing_left: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plan:
+    """Make the `failing` backend available; the function says how it fails."""
+    path = [*accel_lab.backends.__path__, str(HERE)]
+    monkeypatch.setattr(accel_lab.backends, "__path__", path)
+    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    monkeypatch.setenv(PLAN, str(tmp_path))
+
+    def write(phase: str, words: str) -> None:
+        (tmp_path / phase).write_text(words)
+
+    return write
+
+
+def works(device: Device) -> bool:
+    """Multiply on the device as it is now."""
+    a = device.put(np.ones((4, 4)))
+    return bool((device.get(blas.gemm(a, a)).result(WAIT) == 4.0).all())
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("die", "SIGKILL"),
+        ("exit", "exit status 3"),
+        ("RuntimeError", r"could not start \(RuntimeError: planned for open"),
+    ],
+)
+def test_a_context_that_fails_to_start_is_started_again(plan: Plan, word: str, reason: str) -> None:
+    """What waits for it waits on, in order; no generation has passed."""
+    plan("open", f"{word} {word}")
+    with System("failing", 1) as lab:
+        (cpu,) = lab.devices
+        assert works(cpu)
+        assert cpu.generation == 1
+        causes = [e.cause for e in lab.events.history(ContextLostEvent)]
+        assert len(causes) == 2
+        for cause in causes:
+            assert re.search(reason, cause)
+
+
+@pytest.mark.parametrize("word", ["TypeError", "AttributeError", "NameError", "BackendUnavailable"])
+def test_a_mistake_in_the_code_is_not_tried_four_times(plan: Plan, word: str) -> None:
+    """No restart mends it: the device gives up at once, with the reason and its place."""
+    plan("open", f"{word} {word} {word} {word}")
+    lab = System("failing", 1)
+    try:
+        begun = time.perf_counter()
+        with pytest.raises(BackendUnavailable, match="planned for open"):
+            lab.ready(WAIT)
+        assert time.perf_counter() - begun < 20.0
+        (cpu,) = lab.devices
+        assert len(lab.events.history(CircuitOpened)) == 1
+        with pytest.raises(BackendUnavailable) as caught:
+            cpu.put(LARGE)
+        if word != "BackendUnavailable":
+            assert f"no restart would mend that: {word}: planned for open" in str(caught.value)
+        plan("open", "")
+        cpu.reset()
+        assert works(cpu)
+    finally:
+        lab.close()
+
+
+def test_a_start_that_always_fails_opens_the_circuit_and_a_probe_closes_it(plan: Plan) -> None:
+    """The probe is the first call after the window; while it fails the circuit stays open."""
+    plan("open", "die " * 3)
+    lab = System("failing", 1, max_restarts=1, within_s=0.5)
+    try:
+        (cpu,) = lab.devices
+        waiting = cpu.put(LARGE)
+        with pytest.raises(CircuitOpen, match=r"rests; call device\.reset\(\)") as caught:
+            waiting.result(WAIT)
+        assert isinstance(caught.value.__cause__, ContextLost)
+        begun = time.perf_counter()
+        for call in (lambda: cpu.put(LARGE), cpu.ping, lambda: array.zeros(cpu, (2,))):
+            with pytest.raises(CircuitOpen):
+                call()
+        assert time.perf_counter() - begun < 0.1
+        time.sleep(0.5)
+        probing = cpu.put(LARGE)  # the window is over: a probe, which dies as well
+        with pytest.raises(CircuitOpen):
+            probing.result(WAIT)
+        assert cpu.state == "circuit open"
+        assert len(lab.events.history(CircuitOpened)) == 2
+        assert not lab.events.history(CircuitClosed)
+        time.sleep(0.6)
+        assert works(cpu)
+        assert len(lab.events.history(CircuitClosed)) == 1
+        assert len(lab.events.history(ContextStarted)) == 1
+    finally:
+        lab.close()
+
+
+@pytest.mark.parametrize("word", ["die", "exit"])
+@pytest.mark.parametrize("phase", ["upload", "download"])
+def test_a_context_that_dies_in_a_transfer_gives_the_arena_back(
+    plan: Plan, phase: str, word: str
+) -> None:
+    """The transfer gets ContextLost with the reason; the next one is right."""
+    plan(phase, word)
+    with System("failing", 1) as lab:
+        (cpu,) = lab.devices
+        with pytest.raises(ContextLost, match="SIGKILL" if word == "die" else "exit status 3"):
+            cpu.get(cpu.put(LARGE)).result(WAIT)
+        np.testing.assert_array_equal(cpu.get(cpu.put(LARGE)).result(WAIT), LARGE)
+        assert cpu.generation == 2
+        assert settle(lambda: lab.arena().blocks == 0)
+
+
+def test_memory_that_cannot_be_mapped_fails_the_transfer_alone(plan: Plan) -> None:
+    """It ended the thread that beats, so that the context was lost 30 s later."""
+    plan("map", "RuntimeError")
+    with System("failing", 1) as lab:
+        (cpu,) = lab.devices
+        kept = cpu.put(np.ones((4, 4)))
+        with pytest.raises(LibraryError, match=r"segment 1 cannot be mapped.*planned for map"):
+            cpu.put(LARGE).result(WAIT)
+        kept.result(WAIT)
+        assert cpu.generation == 1
+        time.sleep(1.5)
+        assert cpu.run(int).result(WAIT) == 0
+        lab.inject("kill", cpu)
+        assert settle(lambda: cpu.generation == 2)
+        np.testing.assert_array_equal(cpu.get(cpu.put(LARGE)).result(WAIT), LARGE)
+
+
+def test_a_full_arena_is_a_typed_failure_and_passes(nothing_left: None) -> None:
+    """Whatever waits for room gets ArenaFull in time; room that is given back is used."""
+    with System("host", arena_bytes=4 << 20) as lab:
+        (cpu,) = lab.devices
+        held = lab.empty((3 << 20,), "uint8")
+        a = array.zeros(cpu, (2 << 20,), dtype="uint8")
+        with pytest.raises(ArenaFull, match=r"3145728 of 4194304 bytes are in use by 1 block"):
+            cpu.get(a, timeout_s=0.1)
+        with pytest.raises(ArenaFull):
+            cpu.put(np.ones(2 << 20, np.uint8), timeout_s=0.1).result(WAIT)
+        assert cpu.run(int).result(WAIT) == 0
+        del held
+        assert (cpu.get(a).result(WAIT) == 0).all()
+        assert cpu.generation == 1
+
+
+def test_an_arena_that_gets_no_memory_says_so(
+    nothing_left: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small messages still work, and so does everything when there is memory again."""
+
+    def refuse(name: str, flags: int) -> int:
+        raise OSError(24, "Too many open files")
+
+    with System("host") as lab:
+        (cpu,) = lab.devices
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "memfd_create", refuse)
+            with pytest.raises(ArenaFull, match="Too many open files"):
+                cpu.put(LARGE)
+            with pytest.raises(ArenaFull, match="Too many open files"):
+                lab.empty((1 << 20,))
+            assert cpu.run(int).result(WAIT) == 0
+        np.testing.assert_array_equal(cpu.get(cpu.put(LARGE)).result(WAIT), LARGE)
+
+
+def test_a_context_without_memory_for_its_rings_uses_its_socket(
+    nothing_left: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slower, but it works."""
+
+    def refuse(name: str, flags: int) -> int:
+        raise OSError(12, "Cannot allocate memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "memfd_create", refuse)
+        lab = System("host").ready()
+    with lab:
+        assert works(lab.devices[0])
+
+
+def test_a_context_that_dies_as_its_system_closes_delays_nothing(nothing_left: None) -> None:
+    """Nor does one that stands still."""
+    for turn in range(6):
+        lab = System("host", 2).ready()
+        pids = [pid_of(lab, device) for device in lab.devices]
+        slow = [device.run(time.sleep, 60) for device in lab.devices]
+        os.kill(pids[turn % 2], signal.SIGSTOP if turn % 3 == 0 else signal.SIGKILL)
+        begun = time.perf_counter()
+        lab.close()
+        assert time.perf_counter() - begun < 3.0
+        for reply in slow:
+            assert isinstance(reply.error, SystemClosed | ContextLost)
+
+
+def corrupt_upwards() -> None:
+    """Write what is no report to the wire; runs in a context."""
+    import gc
+
+    from accel_lab.compute.service import Service
+
+    (service,) = (found for found in gc.get_objects() if isinstance(found, Service))
+    service._send(b"\xc1 no report")
+
+
+def test_a_corrupt_frame_from_a_context_replaces_it(lab: System, cpu: Device) -> None:
+    """Nothing of it is believed, and everything in flight is answered."""
+    bad, behind = cpu.run(corrupt_upwards), cpu.run(int)
+    for reply in (bad, behind):
+        with pytest.raises(ContextLost, match="its wire is corrupt"):
+            reply.result(WAIT)
+    assert works(cpu)
+    assert cpu.generation == 2
+
+
+def test_a_corrupt_frame_to_a_context_replaces_it(lab: System, cpu: Device) -> None:
+    """Nothing of it is run; the context says what it got."""
+    a = cpu.put(np.ones(4)).result(WAIT)
+    link = cpu._requests.current_link
+    assert link is not None
+    with link._writing:
+        link._write(b"\x91\xc1 no entry")
+    replies: list[AccelError | None] = []
+    for reply in [blas.scal(a, 2.0) for _ in range(3)]:
+        with pytest.raises(ContextLost, match="its wire is corrupt") as caught:
+            reply.result(WAIT)
+        replies.append(caught.value)
+    assert works(cpu)
+    assert cpu.generation == 2
