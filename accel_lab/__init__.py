@@ -11,6 +11,8 @@ from accel_lab import views as views
 from accel_lab.compute import events as events
 from accel_lab.compute.buffer import AccelRef as AccelRef
 from accel_lab.compute.device import Device as Device
+from accel_lab.journal.journal import Journal as Journal
+from accel_lab.journal.replay import Replay as Replay
 from accel_lab.libraries import array as array
 from accel_lab.libraries import blas as blas
 from accel_lab.libraries import fft as fft
@@ -21,6 +23,8 @@ from accel_lab.system import System as System
 __all__ = [
     "AccelRef",
     "Device",
+    "Journal",
+    "Replay",
     "System",
     "actor",
     "array",
