@@ -14,7 +14,7 @@
     │   └── DeadlineExceeded (TimeoutError)   … because this request ran longer than it may
     ├── CircuitOpen                       the device lost its context too often; `reset()` it
     ├── QueueFull                         the bounded queue has no room
-    ├── Cancelled                         the request was cancelled before it ran
+    ├── Cancelled                         the request was taken back
     ├── SystemClosed                      the system was closed (or this process is a fork of it)
     ├── BackendUnavailable                the backend cannot run on this machine, and why
     ├── JournalError                      a journal cannot be read, kept or run again, and why
@@ -202,7 +202,7 @@ class QueueFull(AccelError):
 
 
 class Cancelled(AccelError):
-    """The request was taken back before it ran."""
+    """The request was taken back: it is not run, or its result is freed when it is done."""
 
 
 class SystemClosed(AccelError):
