@@ -59,7 +59,7 @@ class RingWriter:
         tail, head = self._tail, self._words[_HEAD]
         at = tail % CAPACITY
         # Frames are in one piece. An empty ring starts over, which keeps what is used in cache.
-        if at + taken + _WORD > CAPACITY or (tail == head and at > _RESTART_AFTER):
+        if at + taken + _WORD > CAPACITY or (tail == head and at > max(_RESTART_AFTER, taken)):
             rest = CAPACITY - at
             if tail + rest + taken - head > CAPACITY:
                 _require_place(tail, head)

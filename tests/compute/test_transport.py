@@ -140,6 +140,18 @@ def test_a_damaged_ring_is_noticed() -> None:
     lower.close()
 
 
+@pytest.mark.parametrize("first", [1, 1 << 15, 1 << 17, 1 << 19, 1 << 20, LARGEST_FRAME])
+def test_an_empty_ring_has_room_for_every_frame(first: int) -> None:
+    """Wherever the last one has ended."""
+    upper, lower = pair("ring")
+    for size in [first, LARGEST_FRAME] * 3 + [first, 1 << 20] * 3:
+        assert upper.send(bytes(size))
+        assert lower.receive() is not None
+        assert lower.receive() is None, "which gives its room back"
+    upper.close()
+    lower.close()
+
+
 def test_a_ring_without_room_for_ever_is_noticed() -> None:
     """A wild write has moved the reader's place: nobody may wait for room that never comes."""
     upper_socket, lower_socket = socket.socketpair()
