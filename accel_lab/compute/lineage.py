@@ -12,10 +12,14 @@ from typing import Any, NamedTuple, Self
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, marker_of
 from accel_lab.compute.step import FREE, Step, decode, step_of
+from accel_lab.errors import UserCodeError
 
 UNREAD_LIMIT = 50_000
 READ_AT_ONCE = 500
 _BEYOND = "the record does not reach back to the message that made it"
+_CHANGED = "a function that failed may have changed it"
+_NOT_RUN = frozenset(("Cancelled", "CircuitOpen", "DependencyFailed", "StaleRef"))
+_WITH_ITS_CONTEXT = frozenset(("ContextLost", "DeadlineExceeded"))
 
 
 class Restore(NamedTuple):
@@ -66,6 +70,7 @@ class Lineage:
         self._steps: list[Step] = []
         self._live: set[int] = set()
         self._failed: set[int] = set()
+        self._half_done: set[int] = set()
         self._contents: dict[int, Content] = {}
         self._checkpoints: dict[int, Checkpoint] = {}
         self._opaque: dict[int, str] = {}
@@ -104,6 +109,7 @@ class Lineage:
     def _note(self, marker: Any) -> None:
         if isinstance(marker, Failed):
             self._failed.add(marker.seq)
+            self._note_failure(marker)
         elif isinstance(marker, Content):
             self._contents[marker.seq] = marker
         elif isinstance(marker, Checkpoint):
@@ -113,6 +119,17 @@ class Lineage:
             for id_ in marker.ids:
                 self._live.add(id_)
                 self._opaque[id_] = "it was inside the answer of a function"
+
+    def _note_failure(self, marker: Failed) -> None:
+        """Note what code of the user's may have changed before it failed."""
+        if marker.kind in _NOT_RUN | _WITH_ITS_CONTEXT:
+            return
+        for step in reversed(self._steps):
+            if step.seq <= marker.seq:
+                of_user = step.opaque or marker.kind == UserCodeError.__name__
+                if step.seq == marker.seq and step.writes and of_user:
+                    self._half_done.add(step.seq)
+                return
 
     # Asking.
 
@@ -171,7 +188,8 @@ class Lineage:
 
         for step in reversed(self._steps):
             restore(step.seq)
-            if step.seq in self._failed or step.seq in without:
+            undone = step.seq in self._failed and step.seq not in self._half_done
+            if undone or step.seq in without:
                 continue
             if step.made in ids or any(storages.of(id_) in memory for id_ in step.writes):
                 found.append(step)
@@ -198,7 +216,8 @@ class Lineage:
                 made.add(step.checkpoint.id)
                 why.pop(storages.of(step.checkpoint.id), None)
                 continue
-            reason = step.opaque or self._unkept(step)
+            half_done = _CHANGED if step.seq in self._half_done else ""
+            reason = half_done or step.opaque or self._unkept(step)
             for id_ in step.operands:
                 if not reason and gone(id_):
                     reason = f"it depends on buffer {id_}: {gone(id_)}"
@@ -259,6 +278,7 @@ class Lineage:
             kept.update(step.seq for step in recent)
             self._steps = [step for step in self._steps if step.seq in kept]
             self._failed.intersection_update(kept)
+            self._half_done.intersection_update(kept)
             self._contents = {s: c for s, c in self._contents.items() if s in kept}
             named = {id_ for s in self._steps for id_ in (s.made, *s.operands)} | wanted
             self._checkpoints = {i: c for i, c in self._checkpoints.items() if i in wanted}

@@ -84,6 +84,19 @@ def test_what_failed_or_was_never_answered_is_as_if_it_had_not_been() -> None:
     assert lineage_of(zeros(1, 1), encode_marker(Failed(1, "OutOfMemory", ""))).live == set()
 
 
+def test_a_function_that_failed_may_have_changed_what_it_writes() -> None:
+    impure = entry(2, -3, RUN, [1], b"", *[False, None, None])
+    reads = entry(2, -3, RUN, [1], b"", *[False, None, []])
+    failed = encode_marker(Failed(2, "UserCodeError", ""))
+    assert "may have changed" in lineage_of(zeros(1, 1), impure, failed).durability(1).why
+    assert seqs(lineage_of(zeros(1, 1), reads, failed).slice([1])) == [1]
+    for kind in ("Cancelled", "DependencyFailed", "ContextLost", "DeadlineExceeded"):
+        assert seqs(lineage_of(zeros(1, 1), impure, encode_marker(Failed(2, kind, ""))).slice([1]))
+    lineage = lineage_of(zeros(1, 1), impure, failed)
+    lineage.cut()
+    assert set(lineage.slice([1]).lost) == {1}
+
+
 def test_a_function_that_is_not_pure_costs_what_it_wrote_and_all_that_follows_from_it() -> None:
     impure = entry(3, -3, RUN, [1, 2], b"", *[False, None, [0]])
     lineage = lineage_of(zeros(1, 1), zeros(2, 2), impure, copy(4, 3, made=4), copy(5, 2, made=5))

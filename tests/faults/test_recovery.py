@@ -19,6 +19,7 @@ from accel_lab.errors import (
     DependencyFailed,
     InvalidArgument,
     StaleRef,
+    UserCodeError,
 )
 from tests.faults.conftest import pid_of, settle
 
@@ -310,3 +311,22 @@ def test_stale_systems_say_that_nothing_survives(nothing_left: None) -> None:
         assert "recover" in x.durability.why
     with pytest.raises(InvalidArgument):
         System("host", recover="never")  # type: ignore[arg-type]
+
+
+def add_one_and_fail(x: Any) -> None:
+    x += 1
+    raise ValueError
+
+
+def test_what_a_function_had_written_when_it_failed_is_not_made_without_it(
+    lab: System, cpu: Device
+) -> None:
+    a = cpu.put(A)
+    with pytest.raises(UserCodeError):
+        cpu.run(add_one_and_fail, a).result(WAIT)
+    np.testing.assert_array_equal(value(cpu, a), A + 1)
+    assert a.durability == "lost on fault"
+    lose(lab, cpu)
+    lab.ready()
+    with pytest.raises(StaleRef, match="may have changed"):
+        value(cpu, a)
