@@ -7,14 +7,16 @@ the notebook's process before it is sent and again in the context before memory 
 import types
 import typing
 from collections.abc import Callable, Iterator
+from functools import cache
 from operator import attrgetter
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from accel_lab.actor.message import Message
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
 
 R = TypeVar("R")
+Names: TypeAlias = tuple[str, ...]
 DEFAULT_TIMEOUT_S = 600.0
 OWN_TIMEOUT = -1.0
 """Stands for a message's own `timeout_s`, or for its device's where the message has the default."""
@@ -117,9 +119,12 @@ def no_operand(message: Operation[Any]) -> InvalidArgument:
     raise AssertionError(message)
 
 
-def operand_fields(kind: type[Operation[Any]]) -> tuple[list[str], list[str], list[str]]:
+@cache
+def operand_fields(kind: type[Operation[Any]]) -> tuple[Names, Names, Names]:
     """Return the fields that are a buffer, that may be None instead, and that are tuples."""
-    required, optional, many = [], [], []
+    required: list[str] = []
+    optional: list[str] = []
+    many: list[str] = []
     for name, hint in typing.get_type_hints(kind).items():
         arms = typing.get_args(hint)
         union = typing.get_origin(hint) in (typing.Union, types.UnionType)
@@ -129,11 +134,11 @@ def operand_fields(kind: type[Operation[Any]]) -> tuple[list[str], list[str], li
             optional.append(name)
         elif typing.get_origin(hint) is tuple and arms and arms[0] is AccelRef:
             many.append(name)
-    return required, optional, many
+    return tuple(required), tuple(optional), tuple(many)
 
 
 def _build(  # noqa: C901 - one case for each way to name operands
-    required: list[str], optional: list[str], many: list[str]
+    required: Names, optional: Names, many: Names
 ) -> Callable[[Any], tuple[AccelRef, ...]]:
     """Return the fastest function that lists these fields; most have an `out` or nothing."""
     names = [*required, *optional]
