@@ -19,7 +19,8 @@ READ_AT_ONCE = 500
 _BEYOND = "the record does not reach back to the message that made it"
 _CHANGED = "a function that failed may have changed it"
 _NOT_RUN = frozenset(("Cancelled", "CircuitOpen", "DependencyFailed", "StaleRef"))
-_WITH_ITS_CONTEXT = frozenset(("ContextLost", "DeadlineExceeded"))
+CHANGED_NOTHING = _NOT_RUN | {"ContextLost", "DeadlineExceeded"}
+"""The failures after which no buffer holds what a message may have written."""
 
 
 class Restore(NamedTuple):
@@ -122,7 +123,7 @@ class Lineage:
 
     def _note_failure(self, marker: Failed) -> None:
         """Note what code of the user's may have changed before it failed."""
-        if marker.kind in _NOT_RUN | _WITH_ITS_CONTEXT:
+        if marker.kind in CHANGED_NOTHING:
             return
         for step in reversed(self._steps):
             if step.seq <= marker.seq:

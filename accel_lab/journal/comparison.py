@@ -65,11 +65,13 @@ class Comparison(msgspec.Struct, frozen=True, eq=False):
 
     def __str__(self) -> str:
         text = f"entry {self.entry.number}, {describe(self.entry)}: {self.verdict}"
+        if self.verdict == "equal":
+            return text
         if self.off is not None:
             eps = eps_of(str(self.recorded.dtype)) if self.recorded is not None else 0.0
             units = f" ({self.off / eps:.3g} eps)" if eps and math.isfinite(self.off) else ""
             text += f", off by {self.off:.3g}{units} where {self.may:.3g} may be"
-        elif self.verdict != "equal":
+        else:
             text += f", recorded as {self.digests[0]} and now {self.digests[1]}"
         if self.recorded is not None and self.replayed is not None and self.worst is not None:
             at = self.worst
@@ -80,6 +82,9 @@ class Comparison(msgspec.Struct, frozen=True, eq=False):
         if self.inherited:
             text += "; an operand had differed before"
         return text
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {self}>"
 
 
 def compare(

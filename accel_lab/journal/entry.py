@@ -192,7 +192,7 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
         if self.name == Inject.__name__:
             return "it is a fault on purpose"
         if self.name == Run.__name__ and not self.fields["pure"]:
-            return "it is a function that was run without pure=True, so it may write its operands"
+            return "it is a function that was run without pure=True, so it may do something else"
         by_arena = self.name == Run.__name__ and self.fields.get("blob_at") is not None
         if self.name != Upload.__name__ and not by_arena:
             return ""
@@ -208,6 +208,11 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
 
     def __str__(self) -> str:
         return describe(self)
+
+    def __repr__(self) -> str:
+        where = f" on {self.device}" if self.device else ""
+        outcome = f", {self.outcome}" if self.outcome else ""
+        return f"<Entry {self.number}{where}: {describe(self)}{outcome}>"
 
 
 def describe(entry: Entry) -> str:

@@ -53,10 +53,11 @@ def refuse_code(entries: Iterable[Entry], journal: Recorded) -> None:
 
 
 def mentions(entries: Iterable[Entry]) -> dict[Place, dict[int, int]]:
-    """Return the last entry that names each buffer."""
+    """Return the last entry that names each buffer; what was made again after a loss is named."""
     last: dict[Place, dict[int, int]] = {}
     for entry in entries:
-        if entry.kind == "message":
+        ids = entry.fields["buffers"] if entry.kind == "rebuilt" else entry.operands
+        if ids:
             named = last.setdefault((entry.session, entry.device), {})
-            named.update(dict.fromkeys(entry.operands, entry.number))
+            named.update(dict.fromkeys(ids, entry.number))
     return last

@@ -13,6 +13,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
 from accel_lab.compute.digest import Digest
 from accel_lab.compute.fault import Inject
+from accel_lab.compute.lineage import CHANGED_NOTHING
 from accel_lab.compute.step import step_of
 from accel_lab.compute.transfer import Download
 from accel_lab.compute.user_code import Ping
@@ -214,7 +215,7 @@ class Replay:
         return sent.reply
 
     def _leave_out_failed(self, entry: Entry) -> None:
-        if step_of(entry.raw, b"").opaque and not _never_began(entry):
+        if step_of(entry.raw, b"").opaque and not _left_nothing(entry):
             self._repeater.leave_out(entry, "a function that failed may have changed it")
 
     def _watch(self, entry: Entry, reply: Reply[Any]) -> None:
@@ -274,7 +275,9 @@ def stand_ins(entries: Iterable[Entry], devices: Sequence[Device]) -> dict[str, 
     }
 
 
-def _never_began(entry: Entry) -> bool:
-    """Whether a failed message is known not to have run."""
+def _left_nothing(entry: Entry) -> bool:
+    """Whether a failed message did not run, or what it wrote was lost with its context."""
     failure = entry.aftermath.failed.get(entry.seq)
-    return failure is not None and failure.kind in {"Cancelled", "DependencyFailed"}
+    return entry.seq in entry.aftermath.lost or (
+        failure is not None and failure.kind in CHANGED_NOTHING
+    )

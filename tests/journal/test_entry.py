@@ -59,6 +59,7 @@ def test_what_became_of_a_message_is_told_by_later_entries() -> None:
     assert run.outcome.startswith("failed: UserCodeError")
     assert inject.outcome.startswith("lost with its context: cpu0 lost its context of generation 1")
     assert ping.outcome == "ok so far"
+    assert repr(ping) == f"<Entry {ping.number} on cpu0: Ping(), ok so far>"
     assert [entry.failed for entry in (run, inject, ping)] == [True, True, False]
     assert (inject.generation, ping.generation) == (1, 2)
     kinds = [entry.kind for entry in entries]

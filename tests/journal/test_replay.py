@@ -251,6 +251,35 @@ def test_a_lost_context_is_not_lost_again(source: System, lab: System) -> None:
     assert report.ok
 
 
+def test_what_a_crashed_function_had_written_went_with_its_context(lab: System) -> None:
+    with System("host", recover="replay", results="digests") as source:
+        record, gpu = Recording(source), source.devices[0]
+        x = rng.uniform(gpu, (4,), seed=1)
+        with pytest.raises(ContextLost):
+            gpu.run(lambda _: ctypes.string_at(0), x).result()
+        blas.scal(x, 3.0).result()
+        report = replay(record, lab)
+        assert (report.had_failed, report.not_run, report.equal) == (1, [], 2)
+        assert report.ok
+
+
+def test_what_was_made_again_after_a_loss_is_kept_though_nothing_names_it(lab: System) -> None:
+    with System("host", recover="replay") as source:
+        record, gpu = Recording(source), source.devices[0]
+        x = rng.uniform(gpu, (4,), seed=1)
+        with pytest.raises(ContextLost):
+            source.inject("kill").result()
+        source.ready()
+        again = Replay(record, lab)
+        again.run()
+        (made,) = [entry for entry in record if entry.name == "Uniform"]
+        found = again.buffer(made)
+        assert found is not None
+        np.testing.assert_array_equal(
+            lab.devices[0].get(found).result(), gpu.get(x).result(), strict=True
+        )
+
+
 def test_buffers_inside_an_answer_are_operands_again(source: System, lab: System) -> None:
     record, gpu = Recording(source), source.devices[0]
     x = rng.uniform(gpu, (4,), seed=1)
