@@ -47,7 +47,8 @@ def follow_notebook() -> None:
 
     def begin(*_: Any) -> None:
         global _current  # noqa: PLW0603 - one notebook, one running cell
-        _current = Origin(shell.execution_count)
+        # Some versions of IPython count a cell before it runs, others after; this allows for it.
+        _current = Origin(shell.displayhook.prompt_count)
 
     begin()
     shell.events.register("pre_run_cell", begin)

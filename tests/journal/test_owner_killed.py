@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
-from jupyter_client.provisioning import LocalProvisioner
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from accel_lab import System, blas
 from accel_lab.journal.journal import Journal
