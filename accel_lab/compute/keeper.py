@@ -439,7 +439,9 @@ class DeviceKeeper:
             )
         )
 
-    def _print(self, where: origin.Origin, stream: str, text: str) -> None:
+    def _print(self, where: origin.Origin | None, stream: str, text: str) -> None:
+        if where is None:
+            return
         self._plant.events.publish(
             facts.OutputPrinted(device=self.name, stream=stream, text=text, cell=where.cell)
         )

@@ -604,8 +604,11 @@ class Requests:
         """The link of the context that answers now, or is being filled."""
         return self._link or self._filling
 
-    def origin_of(self, seq: int) -> origin.Origin:
-        """Return the cell that sent a request, or the one that runs."""
+    def origin_of(self, seq: int) -> origin.Origin | None:
+        """Return the cell that sent a request, or the one that runs.
+
+        None for what is run again to make a buffer: it has printed what it had to say before.
+        """
         reply = self._answers.pending.get(seq)
         return origin.current() if reply is None else reply.origin
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from accel_lab import AccelRef, Device, System, array, blas, rng
-from accel_lab.compute.events import BuffersRebuilt, GenerationChanged
+from accel_lab.compute.events import BuffersRebuilt, GenerationChanged, OutputPrinted
 from accel_lab.errors import (
     AccelError,
     CircuitOpen,
@@ -330,3 +331,20 @@ def test_what_a_function_had_written_when_it_failed_is_not_made_without_it(
     lab.ready()
     with pytest.raises(StaleRef, match="may have changed"):
         value(cpu, a)
+
+
+def double_and_say_so(x: Any) -> Any:
+    sys.stdout.write("doubling\n")
+    return 2 * x
+
+
+def test_what_a_function_prints_when_it_is_run_again_is_not_shown_again(
+    lab: System, cpu: Device
+) -> None:
+    doubled = cpu.run(double_and_say_so, cpu.put(A), pure=True)
+    doubled.result(WAIT)
+    lab.events.wait_for(OutputPrinted, WAIT, since=0)
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, doubled), 2 * A)
+    lab.check()
+    assert len(lab.events.history(OutputPrinted)) == 1
