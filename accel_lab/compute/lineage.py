@@ -16,6 +16,7 @@ from accel_lab.errors import UserCodeError
 
 UNREAD_LIMIT = 50_000
 READ_AT_ONCE = 500
+_DEPENDS = "it depends on buffer"
 _BEYOND = "the record does not reach back to the message that made it"
 _CHANGED = "a function that failed may have changed it"
 _NOT_RUN = frozenset(("Cancelled", "CircuitOpen", "DependencyFailed", "StaleRef"))
@@ -221,7 +222,9 @@ class Lineage:
             reason = half_done or step.opaque or self._unkept(step)
             for id_ in step.operands:
                 if not reason and gone(id_):
-                    reason = f"it depends on buffer {id_}: {gone(id_)}"
+                    # What a long chain depends on is what its first link depends on.
+                    first = not gone(id_).startswith(_DEPENDS)
+                    reason = f"{_DEPENDS} {id_}: {gone(id_)}" if first else gone(id_)
             touched = (*step.writes, step.made) if step.made else step.writes
             if reason:
                 for id_ in touched:

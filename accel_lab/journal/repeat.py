@@ -26,6 +26,8 @@ from accel_lab.journal.buffers import Buffers
 from accel_lab.journal.entry import Entry
 from accel_lab.journal.messages import message_of
 
+DEPENDS = "it depends on buffer"
+
 
 class Recorded(Protocol):
     """A journal, as far as running it again needs one."""
@@ -129,7 +131,9 @@ class Repeater:
             return entry.why, None
         missing = buffers.missing(step)
         if missing is not None:
-            return f"it depends on buffer {missing.id}: {missing.why}", None
+            # What a long chain depends on is what its first link depends on.
+            first = not missing.why.startswith(DEPENDS)
+            return f"{DEPENDS} {missing.id}: {missing.why}" if first else missing.why, None
         if not step.in_arena:
             return "", None
         data = self._journal.content(entry.content)

@@ -110,6 +110,14 @@ def test_a_function_that_is_not_pure_costs_what_it_wrote_and_all_that_follows_fr
     assert lineage.durability(4) == "lost on fault"
 
 
+def test_the_end_of_a_long_chain_is_lost_for_the_reason_of_its_beginning() -> None:
+    impure = entry(2, -3, RUN, [1], b"", *[False, None, None])
+    chain = [copy(seq, seq, made=seq + 1) for seq in range(3, 100)]
+    lost = lineage_of(zeros(1, 1), impure, *chain).slice([4, 99]).lost
+    assert lost[99] == lost[4]
+    assert lost[4].startswith("it depends on buffer 3: ")
+
+
 def test_a_pure_function_may_answer_with_a_view_of_any_operand() -> None:
     pure = entry(3, -3, RUN, [1, 2], b"", *[True, None, None])
     lineage = lineage_of(zeros(1, 1), zeros(2, 2), pure, copy(4, 1, out=3))
