@@ -49,6 +49,7 @@ from accel_lab.journal.explain import explain
 from accel_lab.journal.explanation import Explanation
 from accel_lab.journal.facts import Facts
 from accel_lab.journal.journal import Journal
+from accel_lab.journal.memory_store import MemoryStore
 from accel_lab.journal.open_store import open_store
 from accel_lab.journal.store import Store
 from accel_lab.journal.writer import Writer
@@ -58,6 +59,8 @@ from accel_lab.libraries.registration import messages, require_registered
 CLOSE_LIMIT_S = 5.0
 FAREWELL_S = 0.5
 SPIN_S = 0.0001
+JOURNAL_BYTES = 1 << 30
+"""How much a journal keeps that is not in memory."""
 Recover = Literal["stale", "replay"]
 Supervision = Literal["one_for_one", "all_for_one", "rest_for_one"]
 STRATEGIES: dict[str, type[OneForOne | AllForOne | RestForOne]] = {
@@ -111,6 +114,8 @@ class System:
             running the messages again on which they depend; `stale` leaves them lost.
         journal: where to keep what was sent and what became of it: `memory`, the path of an
             SQLite file, a URL as `postgresql+psycopg://…` or `redis://…`, a Store, or None.
+        journal_bytes: how much the journal keeps, that of earlier sessions included; the oldest
+            goes first. 32 MiB in memory and 1 GiB elsewhere when not given.
         results: what is recorded of each result, for comparing when a journal is run again:
             nothing, `digests`, or `values` with their digests. Every result is read back for it.
         memory_bytes: limit of each device's buffers; the device's own when not given.
@@ -133,6 +138,7 @@ class System:
         timeout_s: float | None = DEFAULT_TIMEOUT_S,
         recover: Recover = "stale",
         journal: str | Path | Store | None = "memory",
+        journal_bytes: int | None = None,
         results: Results | None = None,
         memory_bytes: int | None = None,
         arena_bytes: int | None = None,
@@ -145,6 +151,9 @@ class System:
             _require_word("results", results, Results)
         _require_word("strategy", strategy, Supervision)
         require_timeout(timeout_s)
+        if journal_bytes is not None and journal_bytes <= 0:
+            text = f"journal_bytes must be positive, not {journal_bytes}"
+            raise InvalidArgument(text)
         require_registered(messages(), ACTORS, module.SUPPORT, self.backend)
         self.name = name or f"lab{next(_names)}"
         self.events = EventStream()
@@ -181,7 +190,7 @@ class System:
         self._actors = ActorSystem(self.name, dispatcher=self._dispatcher, events=self.events)
         self._plant, self._module = plant, module
         if journal is not None:
-            self._keep_journal(open_store(journal))
+            self._keep_journal(open_store(journal), journal_bytes)
         rules = STRATEGIES[strategy](max_restarts=max_restarts, within_s=within_s)
         options = _Options(rules, timeout_s, recover, results)
         # They have a thread of their own: a handler that waits must not hold up supervision.
@@ -203,10 +212,14 @@ class System:
         self._closed = False
         _live.add(self)
 
-    def _keep_journal(self, store: Store) -> None:
+    def _keep_journal(self, store: Store, limit_bytes: int | None) -> None:
         """Have what devices are sent kept in a store."""
+        if not isinstance(store, MemoryStore):
+            limit_bytes = limit_bytes or JOURNAL_BYTES
+        elif limit_bytes is not None:  # it sees to that itself
+            store.limit_bytes, limit_bytes = limit_bytes, None
         facts = partial(_facts, self.name, self.backend, self._module, self._keepers)
-        self._writer = Writer(store, self._contents, self.events, facts)
+        self._writer = Writer(store, self._contents, self.events, facts, limit_bytes=limit_bytes)
         self._scribe.after.append(self._writer)
         self._journal = Journal(store, self._writer, self._scribe.flush)
 

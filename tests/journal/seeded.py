@@ -267,20 +267,22 @@ class Run:
 
     Attributes:
         done: how many actions have been sent.
+        lab: the system, which is open until somebody closes it.
 
     Parameters:
         path: of the journal.
         tell: gets a line with the number of actions after each flush.
+        options: of the system.
     """
 
-    def __init__(self, path: str | Path, seed: int, tell: IO[str]) -> None:
+    def __init__(self, path: str | Path, seed: int, tell: IO[str], **options: Any) -> None:
         self.done = 0
         self._tell = tell
         self._actions = program(seed)
         self._dice = random.Random(f"flush {seed}")
         self._next = self._dice.randrange(1, 50)
-        self._lab = System("host", journal=path).ready()
-        self._sender = Sender(self._lab.devices[0])
+        self.lab = System("host", journal=path, **options).ready()
+        self._sender = Sender(self.lab.devices[0])
 
     def send(self, count: int) -> None:
         """Do some actions; from time to time have them committed and say so."""
@@ -289,7 +291,7 @@ class Run:
             self.done += 1
             if self.done == self._next:
                 self._next += self._dice.randrange(50, 500)
-                self._lab.flush()
+                self.lab.flush()
                 self._tell.write(f"{self.done}\n")
                 self._tell.flush()
 
