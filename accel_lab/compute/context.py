@@ -91,7 +91,7 @@ class Context:
         """Describe an allocation that cannot be had."""
         free = max(0, min(self.limit_bytes - self.table.used_bytes, self.backend.free_bytes()))
         owners = self.table.largest_owners()
-        held = ", ".join(f"{label} with {size}" for label, size in owners) or "none of ours"
+        held = ", ".join(f"{label} with {size} bytes" for label, size in owners) or "none of ours"
         text = (
             f"{asked_bytes} bytes were asked for and {free} are free of {self.limit_bytes}; "
             f"the largest owners: {held}"
