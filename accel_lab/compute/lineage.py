@@ -245,7 +245,7 @@ class Lineage:
         with self._lock:
             self.read()
             found = self.slice([id_])
-        reason = found.lost.get(id_)
+            reason = found.lost.get(id_) or self._parted(id_, found)
         if reason:
             return Durability("lost on fault", reason)
         restored = sum(isinstance(step, Restore) for step in found.steps)
@@ -254,6 +254,20 @@ class Lineage:
             return Durability("checkpointed", "its contents are kept")
         plural = "" if messages == 1 else "s"
         return Durability("replayable", f"{messages} message{plural} would make it again")
+
+    def _parted(self, id_: int, found: Slice) -> str:
+        """Return why a checkpoint does not help a buffer, though it is all that could."""
+        if not any(isinstance(step, Restore) for step in found.steps):
+            return ""
+        live = self.live
+        reason = self.slice(live | {id_}).lost.get(id_)
+        others = sorted(self._storages.wanted_of(id_, live) - {id_})
+        if not reason or not others:
+            return reason or ""
+        return (
+            f"{reason}; its checkpoint cannot be used while buffer {others[0]} is in use, which "
+            "may share its memory"
+        )
 
     # Staying small.
 

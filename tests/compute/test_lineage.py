@@ -162,6 +162,19 @@ def test_a_checkpoint_does_not_part_views_from_what_they_look_at() -> None:
     assert seqs(lineage.slice([1])) == [-1]
 
 
+def test_a_checkpoint_promises_nothing_that_a_recovery_cannot_keep() -> None:
+    impure = entry(2, -2, RUN, [1], b"", *[False, None, None])
+    pure = entry(3, -3, RUN, [1], b"", *[True, None, None])
+    point = encode_marker(Checkpoint(1, 4, "aa", (4,), "float32"))
+    lineage = lineage_of(zeros(1, 1), impure, pure, point)
+    assert 1 in lineage.slice(lineage.live).lost
+    assert lineage.durability(1) == "lost on fault"
+    assert "buffer 3" in lineage.durability(1).why
+    lineage.follow([free(3)])
+    assert 1 not in lineage.slice(lineage.live).lost
+    assert lineage.durability(1) == "checkpointed"
+
+
 @st.composite
 def programs(draw: st.DrawFn) -> list[bytes]:
     """Draw a history: buffers made, overwritten, viewed, freed, and requests that failed."""
