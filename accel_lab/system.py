@@ -136,7 +136,7 @@ class System:
         within_s: float = 60.0,
         strategy: Supervision = "one_for_one",
         timeout_s: float | None = DEFAULT_TIMEOUT_S,
-        recover: Recover = "stale",
+        recover: Recover = "replay",
         journal: str | Path | Store | None = "memory",
         journal_bytes: int | None = None,
         results: Results | None = None,

@@ -410,10 +410,6 @@ class DeviceKeeper:
         self.model, self.total_bytes, self.libraries = born.model, born.total_bytes, born.libraries
         self.library_restarts, self.statistics = {}, {}
         probing = self.requests.state == "half-open"
-        if self.recovery is None:
-            self.requests.connected(link, process.token, born.pid)
-        else:
-            self.recovery.begin(link, process.token, born.pid)
         self._plant.events.publish(
             facts.ContextStarted(
                 device=self.name,
@@ -422,6 +418,10 @@ class DeviceKeeper:
                 seconds=time.monotonic() - process.started,
             )
         )
+        if self.recovery is None:
+            self.requests.connected(link, process.token, born.pid)
+        else:
+            self.recovery.begin(link, process.token, born.pid)
         if probing:
             self._plant.events.publish(facts.CircuitClosed(device=self.name))
 

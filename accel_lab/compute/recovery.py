@@ -9,6 +9,7 @@ does the device take what has been sent meanwhile.
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
@@ -24,7 +25,7 @@ from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.step import ALLOCATE, FREE, RUN, UPLOAD, Step, decode
 from accel_lab.compute.transfer import Allocate, Upload
 from accel_lab.compute.user_code import Run
-from accel_lab.errors import AccelError, ArenaFull, ContextLost, DependencyFailed
+from accel_lab.errors import AccelError, ArenaFull, ContextLost, DependencyFailed, StaleRef
 
 if TYPE_CHECKING:
     from accel_lab.compute.link import Link
@@ -236,6 +237,9 @@ class Recovery:
     def _fill(self, link: "Link", plan: "_Plan") -> Recovered:
         began = time.monotonic()
         messages = self._run_slice(link, plan.found, plan.kept)
+        spoiled = [id_ for id_ in plan.kept if id_ in self.lost]
+        if spoiled:  # whatever is there is not what it was
+            self._requests.resend(link, 0, _entry(0, 0, None, [FREE, spoiled]))
         requests = self._run_held(link, plan.pending)
         rebuilt = tuple(sorted(plan.live - self.lost.keys()))
         seconds = time.monotonic() - began
@@ -350,7 +354,7 @@ class Recovery:
             gone = next((id_ for id_ in step.operands if id_ in self.lost), None)
             if gone is not None:
                 text = f"operand {gone} could not be made again: {self.lost[gone]}"
-                self.cancel([seq], lambda _, text=text: DependencyFailed(text))  # type: ignore[misc]
+                self.cancel([seq], partial(_needs_lost, text, self.lost[gone]))
                 self.lost[step.made] = text
                 continue
             with self._lock:
@@ -408,6 +412,12 @@ class _Again(Reply[Any]):
         if self.told is not None:
             self.told.reject(error)
         super().reject(error)
+
+
+def _needs_lost(text: str, why: str, _: int) -> DependencyFailed:
+    error = DependencyFailed(text)
+    error.__cause__ = StaleRef(why)
+    return error
 
 
 def _entry(

@@ -17,6 +17,7 @@ from accel_lab.errors import (
     ContextLost,
     DeadlineExceeded,
     DependencyFailed,
+    InvalidArgument,
     LibraryError,
     OutOfMemory,
     StaleRef,
@@ -292,7 +293,7 @@ class Stage:
             if isinstance(sent.reply, AccelRef):
                 sent.reply = None
             if sent.makes is not None:
-                sent.makes.handle = None
+                sent.makes.handle = sent.makes.root.handle = None
         self.twin.drop()
         self.bench.senders.drop(self.twin)
 
@@ -387,6 +388,8 @@ class Stage:
                 )
                 known = any(reply.failed for reply in (*refs, *sent.via))
                 return known or (sent.family == "put" and self._may(sent, cause))
+            case InvalidArgument():  # a function may answer with a view, of which no twin knows
+                return sent.family == "jit" and "with gaps" in str(error)
             case OutOfMemory() | LibraryError():
                 return fault == ("library" if isinstance(error, LibraryError) else "out of memory")
             case Cancelled():

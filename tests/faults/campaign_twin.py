@@ -108,7 +108,7 @@ class Twin:
     def drop(self) -> None:
         """Drop every handle."""
         for cell in (*self.cells, *self.old):
-            cell.handle = None
+            cell.handle = cell.root.handle = None
         self.cells, self.old = [], []
 
     def apply(self, sent: Sent) -> None:

@@ -58,7 +58,7 @@ def pid_of(lab: System, device: Device) -> int:
 @pytest.fixture(scope="session")
 def first_system() -> None:
     """Open what the first system of a process opens for good, which is no leak."""
-    with System("host"):
+    with System("host", recover="stale"):
         pass
 
 
@@ -76,7 +76,7 @@ def nothing_left(first_system: None) -> Iterator[None]:
 @pytest.fixture
 def lab(nothing_left: None) -> Iterator[System]:
     """Run one host device that may be lost as often as a test likes."""
-    with System("host", max_restarts=1000) as system:
+    with System("host", recover="stale", max_restarts=1000) as system:
         yield system
 
 

@@ -45,7 +45,12 @@ def test_every_fault_in_every_phase_with_every_message(
     rounds = plan(SEED, DEVICES, times=TIMES)
     began = time.perf_counter()
     with System(
-        "host", DEVICES, max_restarts=1_000_000, within_s=0.001, arena_bytes=ARENA_BYTES
+        "host",
+        DEVICES,
+        max_restarts=1_000_000,
+        within_s=0.001,
+        arena_bytes=ARENA_BYTES,
+        recover="stale",
     ) as lab:
         campaign = Campaign(lab, f"ACCEL_LAB_SEED={SEED}")
         campaign.play(rounds)
@@ -78,3 +83,28 @@ def test_every_system_closes_whatever_its_devices_are_at(
         )
     assert coverage.missing([CLOSE], WORKING, TIMES) == []
     assert coverage.missing([*FAULTS, CLOSE], PHASES[-1:], TIMES) == []
+
+
+@pytest.mark.timeout(600)
+def test_buffers_come_back_whatever_the_fault(
+    balanced: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With `recover="replay"` what is valid after a loss has the value it had before."""
+    require("compiler")
+    rounds = plan(SEED, DEVICES, times=1)
+    with System(
+        "host",
+        DEVICES,
+        max_restarts=1_000_000,
+        within_s=0.001,
+        arena_bytes=ARENA_BYTES,
+        recover="replay",
+    ) as lab:
+        campaign = Campaign(lab, f"ACCEL_LAB_SEED={SEED}", rebuilds=True)
+        campaign.play(rounds)
+        bench, losses = campaign.bench, sum(d.generation - 1 for d in lab.devices)
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\nreplay, seed {SEED}, plan {digest(rounds)}: {bench.steps} steps, {losses} losses\n"
+            f"answers: {dict(bench.outcomes)}\n"
+        )

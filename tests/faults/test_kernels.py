@@ -76,7 +76,7 @@ def test_a_kernel_whose_context_is_lost_while_it_compiles_is_compiled_again(
 def test_another_system_finds_what_was_compiled(nothing_left: None, tmp_path: Path) -> None:
     found = []
     for _ in range(2):
-        with System("host") as lab:
+        with System("host", recover="stale") as lab:
             kernel = jit.compile(lab.devices[0], f"// {tmp_path}\n{FILL}", "fill")
             assert filled(lab.devices[0], kernel, 1) == [1, 1, 1]
             found.append(kernel.inspect().result(WAIT))
@@ -86,10 +86,10 @@ def test_another_system_finds_what_was_compiled(nothing_left: None, tmp_path: Pa
 
 def test_damage_on_disk_is_mended(nothing_left: None, tmp_path: Path) -> None:
     source = f"// {tmp_path}\n{FILL}"
-    with System("host") as lab:
+    with System("host", recover="stale") as lab:
         binary = Path(jit.compile(lab.devices[0], source, "fill").inspect().result(WAIT).binary)
     binary.write_bytes(binary.read_bytes()[:-100] + bytes(100))
-    with System("host") as lab:
+    with System("host", recover="stale") as lab:
         kernel = jit.compile(lab.devices[0], source, "fill")
         assert not kernel.inspect().result(WAIT).cached
         assert filled(lab.devices[0], kernel, 2) == [2, 2, 2]
@@ -116,7 +116,7 @@ def test_a_missing_compiler_says_what_to_install(
     nothing_left: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CXX", str(tmp_path / "no-such-compiler"))
-    with System("host") as lab:
+    with System("host", recover="stale") as lab:
         kernel = jit.compile(lab.devices[0], FILL, "fill")
         with pytest.raises(CompileError, match=r"no-such-compiler.*apt-get install g\+\+"):
             kernel.result(WAIT)
@@ -129,7 +129,7 @@ def test_the_compiler_may_be_chosen(
     wrapper.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/calls"\nexec c++ "$@"\n')
     wrapper.chmod(0o755)
     monkeypatch.setenv("CXX", f"'{wrapper}' -DCHOSEN=1")
-    with System("host") as lab:
+    with System("host", recover="stale") as lab:
         assert filled(lab.devices[0], jit.compile(lab.devices[0], FILL, "fill"), 3) == [3, 3, 3]
     assert "-DCHOSEN=1" in (tmp_path / "calls").read_text()
 
@@ -139,7 +139,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ACCEL_LAB_CACHE", str(tmp_path / "file"))
-    with System("host") as lab:
+    with System("host", recover="stale") as lab:
         kernel = jit.compile(lab.devices[0], FILL, "fill")
         assert filled(lab.devices[0], kernel, 3) == [3, 3, 3]
 

@@ -81,7 +81,7 @@ def test_a_check_keeps_no_variable_of_its_caller(lab: System, cpu: Device) -> No
 
 def test_a_refusal_keeps_no_variable_of_whoever_was_refused(nothing_left: None) -> None:
     """The circuit stays open, and remembers why, but not who asked."""
-    with System("host", max_restarts=0) as lab:
+    with System("host", recover="stale", max_restarts=0) as lab:
         (cpu,) = lab.devices
         with pytest.raises(ContextLost):
             lab.inject("kill").result(WAIT)
@@ -114,7 +114,7 @@ def test_answers_that_are_kept_keep_no_more_than_their_arrays(nothing_left: None
     """A failed `get` and one that was small enough to copy hold no memory of the arena."""
     gc.collect()
     before = census().shared_mappings
-    with System("host") as lab:
+    with System("host", recover="stale") as lab:
         (cpu,) = lab.devices
         small = cpu.get(cpu.put(np.ones(10)))
         assert small.result(WAIT).sum() == 10

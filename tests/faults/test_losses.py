@@ -146,7 +146,7 @@ def test_a_request_that_runs_too_long_loses_its_context_and_says_so(
 
 def test_a_device_has_a_deadline_for_what_has_none_of_its_own(nothing_left: None) -> None:
     """`System(timeout_s=)` for all, `device.timeout_s` for one; `ask` and `run` have their say."""
-    with System("host", timeout_s=0.3, max_restarts=1000) as lab:
+    with System("host", recover="stale", timeout_s=0.3, max_restarts=1000) as lab:
         (cpu,) = lab.devices
         assert cpu.timeout_s == 0.3
         assert cpu.run(time.sleep, 0.6).result(WAIT) is None
@@ -164,7 +164,7 @@ def test_a_device_has_a_deadline_for_what_has_none_of_its_own(nothing_left: None
             cpu.timeout_s = 0.0
         assert works(cpu)
     with pytest.raises(InvalidArgument, match="above 0"):
-        System("host", timeout_s=-1.0)
+        System("host", recover="stale", timeout_s=-1.0)
 
 
 def test_waiting_in_a_queue_does_not_count_towards_a_deadline(cpu: Device) -> None:
@@ -189,7 +189,7 @@ def test_a_library_error_restarts_that_actor_alone(lab: System, cpu: Device) -> 
 
 def test_out_of_memory_names_what_was_asked_and_who_holds_the_rest(nothing_left: None) -> None:
     """The context resumes, nothing is lost, and memory that is given back can be had."""
-    with System("host", memory_bytes=1 << 20) as lab:
+    with System("host", recover="stale", memory_bytes=1 << 20) as lab:
         (cpu,) = lab.devices
         held = array.zeros(cpu, (700, 1024), dtype="uint8")
         with pytest.raises(OutOfMemory) as caught:
@@ -209,7 +209,7 @@ def test_out_of_memory_names_what_was_asked_and_who_holds_the_rest(nothing_left:
 
 def test_what_depends_on_a_failure_is_never_run_and_names_the_root(nothing_left: None) -> None:
     """DependencyFailed carries the first failure as its cause, however far down."""
-    with System("host", memory_bytes=1 << 20) as lab:
+    with System("host", recover="stale", memory_bytes=1 << 20) as lab:
         (cpu,) = lab.devices
         big = array.zeros(cpu, (1 << 18,), dtype="float64")
         next_one = blas.scal(big, 2.0)
@@ -227,7 +227,7 @@ def test_what_depends_on_a_failure_is_never_run_and_names_the_root(nothing_left:
 
 def test_an_upload_that_finds_no_memory_gives_its_host_memory_back(nothing_left: None) -> None:
     """Also the chunks that were refused because the first failure was already known."""
-    with System("host", memory_bytes=1 << 20) as lab:
+    with System("host", recover="stale", memory_bytes=1 << 20) as lab:
         (cpu,) = lab.devices
         big = cpu.put(np.ones(1 << 23))
         with pytest.raises((OutOfMemory, DependencyFailed)):
@@ -239,7 +239,7 @@ def test_an_upload_that_finds_no_memory_gives_its_host_memory_back(nothing_left:
 
 def test_the_circuit_opens_after_too_many_losses_and_reset_closes_it(nothing_left: None) -> None:
     """Three restarts, then every call fails at once and says how to go on."""
-    with System("host", max_restarts=3, within_s=60.0) as lab:
+    with System("host", recover="stale", max_restarts=3, within_s=60.0) as lab:
         (cpu,) = lab.devices
         for _ in range(4):
             with pytest.raises(ContextLost):
@@ -284,7 +284,7 @@ def test_numpy_does_not_fetch_by_accident(cpu: Device) -> None:
 
 def test_a_lost_context_leaves_the_other_device_alone(nothing_left: None) -> None:
     """Generations, buffers and requests of a sibling do not notice."""
-    with System("host", 2) as lab:
+    with System("host", 2, recover="stale") as lab:
         one, two = lab.devices
         kept = two.put(ONES)
         with pytest.raises(ContextLost):
@@ -295,7 +295,7 @@ def test_a_lost_context_leaves_the_other_device_alone(nothing_left: None) -> Non
 
 def test_a_buffer_of_another_device_is_refused_at_the_call(nothing_left: None) -> None:
     """It says how to bring it over."""
-    with System("host", 2) as lab:
+    with System("host", 2, recover="stale") as lab:
         one, two = lab.devices
         a, b = one.put(ONES), two.put(ONES)
         with pytest.raises(InvalidArgument, match="put"):
@@ -304,7 +304,7 @@ def test_a_buffer_of_another_device_is_refused_at_the_call(nothing_left: None) -
 
 def test_downloaded_arrays_outlive_the_context_and_the_system(nothing_left: None) -> None:
     """They own their memory."""
-    with System("host") as lab:
+    with System("host", recover="stale") as lab:
         (cpu,) = lab.devices
         data = np.arange(100_000.0)
         got = cpu.get(cpu.put(data)).result(WAIT)
@@ -330,7 +330,7 @@ def test_an_upload_survives_a_loss_in_its_middle(lab: System, cpu: Device) -> No
 
 def test_close_answers_everything_that_is_pending(nothing_left: None) -> None:
     """SystemClosed, at once, also for those who wait in another thread."""
-    lab = System("host").ready()
+    lab = System("host", recover="stale").ready()
     (cpu,) = lab.devices
     slow = cpu.run(time.sleep, 60)
     answers: list[BaseException] = []
@@ -396,7 +396,7 @@ def test_a_forked_child_finds_its_handles_invalid(lab: System, cpu: Device) -> N
 
 def test_a_system_that_nobody_holds_closes_itself(nothing_left: None) -> None:
     """As when its cell is run again; a device or a buffer in use keeps it open."""
-    cpu = System("host").ready().devices[0]
+    cpu = System("host", recover="stale").ready().devices[0]
     gc.collect()
     assert works(cpu)
     ref = cpu.put(ONES).result(WAIT)
@@ -409,7 +409,7 @@ def test_a_system_that_nobody_holds_closes_itself(nothing_left: None) -> None:
 
 def test_two_systems_are_isolated(nothing_left: None) -> None:
     """A loss in one is no event in the other."""
-    with System("host") as one, System("host") as two:
+    with System("host", recover="stale") as one, System("host", recover="stale") as two:
         with pytest.raises(ContextLost):
             one.inject("kill").result(WAIT)
         one.events.wait_for(

@@ -188,6 +188,8 @@ def test_a_function_costs_only_what_it_is_said_to_write(lab: System, cpu: Device
         cpu.run(_write_first, x, y, writes=(cpu.put(np.ones(4)),))
     with pytest.raises(InvalidArgument):
         cpu.run(_write_first, x, y, writes=(x,), pure=True)
+    with pytest.raises(InvalidArgument, match=r"writes=\(x,\)"):
+        cpu.run(_write_first, x, y, writes=x)  # type: ignore[arg-type]
 
 
 def _write_first(x: Any, y: Any) -> None:
@@ -336,6 +338,13 @@ def test_what_a_function_had_written_when_it_failed_is_not_made_without_it(
 def double_and_say_so(x: Any) -> Any:
     sys.stdout.write("doubling\n")
     return 2 * x
+
+
+def test_a_closed_system_keeps_nothing() -> None:
+    with System("host", recover="replay") as lab:
+        x = lab.devices[0].put(A)
+        assert x.durability == "replayable"
+    assert x.durability == "lost on fault"
 
 
 def test_what_a_function_prints_when_it_is_run_again_is_not_shown_again(

@@ -162,7 +162,7 @@ def test_memory_that_cannot_be_mapped_fails_the_transfer_alone(plan: Plan) -> No
 
 def test_a_full_arena_is_a_typed_failure_and_passes(nothing_left: None) -> None:
     """Whatever waits for room gets ArenaFull in time; room that is given back is used."""
-    with System("host", arena_bytes=4 << 20) as lab:
+    with System("host", recover="stale", arena_bytes=4 << 20) as lab:
         (cpu,) = lab.devices
         held = lab.empty((3 << 20,), "uint8")
         a = array.zeros(cpu, (2 << 20,), dtype="uint8")
@@ -184,7 +184,7 @@ def test_an_arena_that_gets_no_memory_says_so(
     def refuse(name: str, flags: int) -> int:
         raise OSError(24, "Too many open files")
 
-    with System("host") as lab:
+    with System("host", recover="stale") as lab:
         (cpu,) = lab.devices
         with monkeypatch.context() as patch:
             patch.setattr(os, "memfd_create", refuse)
@@ -206,7 +206,7 @@ def test_a_context_without_memory_for_its_rings_uses_its_socket(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "memfd_create", refuse)
-        lab = System("host").ready()
+        lab = System("host", recover="stale").ready()
     with lab:
         assert works(lab.devices[0])
 
@@ -214,7 +214,7 @@ def test_a_context_without_memory_for_its_rings_uses_its_socket(
 def test_a_context_that_dies_as_its_system_closes_delays_nothing(nothing_left: None) -> None:
     """Nor does one that stands still."""
     for turn in range(6):
-        lab = System("host", 2).ready()
+        lab = System("host", 2, recover="stale").ready()
         pids = [pid_of(lab, device) for device in lab.devices]
         slow = [device.run(time.sleep, 60) for device in lab.devices]
         os.kill(pids[turn % 2], signal.SIGSTOP if turn % 3 == 0 else signal.SIGKILL)

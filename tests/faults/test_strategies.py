@@ -21,14 +21,14 @@ ONES = np.ones((4, 4), np.float32)
 @pytest.fixture
 def together(nothing_left: None) -> Iterator[System]:
     """Run three devices that share state."""
-    with System("host", 3, strategy="all_for_one", max_restarts=1000) as lab:
+    with System("host", 3, recover="stale", strategy="all_for_one", max_restarts=1000) as lab:
         yield lab
 
 
 @pytest.fixture
 def pipeline(nothing_left: None) -> Iterator[System]:
     """Run three devices of which each takes what the one before makes."""
-    with System("host", 3, strategy="rest_for_one", max_restarts=1000) as lab:
+    with System("host", 3, recover="stale", strategy="rest_for_one", max_restarts=1000) as lab:
         yield lab
 
 
@@ -106,7 +106,7 @@ def test_two_losses_at_once_replace_each_context_once(together: System) -> None:
 
 def test_they_share_one_budget_and_one_circuit(nothing_left: None) -> None:
     """Three losses anywhere are allowed; the fourth opens all; reset of one closes all."""
-    with System("host", 2, strategy="all_for_one", max_restarts=3) as lab:
+    with System("host", 2, recover="stale", strategy="all_for_one", max_restarts=3) as lab:
         one, two = lab.devices
         for device in (one, two, one, two):
             with pytest.raises(ContextLost):
@@ -132,7 +132,7 @@ def test_they_share_one_budget_and_one_circuit(nothing_left: None) -> None:
 
 def test_the_end_of_a_pipeline_rests_alone(nothing_left: None) -> None:
     """What comes before goes on; after a reset the order is as before."""
-    with System("host", 2, strategy="rest_for_one", max_restarts=0) as lab:
+    with System("host", 2, recover="stale", strategy="rest_for_one", max_restarts=0) as lab:
         one, two = lab.devices
         with pytest.raises(ContextLost):
             lab.inject("kill", two).result(WAIT)
@@ -152,12 +152,12 @@ def test_the_end_of_a_pipeline_rests_alone(nothing_left: None) -> None:
 def test_a_strategy_that_does_not_exist_is_refused() -> None:
     """With those that do."""
     with pytest.raises(InvalidArgument, match="one_for_one or all_for_one or rest_for_one"):
-        System("host", strategy="some_for_one")  # type: ignore[arg-type]
+        System("host", recover="stale", strategy="some_for_one")  # type: ignore[arg-type]
 
 
 def test_a_loss_before_the_others_are_up_is_one_start_more(nothing_left: None) -> None:
     """A context that is still starting is replaced as well, and nothing of it is left."""
-    with System("host", 2, strategy="all_for_one", max_restarts=1000) as lab:
+    with System("host", 2, recover="stale", strategy="all_for_one", max_restarts=1000) as lab:
         one, two = lab.devices
         for _ in range(5):
             with pytest.raises(ContextLost):

@@ -1,6 +1,7 @@
 """What an upload that fails leaves of its buffer: nothing that could be read."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -40,15 +41,29 @@ def test_nobody_reads_a_buffer_whose_upload_failed(cpu: Device, door: Door) -> N
 
 
 def test_nobody_reads_a_buffer_whose_upload_was_taken_back(lab: System, cpu: Device) -> None:
-    """Though its memory was asked for by a message of its own, which was not."""
-    with pytest.raises(ContextLost):
-        lab.inject("kill").result(WAIT)
-    ref = cpu.put(np.ones((64, 64)))  # waits for the next context
-    behind: list[Reply[Any]] = [array.copy(ref), cpu.get(ref)]
-    ref.cancel()
-    with pytest.raises(Cancelled):
-        ref.result(WAIT)
-    for reply in behind:
+    """Though its memory was asked for by a message of its own, which was not.
+
+    It has to be taken back before the next context is up; where that one was faster, what stands
+    behind the upload reads what was uploaded.
+    """
+    for _ in range(20):
+        with pytest.raises(ContextLost):
+            lab.inject("kill").result(WAIT)
+        ref = cpu.put(np.ones((64, 64)))  # waits for the next context
+        behind = array.copy(ref)
+        fetched = cpu.get(behind)
+        in_time = cpu.state == "restarting"
+        ref.cancel()
+        in_time = in_time and cpu.state == "restarting"
+        with pytest.raises(Cancelled):
+            ref.result(WAIT)
+        if in_time:
+            break
+        with suppress(DependencyFailed):
+            np.testing.assert_array_equal(fetched.result(WAIT), np.ones((64, 64)))
+    else:
+        pytest.fail("the next context was always up before anything could be taken back")
+    for reply in (behind, fetched):
         with pytest.raises(DependencyFailed) as caught:
             reply.result(WAIT)
         assert isinstance(caught.value.__cause__, Cancelled)
