@@ -64,7 +64,7 @@ def works(device: Device) -> bool:
 def test_a_context_that_fails_to_start_is_started_again(plan: Plan, word: str, reason: str) -> None:
     """What waits for it waits on, in order; no generation has passed."""
     plan("open", f"{word} {word}")
-    with System("failing", 1) as lab:
+    with System("failing", 1, recover="stale") as lab:
         (cpu,) = lab.devices
         assert works(cpu)
         assert cpu.generation == 1
@@ -134,7 +134,7 @@ def test_a_context_that_dies_in_a_transfer_gives_the_arena_back(
 ) -> None:
     """The transfer gets ContextLost with the reason; the next one is right."""
     plan(phase, word)
-    with System("failing", 1) as lab:
+    with System("failing", 1, recover="stale") as lab:
         (cpu,) = lab.devices
         with pytest.raises(ContextLost, match="SIGKILL" if word == "die" else "exit status 3"):
             cpu.get(cpu.put(LARGE)).result(WAIT)
@@ -146,7 +146,7 @@ def test_a_context_that_dies_in_a_transfer_gives_the_arena_back(
 def test_memory_that_cannot_be_mapped_fails_the_transfer_alone(plan: Plan) -> None:
     """It ended the thread that beats, so that the context was lost 30 s later."""
     plan("map", "RuntimeError")
-    with System("failing", 1) as lab:
+    with System("failing", 1, recover="stale") as lab:
         (cpu,) = lab.devices
         kept = cpu.put(np.ones((4, 4)))
         with pytest.raises(LibraryError, match=r"segment 1 cannot be mapped.*planned for map"):
