@@ -70,8 +70,12 @@ class Owner:
         told = 0
         while told < goal:
             told = int(self._process.stdout.readline())
-        time.sleep(self._dice.uniform(0, 0.03))  # wherever it is by then
-        kill(self._process.pid)
+        estate = Estate(self._process.pid)
+        if self._dice.randrange(2):  # as soon as it says that something is committed
+            told = int(self._process.stdout.readline())
+        else:  # wherever it is by then
+            time.sleep(self._dice.uniform(0, 0.03))
+        estate.kill()
         rest = self._process.stdout.read()
         # A line is whole or was not written: it is shorter than what a pipe takes at once.
         return Killed(self._seed, max([told, *map(int, rest.split())]))
@@ -91,17 +95,23 @@ def run_and_kill(path: Path, seed: int, actions: int) -> Killed:
         owner.end()
 
 
-def kill(pid: int) -> None:
-    """Kill a process that owns a system, and see that its contexts and their memory go."""
-    memory = memories(pid)
-    children = descendants(pid)
-    assert memory
-    assert children
-    os.kill(pid, signal.SIGKILL)
-    began = time.monotonic()
-    assert settle(lambda: not any(map(runs, children)), 10 * GONE_S), children
-    assert time.monotonic() - began < GONE_S
-    assert not holders(memory, besides=pid)
+class Estate:
+    """What a process that owns a system has: its contexts and their memory."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._memory = memories(pid)
+        self._children = descendants(pid)
+        assert self._memory
+        assert self._children
+
+    def kill(self) -> None:
+        """Kill the process, and see that all of it goes."""
+        os.kill(self._pid, signal.SIGKILL)
+        began = time.monotonic()
+        assert settle(lambda: not any(map(runs, self._children)), 10 * GONE_S), self._children
+        assert time.monotonic() - began < GONE_S
+        assert not holders(self._memory, besides=self._pid)
 
 
 def descendants(pid: int) -> list[int]:
@@ -286,10 +296,11 @@ run = Run({str(path)!r}, {seed}, open({str(pipe)!r}, "w"))""")
             return int((lines.rpartition(b"\n")[0].split() or [b"0"])[-1]) >= goal
 
         assert settle(arrived, 90.0), lines
-        time.sleep(dice.uniform(0, 0.03))
         assert isinstance(manager.provisioner, LocalProvisioner)
         assert manager.provisioner.pid is not None
-        kill(manager.provisioner.pid)
+        estate = Estate(manager.provisioner.pid)
+        time.sleep(dice.uniform(0, 0.03))
+        estate.kill()
         lines += reader.read() or b""
     return Killed(seed, int(lines.split()[-1]))
 
