@@ -195,7 +195,7 @@ class Device:
 
     def durability(self, ref: AccelRef) -> Durability:
         """Return what a fault would do to a buffer, and why; see `AccelRef.durability`."""
-        if not self.holds(ref) or ref.failed:
+        if not ref.is_valid:
             return Durability("lost on fault", "it is gone already")
         recovery = self._requests.recovery
         if recovery is None:
@@ -264,6 +264,9 @@ def _places(
     """Return where the written operands stand among all of them."""
     if pure:
         text = "a pure function writes nothing: give pure=True or writes=, not both"
+        raise InvalidArgument(text)
+    if isinstance(writes, AccelRef):
+        text = "writes= is a tuple of operands: writes=(x,), not writes=x"
         raise InvalidArgument(text)
     for ref in writes:
         if not any(ref is other for other in refs):

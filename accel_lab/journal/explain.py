@@ -138,7 +138,8 @@ def _last_loss(entries: list[Entry], device: str | None) -> Entry:
         if entry.kind == "context ended" and device in (None, entry.device)
     ]
     if not losses:
-        raise JournalError(f"{device or 'no device'} has lost no context, as far as it is recorded")
+        of_which = "" if device is None else f" of {device}"
+        raise JournalError(f"no context{of_which} was lost, as far as it is recorded")
     sent = {(place_of(entry), entry.seq) for entry in entries if entry.kind == "message"}
     for loss in reversed(losses):
         flying = loss.fields["in_flight"]

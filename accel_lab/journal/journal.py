@@ -168,6 +168,9 @@ class Journal(Sequence[Entry]):
             failed: whether the message is known to have failed, or been lost.
             after: recorded then or later, in seconds since 1970.
             before: recorded earlier.
+
+        Raises:
+            InvalidArgument: there is no such kind; the text has those there are.
         """
         self._fresh()
         wanted = Wanted(device, name, library, kind, cell, after, before)

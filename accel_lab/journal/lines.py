@@ -5,8 +5,9 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import SupportsIndex, overload
+from typing import SupportsIndex, get_args, overload
 
+from accel_lab.errors import InvalidArgument
 from accel_lab.journal.entry import Entry, Kind, describe
 
 TEXT_ROWS = 60
@@ -109,6 +110,8 @@ class Wanted:
         after: float | None,
         before: float | None,
     ) -> None:
+        if kind is not None and kind not in get_args(Kind):
+            raise InvalidArgument(f"{kind!r} is no kind; there are {', '.join(get_args(Kind))}")
         self._equal = [
             (field, value)
             for field, value in (

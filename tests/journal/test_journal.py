@@ -104,6 +104,8 @@ def test_filters_are_what_they_say(path: Path) -> None:
     assert {e.name for e in journal.filter(library="blas")} == {"Gemm", "Scal"}
     assert {e.device for e in journal.filter(device="cpu1")} == {"cpu1"}
     assert journal.filter(device="nothing")._repr_html_()
+    with pytest.raises(InvalidArgument, match="message"):
+        journal.filter(kind="mesage")  # type: ignore[arg-type]
     (one, two) = journal.filter(failed=True)
     assert one.name == two.name == "Inject"
     assert "LibraryError" in one.outcome
