@@ -359,7 +359,7 @@ def test_a_fault_of_the_replay_is_told() -> None:
 
         host.HostRng.uniform = crash  # type: ignore[method-assign]
 
-    with System("host") as other:
+    with System("host", recover="stale") as other:
         other.devices[0].run(patch).result()
         report = replay(record, other)
         assert other.ready().devices[0].generation == 2
