@@ -36,6 +36,7 @@ REAPED_WITHIN_S = 10.0
 OUTSTANDING = 4096
 UPLOAD_TIMEOUT_S = Upload.timeout_s
 ROOM_WITHIN_S = 30.0
+OWN_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT")
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -132,6 +133,8 @@ class Recovery:
         token = in_flight.token
         self._recorder.drain()
         steps = {step.seq: step for step in self._lineage.steps_of(in_flight.pending.keys())}
+        # What was alone when the context broke has broken it: no need to try.
+        again = again and not (len(in_flight) == 1 and _by_its_own_doing(error))
         failed: list[tuple[int, Reply[Any], AccelError]] = []
         with self._lock:
             self._taken = None
@@ -412,6 +415,11 @@ class _Again(Reply[Any]):
         if self.told is not None:
             self.told.reject(error)
         super().reject(error)
+
+
+def _by_its_own_doing(error: ContextLost) -> bool:
+    """Whether the context was ended by something that it did, not from outside."""
+    return error.code != 0 or error.name in OWN_SIGNALS
 
 
 def _needs_lost(text: str, why: str, _: int) -> DependencyFailed:

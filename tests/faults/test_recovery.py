@@ -155,6 +155,22 @@ def test_the_one_that_breaks_the_context_is_found_and_the_others_are_answered(
     assert cpu.generation == 3  # once by itself, once alone
 
 
+def test_what_was_alone_when_it_broke_the_context_is_not_tried_again(
+    lab: System, cpu: Device
+) -> None:
+    x = cpu.put(np.ones(4))
+    value(cpu, x)
+    with pytest.raises(ContextLost, match="SIGSEGV"):
+        cpu.run(_crash, x, pure=True).result(WAIT)
+    np.testing.assert_array_equal(value(cpu, x), np.ones(4))
+    assert cpu.generation == 2
+
+
+def _crash(x: Any) -> None:
+    del x
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
 def test_a_function_that_is_not_pure_is_not_run_again(lab: System, cpu: Device) -> None:
     x = cpu.put(np.ones(4))
     y = cpu.put(np.ones(4))
