@@ -1,4 +1,4 @@
-"""The requests of one device: numbered, encoded, queued, in flight, answered once.
+"""The requests of one device: numbered, encoded, queued, sent, answered once.
 
 `send` does all of its work in the caller's thread: it infers the result, checks the operands,
 encodes the message once and appends the bytes to the link. Answers arrive in whichever thread
@@ -6,40 +6,38 @@ reads the wire. When a context is lost the generation moves first; only then doe
 learn of it.
 """
 
-import asyncio
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from accel_lab.actor.reply import FAILED, Reply
-from accel_lab.compute import origin, urgency
+from accel_lab.compute import origin
 from accel_lab.compute.answers import Answers, InFlight, Settle, Told
 from accel_lab.compute.buffer import AccelRef, Owner, RunRef
 from accel_lab.compute.link import Link
-from accel_lab.compute.markers import ContextBegan, ContextEnded, Failed
+from accel_lab.compute.markers import ContextBegan, ContextEnded
 from accel_lab.compute.operation import (
     DEFAULT_TIMEOUT_S,
     NO_RESULT,
     OWN_TIMEOUT,
     Operation,
     Spec,
-    answers_buffer,
     no_operand,
-    operands_of,
 )
+from accel_lab.compute.plan import Plan, plan_of
 from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.recovery import Overtaken, Recovery
-from accel_lab.compute.support import check, name_of
-from accel_lab.compute.transfer import Free, TakeBack
+from accel_lab.compute.support import check
+from accel_lab.compute.transfer import Free
 from accel_lab.compute.tree import State
-from accel_lab.compute.wire import Report, encode_entry
+from accel_lab.compute.waiting import Keeper, Waiting
+from accel_lab.compute.wire import encode_entry
 from accel_lab.compute.witness import Witness
 from accel_lab.errors import (
     AccelError,
-    Cancelled,
     CircuitOpen,
     DependencyFailed,
     InvalidArgument,
@@ -50,59 +48,12 @@ from accel_lab.errors import (
 
 IN_FLIGHT_LIMIT = 8192
 FREES_PER_BATCH = 4096
-SECOND_INTERRUPT_S = 3.0
 ROOM_AFTER_S = 0.002
 
 Make = Callable[["Requests", int], Reply[Any]]
 
 
-class Keeper(Protocol):
-    """Who looks after the device's context; every call returns at once."""
-
-    def noticed(self, link: Link, report: Report) -> None:
-        """A report that is no answer arrived; called in the thread that reads the wire."""
-
-    def link_ended(self, link: Link, reason: str) -> None:
-        """The wire ended or is corrupt."""
-
-    def wake(self) -> None:
-        """Try a device whose circuit has been open for long enough."""
-
-    def cancel(self, seqs: list[int]) -> None:
-        """Ask the context not to begin these."""
-
-    def replace(self, reason: str) -> None:
-        """Replace the context, whatever it is doing."""
-
-    def unclaimed(self, reply: Reply[Any]) -> None:
-        """A request failed and nobody waits for it."""
-
-
-class Plan(NamedTuple):
-    """What is the same for all messages of a type.
-
-    Attributes:
-        operands: lists the buffers that a message names.
-        library: the library that it is for.
-        listed: whether the backend's table of dtypes has it, as every library's own message.
-        supported: the dtypes that the backend is known to have it for.
-        has_out: whether it may name a buffer to write to.
-        answers_buffer: whether the answer is a buffer.
-        bare: whether there is nothing to check: no buffer, no dtype, no rule.
-        timeout_s: how long it may execute when nobody says otherwise.
-    """
-
-    operands: Callable[[Any], tuple[AccelRef, ...]]
-    library: str
-    listed: bool
-    supported: set[str]
-    has_out: bool
-    answers_buffer: bool
-    bare: bool
-    timeout_s: float | None
-
-
-class Requests:
+class Requests(Waiting):
     """What one device was asked; the pump of its replies."""
 
     def __init__(
@@ -283,7 +234,7 @@ class Requests:
         if batched and link is not None:
             link.collect()
 
-    def _ready(self, plan: "Plan", message: Operation[Any]) -> bool:
+    def _ready(self, plan: Plan, message: Operation[Any]) -> bool:
         """Whether all is known and well: the shapes, the operands, the backend's support."""
         device, generation = self._device(), self.generation
         operands: tuple[Any, ...] = plan.operands(message)
@@ -301,18 +252,9 @@ class Requests:
         message.infer()
         return True
 
-    def _plan(self, message: Operation[Any]) -> "Plan":
-        kind, own = type(message), message.timeout_s
-        plan = self._plans[kind] = Plan(
-            operands_of(kind),
-            message.library,
-            bool(name_of(kind)),
-            set(),
-            has_out="out" in kind.__struct_fields__,
-            answers_buffer=answers_buffer(kind),
-            bare=not kind.__struct_fields__ and kind.infer is Operation.infer,
-            timeout_s=self._timeout_s if own == DEFAULT_TIMEOUT_S else own,
-        )
+    def _plan(self, message: Operation[Any]) -> Plan:
+        kind = type(message)
+        plan = self._plans[kind] = plan_of(kind, self._timeout_s)
         return plan
 
     @property
@@ -328,7 +270,7 @@ class Requests:
     def _handle(
         self,
         message: Any,
-        plan: "Plan",
+        plan: Plan,
         spec: Spec | None,
         make: Make | None,
         *,
@@ -599,11 +541,6 @@ class Requests:
                     raise TimeoutError(f"{self.name} is still {self.state}")
                 self._room.wait(left)
 
-    @property
-    def current_link(self) -> Link | None:
-        """The link of the context that answers now, or is being filled."""
-        return self._link or self._filling
-
     def origin_of(self, seq: int) -> origin.Origin | None:
         """Return the cell that sent a request, or the one that runs.
 
@@ -640,138 +577,6 @@ class Requests:
         link = self._link
         if link is not None:
             link.flush()
-
-    # The pump of the replies.
-
-    def wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
-        """Block until the reply is done; reads the wire meanwhile."""
-        try:
-            link = self.current_link
-            if link is None or not link.spin(reply):
-                self._wait_long(reply, timeout_s)
-        except KeyboardInterrupt:
-            self.interrupted(reply)
-            raise
-
-    def _wait_long(self, reply: Reply[Any], timeout_s: float | None) -> None:
-        """Wait, so that a busy cell beside this thread does not keep it from its answer."""
-        if threading.current_thread() is threading.main_thread():
-            self._wait(reply, timeout_s)
-            return
-        urgency.begin()
-        try:
-            self._wait(reply, timeout_s)
-        finally:
-            urgency.end()
-
-    def _wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        while not reply.done:
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
-                return
-            link = self.current_link
-            if link is not None and not link.closed:
-                link.wait(reply, left)
-            else:
-                reply.block(0.05 if left is None else min(left, 0.05))
-
-    def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:
-        """Have the loop read the wire."""
-        link = self.current_link
-        return link is not None and link.attend(loop, reply)
-
-    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The loop awaits one reply less."""
-        link = self.current_link
-        if link is not None:
-            link.leave(loop)
-
-    def unclaimed(self, reply: Reply[Any]) -> None:
-        """Remember a failure that nobody waits for."""
-        self._keeper.unclaimed(reply)
-
-    def cancel(self, reply: Reply[Any]) -> None:
-        """Take one request back, and answer it now."""
-        seqs = [seq for seq, other in self._unanswered() if other is reply]
-        self._cancel(seqs)
-        for seq in seqs:
-            self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
-
-    def cancel_of(self, cell: object) -> int:
-        """Take back what a cell has sent and is not done; return how many requests that is."""
-        seqs = [seq for seq, reply in self._unanswered() if reply.origin is cell]
-        self._cancel(seqs)
-        return len(seqs)
-
-    def _unanswered(self) -> list[tuple[int, Reply[Any]]]:
-        held = {} if self.recovery is None else self.recovery.held
-        return [*held.items(), *list(self._answers.pending.items())]
-
-    def _cancel(self, seqs: list[int]) -> None:
-        if not seqs:
-            return
-        if self.recovery is not None:
-            self.recovery.cancel(seqs, _taken_back)
-        for seq in seqs:
-            self._unqueue(seq)
-        link = self._link
-        if link is not None:
-            link.flush()
-            self._keeper.cancel(seqs)
-
-    def _unqueue(self, seq: int) -> None:
-        """Take one request back that has not been sent."""
-        error = _taken_back(seq)
-        with self._lock:
-            reply = self._answers.pending.get(seq)
-            if reply is None or seq not in self._queue:
-                return
-            if isinstance(reply, AccelRef):  # what needs it must learn that it is never made
-                instead = TakeBack(reply.id, reply.library == "upload")
-                self._queue[seq] = encode_entry(seq, 0, None, instead, NO_RESULT)
-            else:
-                del self._queue[seq]
-        if isinstance(reply, AccelRef):
-            if self.recorder is not None:
-                self.recorder.mark(Failed(seq, "Cancelled", str(error)))
-            self._withdraw(seq, error)
-        elif self._answers.take(seq) is not None:
-            if self.recorder is not None:
-                self.recorder.mark(Failed(seq, "Cancelled", str(error)))
-            reply.reject(error)
-
-    def _withdraw(self, seq: int, error: Cancelled) -> None:
-        """Answer a request that the context has, or will get something in place of."""
-        with self._lock:
-            found = self._answers.withdraw(seq)
-        if found is None:
-            return
-        reply, stand_in = found
-        if isinstance(reply, AccelRef):
-            self._answers.never_made(reply.id, error)
-        over = reply.take_back(error)
-        if over is not None:
-            stand_in.hold(over)
-
-    def interrupted(self, reply: Reply[Any]) -> None:
-        """A waiting thread got Ctrl-C: take its cell's requests back; the second time, replace."""
-        now = time.monotonic()
-        if now - self._interrupted < SECOND_INTERRUPT_S:
-            self._keeper.replace("interrupted twice within 3 s")
-            return
-        self._interrupted = now
-        count = self.cancel_of(reply.origin)
-        text = (
-            f"accel_lab: interrupted; {count} requests of this cell to {self.name} "
-            f"are taken back. Interrupt again within {SECOND_INTERRUPT_S:g} s to replace its "
-            "context.\n"
-        )
-        origin.current().write("stderr", text)
-
-
-def _taken_back(seq: int) -> Cancelled:
-    return Cancelled(f"request {seq} was taken back before it was sent")
 
 
 def require_timeout(timeout_s: float | None) -> float | None:

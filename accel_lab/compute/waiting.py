@@ -1,0 +1,199 @@
+"""Waiting for the answers of one device, and taking requests back.
+
+It is the pump of the replies: who waits, reads the wire.
+"""
+
+import asyncio
+import threading
+import time
+from typing import Any, Protocol
+
+from accel_lab.actor.reply import Reply
+from accel_lab.compute import origin, urgency
+from accel_lab.compute.answers import Answers
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.link import Link
+from accel_lab.compute.markers import Failed
+from accel_lab.compute.operation import NO_RESULT
+from accel_lab.compute.recorder import Recorder
+from accel_lab.compute.recovery import Recovery
+from accel_lab.compute.transfer import TakeBack
+from accel_lab.compute.wire import Report, encode_entry
+from accel_lab.errors import Cancelled
+
+SECOND_INTERRUPT_S = 3.0
+
+
+class Keeper(Protocol):
+    """Who looks after the device's context; every call returns at once."""
+
+    def noticed(self, link: Link, report: Report) -> None:
+        """A report that is no answer arrived; called in the thread that reads the wire."""
+
+    def link_ended(self, link: Link, reason: str) -> None:
+        """The wire ended or is corrupt."""
+
+    def wake(self) -> None:
+        """Try a device whose circuit has been open for long enough."""
+
+    def cancel(self, seqs: list[int]) -> None:
+        """Ask the context not to begin these."""
+
+    def replace(self, reason: str) -> None:
+        """Replace the context, whatever it is doing."""
+
+    def unclaimed(self, reply: Reply[Any]) -> None:
+        """A request failed and nobody waits for it."""
+
+
+class Waiting:
+    """The half of a device's requests that begins when they have been sent.
+
+    The other half, which sends, owns what is declared here.
+    """
+
+    name: str
+    recorder: Recorder | None
+    recovery: Recovery | None
+    _keeper: Keeper
+    _lock: threading.Lock
+    _answers: Answers
+    _queue: dict[int, bytes]
+    _link: Link | None
+    _filling: Link | None
+    _interrupted: float
+
+    @property
+    def current_link(self) -> Link | None:
+        """The link of the context that answers now, or is being filled."""
+        return self._link or self._filling
+
+    def wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
+        """Block until the reply is done; reads the wire meanwhile."""
+        try:
+            link = self.current_link
+            if link is None or not link.spin(reply):
+                self._wait_long(reply, timeout_s)
+        except KeyboardInterrupt:
+            self.interrupted(reply)
+            raise
+
+    def _wait_long(self, reply: Reply[Any], timeout_s: float | None) -> None:
+        """Wait, so that a busy cell beside this thread does not keep it from its answer."""
+        if threading.current_thread() is threading.main_thread():
+            self._wait(reply, timeout_s)
+            return
+        urgency.begin()
+        try:
+            self._wait(reply, timeout_s)
+        finally:
+            urgency.end()
+
+    def _wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while not reply.done:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return
+            link = self.current_link
+            if link is not None and not link.closed:
+                link.wait(reply, left)
+            else:
+                reply.block(0.05 if left is None else min(left, 0.05))
+
+    def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:
+        """Have the loop read the wire."""
+        link = self.current_link
+        return link is not None and link.attend(loop, reply)
+
+    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The loop awaits one reply less."""
+        link = self.current_link
+        if link is not None:
+            link.leave(loop)
+
+    def unclaimed(self, reply: Reply[Any]) -> None:
+        """Remember a failure that nobody waits for."""
+        self._keeper.unclaimed(reply)
+
+    def cancel(self, reply: Reply[Any]) -> None:
+        """Take one request back, and answer it now."""
+        seqs = [seq for seq, other in self._unanswered() if other is reply]
+        self._cancel(seqs)
+        for seq in seqs:
+            self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
+
+    def cancel_of(self, cell: object) -> int:
+        """Take back what a cell has sent and is not done; return how many requests that is."""
+        seqs = [seq for seq, reply in self._unanswered() if reply.origin is cell]
+        self._cancel(seqs)
+        return len(seqs)
+
+    def _unanswered(self) -> list[tuple[int, Reply[Any]]]:
+        held = {} if self.recovery is None else self.recovery.held
+        return [*held.items(), *list(self._answers.pending.items())]
+
+    def _cancel(self, seqs: list[int]) -> None:
+        if not seqs:
+            return
+        if self.recovery is not None:
+            self.recovery.cancel(seqs, _taken_back)
+        for seq in seqs:
+            self._unqueue(seq)
+        link = self._link
+        if link is not None:
+            link.flush()
+            self._keeper.cancel(seqs)
+
+    def _unqueue(self, seq: int) -> None:
+        """Take one request back that has not been sent."""
+        error = _taken_back(seq)
+        with self._lock:
+            reply = self._answers.pending.get(seq)
+            if reply is None or seq not in self._queue:
+                return
+            if isinstance(reply, AccelRef):  # what needs it must learn that it is never made
+                instead = TakeBack(reply.id, reply.library == "upload")
+                self._queue[seq] = encode_entry(seq, 0, None, instead, NO_RESULT)
+            else:
+                del self._queue[seq]
+        if isinstance(reply, AccelRef):
+            if self.recorder is not None:
+                self.recorder.mark(Failed(seq, "Cancelled", str(error)))
+            self._withdraw(seq, error)
+        elif self._answers.take(seq) is not None:
+            if self.recorder is not None:
+                self.recorder.mark(Failed(seq, "Cancelled", str(error)))
+            reply.reject(error)
+
+    def _withdraw(self, seq: int, error: Cancelled) -> None:
+        """Answer a request that the context has, or will get something in place of."""
+        with self._lock:
+            found = self._answers.withdraw(seq)
+        if found is None:
+            return
+        reply, stand_in = found
+        if isinstance(reply, AccelRef):
+            self._answers.never_made(reply.id, error)
+        over = reply.take_back(error)
+        if over is not None:
+            stand_in.hold(over)
+
+    def interrupted(self, reply: Reply[Any]) -> None:
+        """A waiting thread got Ctrl-C: take its cell's requests back; the second time, replace."""
+        now = time.monotonic()
+        if now - self._interrupted < SECOND_INTERRUPT_S:
+            self._keeper.replace("interrupted twice within 3 s")
+            return
+        self._interrupted = now
+        count = self.cancel_of(reply.origin)
+        text = (
+            f"accel_lab: interrupted; {count} requests of this cell to {self.name} "
+            f"are taken back. Interrupt again within {SECOND_INTERRUPT_S:g} s to replace its "
+            "context.\n"
+        )
+        origin.current().write("stderr", text)
+
+
+def _taken_back(seq: int) -> Cancelled:
+    return Cancelled(f"request {seq} was taken back before it was sent")
