@@ -51,6 +51,7 @@ from accel_lab.journal.facts import Facts
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.memory_store import MemoryStore
 from accel_lab.journal.open_store import open_store
+from accel_lab.journal.sqlite_store import SqliteStore
 from accel_lab.journal.store import Store
 from accel_lab.journal.writer import Writer
 from accel_lab.libraries import ACTORS
@@ -123,7 +124,8 @@ class System:
 
     Raises:
         BackendUnavailable: the backend cannot run here; says what to install.
-        InvalidArgument: no such backend, device or limit.
+        InvalidArgument: no such backend, device, limit, or folder for the journal.
+        JournalUnavailable: a package for the journal's store is missing; says which.
     """
 
     def __init__(
@@ -154,6 +156,7 @@ class System:
         if journal_bytes is not None and journal_bytes <= 0:
             text = f"journal_bytes must be positive, not {journal_bytes}"
             raise InvalidArgument(text)
+        store = None if journal is None else _store(journal)
         require_registered(messages(), ACTORS, module.SUPPORT, self.backend)
         self.name = name or f"lab{next(_names)}"
         self.events = EventStream()
@@ -189,8 +192,8 @@ class System:
         self._dispatcher.start()
         self._actors = ActorSystem(self.name, dispatcher=self._dispatcher, events=self.events)
         self._plant, self._module = plant, module
-        if journal is not None:
-            self._keep_journal(open_store(journal), journal_bytes)
+        if store is not None:
+            self._keep_journal(store, journal_bytes)
         rules = STRATEGIES[strategy](max_restarts=max_restarts, within_s=within_s)
         options = _Options(rules, timeout_s, recover, results)
         # They have a thread of their own: a handler that waits must not hold up supervision.
@@ -554,6 +557,15 @@ def _facts(name: str, backend: str, module: Any, keepers: list[DeviceKeeper]) ->
 def _printed(stream: str, data: bytes) -> None:
     """Show what C code in a context, or a dying interpreter, wrote; system thread."""
     origin.current().write(stream, data.decode(errors="replace"))
+
+
+def _store(journal: str | Path | Store) -> Store:
+    """Return the store of a journal; a mistyped path is a mistake of this moment."""
+    store = open_store(journal)
+    if isinstance(store, SqliteStore) and not store.path.parent.is_dir():
+        text = f"journal={str(journal)!r}: there is no folder {store.path.parent}"
+        raise InvalidArgument(text)
+    return store
 
 
 def _require_word(option: str, word: str, words: Any) -> None:

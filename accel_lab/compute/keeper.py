@@ -420,8 +420,13 @@ class DeviceKeeper:
         )
         if self.recovery is None:
             self.requests.connected(link, process.token, born.pid)
+            self._taken_up(probing=probing)
         else:
-            self.recovery.begin(link, process.token, born.pid)
+            up = partial(self._taken_up, probing=probing)
+            self.recovery.begin(link, process.token, born.pid, up)
+
+    def _taken_up(self, *, probing: bool) -> None:
+        """The device takes messages again; system thread, or the recovery's."""
         if probing:
             self._plant.events.publish(facts.CircuitClosed(device=self.name))
 

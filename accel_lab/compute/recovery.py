@@ -156,12 +156,12 @@ class Recovery:
         in_flight.clear()
         self._explained.set()
 
-    def begin(self, link: "Link", token: Hashable, pid: int) -> None:
-        """A context is up: fill it, on a thread of its own, and then connect it."""
+    def begin(self, link: "Link", token: Hashable, pid: int, up: Callable[[], None]) -> None:
+        """A context is up: fill it, on a thread of its own, connect it, and then call `up`."""
         self._turn += 1
         threading.Thread(
             target=self._run,
-            args=(self._turn, link, token, pid),
+            args=(self._turn, link, token, pid, up),
             name=f"accel_lab recovery of {self._requests.name}",
             daemon=True,
         ).start()
@@ -171,9 +171,10 @@ class Recovery:
         self._turn += 1
         with self._lock:
             held, self._held = self._held, {}
-        for reply, settle, token in held.values():
+        for seq, (reply, settle, token) in held.items():
             if settle is not None:
                 settle(token)
+            self._recorder.mark(Failed(seq, type(error).__name__, str(error)))
             reply.reject(error)
         self._explained.set()
 
@@ -201,7 +202,9 @@ class Recovery:
 
     # The recovery's thread.
 
-    def _run(self, turn: int, link: "Link", token: Hashable, pid: int) -> None:
+    def _run(
+        self, turn: int, link: "Link", token: Hashable, pid: int, up: Callable[[], None]
+    ) -> None:
         """Fill the context of `link`, unless it is lost meanwhile."""
         try:
             self._wait_for_the_old(turn)
@@ -212,7 +215,10 @@ class Recovery:
                 done = self._fill(link, plan)
             except ArenaFull as error:
                 done = self._give_up(plan, error)
-            if self._requests.connected(link, token, pid, free=plan.passing) and done.any:
+            if not self._requests.connected(link, token, pid, free=plan.passing):
+                return
+            up()
+            if done.any:
                 generation = self._requests.generation
                 self._recorder.mark(
                     Rebuilt(

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -392,3 +393,11 @@ def test_any_part_survives_json_lines(
     ((found, contents),) = list(jsonl.read_lines(path))
     assert found == group
     assert contents == {}
+
+
+def test_a_journal_in_a_folder_that_is_not_there_is_refused_at_the_call(tmp_path: Path) -> None:
+    """And nothing has been started by then."""
+    threads = threading.active_count()
+    with pytest.raises(InvalidArgument, match="no folder"):
+        System("host", journal=tmp_path / "mistyped" / "journal.sqlite")
+    assert threading.active_count() == threads
