@@ -308,14 +308,16 @@ class System:
         keeper.reopen_after_s = options.strategy.within_s
         if options.results is not None and recorder is not None:
             requests.witness = Witness(requests, recorder, values=options.results == "values")
+        transfers = Transfers(requests, self._arena, self._copies)
         if options.recover == "replay" and recorder is not None:
             lineage = Lineage(requests.first_unanswered)
+            lineage.checkpoint = transfers.checkpoint_soon
             recorder.followers.append(lineage.follow)
             keeper.recovery = requests.recovery = Recovery(
                 requests, recorder, lineage, self._arena, self._contents, keeper.recovered
             )
             self._lineages.append(lineage)
-        device = Device(requests, Transfers(requests, self._arena, self._copies), keeper, self)
+        device = Device(requests, transfers, keeper, self)
         requests.serve(device)
         self._arena.on_segment.append(keeper.segment_made)
         self._arena.on_drop.append(keeper.segment_dropped)

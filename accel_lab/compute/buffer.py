@@ -47,6 +47,15 @@ class Owner:
         self.freed.append(self.id)
 
 
+class Borrowed(Owner):
+    """No hold at all: names a buffer that others own."""
+
+    __slots__ = ()
+
+    def __del__(self) -> None:
+        """Free nothing."""
+
+
 class AccelRef(Reply["AccelRef"]):
     """A buffer on a device, usable as an operand before it has been computed.
 

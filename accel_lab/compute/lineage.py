@@ -6,6 +6,7 @@ buffers in use depend on.
 """
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
@@ -16,6 +17,8 @@ from accel_lab.errors import UserCodeError
 
 UNREAD_LIMIT = 50_000
 READ_AT_ONCE = 500
+LONG_HISTORY = 20_000
+MOST_STEPS = 500_000
 _DEPENDS = "it depends on buffer"
 _BEYOND = "the record does not reach back to the message that made it"
 _CHANGED = "a function that failed may have changed it"
@@ -61,6 +64,9 @@ class Durability(str):  # noqa: SLOT000 - a str has no slots beside it that a re
 class Lineage:
     """The history of the buffers of one device; any thread.
 
+    Attributes:
+        checkpoint: keeps the contents of a buffer, by its id, shape and dtype; must not block.
+
     Parameters:
         unanswered: returns the smallest number of a request that has no answer yet, or None.
     """
@@ -77,6 +83,7 @@ class Lineage:
         self._checkpoints: dict[int, Checkpoint] = {}
         self._opaque: dict[int, str] = {}
         self._storages = _Storages()
+        self.checkpoint: Callable[[int, tuple[int, ...], str], None] | None = None
         self._kept_after_cut = 0
 
     def follow(self, parts: list[bytes]) -> None:
@@ -277,12 +284,40 @@ class Lineage:
         Parameters:
             at_once: also one that is not large, for the sake of what it keeps.
         """
-        if len(self._unread) < UNREAD_LIMIT and not at_once:
+        if len(self) - self._kept_after_cut < UNREAD_LIMIT and not at_once:
             return
         while self.read(READ_AT_ONCE):
             yield
-        if len(self._steps) > 2 * self._kept_after_cut or at_once:
-            self.cut()
+        self.cut()
+        yield
+        self._bound()
+
+    def _bound(self) -> None:
+        """Have buffers with long histories checkpointed; give up what grows beyond all bounds."""
+        if len(self._steps) > MOST_STEPS:
+            with self._lock:
+                self._steps.clear()
+        elif len(self._steps) > LONG_HISTORY and self.checkpoint is not None:
+            for worn in self.worn():
+                self.checkpoint(*worn)
+
+    def worn(self) -> list[tuple[int, tuple[int, ...], str]]:
+        """Return (id, shape, dtype) of the buffers that were overwritten most often."""
+        with self._lock:
+            writes = Counter(self._storages.of(id_) for s in self._steps for id_ in s.writes)
+            found = {}
+            for step in self._steps:
+                if step.made in self._live and (spec := decode(step.data)[4]) is not None:
+                    found[step.made] = tuple(spec[0]), spec[1]
+            for point in self._checkpoints.values():
+                found[point.id] = point.shape, point.dtype
+            return [
+                (id_, *spec)
+                for id_, spec in found.items()
+                if writes[self._storages.of(id_)] > LONG_HISTORY // 100
+                # With views a checkpoint could not stand for the memory that they share.
+                and self._storages.wanted_of(id_, self._live) == {id_}
+            ]
 
     def cut(self) -> None:
         """Forget the messages on which no buffer in use depends."""

@@ -1,6 +1,8 @@
 """Putting arrays on a device and getting them back, through the host arena."""
 
+from collections import deque
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,11 @@ from accel_lab.compute import dtypes, origin
 from accel_lab.compute.answers import Settle
 from accel_lab.compute.arena import Arena
 from accel_lab.compute.block import Block
-from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.buffer import AccelRef, Borrowed
 from accel_lab.compute.markers import Checkpoint
 from accel_lab.compute.operation import OWN_TIMEOUT
 from accel_lab.compute.recorder import Kept, Recorder
-from accel_lab.compute.requests import Requests
+from accel_lab.compute.requests import IN_FLIGHT_LIMIT, Requests
 from accel_lab.compute.staging import CopyPool
 from accel_lab.compute.transfer import INLINE_BYTES, Allocate, Download, Put, Upload
 from accel_lab.compute.user_code import Location, Run
@@ -211,6 +213,18 @@ class Transfers:
             raise InvalidArgument(text)
         return self._fetch(ref, timeout_s, CheckpointReply, recorder)
 
+    def checkpoint_soon(self, id_: int, shape: tuple[int, ...], dtype: str) -> None:
+        """Keep the contents of a buffer that is in use, unless that would take long or much."""
+        requests = self._requests
+        if requests.in_flight > IN_FLIGHT_LIMIT // 2:
+            return
+        owner = Borrowed(id_, deque())
+        ref = AccelRef(requests, None, requests.device, owner, requests.generation, shape, dtype)
+        ref.resolve()
+        if ref.nbytes <= KEPT_BYTES:
+            with suppress(AccelError):  # it was freed, or lost, or the arena is full
+                self.checkpoint(ref, 0.0).add_waiter(_nothing)
+
     def run(self, message: Run, timeout_s: float | None) -> Reply[Any]:
         """Send a call; a pickle larger than a frame goes by the arena."""
         settle = kept = None
@@ -243,6 +257,10 @@ class Transfers:
         reply = self._requests.send(message, OWN_TIMEOUT, settle=settle, kept=kept)
         assert isinstance(reply, AccelRef)
         return reply
+
+
+def _nothing() -> None:
+    """Wait for an answer of which nobody has to hear."""
 
 
 def _too_large(source: Array) -> Kept:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from accel_lab import AccelRef, Device, System, array, blas, rng
+from accel_lab.compute import lineage
 from accel_lab.compute.events import BuffersRebuilt, GenerationChanged, OutputPrinted
 from accel_lab.errors import (
     AccelError,
@@ -373,3 +374,23 @@ def test_what_a_function_prints_when_it_is_run_again_is_not_shown_again(
     np.testing.assert_array_equal(value(cpu, doubled), 2 * A)
     lab.check()
     assert len(lab.events.history(OutputPrinted)) == 1
+
+
+def test_a_long_history_is_checkpointed_by_itself(
+    lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of a loop which updates in place: it neither grows for ever nor is lost."""
+    monkeypatch.setattr(lineage, "UNREAD_LIMIT", 2000)
+    monkeypatch.setattr(lineage, "LONG_HISTORY", 1000)
+    x, ones = cpu.put(np.zeros(4)), cpu.put(np.ones(4))
+    for _ in range(5):
+        for _ in range(1500):
+            blas.axpy(ones, x, out=x)
+        value(cpu, x)
+        settle(lambda: "checkpoint" in x.durability.why or x.durability == "checkpointed", 0.5)
+    history = cpu._requests.recovery._lineage  # type: ignore[union-attr]
+    assert settle(lambda: len(history) < 7500)
+    mark = lab.events.published
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, x), 7500.0 * np.ones(4))
+    assert rebuilt(lab, mark).messages < 7000
