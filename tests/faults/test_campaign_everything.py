@@ -55,6 +55,8 @@ def test_every_fault_in_every_phase_with_every_message(
         campaign = Campaign(lab, f"ACCEL_LAB_SEED={SEED}")
         campaign.play(rounds)
         bench, losses = campaign.bench, sum(d.generation - 1 for d in lab.devices)
+        assert sum(entry.kind == "message" for entry in lab.journal) > STEPS // 2
+        assert lab.journal.damage is None
     with capsys.disabled():
         sys.stdout.write(
             f"\nseed {SEED}, plan {digest(rounds)}: {bench.steps} steps, {losses} losses, "
@@ -103,6 +105,8 @@ def test_buffers_come_back_whatever_the_fault(
         campaign = Campaign(lab, f"ACCEL_LAB_SEED={SEED}", rebuilds=True)
         campaign.play(rounds)
         bench, losses = campaign.bench, sum(d.generation - 1 for d in lab.devices)
+        assert sum(entry.kind == "message" for entry in lab.journal) > STEPS // 2
+        assert lab.journal.damage is None
     with capsys.disabled():
         sys.stdout.write(
             f"\nreplay, seed {SEED}, plan {digest(rounds)}: {bench.steps} steps, {losses} losses\n"
