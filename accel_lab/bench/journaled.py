@@ -25,7 +25,7 @@ def journal(backend: str, effort: Effort) -> list[Row]:
         "journal-memory": ("journal in memory", {"journal": "memory"}),
         "journal-sqlite": ("journal in SQLite", {"journal": "file"}),
         "journal-replay": (
-            "journal in memory, recover",
+            "buffers come back",
             {"journal": "memory", "recover": "replay"},
         ),
     }
@@ -41,7 +41,7 @@ def journal(backend: str, effort: Effort) -> list[Row]:
             row = Row(
                 name=name,
                 group="journal",
-                title=f"pipelined Axpy, {title}",
+                title=f"Axpy, {title}",
                 unit="messages/s",
                 peer="without a journal",
                 budget=Budget(0.9, "at least"),
@@ -54,7 +54,7 @@ def journal(backend: str, effort: Effort) -> list[Row]:
         Row(
             name="journal-loop-p99",
             group="journal",
-            title="an event loop that sends, late by, p99, journal in SQLite",
+            title="event loop late by, p99",
             unit="s",
             ours=percentile(late, 99),
             budget=Budget(0.005, "at most", "ours"),

@@ -32,7 +32,7 @@ Array = npt.NDArray[Any]
 @pytest.fixture(scope="module")
 def lab(backend: Any) -> Iterator[System]:
     name = backend.__name__.rpartition(".")[2]
-    with System(name, devices=1, max_restarts=10_000, within_s=0.01) as system:
+    with System(name, devices=1, max_restarts=10_000, within_s=0.01, recover="stale") as system:
         yield system
 
 

@@ -15,6 +15,8 @@ from accel_lab import AccelRef, System, array, blas, fft, jit, rng
 from accel_lab.compute.fault import Fault
 from accel_lab.errors import AccelError, ContextLost, LibraryError, OutOfMemory
 
+pytestmark = pytest.mark.gpu
+
 SEED = int(os.environ.get("ACCEL_LAB_SEED", "1"))
 STEPS, WAIT, N = 400, 60.0, 64
 FAULTS: tuple[Fault, ...] = (

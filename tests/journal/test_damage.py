@@ -1,5 +1,6 @@
 """A journal file that was cut off, changed or overwritten, and writers that were killed."""
 
+import os
 import random
 import shutil
 import signal
@@ -18,7 +19,7 @@ from tests.journal.samples import content, group, header
 from tests.project import ROOT
 
 KILLS = 10
-MANY_KILLS = 100
+MANY_KILLS = int(os.environ.get("ACCEL_LAB_KILLS", "25"))
 
 WRITER = """
 import itertools, sys, time
