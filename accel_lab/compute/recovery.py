@@ -22,10 +22,11 @@ from accel_lab.compute.lineage import Durability, Lineage, Restore, Slice
 from accel_lab.compute.markers import Failed, Rebuilt
 from accel_lab.compute.operation import Spec
 from accel_lab.compute.recorder import Recorder
+from accel_lab.compute.staging import CHUNK_BYTES
 from accel_lab.compute.step import ALLOCATE, FREE, RUN, UPLOAD, Step, decode
 from accel_lab.compute.transfer import Allocate, Upload
 from accel_lab.compute.user_code import Run
-from accel_lab.errors import AccelError, ArenaFull, ContextLost, DependencyFailed, StaleRef
+from accel_lab.errors import AccelError, ContextLost, DependencyFailed, StaleRef
 
 if TYPE_CHECKING:
     from accel_lab.compute.link import Link
@@ -213,8 +214,10 @@ class Recovery:
             plan = self._plan(link, token)
             try:
                 done = self._fill(link, plan)
-            except ArenaFull as error:
-                done = self._give_up(plan, error)
+            except Overtaken:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is, the device must go on
+                done = self._give_up(link, plan, error)
             if not self._requests.connected(link, token, pid, free=plan.passing):
                 return
             up()
@@ -252,14 +255,16 @@ class Recovery:
         requests = self._run_held(link, plan.pending)
         rebuilt = tuple(sorted(plan.live - self.lost.keys()))
         seconds = time.monotonic() - began
-        return Recovered(rebuilt, dict(self.lost), messages, tuple(requests), seconds)
+        lost = {id_: self.lost[id_] for id_ in plan.live if id_ in self.lost}
+        return Recovered(rebuilt, lost, messages, tuple(requests), seconds)
 
-    def _give_up(self, plan: "_Plan", error: AccelError) -> Recovered:
+    def _give_up(self, link: "Link", plan: "_Plan", error: Exception) -> Recovered:
         """Connect the context without the buffers: better than no context."""
         why = f"its recovery failed: {error}"
-        self.lost = dict.fromkeys(plan.live, why)
-        self.cancel(list(self.held), lambda _: DependencyFailed(why))
-        return Recovered((), dict(self.lost), 0, (), 0.0)
+        self.lost = dict.fromkeys(plan.kept, why)
+        self._requests.resend(link, 0, _entry(0, 0, None, [FREE, list(plan.kept)]))
+        self.cancel(list(self.held), partial(_needs_lost, why, why))
+        return Recovered((), dict.fromkeys(plan.live, why), 0, (), 0.0)
 
     def _wait_for_the_old(self, turn: int) -> None:
         """Wait until it is known what was lost, and until the lost process writes no more."""
@@ -302,31 +307,38 @@ class Recovery:
             make = _entry(seq, point.id, Allocate.timeout_s, [ALLOCATE, *spec], spec)
             return [
                 self._again(link, seq, make),
-                *self._upload(link, point.id, 0, self._contents.get(point.key)),
+                *self._upload(link, point.id, 0, self._kept(point.key)),
             ]
         if not step.in_arena:
             return [self._again(link, step.seq, step.data)]
-        data = self._contents.get(self._lineage.content_key(step.seq))
+        data = self._kept(self._lineage.content_key(step.seq))
         raw: Any = decode(step.data)
         if step.tag == UPLOAD:
             _, out, offset, *_ = raw[3]
             return self._upload(link, out, offset, data)
         return self._call(link, raw, data)
 
-    def _upload(self, link: "Link", out: int, offset: int, data: bytes | None) -> list["_Again"]:
+    def _kept(self, key: str) -> bytes:
+        """Return bytes that the record promises; without them memory would hold anything."""
+        data = self._contents.get(key)
+        if data is None:
+            raise StaleRef(f"the bytes that were kept as {key} are gone")
+        return data
+
+    def _upload(self, link: "Link", out: int, offset: int, data: bytes) -> list["_Again"]:
         """Copy kept bytes to the arena, in pieces, and have them uploaded."""
         replies = []
-        for start in range(0, len(data or b""), 8 << 20):
-            piece = memoryview(data or b"")[start : start + (8 << 20)]
+        for start in range(0, len(data), CHUNK_BYTES):
+            piece = memoryview(data)[start : start + CHUNK_BYTES]
             place, settle = self._place(piece)
             seq = self._requests.number()
             entry = _entry(seq, 0, UPLOAD_TIMEOUT_S, [UPLOAD, out, offset + start, *place])
             replies.append(self._again(link, seq, entry, settle))
         return replies
 
-    def _call(self, link: "Link", raw: Any, data: bytes | None) -> list["_Again"]:
+    def _call(self, link: "Link", raw: Any, data: bytes) -> list["_Again"]:
         """Send a call again whose pickle went by the arena."""
-        place, settle = self._place(memoryview(data or b""))
+        place, settle = self._place(memoryview(data))
         _, refs, _, pure, _, *rest = raw[3]
         call = [RUN, refs, b"", pure, list(place), *rest]
         return [self._again(link, raw[0], _entry(raw[0], raw[1], Run.timeout_s, call), settle)]
@@ -353,18 +365,22 @@ class Recovery:
             raise Overtaken
         ids = (step.checkpoint.id,) if isinstance(step, Restore) else (step.made, *step.writes)
         for id_ in ids:
-            self.lost.setdefault(id_, f"running its message again failed: {error}")
+            if id_:
+                self.lost.setdefault(id_, f"running its message again failed: {error}")
 
     def _run_held(self, link: "Link", steps: Mapping[int, Step]) -> list[int]:
         """Run what was in flight again, one request at a time; returns their numbers."""
         done: list[int] = []
-        for seq in sorted(self.held):
+        with self._lock:
+            seqs = sorted(self._held)
+        for seq in seqs:
             step = steps[seq]
             gone = next((id_ for id_ in step.operands if id_ in self.lost), None)
             if gone is not None:
                 text = f"operand {gone} could not be made again: {self.lost[gone]}"
                 self.cancel([seq], partial(_needs_lost, text, self.lost[gone]))
-                self.lost[step.made] = text
+                if step.made:
+                    self.lost[step.made] = text
                 continue
             with self._lock:
                 held = self._held.pop(seq, None)
@@ -382,7 +398,7 @@ class Recovery:
             self._requests.wait(waited, None)
             if isinstance(waited.error, ContextLost):
                 raise Overtaken
-            if waited.failed:
+            if waited.failed and step.made:
                 self.lost[step.made] = f"its message failed: {waited.error}"
             done.append(seq)
         self._probed = 0

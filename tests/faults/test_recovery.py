@@ -12,6 +12,7 @@ import pytest
 
 from accel_lab import AccelRef, Device, System, array, blas, rng
 from accel_lab.compute import lineage
+from accel_lab.compute.contents import Contents
 from accel_lab.compute.events import BuffersRebuilt, GenerationChanged, OutputPrinted
 from accel_lab.errors import (
     AccelError,
@@ -330,6 +331,22 @@ def test_closing_amid_a_recovery_answers_everything(nothing_left: None) -> None:
     for ref in pending:
         with pytest.raises(AccelError):
             ref.result(WAIT)
+
+
+def test_a_recovery_that_fails_leaves_a_device_that_works(
+    lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kept bytes that are gone give no buffer of anything, and no device that waits for ever."""
+    x = cpu.put(np.ones((200, 200)))
+    value(cpu, x)
+    monkeypatch.setattr(Contents, "get", lambda *_: None)
+    mark = lab.events.published
+    lose(lab, cpu)
+    fact = rebuilt(lab, mark)
+    assert (fact.buffers, fact.lost) == (0, 1)
+    with pytest.raises(StaleRef, match="its recovery failed"):
+        cpu.get(x)
+    np.testing.assert_array_equal(value(cpu, cpu.put(np.ones(4))), np.ones(4))
 
 
 def test_two_devices_are_recovered_each_by_itself(nothing_left: None) -> None:
