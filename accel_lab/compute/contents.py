@@ -37,6 +37,8 @@ class Contents:
         self.spilled_bytes = 0
         self._lock = threading.Lock()
         self._held: dict[str, bytes] = {}
+        self._fresh: set[str] = set()
+        self._needed_bytes = 0
         self._spilled: dict[str, tuple[int, int]] = {}
         self._free = FreeList(spill_bytes)
         self._file = -1
@@ -48,6 +50,7 @@ class Contents:
         """
         key = key_of(data)
         with self._lock:
+            self._fresh.add(key)
             if key in self._held or key in self._spilled:
                 return key
             if self.used_bytes + len(data) <= self.memory_bytes:
@@ -66,19 +69,26 @@ class Contents:
             return None if place is None else os.pread(self._file, place[1], place[0])
 
     def retain(self, keys: Collection[str]) -> None:
-        """Forget everything but these."""
+        """Forget everything but these, and what was put since the last call.
+
+        Whoever put that may not have told yet what needs it.
+        """
         with self._lock:
+            keys = self._fresh.union(keys)
+            self._fresh.clear()
             for key in self._held.keys() - keys:
                 self.used_bytes -= len(self._held.pop(key))
             for key in self._spilled.keys() - keys:
                 offset, nbytes = self._spilled.pop(key)
                 self._free.give(offset, nbytes)
                 self.spilled_bytes -= nbytes
+            self._needed_bytes = self.used_bytes
 
     @property
     def crowded(self) -> bool:
-        """Whether most of the memory is used, so that it is time to forget what nobody needs."""
-        return self.used_bytes > self.memory_bytes * 3 // 4
+        """Whether most of the memory is used, and more than was needed when that was last seen."""
+        grown = self.used_bytes - self._needed_bytes > self.memory_bytes // 16
+        return grown and self.used_bytes > self.memory_bytes * 3 // 4
 
     def close(self) -> None:
         """Forget everything; the temporary file is gone."""

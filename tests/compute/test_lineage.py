@@ -261,9 +261,22 @@ def test_contents_are_kept_once_and_within_their_budgets() -> None:
     assert contents.put(c) is None
     assert (contents.get(first), contents.get(second)) == (a, b)
     contents.retain({second})
+    assert contents.get(first) == a, "nobody may have told yet what needs it"
+    contents.retain({second})
     assert contents.get(first) is None
     third = contents.put(c)
     assert third is not None
     assert (contents.get(second), contents.get(third)) == (b, c)
     contents.close()
     assert contents.get(second) is None
+
+
+def test_contents_are_crowded_only_when_there_is_something_new_to_forget() -> None:
+    contents = Contents(memory_bytes=1600, spill_bytes=0)
+    first = contents.put(bytes(1300))
+    assert first is not None
+    assert contents.crowded
+    contents.retain({first})
+    assert not contents.crowded
+    assert contents.put(bytes([1]) * 200) is not None
+    assert contents.crowded
