@@ -1,12 +1,12 @@
 """Which message ended a context, as running it again has shown."""
 
 from collections.abc import Iterator
-from html import escape
 
 import msgspec
 
 from accel_lab.errors import ContextLost
 from accel_lab.journal.entry import Entry, describe
+from accel_lab.journal.summary import as_html, as_text
 
 
 class Involved(msgspec.Struct, frozen=True):
@@ -101,18 +101,16 @@ class Explanation(msgspec.Struct, frozen=True, eq=False):
             "does not happen every time"
         )
 
+    @property
+    def title(self) -> str:
+        """What happened, in a line."""
+        return f"{self.device} lost its context of generation {self.generation}"
+
     def __str__(self) -> str:
-        head = f"{self.device} lost its context of generation {self.generation}"
-        return "\n".join((head, *(f"  {what + ':':<11} {text}" for what, text in self.lines())))
+        return as_text(self.title, self.lines(), 11)
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        """Show a plain semantic table in a notebook."""
-        rows = "".join(
-            f'<tr><th scope="row">{escape(what)}</th><td>{escape(text)}</td></tr>'
-            for what, text in self.lines()
-        )
-        caption = f"{escape(self.device)} lost its context of generation {self.generation}"
-        return f"<table><caption>{caption}</caption><tbody>{rows}</tbody></table>"
+        return as_html(self.title, self.lines())

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html import escape
 
 from accel_lab.errors import AccelError, DependencyFailed
 from accel_lab.journal.comparison import Comparison
 from accel_lab.journal.entry import Entry, describe
+from accel_lab.journal.summary import as_html, as_text
 
 LISTED = 10
 
@@ -112,20 +112,13 @@ class ReplayReport:
             yield "differences began at", f"{len(self.begun)} entries: {numbers}{more}"
 
     def __str__(self) -> str:
-        rows = [f"  {what + ':':<24} {text}" for what, text in self.lines()]
-        return "\n".join((f"replayed on {self.system}", *rows))
+        return as_text(f"replayed on {self.system}", self.lines(), 24)
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        """Show a plain semantic table in a notebook."""
-        rows = "".join(
-            f'<tr><th scope="row">{escape(what)}</th><td>{escape(text)}</td></tr>'
-            for what, text in self.lines()
-        )
-        caption = f"replayed on {escape(self.system)}"
-        return f"<table><caption>{caption}</caption><tbody>{rows}</tbody></table>"
+        return as_html(f"replayed on {self.system}", self.lines())
 
 
 def _messages(count: int) -> str:
