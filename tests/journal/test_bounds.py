@@ -45,6 +45,7 @@ def test_a_file_stays_within_its_limit_and_replays_from_what_is_left(
             assert on_disk(path) < 2 * LIMIT
             assert on_disk(log) < LOG
         assert settle(lambda: not run.lab.devices[0].in_flight)  # or closing fails what is
+        run.lab.flush()  # the last frees may push older entries out
         gone = run.lab.journal.dropped
         assert gone > ACTIONS // 2
         assert f"{gone} older ones are gone" in repr(run.lab.journal)
