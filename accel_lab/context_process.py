@@ -29,6 +29,7 @@ from accel_lab.compute.control import (
     DropSegment,
     Expired,
     Heartbeat,
+    Look,
     Segment,
     StartFailed,
     receive_downward,
@@ -37,6 +38,7 @@ from accel_lab.compute.control import (
 from accel_lab.compute.failure import where
 from accel_lab.compute.launch import LibraryActor
 from accel_lab.compute.service import Service
+from accel_lab.compute.showing import show
 from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import Born, Output
 from accel_lab.compute.zygote import LoadFailed, Zygote, tell
@@ -156,6 +158,8 @@ class Control(threading.Thread):
                 self._arena.detach(packet.id, size)
         elif isinstance(packet, CancelRequests):
             self._service.cancelled.update(packet.seqs)
+        elif isinstance(packet, Look):
+            show(self._channel, packet, self._context, self._service.tracer)
 
     def _watch(self, now: float) -> None:
         """Report what has been seen running for longer than it may."""

@@ -38,6 +38,7 @@ from accel_lab.compute.process import Spawner
 from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.recovery import Recovery
 from accel_lab.compute.requests import Requests, closed, require_timeout
+from accel_lab.compute.samples import MemorySampled, WorkTraced
 from accel_lab.compute.scribe import Scribe
 from accel_lab.compute.snapshot import node_of, node_of_actor
 from accel_lab.compute.staging import CopyPool
@@ -445,6 +446,18 @@ class System:
             children=nodes,
             detail=detail,
         )
+
+    def look(self, *, memory: bool, work: bool) -> list[MemorySampled | WorkTraced]:
+        """Return what has been seen of the devices, and have them looked at again.
+
+        Any thread, does not block: what is asked for now comes with a later call.
+
+        Parameters:
+            memory: have the blocks of each device listed.
+            work: have the work of each device traced, for the next two seconds.
+        """
+        sights = [keeper.sight for keeper in self._keepers]
+        return [seen for sight in sights for seen in sight.look(memory=memory, work=work)]
 
     def arena(self) -> ArenaStatistics:
         """Return what the host arena holds."""

@@ -58,9 +58,9 @@ def views(lab: System, peer: Peer, effort: Effort) -> list[Row]:
 
 def _live_tree(lab: System) -> AbstractContextManager[Any]:
     if find_spec("anywidget") is not None:
-        from accel_lab.views.tree_widget import TreeWidget
+        from accel_lab.views.live import widget_class
 
-        return closing(TreeWidget(lab, rate_hz=RATE_HZ))
+        return closing(widget_class(TreeView)(lab, rate_hz=RATE_HZ))
     reader = Reader(lab)
     PUBLISHER.add(reader, rate_hz=RATE_HZ)
     return closing(reader)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from accel_lab.compute.stream import NativeStream
+from accel_lab.compute.tracer import Clock
 from accel_lab.errors import AccelError
 
 
@@ -35,7 +36,7 @@ class Backend(Protocol):
         """Allocate on the active stream's pool; raises MemoryError or the vendor's own error."""
 
     def free_bytes(self) -> int:
-        """Return what an allocation could still get."""
+        """Return what an allocation could still get; any thread."""
 
     def explain(self, error: BaseException, library: str) -> AccelError | Poison:
         """Translate what a library raised; the one place where foreign codes are mapped."""
@@ -58,6 +59,12 @@ class Backend(Protocol):
 
     def same_memory(self, left: Any, right: Any) -> bool:
         """Whether two arrays share memory."""
+
+    def address(self, array: Any) -> int | None:
+        """Return where an array begins on the device, None for what is no array; any thread."""
+
+    def clock(self) -> Clock:
+        """Return the clock of this device."""
 
     def map_segment(self, view: Any) -> None:
         """Make an arena segment (a uint8 array) fit for fast copies; any thread."""

@@ -73,6 +73,10 @@ class Context:
             stream.native.activate()
             self.active = stream
 
+    def free_bytes(self) -> int:
+        """Return what an allocation could still get; any thread."""
+        return min(self.backend.free_bytes(), self.limit_bytes - self.table.used_bytes)
+
     def allocate(self, shape: tuple[int, ...], dtype: str) -> tuple[Any, int]:
         """Allocate from the active stream's pool; return the array and its bytes.
 

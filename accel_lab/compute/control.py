@@ -10,6 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from accel_lab.compute import packet as packet_
+from accel_lab.compute.samples import Block, Slice
 
 
 class Bind(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -43,6 +44,13 @@ class CancelRequests(msgspec.Struct, frozen=True, array_like=True, tag=4):
     seqs: list[int]
 
 
+class Look(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """Say what memory the context has, what it has worked at, or both."""
+
+    memory: bool
+    work: bool
+
+
 class StartFailed(msgspec.Struct, frozen=True, array_like=True, tag=11):
     """The device could not be opened."""
 
@@ -68,8 +76,27 @@ class Expired(msgspec.Struct, frozen=True, array_like=True, tag=13):
     recent: list[str]
 
 
-Downward: TypeAlias = Bind | Segment | DropSegment | CancelRequests
-Upward: TypeAlias = StartFailed | Heartbeat | Expired
+class Blocks(msgspec.Struct, frozen=True, array_like=True, tag=14):
+    """Some of the context's blocks by address; `last` of an answer to Look."""
+
+    blocks: list[Block]
+    used_bytes: int
+    free_bytes: int
+    unlisted: int
+    last: bool
+
+
+class Traced(msgspec.Struct, frozen=True, array_like=True, tag=15):
+    """Some of what the context has worked at; `last` of an answer to Look."""
+
+    done: list[Slice]
+    running: list[Slice]
+    dropped: int
+    last: bool
+
+
+Downward: TypeAlias = Bind | Segment | DropSegment | CancelRequests | Look
+Upward: TypeAlias = StartFailed | Heartbeat | Expired | Blocks | Traced
 
 _encode = msgspec.msgpack.Encoder().encode
 _downward = msgspec.msgpack.Decoder(Downward)

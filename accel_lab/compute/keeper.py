@@ -24,12 +24,15 @@ from accel_lab.compute.arena import Arena
 from accel_lab.compute.background import Background
 from accel_lab.compute.control import (
     Bind,
+    Blocks,
     CancelRequests,
+    Downward,
     DropSegment,
     Expired,
     Heartbeat,
     Segment,
     StartFailed,
+    Traced,
     Upward,
 )
 from accel_lab.compute.link import Link
@@ -38,6 +41,7 @@ from accel_lab.compute.markers import Explained
 from accel_lab.compute.process import ContextProcess, Spawner
 from accel_lab.compute.recovery import Recovered, Recovery
 from accel_lab.compute.requests import Requests, open_circuit
+from accel_lab.compute.sight import Sight
 from accel_lab.compute.wire import Born, LibraryRestarted, Output, Poisoned, Report
 from accel_lab.errors import AccelError, BackendUnavailable, ContextLost, DeadlineExceeded
 
@@ -97,6 +101,7 @@ class DeviceKeeper:
         self._opened = 0.0
         self._hurried = False
         self.reopen_after_s = 60.0
+        self.sight = Sight(self)
         self.recovery: Recovery | None = None
 
     # The life of a context; system thread.
@@ -160,6 +165,17 @@ class DeviceKeeper:
         if self.recovery is not None:
             self.recovery.abandon(error)
 
+    @property
+    def generation(self) -> int:
+        """The number of the context that answers now."""
+        return self.requests.generation
+
+    def tell(self, packet: Downward) -> None:
+        """Send a control packet to the context, if there is one; any thread."""
+        process = self.process
+        if process is not None:
+            process.tell(packet)
+
     def segment_made(self, segment: Any) -> None:
         """Pass a new arena segment on; any thread."""
         process = self.process
@@ -168,9 +184,7 @@ class DeviceKeeper:
 
     def segment_dropped(self, segment: Any) -> None:
         """Have the context forget an arena segment; any thread."""
-        process = self.process
-        if process is not None:
-            process.tell(DropSegment(segment.id))
+        self.tell(DropSegment(segment.id))
 
     # Losing it.
 
@@ -201,6 +215,7 @@ class DeviceKeeper:
                 )
             return
         self._hurry()
+        self._plant.dispatcher.call_soon(self.sight.lost)
         if self.recovery is not None and in_flight is not None:
             self.recovery.losing(process, in_flight)
         loss = Loss(
@@ -322,6 +337,8 @@ class DeviceKeeper:
             self.waits = packet.waits
             self.statistics = packet.statistics
             self.requests.flush()
+        elif isinstance(packet, Blocks | Traced):
+            self.sight.heard(packet)
         elif isinstance(packet, Expired):
             why = f"request {packet.seq} ran longer than its {packet.timeout_s:g} s"
             recent = tuple(packet.recent)
@@ -467,10 +484,8 @@ class DeviceKeeper:
 
     def cancel(self, seqs: list[int]) -> None:
         """Ask the context not to begin these."""
-        process = self.process
-        if process is not None:
-            for start in range(0, len(seqs), 4096):
-                process.tell(CancelRequests(seqs[start : start + 4096]))
+        for start in range(0, len(seqs), 4096):
+            self.tell(CancelRequests(seqs[start : start + 4096]))
 
     def unclaimed(self, reply: Reply[Any]) -> None:
         """A request failed and nobody waits for it."""

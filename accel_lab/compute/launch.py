@@ -16,6 +16,7 @@ from accel_lab.errors import LibraryError
 
 if TYPE_CHECKING:
     from accel_lab.compute.context import Context
+    from accel_lab.compute.tracer import Trace
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -64,6 +65,7 @@ class Launch:
     shaped: tuple[tuple[int, ...], str] | None = None
     deferred: tuple[Callable[[], Any], Callable[[Any], None]] | None = None
     made: list[int] | None = None
+    trace: "Trace | None" = None
 
     def __init__(
         self,

@@ -26,6 +26,7 @@ from accel_lab.compute.operation import Spec, operands_of, travelling
 from accel_lab.compute.stream import Stream
 from accel_lab.compute.support import check
 from accel_lab.compute.table import Buffer
+from accel_lab.compute.tracer import Tracer
 from accel_lab.compute.transfer import Free, Upload
 from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import (
@@ -97,6 +98,7 @@ class Service:
         self._deferral = Deferral()
         self._recent: deque[tuple[int, type, Stream]] = deque(maxlen=REMEMBERED)
         self._remember = self._recent.append
+        self.tracer = Tracer(context.backend.clock())
         self.cancelled: set[int] = set()
         self.executing: Any = None
 
@@ -239,6 +241,8 @@ class Service:
                 check(context.support, message)
             if context.active is not stream:
                 context.activate(stream)
+            if self.tracer.watched:
+                launch.trace = self.tracer.begin(entry.seq, message, stream)
             handler(message, launch)
             if launch.deferred is not None:
                 self._deferral.begin(entry, launch)
@@ -254,6 +258,8 @@ class Service:
         self.executing = None
 
     def _enqueued(self, launch: Launch, timeout_s: float | None, *, alone: bool = False) -> None:
+        if launch.trace is not None:
+            self.tracer.end(launch.trace)
         now = time.perf_counter()
         launched = self._launched
         if not launched:
@@ -319,6 +325,8 @@ class Service:
             self.poisoned(error)
         assert isinstance(error, AccelError)
         launch.abandon()
+        if launch.trace is not None:
+            launch.trace.end = launch.trace.start
         if isinstance(launch.message, Upload):
             assert isinstance(launch.message.out, Buffer)
             self._context.table.spoil(launch.message.out)

@@ -53,6 +53,10 @@ class BufferTable:
     def __len__(self) -> int:
         return len(self._buffers)
 
+    def buffers(self) -> list[Buffer]:
+        """Return all of them as they are now; any thread."""
+        return list(self._buffers.values())
+
     def mention(self, id_: int) -> Buffer:
         """Return the buffer of this id, made or still to be made; used while decoding."""
         buffer = self._buffers.get(id_)

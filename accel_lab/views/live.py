@@ -1,62 +1,47 @@
-"""What every live view shares: two traits, and how they are sent. Importing it needs anywidget."""
+"""The live form of a view: traits that the publisher's thread sends. It needs anywidget."""
 
 import weakref
-from abc import abstractmethod
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
 import msgspec
 import traitlets
 from anywidget import AnyWidget
 
-from accel_lab.actor.events import ActorRestarted, ActorStarted, ActorStopped, Event
-from accel_lab.compute.events import (
-    CircuitClosed,
-    CircuitOpened,
-    ContextLost,
-    ContextStarted,
-    GenerationChanged,
-    LibraryRestarted,
-)
-from accel_lab.views.publisher import PUBLISHER
-from accel_lab.views.snapshots import Lab
-
-# What is worth a look at once. Counts of messages wait for the next sample.
-_TELLING: tuple[type[Event], ...] = (
-    ActorRestarted,
-    ActorStarted,
-    ActorStopped,
-    CircuitClosed,
-    CircuitOpened,
-    ContextLost,
-    ContextStarted,
-    GenerationChanged,
-    LibraryRestarted,
-)
+from accel_lab.views import commands
+from accel_lab.views.assets import source as esm
+from accel_lab.views.assets import style
+from accel_lab.views.observer import Lab, Source
+from accel_lab.views.publisher import DEFAULT_HZ, PUBLISHER
+from accel_lab.views.view import View
 
 BEAT_S = 1.0  # how often a view that does not change says that it is alive
 
 
 class LiveView(AnyWidget):
-    """A widget that the publisher thread keeps up to date until its lab closes.
+    """A widget that the publisher thread keeps up to date until its source ends.
 
-    The state is JSON in bytes: at any size that costs the kernel less than a dict, and an unchanged
-    state is recognised without a look inside.
+    It is mixed into a View. The state is JSON in bytes: at any size that costs the kernel less than
+    a dict, and an unchanged state is recognised without a look inside.
     """
 
     state = traitlets.Bytes(read_only=True).tag(sync=True)
+    columns = traitlets.Bytes(read_only=True).tag(sync=True)
     stamp = traitlets.Float(read_only=True).tag(sync=True)
 
-    def __init__(self, lab: Lab, *, rate_hz: float) -> None:
+    def __init__(self, source: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> None:
         self.discarded = False
         self._ended = False
-        super().__init__()
+        AnyWidget.__init__(self)
+        View.__init__(self._view, source)
         place = self._place = PUBLISHER.add(self, rate_hz=rate_hz)
-        self._following = lab.events.subscribe(lambda _: place.nudge(), *_TELLING)
-        weakref.finalize(self, self._following.close).atexit = False
+        self._unfollow = self._view.source.on_news(place.nudge)
+        weakref.finalize(self, self._unfollow).atexit = False
+        self.on_msg(_obey)
 
-    @abstractmethod
-    def sample(self) -> dict[str, Any]:
-        """Return what the front end draws; `closed` in it ends the updates."""
+    @property
+    def _view(self) -> View:
+        return cast("View", self)
 
     @property
     def ended(self) -> bool:
@@ -65,16 +50,25 @@ class LiveView(AnyWidget):
 
     def publish(self, at: float) -> bool:
         """Sample and send what changed, or a sign of life; the publisher's thread only."""
-        sample = self.sample()
+        view = self._view
+        with view.source.lock:
+            scene = view.source.look()
+            sample = view.fold(scene)
+            columns = view.pack(scene)
         body = msgspec.json.encode(sample)
-        changed = body != self.state
+        changed = body != self.state or columns != self.columns
         if changed or at - self.stamp >= BEAT_S:
             with self.hold_sync():  # one message
+                self.set_trait("columns", columns)
                 self.set_trait("state", body)
                 self.set_trait("stamp", at)
         if sample["closed"]:
             self._end()
         return changed
+
+    def nudge(self) -> None:
+        """Ask for a sample as soon as the rate allows; any thread."""
+        self._place.nudge()
 
     def close(self) -> None:
         """Take the widget off every page and stop its updates; any thread, does not block."""
@@ -86,4 +80,26 @@ class LiveView(AnyWidget):
 
     def _end(self) -> None:
         self._ended = True
-        self._following.close()
+        self._unfollow()
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Put what a page without a widget manager shows beside the widget."""
+        drawn, metadata = View._repr_mimebundle_(self._view)
+        live = None if self.discarded else AnyWidget._repr_mimebundle_(self)
+        return (drawn, metadata) if live is None else (live[0] | drawn, live[1])
+
+
+def _obey(widget: LiveView, content: Any, _: object) -> None:
+    """Take a message from the front end; whichever thread the kernel takes comms in."""
+    view = widget._view  # noqa: SLF001  (the two are one noun)
+    commands.take(view, content)
+
+
+@cache
+def widget_class(kind: type[View]) -> type[Any]:
+    """Return the live form of a kind of view."""
+    # The kind comes first, so that what the widget's own bases call ends before it; what both have
+    # is the widget's.
+    both = {name: getattr(LiveView, name) for name in ("__init__", "_repr_mimebundle_")}
+    front = {"_esm": esm(f"{kind.name}.js"), "_css": style(f"{kind.name}.css")}
+    return type(f"{kind.__name__}Widget", (kind, LiveView), both | front)

@@ -5,18 +5,15 @@ without a browser.
 """
 
 import html as markup
-import sys
-import weakref
 from collections.abc import Iterator
-from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from accel_lab.compute.tree import Node
 from accel_lab.views.format import memory
+from accel_lab.views.observer import Lab, Source
 from accel_lab.views.publisher import DEFAULT_HZ
-from accel_lab.views.snapshots import Lab, Snapshots
-
-State = dict[str, Any]
+from accel_lab.views.scene import Scene
+from accel_lab.views.view import State, View, show
 
 GLYPHS = {
     "starting": "◌",
@@ -76,29 +73,25 @@ def html(state: State) -> str:
     return f"<table>{caption}<thead><tr>{heads}</tr></thead>{bodies}</table>"
 
 
-class TreeView:
-    """The device tree as text and as a table, drawn when it is displayed."""
+class TreeView(View):
+    """The device tree of a system."""
 
-    def __init__(self, lab: Lab) -> None:
-        self._snapshots = Snapshots(lab)
+    name = "tree"
 
-    def sample(self) -> State:
-        """Return the state now; any thread, does not block."""
-        node, closed = self._snapshots.take()
-        return state_of(node, closed=closed)
+    def fold(self, scene: Scene) -> State:
+        """Fold the newest tree."""
+        return state_of(scene.tree, closed=scene.closed)
 
-    def __str__(self) -> str:
-        return text(self.sample())
+    def text(self, state: State) -> str:
+        """Draw it as aligned columns."""
+        return text(state)
 
-    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        state = self.sample()
-        return {"text/plain": text(state), "text/html": html(state)}, {}
-
-
-_shown: weakref.WeakKeyDictionary[Lab, TreeView] = weakref.WeakKeyDictionary()
+    def html(self, state: State) -> str:
+        """Draw it as one table."""
+        return html(state)
 
 
-def tree(lab: Lab, *, rate_hz: float = DEFAULT_HZ) -> TreeView:
+def tree(lab: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> TreeView:
     """Return the device tree of a system; display it as the last value of a cell.
 
     In a Jupyter kernel with the `lab` extra it is a widget that updates while a cell runs and that
@@ -106,26 +99,13 @@ def tree(lab: Lab, *, rate_hz: float = DEFAULT_HZ) -> TreeView:
     When the lab closes, the widget keeps its last state and says so.
 
     Parameters:
+        lab: the system, or a recording of one.
         rate_hz: how often it may update while something changes, at most 30.
 
     Raises:
         ValueError: the rate is not positive.
     """
-    if not _is_live():
-        return TreeView(lab)
-    from accel_lab.views.tree_widget import TreeWidget
-
-    view = _shown.get(lab)
-    if not isinstance(view, TreeWidget) or view.discarded:
-        view = _shown[lab] = TreeWidget(lab, rate_hz=rate_hz)
-    return view
-
-
-def _is_live() -> bool:
-    """Whether this is a Jupyter kernel with the packages of a widget."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return hasattr(shell, "kernel") and find_spec("anywidget") is not None
+    return show(TreeView, lab, rate_hz=rate_hz)
 
 
 def _actor(node: Node) -> State:

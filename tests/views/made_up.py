@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from accel_lab.actor.events import EventStream
+from accel_lab.compute.samples import MemorySampled, WorkTraced
 from accel_lab.compute.tree import Node, State
 from accel_lab.errors import SystemClosed
 
@@ -33,6 +34,7 @@ class Lab:
     name: str = "lab"
     closed: bool = False
     events: EventStream = field(default_factory=EventStream)
+    seen: list[MemorySampled | WorkTraced] = field(default_factory=list)
 
     def tree(self) -> Node:
         if self.closed:
@@ -45,6 +47,12 @@ class Lab:
             detail="cuda",
             children=tuple(map(self._device, self.devices)),
         )
+
+    def look(self, *, memory: bool, work: bool) -> list[MemorySampled | WorkTraced]:
+        """Return what a test has left here, once."""
+        del memory, work
+        seen, self.seen = self.seen, []
+        return seen
 
     def restart(self, index: int = 0) -> None:
         """Give a device its next generation."""

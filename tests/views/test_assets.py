@@ -28,7 +28,7 @@ def join(name: str) -> str:
 
 def test_the_tree_is_one_module_without_relative_imports() -> None:
     text = assets.source("tree.js")
-    assert "export default { render };" in text
+    assert "export default standalone(mountTree);" in text
     assert not re.search(r"^import\b", text, re.MULTILINE)
     assert text.count("export ") == 2  # `html` for the tests, and the default
 

@@ -18,8 +18,9 @@ from accel_lab.actor.events import ActorStarted
 from accel_lab.errors import ContextLost
 from accel_lab.system import System
 from accel_lab.views import live
+from accel_lab.views.live import LiveView, widget_class
 from accel_lab.views.publisher import PUBLISHER, Publisher
-from accel_lab.views.tree_widget import TreeWidget
+from accel_lab.views.tree import TreeView
 from tests.views.made_up import Lab, lab
 
 WAIT_S = 10.0
@@ -38,16 +39,16 @@ def source() -> Lab:
 
 
 @pytest.fixture
-def widget(source: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[TreeWidget]:
+def widget(source: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveView]:
     """Make a widget that is sent by hand."""
     monkeypatch.setattr(live, "PUBLISHER", Still())
-    view = TreeWidget(source)
+    view = widget_class(TreeView)(source)
     yield view
     view.close()
 
 
 @pytest.fixture
-def sent(widget: TreeWidget) -> list[dict[str, Any]]:
+def sent(widget: LiveView) -> list[dict[str, Any]]:
     """Collect what goes to the front end."""
     messages: list[dict[str, Any]] = []
     widget.comm = SimpleNamespace(
@@ -60,12 +61,12 @@ def sent(widget: TreeWidget) -> list[dict[str, Any]]:
     return messages
 
 
-def state(widget: TreeWidget) -> Any:
+def state(widget: LiveView) -> Any:
     return json.loads(widget.state)
 
 
 def test_a_change_is_sent_with_its_stamp_in_one_message(
-    widget: TreeWidget, sent: list[dict[str, Any]]
+    widget: LiveView, sent: list[dict[str, Any]]
 ) -> None:
     assert widget.publish(100.0) is True
     (message,) = sent
@@ -74,7 +75,7 @@ def test_a_change_is_sent_with_its_stamp_in_one_message(
     assert bytes(message["buffers"][0]) == widget.state
 
 
-def test_what_did_not_change_is_not_sent(widget: TreeWidget, sent: list[dict[str, Any]]) -> None:
+def test_what_did_not_change_is_not_sent(widget: LiveView, sent: list[dict[str, Any]]) -> None:
     widget.publish(100.0)
     sent.clear()
     assert widget.publish(100.5) is False
@@ -82,7 +83,7 @@ def test_what_did_not_change_is_not_sent(widget: TreeWidget, sent: list[dict[str
 
 
 def test_a_quiet_view_says_once_a_second_that_it_is_alive(
-    widget: TreeWidget, sent: list[dict[str, Any]]
+    widget: LiveView, sent: list[dict[str, Any]]
 ) -> None:
     widget.publish(100.0)
     sent.clear()
@@ -92,7 +93,7 @@ def test_a_quiet_view_says_once_a_second_that_it_is_alive(
     assert message["buffers"] == []
 
 
-def test_a_restart_reaches_the_state(widget: TreeWidget, source: Lab) -> None:
+def test_a_restart_reaches_the_state(widget: LiveView, source: Lab) -> None:
     widget.publish(100.0)
     assert state(widget)["root"]["children"][0]["generation"] == 1
     source.restart()
@@ -101,7 +102,7 @@ def test_a_restart_reaches_the_state(widget: TreeWidget, source: Lab) -> None:
 
 
 def test_after_close_of_the_lab_the_last_state_stays_and_the_widget_has_ended(
-    widget: TreeWidget, source: Lab
+    widget: LiveView, source: Lab
 ) -> None:
     widget.publish(100.0)
     assert widget.ended is False
@@ -115,7 +116,7 @@ def test_after_close_of_the_lab_the_last_state_stays_and_the_widget_has_ended(
 def test_the_thread_ends_when_the_lab_closes(source: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     publisher = Publisher()
     monkeypatch.setattr(live, "PUBLISHER", publisher)
-    widget = TreeWidget(source)
+    widget = widget_class(TreeView)(source)
     thread = publisher._thread
     assert thread is not None
     source.closed = True
@@ -128,7 +129,7 @@ def test_the_thread_ends_when_the_lab_closes(source: Lab, monkeypatch: pytest.Mo
 
 
 def test_an_event_of_a_restart_brings_the_next_sample_forward(
-    widget: TreeWidget, source: Lab
+    widget: LiveView, source: Lab
 ) -> None:
     widget._place.nudged = False
     source.events.publish(ActorStarted(path="lab/gpu0"))
@@ -136,7 +137,7 @@ def test_an_event_of_a_restart_brings_the_next_sample_forward(
 
 
 def test_the_widget_carries_text_and_a_table_for_pages_without_widgets(
-    widget: TreeWidget,
+    widget: LiveView,
 ) -> None:
     data, _ = widget._repr_mimebundle_(include=None, exclude=None)
     assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == widget.model_id
@@ -144,7 +145,7 @@ def test_the_widget_carries_text_and_a_table_for_pages_without_widgets(
     assert data["text/html"].startswith("<table><caption>lab: 1 device</caption>")
 
 
-def test_a_closed_widget_still_shows_text_and_a_table(widget: TreeWidget) -> None:
+def test_a_closed_widget_still_shows_text_and_a_table(widget: LiveView) -> None:
     widget.close()
     assert widget.ended
     data, _ = widget._repr_mimebundle_()
@@ -157,17 +158,18 @@ def test_in_a_kernel_a_lab_has_one_widget_until_it_is_closed(
     monkeypatch.setattr(live, "PUBLISHER", Still())
     monkeypatch.setitem(sys.modules, "IPython", IPython)
     monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(kernel=object()))
-    view = views.tree(source)
-    assert isinstance(view, TreeWidget)
+    view: Any = views.tree(source)
+    assert isinstance(view, live.LiveView)
     assert views.tree(source) is view
     view.close()
     assert views.tree(source) is not view
-    views.tree(source).close()  # type: ignore[attr-defined]
+    again: Any = views.tree(source)
+    again.close()
 
 
 def test_a_real_system_is_followed_through_a_restart_to_its_end() -> None:
     with System(backend="host", devices=1, name="real") as lab:
-        widget = TreeWidget(lab, rate_hz=30)
+        widget = widget_class(TreeView)(lab, rate_hz=30)
         thread = PUBLISHER._thread
         assert thread is not None
         seen = follow(widget)
@@ -182,7 +184,7 @@ def test_a_real_system_is_followed_through_a_restart_to_its_end() -> None:
     widget.close()
 
 
-def follow(widget: TreeWidget) -> Callable[[Callable[[dict[str, Any]], bool]], bool]:
+def follow(widget: LiveView) -> Callable[[Callable[[dict[str, Any]], bool]], bool]:
     """Return a wait for a state of the first device."""
     arrived: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     widget.observe(lambda change: arrived.put(change["new"]), "state")

@@ -10,6 +10,7 @@ from typing import ClassVar, get_args
 
 from accel_lab import views
 from accel_lab.actor.events import EventStream
+from accel_lab.compute.samples import MemorySampled, WorkTraced
 from accel_lab.compute.tree import Node, State
 from accel_lab.views.tree import GLYPHS, TreeView, html, state_of, text
 from tests.views.made_up import GIB, lab
@@ -218,6 +219,7 @@ def test_a_lab_that_is_gone_is_closed() -> None:
 class Stopped:
     """A lab whose root says that it has stopped; kept alive by the class."""
 
+    name = "lab"
     events = EventStream()
     kept: ClassVar[list["Stopped"]] = []
 
@@ -226,6 +228,9 @@ class Stopped:
 
     def tree(self) -> Node:
         return Node(name="lab", path="lab", kind="system", state="stopped")
+
+    def look(self, *, memory: bool, work: bool) -> list[MemorySampled | WorkTraced]:
+        raise AssertionError(f"nobody looks at what has stopped: {memory}, {work}")
 
 
 def test_without_anywidget_the_tree_is_still_text_and_a_table() -> None:

@@ -15,6 +15,7 @@ from cupy.cuda import runtime
 from accel_lab.backends.cuda import faults
 from accel_lab.backends.cuda.array import CudaArray
 from accel_lab.backends.cuda.blas import CudaBlas
+from accel_lab.backends.cuda.clock import CudaClock
 from accel_lab.backends.cuda.exchange import adopt, expose, overlap, storage_of
 from accel_lab.backends.cuda.fft import CudaFft
 from accel_lab.backends.cuda.injection import Injection
@@ -146,6 +147,14 @@ class CudaDevice:
     def same_memory(self, left: Any, right: Any) -> bool:
         """Whether an element of one array is an element of the other."""
         return overlap(left, right)
+
+    def address(self, array: Any) -> int | None:
+        """Return where an array begins on the card, None for what is no array; any thread."""
+        return array.data.ptr if isinstance(array, cupy.ndarray) else None
+
+    def clock(self) -> CudaClock:
+        """Return the card's clock."""
+        return CudaClock(self.index)
 
     def map_segment(self, view: Any) -> None:
         """Page-lock an arena segment, about 0.1 s a GiB; any thread.

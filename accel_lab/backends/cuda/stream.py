@@ -75,7 +75,7 @@ class CudaStream:
             CUDARuntimeError: the device is in error.
         """
         # `Stream.done` of CuPy 14 takes a device in error for one that is busy.
-        return _fired(runtime.streamQuery(self.ptr))
+        return fired(runtime.streamQuery(self.ptr))
 
     def reached(self, event: CudaEvent) -> bool:
         """Tell whether the event has fired.
@@ -83,7 +83,7 @@ class CudaStream:
         Raises:
             CUDARuntimeError: the device is in error.
         """
-        return _fired(runtime.eventQuery(event.ptr))
+        return fired(runtime.eventQuery(event.ptr))
 
     def synchronize(self, event: CudaEvent) -> None:
         """Sleep until the event fires; any thread, without the interpreter's lock.
@@ -93,11 +93,16 @@ class CudaStream:
         """
         runtime.setDevice(self.device)
         begin = perf_counter()
-        while not _fired(runtime.eventQuery(event.ptr)):
+        while not fired(runtime.eventQuery(event.ptr)):
             sleep(min(max((perf_counter() - begin) / 100, _SLEEP_S[0]), _SLEEP_S[1]))
 
 
-def _fired(status: int) -> bool:
+def fired(status: int) -> bool:
+    """Read the answer to a query of a stream or an event.
+
+    Raises:
+        CUDARuntimeError: the device is in error.
+    """
     if status == 0:
         return True
     if status == _NOT_READY:

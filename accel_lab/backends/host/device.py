@@ -47,6 +47,18 @@ class HostStream:
         """Return at once."""
 
 
+class HostClock:
+    """The machine's own: a stream is where the call is."""
+
+    def mark(self, stream: Any) -> float:  # noqa: ARG002 - there is one thread
+        """Return the time now."""
+        return time.time()
+
+    def read(self, mark: float) -> float:
+        """Return it."""
+        return mark
+
+
 class HostBackend:
     """A share of this machine's memory and one of its threads."""
 
@@ -136,6 +148,14 @@ class HostBackend:
             return bool(np.shares_memory(left, right, max_work=_OVERLAP_WORK))  # type: ignore[arg-type]
         except np.exceptions.TooHardError:
             return True
+
+    def address(self, array: Any) -> int | None:
+        """Return where an array begins in this process, None for what is no array."""
+        return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else None
+
+    def clock(self) -> HostClock:
+        """Return the machine's clock."""
+        return HostClock()
 
     def map_segment(self, view: Any) -> None:
         """Do nothing: RAM is as fast as it gets."""

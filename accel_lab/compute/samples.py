@@ -1,0 +1,116 @@
+"""What a system looks like at a moment, as facts: the views draw them, a recording keeps them."""
+
+from typing import Literal
+
+import msgspec
+
+from accel_lab.actor.events import Event
+from accel_lab.compute.tree import Node
+
+Work = Literal["kernel", "copy", "function"]
+
+
+class Block(msgspec.Struct, frozen=True, array_like=True):
+    """A piece of device memory.
+
+    Attributes:
+        ids: the numbers of the buffers that have it; several share it as views.
+        address: where it begins, in bytes of the device's address space.
+        nbytes: how many bytes it has.
+        owner: the message that made it, as "Gemm #12".
+        dtype, shape: of the first of them.
+        kept_by: who holds its handle, as far as is known: names of the notebook.
+    """
+
+    ids: tuple[int, ...]
+    address: int
+    nbytes: int
+    owner: str
+    dtype: str
+    shape: tuple[int, ...]
+    kept_by: tuple[str, ...] = ()
+
+
+class Slice(msgspec.Struct, frozen=True, array_like=True):
+    """One message's work on a stream of a device.
+
+    Attributes:
+        seq: the request's number.
+        name: of the message, as "Gemm".
+        stream: on which it ran, as "blas".
+        kind: a library's kernel, a copy, or a function of the user's.
+        start, end: by the device's clock, in wall seconds; `end` is None while it runs.
+    """
+
+    seq: int
+    name: str
+    stream: str
+    kind: Work
+    start: float
+    end: float | None
+
+
+class Reading(msgspec.Struct, frozen=True, array_like=True):
+    """One measured value; None says that there is none, and `why`.
+
+    Attributes:
+        name: what is measured, as "memory".
+        value: in `unit`.
+        unit: as "B", "%", "W", "°C", "MHz"; empty for a word or a count.
+        limit: the most it can be, None where that is not known.
+        why: the reason for a missing value, as "MIG"; or what a value means.
+    """
+
+    name: str
+    value: float | None
+    unit: str = ""
+    limit: float | None = None
+    why: str = ""
+
+
+class TreeSampled(Event, frozen=True):
+    """Every actor of a system, as it was."""
+
+    root: Node
+
+
+class MemorySampled(Event, frozen=True):
+    """The memory of a device: its blocks by address; `unlisted` are too many to be listed.
+
+    `largest_free_bytes` is None where the device cannot tell.
+    """
+
+    device: str
+    generation: int
+    used_bytes: int
+    total_bytes: int | None
+    blocks: tuple[Block, ...]
+    unlisted: int = 0
+    largest_free_bytes: int | None = None
+
+
+class WorkTraced(Event, frozen=True):
+    """What a device has finished since the last of these, and what it works at.
+
+    `dropped` were more than could be kept.
+    """
+
+    device: str
+    generation: int
+    done: tuple[Slice, ...]
+    running: tuple[Slice, ...]
+    dropped: int = 0
+
+
+class HealthSampled(Event, frozen=True):
+    """The readings of one source: a card by its name, or "notebook" for the kernel's process."""
+
+    source: str
+    model: str
+    readings: tuple[Reading, ...]
+
+
+class SystemEnded(Event, frozen=True):
+    """The system was closed or is gone; nothing more comes of it."""
+
+    name: str

@@ -1,0 +1,84 @@
+"""How a device is seen while it works; asked through the side channel, answered when it can."""
+
+from collections import deque
+from typing import Protocol
+
+from accel_lab.compute.control import Blocks, Downward, Look, Traced
+from accel_lab.compute.samples import Block, MemorySampled, Slice, WorkTraced
+
+UNREAD = 64
+"""How many answers wait for somebody to look."""
+
+
+class Seen(Protocol):
+    """What is seen: the context of one device."""
+
+    name: str
+    total_bytes: int | None
+
+    @property
+    def generation(self) -> int:
+        """Which context answers."""
+
+    def tell(self, packet: Downward) -> None:
+        """Send a packet to it, if there is one."""
+
+
+class Sight:
+    """What is known of one device's memory and work."""
+
+    def __init__(self, device: Seen) -> None:
+        self._device = device
+        self._answers: deque[MemorySampled | WorkTraced] = deque(maxlen=UNREAD)
+        self._blocks: list[Block] = []
+        self._done: list[Slice] = []
+        self._running: list[Slice] = []
+
+    def look(self, *, memory: bool, work: bool) -> list[MemorySampled | WorkTraced]:
+        """Return what has been answered, and ask again; any thread, does not block."""
+        if memory or work:
+            self._device.tell(Look(memory, work))
+        return [self._answers.popleft() for _ in range(len(self._answers))]
+
+    # The system thread.
+
+    def lost(self) -> None:
+        """Forget what was answered in part: its context is gone."""
+        for part in (self._blocks, self._done, self._running):
+            part.clear()
+        device = self._device
+        self._answers.append(
+            WorkTraced(device=device.name, generation=device.generation, done=(), running=())
+        )
+
+    def heard(self, packet: Blocks | Traced) -> None:
+        """Take a part of an answer."""
+        device = self._device
+        if isinstance(packet, Blocks):
+            self._blocks += packet.blocks
+            if packet.last:
+                sample = MemorySampled(
+                    device=device.name,
+                    generation=device.generation,
+                    used_bytes=packet.used_bytes,
+                    total_bytes=device.total_bytes,
+                    blocks=tuple(self._blocks),
+                    unlisted=packet.unlisted,
+                    largest_free_bytes=packet.free_bytes,
+                )
+                self._blocks.clear()
+                self._answers.append(sample)
+            return
+        self._done += packet.done
+        self._running += packet.running
+        if packet.last:
+            traced = WorkTraced(
+                device=device.name,
+                generation=device.generation,
+                done=tuple(self._done),
+                running=tuple(self._running),
+                dropped=packet.dropped,
+            )
+            self._done.clear()
+            self._running.clear()
+            self._answers.append(traced)

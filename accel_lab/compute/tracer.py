@@ -1,0 +1,118 @@
+"""When a context's work began and ended, by the device's clock, while somebody watches.
+
+The dispatcher puts a mark on the stream before and after what a handler enqueues; the control
+thread reads the marks that the stream has reached. Without a watcher there is no mark.
+"""
+
+import time
+from collections import deque
+from typing import Any, Protocol
+
+from accel_lab.compute.samples import Slice, Work
+from accel_lab.compute.stream import Stream
+
+WATCHED_S = 2.0
+"""How long a look keeps the tracing on."""
+KEPT = 2_000
+"""How many traces wait to be read; older ones are dropped and counted."""
+KINDS: dict[str, Work] = {"upload": "copy", "download": "copy", "run": "function"}
+
+
+class Clock(Protocol):
+    """The clock of a device."""
+
+    def mark(self, stream: Any) -> Any:
+        """Put a mark on a native stream, after what is enqueued; the dispatcher's thread."""
+
+    def read(self, mark: Any) -> float | None:
+        """Return when the stream reached a mark, in wall seconds; None until it has.
+
+        The control thread. Raises what the device raised.
+        """
+
+
+class Trace:
+    """One message's marks."""
+
+    __slots__ = ("began", "end", "kind", "name", "seq", "start", "stream")
+
+    def __init__(self, seq: int, name: str, kind: Work, stream: Stream, start: Any) -> None:
+        self.seq = seq
+        self.name = name
+        self.kind = kind
+        self.stream = stream
+        self.start = start
+        self.end: Any = None
+        self.began: float | None = None
+
+
+class Tracer:
+    """The marks of a context's work.
+
+    Attributes:
+        watched: whether work is to be marked.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._traces: deque[Trace] = deque()
+        self._until = 0.0
+        self.watched = False
+        self._dropped = 0
+
+    # The dispatcher's thread.
+
+    def begin(self, seq: int, message: Any, stream: Stream) -> Trace:
+        """Mark where a message's work begins."""
+        if time.monotonic() > self._until:
+            self.watched = False
+        if len(self._traces) >= KEPT:
+            self._drop()
+        kind: Work = KINDS.get(message.library, "kernel")
+        name = type(message).__name__
+        trace = Trace(seq, name, kind, stream, self._clock.mark(stream.native))
+        self._traces.append(trace)
+        return trace
+
+    def end(self, trace: Trace) -> None:
+        """Mark where it ends."""
+        trace.end = self._clock.mark(trace.stream.native)
+
+    def _drop(self) -> None:
+        try:
+            self._traces.popleft()
+        except IndexError:  # the control thread was quicker
+            return
+        self._dropped += 1
+
+    # The control thread.
+
+    def watch(self) -> None:
+        """Trace what is executed from now on, for a while."""
+        self._until = time.monotonic() + WATCHED_S
+        self.watched = True
+
+    def take(self) -> tuple[list[Slice], list[Slice], int]:
+        """Return what is done, what runs, and how many traces were dropped since the last time.
+
+        Streams overtake each other, so what is done may lie behind what is not.
+        """
+        done: list[Slice] = []
+        running: list[Slice] = []
+        waiting: list[Trace] = []
+        for _ in range(len(self._traces)):
+            try:
+                trace = self._traces.popleft()
+            except IndexError:  # the dispatcher dropped it meanwhile
+                break
+            end = None if trace.end is None else self._clock.read(trace.end)
+            if trace.began is None:
+                trace.began = self._clock.read(trace.start)
+            if end is None:
+                waiting.append(trace)
+            if trace.began is not None:
+                one = Slice(trace.seq, trace.name, trace.stream.name, trace.kind, trace.began, end)
+                (running if end is None else done).append(one)
+        self._traces.extendleft(reversed(waiting))
+        dropped, self._dropped = self._dropped, 0
+        return done, running, dropped

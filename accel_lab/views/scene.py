@@ -1,0 +1,123 @@
+"""What was seen of a system up to a moment: the fold of facts, in their order.
+
+Views draw from a scene alone. It is the same whether the facts come from a system that runs, from
+a feed, from a recording or from a journal; so a recorded session is drawn as it was.
+"""
+
+from collections import deque
+
+from accel_lab.actor.events import ActorRestarted, ActorStarted, ActorStopped, Event
+from accel_lab.compute.events import (
+    BuffersRebuilt,
+    CircuitClosed,
+    CircuitOpened,
+    ContextExited,
+    ContextLost,
+    ContextStarted,
+    GenerationChanged,
+    LibraryRestarted,
+    RequestFailed,
+)
+from accel_lab.compute.samples import (
+    Block,
+    HealthSampled,
+    MemorySampled,
+    Slice,
+    SystemEnded,
+    TreeSampled,
+    WorkTraced,
+)
+from accel_lab.compute.tree import Node
+
+SLICES = 100_000
+FACTS = 1_000
+READINGS = 120
+
+Fact = (
+    ActorRestarted
+    | ActorStarted
+    | ActorStopped
+    | BuffersRebuilt
+    | CircuitClosed
+    | CircuitOpened
+    | ContextExited
+    | ContextLost
+    | ContextStarted
+    | GenerationChanged
+    | LibraryRestarted
+    | RequestFailed
+)
+"""What the supervision of a system says and does."""
+
+Sample = TreeSampled | MemorySampled | WorkTraced | HealthSampled | SystemEnded
+"""What a system looks like."""
+
+FACT_TYPES: tuple[type[Event], ...] = Fact.__args__
+SAMPLE_TYPES: tuple[type[Event], ...] = Sample.__args__
+
+
+class Scene:
+    """What was seen of one system; made in one thread at a time.
+
+    Attributes:
+        at: when the newest fact happened, wall seconds; 0 before the first.
+        tree: the actors; None before they were seen.
+        closed: whether nothing more comes.
+        memory: the newest sample of each device.
+        lost: blocks of earlier generations that a handle may still name, by device.
+        slices: finished work, the oldest first: (number, device, slice). Numbers ascend from 0.
+        traced: how many slices there ever were; older ones than `slices` holds are forgotten.
+        untraced: how many slices were never seen, by device.
+        running: what each device works at.
+        facts: of supervision, the oldest first: (number, fact). Numbers ascend from 0.
+        counted: how many facts there ever were; older ones than `facts` holds are forgotten.
+        health: the last samples of each source, the oldest first.
+    """
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        self.tree: Node | None = None
+        self.closed = False
+        self.memory: dict[str, MemorySampled] = {}
+        self.lost: dict[str, tuple[int, tuple[Block, ...]]] = {}
+        self.slices: deque[tuple[int, str, Slice]] = deque(maxlen=SLICES)
+        self.traced = 0
+        self.untraced: dict[str, int] = {}
+        self.running: dict[str, tuple[Slice, ...]] = {}
+        self.facts: deque[tuple[int, Fact]] = deque(maxlen=FACTS)
+        self.counted = 0
+        self.health: dict[str, deque[HealthSampled]] = {}
+
+    def add(self, fact: Event) -> None:
+        """Take one fact; those that no view draws are passed over."""
+        if isinstance(fact, TreeSampled):
+            self.tree = fact.root
+        elif isinstance(fact, MemorySampled):
+            self._remember(fact)
+        elif isinstance(fact, WorkTraced):
+            self._work(fact)
+        elif isinstance(fact, HealthSampled):
+            self.health.setdefault(fact.source, deque(maxlen=READINGS)).append(fact)
+        elif isinstance(fact, SystemEnded):
+            self.closed = True
+            self.running.clear()
+        elif isinstance(fact, FACT_TYPES):
+            self.facts.append((self.counted, fact))  # type: ignore[arg-type]
+            self.counted += 1
+        else:
+            return
+        self.at = max(self.at, fact.at)
+
+    def _remember(self, sample: MemorySampled) -> None:
+        before = self.memory.get(sample.device)
+        if before is not None and before.generation < sample.generation:
+            self.lost[sample.device] = before.generation, before.blocks
+        self.memory[sample.device] = sample
+
+    def _work(self, traced: WorkTraced) -> None:
+        for one in traced.done:
+            self.slices.append((self.traced, traced.device, one))
+            self.traced += 1
+        self.running[traced.device] = traced.running
+        if traced.dropped:
+            self.untraced[traced.device] = self.untraced.get(traced.device, 0) + traced.dropped

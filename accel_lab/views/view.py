@@ -1,0 +1,95 @@
+"""What every view has: a state that is drawn from a scene, as a widget, as text and as a table."""
+
+import sys
+import weakref
+from abc import abstractmethod
+from importlib.util import find_spec
+from typing import Any, ClassVar, TypeVar, cast
+
+from accel_lab.views.observer import Lab, Source, Want, observer_of
+from accel_lab.views.publisher import DEFAULT_HZ
+from accel_lab.views.scene import Scene
+
+State = dict[str, Any]
+"""Plain JSON values; `closed` in it says that nothing more comes."""
+
+
+class View:
+    """One view of a system, drawn when it is displayed.
+
+    A subclass says how a scene becomes a state, and how a state reads as text and as a table. The
+    front end of the same `name` draws the same state.
+    """
+
+    name: ClassVar[str]
+    """Of the front end: `widgets/NAME.js` and `widgets/NAME.css`."""
+    wants: ClassVar[frozenset[Want]] = frozenset()
+
+    def __init__(self, source: Lab | Source) -> None:
+        self.source = _source(source)
+        self.source.want(self, self.wants)
+
+    @abstractmethod
+    def fold(self, scene: Scene) -> State:
+        """Fold a scene into what is drawn."""
+
+    @abstractmethod
+    def text(self, state: State) -> str:
+        """Draw a state as lines of text."""
+
+    @abstractmethod
+    def html(self, state: State) -> str:
+        """Draw a state as semantic tables, without style or script."""
+
+    def pack(self, scene: Scene) -> bytes:
+        """Return what is too large for the state, as the front end expects it."""
+        del scene
+        return b""
+
+    def sample(self) -> State:
+        """Return the state now; any thread, does not wait for a device."""
+        with self.source.lock:
+            return self.fold(self.source.look())
+
+    def __str__(self) -> str:
+        return self.text(self.sample())
+
+    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        state = self.sample()
+        return {"text/plain": self.text(state), "text/html": self.html(state)}, {}
+
+
+V = TypeVar("V", bound=View)
+_shown: weakref.WeakKeyDictionary[Any, dict[type[View], View]] = weakref.WeakKeyDictionary()
+
+
+def show(kind: type[V], source: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> V:
+    """Return the view of this kind of a system: a widget where one can live, else a drawing.
+
+    A system has one widget of a kind; it may be displayed any number of times.
+
+    Raises:
+        ValueError: the rate is not positive.
+    """
+    if not _is_live():
+        return kind(source)
+    from accel_lab.views.live import widget_class
+
+    views = _shown.setdefault(source, {})
+    view = views.get(kind)
+    if view is None or view.discarded:  # type: ignore[attr-defined]
+        view = views[kind] = widget_class(cast("Any", kind))(source, rate_hz=rate_hz)
+    return view  # type: ignore[return-value]
+
+
+def _source(source: Lab | Source) -> Source:
+    if hasattr(source, "want"):
+        return cast("Source", source)
+    return observer_of(source)
+
+
+def _is_live() -> bool:
+    """Whether this is a Jupyter kernel with the packages of a widget."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return hasattr(shell, "kernel") and find_spec("anywidget") is not None

@@ -1,0 +1,80 @@
+// A view by itself, as JupyterLab's widgets and Panel's components call it.
+//
+// `mount(root, bus)` draws into `root`, an element of class `accel-lab`, and returns
+// `{take(state, stamp), columns(view), tick(), unmount()}`: a new state (plain values), what is too
+// large for it (a DataView), a look at the clock ten times a second, and the end. `columns` and
+// `tick` may be absent.
+
+import { Bus } from "./bus.js";
+import { Freshness } from "./freshness.js";
+import { adaptHost, decode } from "./host.js";
+import { followTheme } from "./theme.js";
+
+const TICK_MS = 100;
+
+/** Wrap a view for the hosts. */
+export function standalone(mount) {
+  return { render: (props) => render(props, mount) };
+}
+
+function render(props, mount) {
+  const host = adaptHost(props);
+  const page = host.el.ownerDocument;
+  const window = page.defaultView;
+  const root = page.createElement("div");
+  root.className = "accel-lab";
+  host.el.append(root);
+
+  const bus = new Bus((message) => host.send(message));
+  const view = mount(root, bus);
+  const freshness = new Freshness();
+  let held = false; // a state that came while the view was paused
+
+  function take() {
+    if (bus.get("paused")) {
+      held = true;
+      return;
+    }
+    held = false;
+    const columns = host.get("columns");
+    if (columns?.byteLength) view.columns?.(asView(columns));
+    const state = decode(host.get("state"));
+    if (!state) return;
+    if (state.closed) bus.set("stale", null);
+    bus.set("closed", Boolean(state.closed));
+    view.take(state, host.get("stamp"));
+  }
+
+  function tick() {
+    const now = Date.now() / 1000;
+    const silent = !bus.get("closed") && host.get("stamp") > 0 && freshness.isStale(now);
+    bus.set("stale", silent ? Math.floor(freshness.age(now) * 10) / 10 : null);
+    view.tick?.();
+  }
+
+  host.listen("state", take);
+  host.listen("columns", take);
+  host.listen("stamp", (stamp) => {
+    freshness.arrived(stamp, Date.now() / 1000);
+    if (!bus.get("paused")) view.stamp?.(stamp);
+  });
+  bus.watch("paused", (paused) => {
+    if (!paused && held) take();
+  });
+  freshness.found(host.get("stamp"));
+  take();
+  const stopTheme = followTheme(root);
+  const timer = window.setInterval(tick, TICK_MS);
+  return () => {
+    host.close();
+    stopTheme();
+    window.clearInterval(timer);
+    view.unmount();
+    root.remove();
+  };
+}
+
+/** Bytes as they come from either host: a DataView there, an ArrayBuffer here. */
+function asView(bytes) {
+  return bytes.buffer ? new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength) : new DataView(bytes);
+}
