@@ -160,7 +160,7 @@ def test_in_a_kernel_a_lab_has_one_widget_until_it_is_closed(
     monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(kernel=object()))
     view: Any = views.tree(source)
     assert isinstance(view, live.LiveView)
-    assert views.tree(source) is view
+    assert (views.tree(source) is view) is True
     view.close()
     assert views.tree(source) is not view
     again: Any = views.tree(source)
