@@ -15,7 +15,8 @@ class ContextStarted(Event, frozen=True):
 class ContextLost(Event, frozen=True):
     """A context process is gone; `cause` says why, `in_flight` how many requests it took along.
 
-    `recent` is what it ran last, the newest last; empty when it ended without a word.
+    `recent` is what it ran last, the newest last; empty when it ended without a word. `code` is the
+    driver's (700 …), else 0; `name` is the code's, or a signal's, or empty.
     """
 
     device: str
@@ -23,6 +24,8 @@ class ContextLost(Event, frozen=True):
     cause: str
     in_flight: int
     recent: tuple[str, ...] = ()
+    code: int = 0
+    name: str = ""
 
 
 class GenerationChanged(Event, frozen=True):

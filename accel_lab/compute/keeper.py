@@ -280,6 +280,8 @@ class DeviceKeeper:
                 cause=str(error),
                 in_flight=in_flight,
                 recent=error.recent,
+                code=error.code,
+                name=error.name,
             )
         )
 

@@ -38,6 +38,7 @@ def node_of(keeper: DeviceKeeper, root: str) -> Node:
         total_bytes=keeper.total_bytes,
         restarts=keeper.restarts,
         detail=f"process {process.pid}" if process is not None else str(keeper.cause or ""),
+        pid=None if process is None else process.pid or None,
         children=libraries,
     )
     model = keeper.model if keeper.cause is None else f"{keeper.model}; last loss: {keeper.cause}"

@@ -23,6 +23,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         used_bytes, total_bytes: device memory; None where it has no meaning.
         restarts: how often it was restarted since the system began.
         detail: one line for people: the device's model, the last cause of a restart.
+        pid: of a context's process; None elsewhere, and while there is none.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     total_bytes: int | None = None
     restarts: int = 0
     detail: str = ""
+    pid: int | None = None
     children: tuple["Node", ...] = ()
 
     def walk(self) -> Iterator["Node"]:
