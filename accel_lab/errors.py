@@ -20,6 +20,8 @@
     ├── JournalError                      a journal cannot be read, kept or run again, and why
     │   ├── JournalDamaged                … because its bytes are damaged from some entry on
     │   └── JournalUnavailable            … because its store cannot be reached or has no room
+    ├── RecordingError                    a recording cannot be read, written or drawn, and why
+    │   └── RecordingDamaged              … because its bytes are damaged from some line on
     └── ActorError
         ├── ActorStopped                  the addressed actor has stopped
         ├── NameTaken (ValueError)        a sibling has this name
@@ -225,6 +227,14 @@ class JournalDamaged(JournalError):
 
 class JournalUnavailable(JournalError):
     """A journal's store cannot be reached, has no room, or needs a package; the text says which."""
+
+
+class RecordingError(AccelError):
+    """A recording of a system cannot be opened, read, written or drawn; the text says why."""
+
+
+class RecordingDamaged(RecordingError):
+    """A recording is damaged; what stands before the damage can be drawn."""
 
 
 class ActorError(AccelError):
