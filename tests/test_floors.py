@@ -9,7 +9,7 @@ import pytest
 from tests.project import PACKAGE
 
 FLOORS = (
-    {"errors"},
+    {"errors", "display"},
     {"actor"},
     {"compute"},
     {"libraries"},
@@ -17,7 +17,7 @@ FLOORS = (
     {"journal"},
     {"system", "context_process"},
     {"views"},
-    {"bench", "cli", "demo", "doctor", "jupyter", "tutorials"},
+    {"bench", "cli", "demo", "doctor", "extension", "jupyter", "tutorials"},
 )
 CUDA_PACKAGES = {"cuda", "cudnn", "cupy", "cupyx", "nccl", "nvmath"}
 OPENS_BACKENDS = {"system", "context_process"}

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from accel_lab.display.summary import as_html, as_text
 from accel_lab.errors import ContextLost
 from accel_lab.journal.entry import Entry, describe
-from accel_lab.journal.summary import as_html, as_text
 
 
 class Involved(msgspec.Struct, frozen=True):

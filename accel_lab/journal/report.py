@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from accel_lab.display.summary import as_html, as_text
 from accel_lab.errors import AccelError, DependencyFailed
 from accel_lab.journal.comparison import Comparison
 from accel_lab.journal.entry import Entry, describe
-from accel_lab.journal.summary import as_html, as_text
 
 LISTED = 10
 

@@ -1,0 +1,1 @@
+"""How things read in a notebook, as text and as plain tables: what every floor may use."""
