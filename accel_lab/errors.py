@@ -27,11 +27,14 @@
         ├── NameTaken (ValueError)        a sibling has this name
         └── ActorFailed                   a handler raised something that is not an AccelError
 
-The class carries its supervision directive: what the parent of the actor that raised it does.
+The class carries its supervision directive, what the parent of the actor that raised it does, and
+its remedy, what you can do.
 """
 
 from enum import Enum
 from typing import Any, ClassVar, Self
+
+from accel_lab.display import failure
 
 
 class Directive(Enum):
@@ -51,6 +54,8 @@ class AccelError(Exception):
     """
 
     directive: ClassVar[Directive] = Directive.RESUME
+    remedy: ClassVar[str] = ""
+    """What whoever meets it can do about it."""
     taken = False
 
     def take(self) -> Self:
@@ -82,21 +87,36 @@ class AccelError(Exception):
         twin.__suppress_context__ = self.__suppress_context__
         return twin
 
+    def _repr_html_(self) -> str:
+        return failure.html(self)
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython prints below a failed cell."""
+        return failure.of_cell(self)
+
 
 class InvalidArgument(AccelError, ValueError):
     """A message's operands or options do not fit; nothing was sent and nothing changed."""
+
+    remedy = "Correct the call; the text names the operand, what it is and what was expected."
 
 
 class UnsupportedDtype(InvalidArgument):
     """The backend lacks this pair of (operation, dtype); the text lists the pairs it has."""
 
+    remedy = "Convert with array.cast to one of the dtypes listed, or use the other backend."
+
 
 class StaleRef(AccelError):
     """A buffer's generation is over, or it was freed; its contents are gone."""
 
+    remedy = 'put or compute the buffer again; recover="replay" does it by itself.'
+
 
 class DependencyFailed(AccelError):
     """An operand was never produced because its own message failed (`__cause__`)."""
+
+    remedy = "Look at __cause__, the first failure of the chain."
 
 
 class OutOfMemory(AccelError, MemoryError):
@@ -107,6 +127,8 @@ class OutOfMemory(AccelError, MemoryError):
         free_bytes: what the device's pool could still give.
         owners: the largest owners, `(label, bytes)`, largest first.
     """
+
+    remedy = "Free handles (del), or compute in parts. See asked_bytes, free_bytes and owners."
 
     def __init__(
         self,
@@ -125,6 +147,8 @@ class OutOfMemory(AccelError, MemoryError):
 class ArenaFull(AccelError, MemoryError):
     """The host arena stayed full for as long as the call was willing to wait."""
 
+    remedy = "del arrays that get or lab.empty gave, or raise System(arena_bytes=…)."
+
 
 class LibraryError(AccelError):
     """A library refused a call while its context stayed healthy.
@@ -136,6 +160,7 @@ class LibraryError(AccelError):
     """
 
     directive = Directive.RESTART
+    remedy = "Look at library, code and name; send it again if the cause is gone."
 
     def __init__(self, message: str, *, library: str = "", code: int = 0, name: str = "") -> None:
         super().__init__(message)
@@ -152,6 +177,8 @@ class CompileError(AccelError):
         name: the kernel's name.
     """
 
+    remedy = "Correct the source; log is all that the compiler printed."
+
     def __init__(self, message: str, *, log: str = "", name: str = "") -> None:
         super().__init__(message)
         self.log = log
@@ -160,6 +187,8 @@ class CompileError(AccelError):
 
 class UserCodeError(AccelError):
     """A function run in the context raised; `__cause__` is what it raised, when it pickles."""
+
+    remedy = "Correct your function; the text has its lines, __cause__ your exception."
 
 
 class ContextLost(AccelError):
@@ -174,6 +203,7 @@ class ContextLost(AccelError):
     """
 
     directive = Directive.RESTART
+    remedy = "put the inputs again and repeat; name and code say what ended it."
 
     def __init__(
         self,
@@ -194,47 +224,70 @@ class ContextLost(AccelError):
 class DeadlineExceeded(ContextLost, TimeoutError):
     """This request ran longer than its `timeout_s`; its context was replaced."""
 
+    remedy = "Give it more timeout_s, or less to do; then as ContextLost."
+
 
 class CircuitOpen(AccelError):
     """The device lost its context too often in a short time and no longer restarts it."""
+
+    remedy = "Mend the cause, then device.reset()."
 
 
 class QueueFull(AccelError):
     """A bounded queue had no room, at once or within the deadline the caller gave."""
 
+    remedy = "Wait for answers before you send more, or do not ask with nowait=True."
+
 
 class Cancelled(AccelError):
     """The request was taken back: it is not run, or its result is freed when it is done."""
 
+    remedy = "Nothing; you took it back."
+
 
 class SystemClosed(AccelError):
     """The system is closed; nothing can be sent to it."""
+
+    remedy = "Open another System(); in a forked process, one of its own."
 
 
 class BackendUnavailable(AccelError):
     """The backend cannot run here; the text says why and what to install."""
 
     directive = Directive.STOP
+    remedy = "Install what the text says; accel-lab doctor knows more."
 
 
 class JournalError(AccelError):
     """A journal cannot be opened, read, kept or run again; the text says why."""
 
+    remedy = "Do what the text says; a journal of a later version needs that version."
+
 
 class JournalDamaged(JournalError):
     """A journal is damaged; what stands before the damage can be read."""
+
+    remedy = "Read or export what is there, and begin another."
 
 
 class JournalUnavailable(JournalError):
     """A journal's store cannot be reached, has no room, or needs a package; the text says which."""
 
+    remedy = (
+        "Start the server, make room, or install the package; a running system goes on by itself."
+    )
+
 
 class RecordingError(AccelError):
     """A recording of a system cannot be opened, read, written or drawn; the text says why."""
 
+    remedy = "Do what the text says; a recording of a later version needs that version."
+
 
 class RecordingDamaged(RecordingError):
     """A recording is damaged; what stands before the damage can be drawn."""
+
+    remedy = "Look at what is there; make the recording again if you can."
 
 
 class ActorError(AccelError):
@@ -244,12 +297,17 @@ class ActorError(AccelError):
 class ActorStopped(ActorError):
     """The addressed actor has stopped; the message is a dead letter."""
 
+    remedy = "Ask an actor that lives."
+
 
 class NameTaken(ActorError, ValueError):
     """Another live child of the same parent has this name."""
+
+    remedy = "Choose another name."
 
 
 class ActorFailed(ActorError):
     """A handler raised something that is no AccelError; the original is `__cause__`."""
 
     directive = Directive.RESTART
+    remedy = "Look at __cause__; it is a mistake in that actor's handler."

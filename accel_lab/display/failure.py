@@ -1,0 +1,131 @@
+"""An error as a notebook shows it: where it came up, why, what to do; the long story apart."""
+
+import sys
+import traceback
+import weakref
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from accel_lab.display.summary import Labelled, as_html, as_text
+
+PACKAGE = f"{Path(__file__).parent.parent}/"
+CAUSES = 4
+RED = "\x1b[31m{}\x1b[39m"
+_shown: "weakref.ref[BaseException] | None" = None
+
+
+def lines(error: BaseException) -> Iterator[tuple[str, str]]:
+    """Give what is worth knowing of an error as (what, text)."""
+    if where := user_line(error):
+        yield "raised", where
+    for note in getattr(error, "__notes__", ()):
+        yield "note", note
+    for cause in _causes(error):
+        if str(cause) not in str(error):
+            yield "because", headline(cause)
+    if remedy := getattr(error, "remedy", ""):
+        yield "what to do", remedy
+
+
+def headline(error: BaseException) -> str:
+    """Return the error's name and text."""
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def user_line(error: BaseException) -> str:
+    """Return the user's own line that the error passed last, empty when there is none.
+
+    As "cell 5, line 3: c = blas.gemm(a, b)"; a notebook's cell goes before a file.
+    """
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(PACKAGE)
+    ]
+    cells = [frame for frame in frames if _cell(frame.filename)]
+    for frame in reversed(cells or frames):
+        place = _cell(frame.filename) or frame.filename
+        return f"{place}, line {frame.lineno}: {(frame.line or '').strip()}".rstrip(": ")
+    return ""
+
+
+def html(error: BaseException) -> str:
+    """Return a table, and the whole traceback one click away."""
+    story = whole(error) if error.__traceback__ is not None else ""
+    return as_html(headline(error), lines(error)) + (details(story) if story else "")
+
+
+def details(story: str) -> str:
+    """Return a traceback that is folded away."""
+    return f"<details><summary>The whole traceback</summary><pre>{escape(story)}</pre></details>"
+
+
+def whole(error: BaseException) -> str:
+    """Return the traceback as Python writes it, with that of its causes."""
+    return "".join(traceback.format_exception(error)).rstrip()
+
+
+def of_cell(error: BaseException) -> list[str]:
+    """Return what a failed cell prints: a few lines the first time, all of it when asked again.
+
+    `%tb` asks again. In a notebook the whole is put below the cell's output, folded away.
+    """
+    global _shown  # noqa: PLW0603 - one notebook, one newest failure
+    shell = _shell()
+    if shell is None:
+        return [whole(error)]
+    if _shown is not None and _shown() is error:
+        tb: list[str] = shell.InteractiveTB.structured_traceback(
+            type(error), error, error.__traceback__
+        )
+        return tb
+    _shown = weakref.ref(error)
+    if hasattr(shell, "kernel"):
+        _put_below(shell, details(whole(error)))
+    return short(error, colour=str(shell.colors).lower() != "nocolor").split("\n")
+
+
+def short(error: BaseException, *, colour: bool = False) -> str:
+    """Return an error in a few lines."""
+    name, _, text = headline(error).partition(":")
+    title = f"{RED.format(name) if colour else name}:{text}" if text else name
+    told: Labelled = [*lines(error), ("traceback", "%tb shows the whole")]
+    return as_text(title, told, 11)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Give what led to an error, the nearest first."""
+    cause = error.__cause__
+    for _ in range(CAUSES):
+        if cause is None:
+            return
+        yield cause
+        cause = cause.__cause__
+
+
+def _cell(filename: str) -> str:
+    """Return "cell 5" for the code of a notebook's cell, else nothing."""
+    shell = _shell()
+    if shell is None:
+        return ""
+    named = shell.compile.format_code_name(filename)
+    return f"cell {named[1].removeprefix('In[').removesuffix(']')}" if named else ""
+
+
+def _put_below(shell: Any, markup: str) -> None:
+    """Show something when the cell is through with its own output."""
+
+    def put(*_: object) -> None:
+        shell.events.unregister("post_run_cell", put)
+        shell.display_pub.publish({"text/html": markup, "text/plain": "The whole traceback: %tb"})
+
+    shell.events.register("post_run_cell", put)
+
+
+def _shell() -> Any:
+    """Return the IPython that runs, None elsewhere; imports nothing."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
