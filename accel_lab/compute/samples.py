@@ -77,7 +77,8 @@ class TreeSampled(Event, frozen=True):
 class MemorySampled(Event, frozen=True):
     """The memory of a device: its blocks by address; `unlisted` are too many to be listed.
 
-    `largest_free_bytes` is None where the device cannot tell.
+    `largest_free_bytes` is None where the device cannot tell. `stale` are buffers that were lost
+    with an earlier generation while somebody holds their handles: each with who does.
     """
 
     device: str
@@ -87,6 +88,7 @@ class MemorySampled(Event, frozen=True):
     blocks: tuple[Block, ...]
     unlisted: int = 0
     largest_free_bytes: int | None = None
+    stale: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
 
 class WorkTraced(Event, frozen=True):

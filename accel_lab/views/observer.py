@@ -13,6 +13,7 @@ from accel_lab.actor.events import Event, EventStream, Subscription
 from accel_lab.compute.samples import MemorySampled, SystemEnded, TreeSampled, WorkTraced
 from accel_lab.compute.tree import Node
 from accel_lab.errors import SystemClosed
+from accel_lab.views.names import Names
 from accel_lab.views.scene import FACT_TYPES, Scene
 
 Want = Literal["memory", "work", "health"]
@@ -58,6 +59,7 @@ class Observer:
         self._arrived: deque[Event] = deque(lab.events.history(*FACT_TYPES), maxlen=10_000)
         self._wanted: dict[Want, int] = {}
         self._sampled: dict[Want, float] = {}
+        self._names = Names()
         self._following = lab.events.subscribe(self._arrived.append, *FACT_TYPES)
         weakref.finalize(self, self._following.close).atexit = False
 
@@ -112,6 +114,8 @@ class Observer:
         self._take(TreeSampled(root=tree))
         memory, work = self._is_due("memory", now), self._is_due("work", now)
         for sample in lab.look(memory=memory, work=work):
+            if isinstance(sample, MemorySampled):
+                sample = self._names.put(sample, getattr(lab, "devices", ()))  # noqa: PLW2901
             self._take(sample)
         return self.scene
 

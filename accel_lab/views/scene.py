@@ -5,6 +5,9 @@ a feed, from a recording or from a journal; so a recorded session is drawn as it
 """
 
 from collections import deque
+from copy import copy
+
+import msgspec
 
 from accel_lab.actor.events import ActorRestarted, ActorStarted, ActorStopped, Event
 from accel_lab.compute.events import (
@@ -64,7 +67,8 @@ class Scene:
         tree: the actors; None before they were seen.
         closed: whether nothing more comes.
         memory: the newest sample of each device.
-        lost: blocks of earlier generations that a handle may still name, by device.
+        lost: each device's generation before this one, and the blocks that it had; `kept_by` is
+            who holds the handle of a buffer that is gone, and empty for those that are not.
         slices: finished work, the oldest first: (number, device, slice). Numbers ascend from 0.
         traced: how many slices there ever were; older ones than `slices` holds are forgotten.
         untraced: how many slices were never seen, by device.
@@ -108,10 +112,20 @@ class Scene:
             return
         self.at = max(self.at, fact.at)
 
+    def copy(self) -> "Scene":
+        """Return a scene that goes on by itself from what this one has."""
+        twin = Scene()
+        vars(twin).update({name: copy(value) for name, value in vars(self).items()})
+        twin.health = {source: samples.copy() for source, samples in self.health.items()}
+        return twin
+
     def _remember(self, sample: MemorySampled) -> None:
         before = self.memory.get(sample.device)
         if before is not None and before.generation < sample.generation:
             self.lost[sample.device] = before.generation, before.blocks
+        if sample.device in self.lost:
+            generation, blocks = self.lost[sample.device]
+            self.lost[sample.device] = generation, _kept(blocks, dict(sample.stale))
         self.memory[sample.device] = sample
 
     def _work(self, traced: WorkTraced) -> None:
@@ -121,3 +135,12 @@ class Scene:
         self.running[traced.device] = traced.running
         if traced.dropped:
             self.untraced[traced.device] = self.untraced.get(traced.device, 0) + traced.dropped
+
+
+def _kept(blocks: tuple[Block, ...], stale: dict[int, tuple[str, ...]]) -> tuple[Block, ...]:
+    """Say of lost blocks who keeps them now."""
+    names = [tuple(name for id_ in block.ids for name in stale.get(id_, ())) for block in blocks]
+    return tuple(
+        block if block.kept_by == kept_by else msgspec.structs.replace(block, kept_by=kept_by)
+        for block, kept_by in zip(blocks, names, strict=True)
+    )
