@@ -203,7 +203,7 @@ class ContextLost(AccelError):
     """
 
     directive = Directive.RESTART
-    remedy = "put the inputs again and repeat; name and code say what ended it."
+    remedy = "Repeat it: buffers come back, unless durability says otherwise; see lab.explain()."
 
     def __init__(
         self,

@@ -5,16 +5,20 @@ have to read the wire on which the answer arrives; that is the job of the reply'
 """
 
 import asyncio
+import textwrap
 import threading
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
+from accel_lab.display.failure import headline
+from accel_lab.display.summary import as_html
 from accel_lab.errors import AccelError
 
 R = TypeVar("R")
 
 PENDING, DONE, FAILED = 0, 1, 2
+TOLD = 200  # characters of an answer that a notebook shows beside its handle
 
 _waiters_lock = threading.Lock()
 
@@ -188,6 +192,23 @@ class Reply(Generic[R]):
         word = ("pending", "done", "failed")[self._state]
         detail = f": {self._error}" if self._error is not None else ""
         return f"<{type(self).__name__} {word}{detail}>"
+
+    def _repr_html_(self) -> str:
+        lines = [("state", ("pending", "done", "failed")[self._state])]
+        if self._error is not None:
+            lines += [("error", headline(self._error)), ("what to do", self._error.remedy)]
+        elif self._state == DONE:
+            lines.append(("answer", told(self._value)))
+        if (cell := getattr(self.origin, "cell", None)) is not None:
+            lines.append(("sent by", f"cell {cell}"))
+        return as_html(type(self).__name__, lines)
+
+
+def told(value: object) -> str:
+    """Return an answer on one line; a long one is cut."""
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    return textwrap.shorten(repr(value), TOLD)
 
 
 def _open(gate: threading.Lock) -> None:

@@ -1,5 +1,8 @@
 """All rows, as a table for a terminal and as JSON for a program."""
 
+from html import escape
+from typing import Any
+
 import msgspec
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
@@ -9,6 +12,7 @@ from accel_lab.bench.machine import Machine
 from accel_lab.bench.row import Row
 
 THOUSAND = 1000
+COLUMNS = ("what", "peer's", "ours", "ratio", "peer", "budget", "met")
 MET = {True: Text("✓ met", "green"), False: Text("✗ missed", "red"), None: Text("")}
 
 
@@ -83,6 +87,39 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         with console.capture() as capture:
             console.print(self, crop=False)
         return capture.get()
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001 - IPython calls it
+        """Show the same text in a notebook's cell."""
+        del cycle
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        """Show a plain semantic table in a notebook."""
+        here = self.machine
+        caption = f"accel_lab {here.accel_lab}, {self.backend} backend: {here.device}"
+        if self.quick:
+            caption += "; few rounds, rough figures"
+        headings = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
+        rows = "".join(map(_row, self.rows))
+        where = f"Python {here.python}, {here.system}, {here.cpu}, {here.cores} cores"
+        return (
+            f"<table><caption>{escape(caption)}</caption><thead><tr>{headings}</tr></thead>"
+            f"<tbody>{rows}</tbody></table>"
+            f"<p>{'<br>'.join(map(escape, (where, *self.notes)))}</p>"
+        )
+
+
+def _row(row: Row) -> str:
+    cells = (
+        "" if row.theirs is None else figure(row.theirs, row.unit),
+        figure(row.ours, row.unit),
+        "" if row.ratio is None else f"{row.ratio:.3g}",
+        row.peer,
+        "" if row.budget is None else str(row.budget),
+        MET[row.met].plain,
+    )
+    data = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    return f'<tr><th scope="row">{escape(row.title)}</th>{data}</tr>'
 
 
 def figure(value: float, unit: str) -> str:

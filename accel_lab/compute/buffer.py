@@ -6,13 +6,15 @@ born; the table of the current context process decides whether the id still mean
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from accel_lab.actor.reply import DONE, FAILED, PENDING, Pump, Reply
+from accel_lab.actor.reply import DONE, FAILED, PENDING, Pump, Reply, told
 from accel_lab.compute.dtypes import itemsize
+from accel_lab.display.sizes import size
+from accel_lab.display.summary import as_html
 from accel_lab.errors import AccelError, StaleRef
 
 if TYPE_CHECKING:
@@ -181,23 +183,56 @@ class AccelRef(Reply["AccelRef"]):
             raise TypeError(message)
         return self.shape[0]
 
-    def __repr__(self) -> str:
-        if not self.known:
-            what = "shape unknown yet"
-        else:
-            what = f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+    @property
+    def standing(self) -> str:
+        """How it is now: `made`, `in flight`, or why it is of no use; never blocks."""
         if self._state == FAILED:
-            state = f"failed: {type(self._error).__name__}"
-        elif not self.is_valid:
-            at = self.device.generation
-            closed = self.device.state == "stopped"
-            state = "closed" if closed else f"stale: the device is at generation {at}"
+            return f"failed: {type(self._error).__name__}"
+        if self.is_valid:
+            return "made" if self._state == DONE else "in flight"
+        if self.device.state == "stopped":
+            return "closed"
+        return f"stale: the device is at generation {self.device.generation}"
+
+    @property
+    def label(self) -> str:
+        """Its number and what it is, as `#3 float32[8, 8]`; never blocks."""
+        return f"#{self.id} {self._what()}"
+
+    def _what(self) -> str:
+        if not self.known:
+            return "shape unknown yet"
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        """Give what is worth knowing of it as (what, text); never blocks."""
+        if self.known:
+            yield "shape", f"({', '.join(map(str, self.shape))})"
+            yield "dtype", self.dtype
+            yield (
+                "size",
+                f"{self.size:,} element{'' if self.size == 1 else 's'}, {size(self.nbytes)}",
+            )
         else:
-            state = "ready" if self._state == DONE else "pending"
+            yield "shape", "unknown until the device answers"
+        yield "device", f"{self.device.name}, buffer {self.id}"
+        now = self.device.generation
+        again = f", made again in {now}" if self.is_valid and now != self.generation else ""
+        yield "generation", f"{self.generation}{again}"
+        yield "state", self.standing
+        if self.is_valid:
+            durability = self.device.durability_now(self)
+            text = "being recorded" if durability is None else f"{durability}: {durability.why}"
+            yield "durability", text
+
+    def __repr__(self) -> str:
         return (
-            f"<AccelRef {what} on {self.device.name}, buffer {self.id} "
-            f"of generation {self.generation}, {state}>"
+            f"<AccelRef {self._what()} on {self.device.name}, buffer {self.id} "
+            f"of generation {self.generation}, {self.standing}>"
         )
+
+    def _repr_html_(self) -> str:
+        return as_html(f"AccelRef {self.label}", self._lines())
 
 
 class RunRef(AccelRef):
@@ -218,3 +253,13 @@ class RunRef(AccelRef):
         if self._state == DONE and not self.known:
             return f"<RunRef of {self.device.name}: {self._value!r}>"
         return super().__repr__()
+
+    def _repr_html_(self) -> str:
+        if self._state == DONE and not self.known:
+            lines = (
+                ("device", self.device.name),
+                ("state", "answered"),
+                ("answer", told(self._value)),
+            )
+            return as_html("RunRef: the answer of a function, which is no array", lines)
+        return super()._repr_html_()

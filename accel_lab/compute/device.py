@@ -16,6 +16,8 @@ from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import State
 from accel_lab.compute.user_code import Ping, Run, pack_call
 from accel_lab.compute.watch import GenerationWatch, call_with_generation, watch_generation
+from accel_lab.display.sizes import memory
+from accel_lab.display.summary import as_html
 from accel_lab.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -202,6 +204,16 @@ class Device:
             return Durability("lost on fault", 'its system has recover="stale"')
         return recovery.durability(ref.id)
 
+    def durability_now(self, ref: AccelRef) -> Durability | None:
+        """Return what a fault would do to a buffer; None while that is being recorded.
+
+        Does not wait for anything longer than a moment, 20 ms at most.
+        """
+        recovery = self._requests.recovery
+        if not ref.is_valid or recovery is None:
+            return self.durability(ref)
+        return recovery.durability_now(ref.id)
+
     def checkpoint(self, ref: AccelRef, *, timeout_s: float = 60.0) -> Reply[None]:
         """Keep a copy of a buffer's contents on the host, as they are after what was sent before.
 
@@ -256,6 +268,22 @@ class Device:
             f"<Device {self.name}, {self.state}, generation {self.generation}, "
             f"{self.in_flight} in flight{behind}>"
         )
+
+    def _repr_html_(self) -> str:
+        keeper = self._keeper
+        lines = [
+            ("state", self.state),
+            ("generation", str(self.generation)),
+            ("memory", f"{memory(keeper.used_bytes, keeper.total_bytes)} in use"),
+            ("in flight", f"{self.in_flight:,}"),
+        ]
+        if waiting := self._requests.queued:
+            lines.append(("waiting", f"{waiting:,}"))
+        if keeper.restarts:
+            lines.append(("restarts", str(keeper.restarts)))
+        if keeper.cause is not None:
+            lines.append(("last loss", str(keeper.cause)))
+        return as_html(f"Device {self.name}{f': {keeper.model}' if keeper.model else ''}", lines)
 
 
 def _places(

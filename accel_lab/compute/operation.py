@@ -4,6 +4,7 @@ Every operation works out its result's shape and dtype from its operands' alone 
 the notebook's process before it is sent and again in the context before memory is taken.
 """
 
+import reprlib
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -11,8 +12,11 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
+import msgspec
+
 from accel_lab.actor.message import Message
 from accel_lab.compute.buffer import AccelRef
+from accel_lab.display.summary import as_html
 from accel_lab.errors import InvalidArgument
 
 R = TypeVar("R")
@@ -64,11 +68,49 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         """Return every buffer this message names, `out` included, in field order."""
         return operands_of(type(self))(self)
 
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value}" for name, value in self._told())
+        return f"{type(self).__name__}({fields})"
+
+    def _repr_html_(self) -> str:
+        operands = self.operands()
+        lines = [*self._told(), ("library", self.library)] if self.library else [*self._told()]
+        if made := self._made(operands):
+            lines.append(("makes", made))
+        if operands:
+            lines.append(("send it", f"{operands[0].device.name}.ask(message)"))
+        return as_html(f"{type(self).__name__}: a message, not sent by itself", lines)
+
+    def _told(self) -> Iterator[tuple[str, str]]:
+        """Give each field that was given, buffers by their number."""
+        for field in msgspec.structs.fields(self):
+            value = getattr(self, field.name)
+            if value is not field.default:
+                yield field.name, _brief(value)
+
+    def _made(self, operands: tuple[Any, ...]) -> str:
+        """Say what the result will be; empty where only the device can tell. Never blocks."""
+        if not all(isinstance(ref, AccelRef) and ref.known for ref in operands):
+            return ""
+        try:
+            spec = self.infer()
+        except InvalidArgument as error:
+            return f"nothing: {error}"
+        return f"{spec.dtype}[{', '.join(map(str, spec.shape))}]" if spec is not None else ""
+
     @property
     def dtype_key(self) -> str:
         """The dtype by which a backend decides whether it has this operation."""
         operands = self.operands()
         return operands[0].dtype if operands else getattr(self, "dtype", "")
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, AccelRef):
+        return value.label
+    if isinstance(value, tuple) and any(isinstance(one, AccelRef) for one in value):
+        return f"({', '.join(map(_brief, value))})"
+    return reprlib.repr(value)
 
 
 def travelling(root: type[Operation[Any]] = Operation) -> Iterator[type[Operation[Any]]]:

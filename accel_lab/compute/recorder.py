@@ -14,6 +14,7 @@ from accel_lab.compute.contents import Contents
 from accel_lab.compute.markers import Content, Marker, SentBy, encode_marker
 from accel_lab.compute.origin import Origin
 
+MOMENT_S = 0.02
 Follow = Callable[[list[bytes]], None]
 
 
@@ -90,6 +91,17 @@ class Recorder:
         key = self.contents.put(kept.data)
         kept.done()
         return Content(seq, key or "", "" if key else "what may be kept is used up")
+
+    def drain_quickly(self) -> bool:
+        """Drain unless bytes have to be copied; return whether all is drained. 20 ms at most."""
+        if not self._draining.acquire(timeout=MOMENT_S):
+            return False
+        try:
+            if not self._later:
+                self.drain()
+            return not self._later
+        finally:
+            self._draining.release()
 
     def drain(self) -> int:
         """Hand what has been recorded to the followers; returns how many parts. Any thread.

@@ -114,6 +114,10 @@ class Recovery:
         self._recorder.drain()
         return self._lineage.durability(id_)
 
+    def durability_now(self, id_: int) -> Durability | None:
+        """Return what a loss would do to a buffer; None while that is being recorded."""
+        return self._lineage.durability(id_) if self._recorder.drain_quickly() else None
+
     # What happens to the device; system thread.
 
     def losing(self, process: Ending, in_flight: InFlight) -> None:

@@ -54,8 +54,11 @@ def user_line(error: BaseException) -> str:
 
 def html(error: BaseException) -> str:
     """Return a table, and the whole traceback one click away."""
-    story = whole(error) if error.__traceback__ is not None else ""
-    return as_html(headline(error), lines(error)) + (details(story) if story else "")
+    title, _, rest = headline(error).partition("\n")
+    table = as_html(title, lines(error))
+    if rest:
+        table += f"<pre>{escape(rest)}</pre>"
+    return table + (details(whole(error)) if error.__traceback__ is not None else "")
 
 
 def details(story: str) -> str:
@@ -64,8 +67,17 @@ def details(story: str) -> str:
 
 
 def whole(error: BaseException) -> str:
-    """Return the traceback as Python writes it, with that of its causes."""
-    return "".join(traceback.format_exception(error)).rstrip()
+    """Return the traceback as Python writes it, causes first, without IPython's own frames."""
+    told = traceback.TracebackException.from_exception(error)
+    link: traceback.TracebackException | None = told
+    while link is not None:
+        for frame in link.stack.copy():
+            if "/IPython/core/" in frame.filename:
+                link.stack.remove(frame)
+            else:
+                frame.filename = _cell(frame.filename) or frame.filename
+        link = link.__cause__ or link.__context__
+    return "".join(told.format()).rstrip()
 
 
 def of_cell(error: BaseException) -> list[str]:

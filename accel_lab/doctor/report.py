@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from html import escape
 from itertools import groupby
+from typing import Any
 
 import msgspec
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -72,6 +73,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         with console.capture() as capture:
             console.print(self, crop=False)
         return capture.get()
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001 - IPython calls it
+        """Show the same text in a notebook's cell."""
+        del cycle
+        printer.text(str(self))
 
     def _repr_html_(self) -> str:
         """Show a plain semantic table in a notebook."""
