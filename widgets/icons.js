@@ -16,6 +16,7 @@ const SHAPES = {
   context: [["rect", { x: 1.5, y: 2.5, width: 11, height: 9, rx: 1.4 }], ["path", { d: "M4 5.5 6 7l-2 1.5M7.5 8.8h2.5" }]],
   library: [["path", { d: "M7 1.8 12.4 4.6 7 7.4 1.6 4.6zM1.6 7.2 7 10l5.4-2.8M1.6 9.6 7 12.4l5.4-2.8" }]],
   actor: [["circle", { cx: 7, cy: 7, r: 3.4 }]],
+  timeline: [["path", { d: "M1.5 3h6M5 7h7.5M3 11h5" }], ["path", { d: "M1.5 1v12" }]],
   fold: [["path", { d: "M4.5 3 7.5 6l-3 3" }]],
 };
 

@@ -1,0 +1,107 @@
+"""What is counted of a scene's work, so that a look costs what is new, not what was ever seen."""
+
+import weakref
+from collections import deque
+from dataclasses import dataclass
+from itertools import takewhile
+
+import numpy as np
+
+from accel_lab.compute.samples import Slice
+from accel_lab.views.scene import Scene
+
+PACKED = 4096
+"""How many of the newest slices are packed; 128 KiB."""
+
+
+@dataclass(slots=True)
+class Row:
+    """A stream of a device; of its finished work the count, and in seconds the sum and the most.
+
+    Work that overlaps is busy once; `until` is how far it has been summed.
+    """
+
+    device: str
+    stream: str
+    count: int = 0
+    busy: float = 0.0
+    longest: float = 0.0
+    until: float = 0.0
+
+
+class Tally:
+    """The rows, the kinds of work and the newest slices of one scene.
+
+    Attributes:
+        rows: the streams, in the order in which they were first seen.
+        works: the number of each (row, name, kind) that occurs.
+        span: from the first start to the last end of finished work, wall seconds.
+        seen: how many slices were counted or passed over because the scene had forgotten them.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.works: dict[tuple[int, str, str], int] = {}
+        self.span: tuple[float, float] | None = None
+        self.seen = 0
+        self._places: dict[tuple[str, str], int] = {}
+        self._newest: deque[tuple[float, float, int, int]] = deque(maxlen=PACKED)
+        self._packed: bytes | None = None
+
+    def follow(self, scene: Scene) -> None:
+        """Take what is new in the scene."""
+        new = list(takewhile(lambda item: item[0] >= self.seen, reversed(scene.slices)))
+        for number, device, one in reversed(new):
+            if number != self.seen:
+                self._newest.clear()  # what is packed has no gap
+            self._add(device, one)
+            self.seen = number + 1
+        if new:
+            self._packed = None
+        for device, running in scene.running.items():
+            for one in running:
+                self.work(device, one)
+
+    def work(self, device: str, one: Slice) -> int:
+        """Return the number of a slice's row, name and kind."""
+        row = self._places.setdefault((device, one.stream), len(self.rows))
+        if row == len(self.rows):
+            self.rows.append(Row(device, one.stream))
+        return self.works.setdefault((row, one.name, one.kind), len(self.works))
+
+    def _add(self, device: str, one: Slice) -> None:
+        end = one.start if one.end is None else one.end
+        self._newest.append((one.start, end, one.seq, self.work(device, one)))
+        row = self.rows[self._places[device, one.stream]]
+        row.count += 1
+        row.busy += max(0.0, end - max(one.start, row.until))
+        row.until = max(row.until, end)
+        row.longest = max(row.longest, end - one.start)
+        first, last = self.span or (one.start, end)
+        self.span = min(first, one.start), max(last, end)
+
+    def pack(self) -> bytes:
+        """Return the newest slices as little-endian Float64.
+
+        First the number of the oldest of them and how many they are; then four columns: start and
+        end in wall seconds, the request's number, and the number of the work. The slices' own
+        numbers are consecutive.
+        """
+        if self._packed is None:
+            count = len(self._newest)
+            head = np.array([self.seen - count, count], "<f8")
+            columns = np.array(self._newest, "<f8").reshape(count, 4)
+            self._packed = head.tobytes() + columns.T.tobytes()
+        return self._packed
+
+
+_tallies: weakref.WeakKeyDictionary[Scene, Tally] = weakref.WeakKeyDictionary()
+
+
+def tally(scene: Scene) -> Tally:
+    """Return what is counted of a scene up to now; for whoever may read the scene."""
+    found = _tallies.get(scene)
+    if found is None or found.seen > scene.traced:
+        found = _tallies[scene] = Tally()
+    found.follow(scene)
+    return found

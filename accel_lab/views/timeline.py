@@ -1,0 +1,201 @@
+"""The timeline: what each stream of each device worked at, and when, by the device's clock.
+
+The state says what rows, works, running slices and marks there are; the newest finished slices
+travel beside it, as `Tally.pack` says.
+"""
+
+import html as markup
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+
+from accel_lab.views.chrome_trace import chrome_trace, devices_of
+from accel_lab.views.mark import Mark, mark_of
+from accel_lab.views.observer import Lab, Source, Want
+from accel_lab.views.publisher import DEFAULT_HZ
+from accel_lab.views.scene import Scene
+from accel_lab.views.tally import tally
+from accel_lab.views.view import State, View, show
+
+MARKED = 64
+"""How many of the newest faults and generation changes a state holds."""
+
+_COLUMNS = ("Stream", "Done", "Busy", "Longest", "Running")
+_NUMBERS = {"Done", "Busy", "Longest"}
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_WHOLE_S = 99.95  # from here on seconds are written without a point
+_UP = 0.9995  # what would be written as 1 of the unit
+
+
+class TimelineView(View):
+    """What the streams of a system's devices worked at."""
+
+    name = "timeline"
+    wants: ClassVar[frozenset[Want]] = frozenset({"work"})
+
+    def fold(self, scene: Scene) -> State:
+        """Fold what was seen of the work into plain JSON values.
+
+        `rows` have `device`, `stream`, and of finished work `count`, `busy` and `longest` seconds;
+        `works` are [row, name, kind]; `running` are [work, seq, start]; `marks` are [at, device,
+        kind, text], the oldest first. `traced` slices were numbered, `untraced` were never seen,
+        `span` is from the first start to the last end. A recording says `at`, which is its now.
+        """
+        known = tally(scene)
+        running = [
+            [known.work(device, one), one.seq, one.start]
+            for device, ones in scene.running.items()
+            for one in ones
+        ]
+        marks, earlier = _marks(scene)
+        state: State = {
+            "name": "" if scene.tree is None else scene.tree.name,
+            "devices": list(dict.fromkeys([*devices_of(scene), *(r.device for r in known.rows)])),
+            "rows": [
+                {
+                    "device": row.device,
+                    "stream": row.stream,
+                    "count": row.count,
+                    "busy": round(row.busy, 9),
+                    "longest": round(row.longest, 9),
+                }
+                for row in known.rows
+            ],
+            "works": [list(work) for work in known.works],
+            "running": running,
+            "marks": [list(mark) for mark in marks],
+            "traced": scene.traced,
+            "untraced": sum(scene.untraced.values()),
+            "closed": scene.closed,
+        }
+        if earlier:
+            state["earlier_marks"] = earlier
+        if known.span is not None:
+            state["span"] = list(known.span)
+        if self.source.lab is None:
+            state["at"] = scene.at
+        return state
+
+    def pack(self, scene: Scene) -> bytes:
+        """Return the newest slices as columns."""
+        return tally(scene).pack()
+
+    def text(self, state: State) -> str:
+        """Draw a line a stream: how much it did, its share of the span, and what it is at."""
+        rows = [_COLUMNS, *_cells(state)]
+        if len(rows) == 1:
+            return _caption(state)
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = (
+            "  ".join(
+                cell.rjust(width) if name in _NUMBERS else cell.ljust(width)
+                for cell, width, name in zip(row, widths, _COLUMNS, strict=True)
+            ).rstrip()
+            for row in rows
+        )
+        return "\n".join((_caption(state), *lines))
+
+    def html(self, state: State) -> str:
+        """Draw the same as one table, each row headed by its stream."""
+        heads = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
+        body = ""
+        for stream, *cells in _cells(state):
+            line = "".join(f"<td>{markup.escape(cell)}</td>" for cell in cells)
+            body += f'<tr><th scope="row">{markup.escape(stream)}</th>{line}</tr>'
+        caption = markup.escape(_caption(state))
+        return (
+            f"<table><caption>{caption}</caption>"
+            f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+        )
+
+    def export(self, path: str | Path) -> Path:
+        """Write what is known now as a Chrome trace; returns where.
+
+        Any thread. Perfetto and chrome://tracing open the file.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        with self.source.lock:
+            trace = chrome_trace(self.source.look())
+        path = Path(path)
+        path.write_bytes(msgspec.json.encode(trace))
+        return path
+
+
+def timeline(lab: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> TimelineView:
+    """Return the timeline of a system's work; display it as the last value of a cell.
+
+    Work is traced while somebody looks, so what was done before the first look is not shown. In a
+    Jupyter kernel with the `lab` extra it is a widget that looks all the time, while a cell runs
+    too. Elsewhere each drawing, as text or a table, is a look that keeps the tracing on for two
+    seconds.
+
+    Parameters:
+        lab: the system, or a recording of one.
+        rate_hz: how often it may update while something changes, at most 30.
+
+    Raises:
+        ValueError: the rate is not positive.
+    """
+    return show(TimelineView, lab, rate_hz=rate_hz)
+
+
+def duration(seconds: float) -> str:
+    """Write a duration with three digits: 12.5 ms, 1 s, 340 µs; `timeline_scale.js` agrees."""
+    if seconds <= 0:
+        return "0 s"
+    if seconds >= _WHOLE_S:
+        return f"{seconds:.0f} s"
+    for scale, unit in _UNITS:
+        if seconds >= _UP * scale or unit == "ns":
+            break
+    return f"{seconds / scale:.3g} {unit}"
+
+
+def _marks(scene: Scene) -> tuple[list[Mark], int]:
+    """Return the newest marks, the oldest first, and how many came before them."""
+    found = (mark for _, fact in reversed(scene.facts) if (mark := mark_of(fact)) is not None)
+    newest = list(islice(found, MARKED))
+    return newest[::-1], sum(1 for _ in found)
+
+
+def _caption(state: State) -> str:
+    rows, span = state["rows"], state.get("span")
+    parts = [f"{state['name'] or 'system'}: {_plural(sum(r['count'] for r in rows), 'slice')}"]
+    if span is not None:
+        parts[0] += f" in {duration(span[1] - span[0])}"
+    elif not state["running"]:
+        parts[0] += ", no work was seen yet"
+    for kind, noun in (("generation", "generation change"), ("fault", "fault")):
+        if count := sum(mark[2] == kind for mark in state["marks"]):
+            parts.append(_plural(count, noun))
+    if state["untraced"]:
+        parts.append(f"{_plural(state['untraced'], 'slice')} never seen")
+    return ", ".join(parts) + (" (closed)" if state["closed"] else "")
+
+
+def _cells(state: State) -> Iterator[tuple[str, ...]]:
+    """Yield what stands in each column, for every row by its device."""
+    first, last = state.get("span") or (0.0, 0.0)
+    numbered = enumerate(state["rows"])
+    for number, row in sorted(numbered, key=lambda item: state["devices"].index(item[1]["device"])):
+        running = [
+            f"{state['works'][work][1]} #{seq}"
+            for work, seq, _ in state["running"]
+            if state["works"][work][0] == number
+        ]
+        yield (
+            f"{row['device']}/{row['stream']}",
+            str(row["count"]),
+            f"{100 * row['busy'] / (last - first):.1f} %" if last > first else "",
+            duration(row["longest"]) if row["count"] else "",
+            ", ".join(running[:3]) + (f" and {len(running) - 3} more" if running[3:] else ""),
+        )
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
