@@ -2,7 +2,7 @@
 
 import weakref
 from functools import cache
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 import traitlets
@@ -29,11 +29,14 @@ class LiveView(AnyWidget):
     columns = traitlets.Bytes(read_only=True).tag(sync=True)
     stamp = traitlets.Float(read_only=True).tag(sync=True)
 
+    kind: ClassVar[type[View]]
+    """The view that it is mixed into."""
+
     def __init__(self, source: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> None:
         self.discarded = False
         self._ended = False
         AnyWidget.__init__(self)
-        View.__init__(self._view, source)
+        self.kind.__init__(self._view, source)
         place = self._place = PUBLISHER.add(self, rate_hz=rate_hz)
         self._unfollow = self._view.source.on_news(place.nudge)
         weakref.finalize(self, self._unfollow).atexit = False
@@ -62,7 +65,7 @@ class LiveView(AnyWidget):
                 self.set_trait("columns", columns)
                 self.set_trait("state", body)
                 self.set_trait("stamp", at)
-        if sample["closed"]:
+        if sample["closed"] and view.source.ended:
             self._end()
         return changed
 
@@ -101,5 +104,5 @@ def widget_class(kind: type[View]) -> type[Any]:
     # The kind comes first, so that what the widget's own bases call ends before it; what both have
     # is the widget's.
     both = {name: getattr(LiveView, name) for name in ("__init__", "_repr_mimebundle_")}
-    front = {"_esm": esm(f"{kind.name}.js"), "_css": style(f"{kind.name}.css")}
+    front = {"kind": kind, "_esm": esm(f"{kind.name}.js"), "_css": style(f"{kind.name}.css")}
     return type(f"{kind.__name__}Widget", (kind, LiveView), both | front)
