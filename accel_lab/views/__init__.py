@@ -1,6 +1,9 @@
 """The live views: each takes a system and shows it in a notebook while it works."""
 
+from accel_lab.views import feed as feed
 from accel_lab.views.timeline import TimelineView as TimelineView
 from accel_lab.views.timeline import timeline as timeline
 from accel_lab.views.tree import TreeView as TreeView
 from accel_lab.views.tree import tree as tree
+from accel_lab.views.vram import VramView as VramView
+from accel_lab.views.vram import vram as vram

@@ -226,12 +226,10 @@ def test_the_main_thread_may_change_everything_meanwhile(chip: Chip) -> None:
     assert sum(result.get(1) == ("kept",) for result in results) > 150
 
 
-@given(
-    st.recursive(
-        st.none() | st.integers() | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner),
-    )
-)
+scalars = st.none() | st.integers() | st.text()
+
+
+@given(scalars | st.lists(scalars) | st.dictionaries(scalars, scalars))
 def test_whatever_a_name_holds_its_path_leads_to_the_handle(value: Any) -> None:
     chip = Chip()
     ref = chip.ref(1)
