@@ -214,7 +214,7 @@ class System:
         self._scribe.after.append(Tidying(self._lineages, self._contents))
         self._scribe.start()
         self._closed = False
-        _live.add(self)
+        _announce(self)
 
     def _keep_journal(self, store: Store, limit_bytes: int | None) -> None:
         """Have what devices are sent kept in a store."""
@@ -492,6 +492,8 @@ class System:
             self._arena.close()
             self.events.close()
             _live.discard(self)
+        for hook in ended:
+            hook(self)
 
     def _end(self, done: threading.Event) -> None:
         """Stop everything, and say when the last process is reaped; system thread."""
@@ -546,6 +548,16 @@ class System:
 
 
 _live: "weakref.WeakSet[System]" = weakref.WeakSet()
+opened: list[Callable[[System], None]] = []
+"""Called with each system that is open, in the thread that opened it."""
+ended: list[Callable[[System], None]] = []
+"""Called with each system that was closed, in the thread that closed it."""
+
+
+def _announce(system: System) -> None:
+    _live.add(system)
+    for hook in opened:
+        hook(system)
 
 
 def _after_fork() -> None:

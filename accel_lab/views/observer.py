@@ -133,7 +133,7 @@ class Observer:
         # A tree taken while all is torn down tells of the tearing, not of the work.
         last = self.scene.tree or tree
         if last is not None:
-            self._take(TreeSampled(root=_stopped(last)))
+            self._take(TreeSampled(root=stopped(last)))
         self._take(SystemEnded(name=self._name))
         self._following.close()
 
@@ -143,14 +143,14 @@ class Observer:
             follower(fact)
 
 
-def _stopped(node: Node) -> Node:
+def stopped(node: Node) -> Node:
     """Return a tree in which nothing runs and nothing waits."""
     return msgspec.structs.replace(
         node,
         state="stopped",
         mailbox=0,
         in_flight=0,
-        children=tuple(map(_stopped, node.children)),
+        children=tuple(map(stopped, node.children)),
     )
 
 

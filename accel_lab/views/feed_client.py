@@ -1,0 +1,322 @@
+"""The other end of the feeds: finds every process of this user that has one, and reads them all."""
+
+import os
+import selectors
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from accel_lab.actor.events import Event, warn_of
+from accel_lab.compute.events import ContextLost
+from accel_lab.compute.samples import SystemEnded, TreeSampled
+from accel_lab.errors import RecordingError
+from accel_lab.views import feed_folder
+from accel_lab.views.feed import SCHEMA, Loss, Speaker, Topic
+from accel_lab.views.feed_folder import Name
+from accel_lab.views.observer import Lab, Want, stopped
+from accel_lab.views.scene import FACT_TYPES, Scene
+from accel_lab.views.tape import decode
+
+LOOK_EVERY_S = 0.25  # for processes that are new
+STALE_AFTER_S = 2.5  # as `widgets/freshness.js`
+ENDED_KEPT = 8
+ENDED_KEPT_S = 3600.0
+SETTLED_S = 1.0  # after which what a process has not said will not come
+_CHUNK = 256 << 10
+_LINE_LIMIT = 64 << 20
+
+
+class FeedSource:
+    """One system of another process: a source for views.
+
+    Whoever looks, and whoever reads the scene, holds `lock`.
+
+    Attributes:
+        key: unique among the systems of this machine.
+        speaker: the process.
+        name: of the system.
+        opened: when it was opened, wall seconds.
+        heard: when its process last said something, monotonic seconds.
+        heard_at: the same, wall seconds.
+        ended_at: when nothing more came of it, monotonic seconds; None while it runs.
+        killed: whether its process ended without a word.
+        version: changes with the scene.
+        lost: how many samples of its process were lost on the way here.
+        losses: how often each device lost its context, as far as that was seen.
+    """
+
+    lab: Lab | None = None
+
+    def __init__(self, key: str, speaker: Speaker, topic: Topic) -> None:
+        self.lock = threading.RLock()
+        self.key, self.speaker = key, speaker
+        self.name, self.opened = topic.name, topic.opened
+        self.ended_at: float | None = None
+        self.killed = False
+        self.version = 0
+        self.lost = 0
+        self.heard, self.heard_at = time.monotonic(), time.time()
+        self._callbacks: list[Callable[[], None]] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget the scene: it is told anew."""
+        with self.lock:
+            self._scene = Scene()
+            self.losses: Counter[str] = Counter()
+            self.version += 1
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes."""
+        return self.ended_at is not None
+
+    @property
+    def silent_s(self) -> float:
+        """How long its process has said nothing; 0 once it has ended."""
+        return 0.0 if self.ended else time.monotonic() - self.heard
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether that is too long: the process is stopped, or does not let other threads run."""
+        return self.silent_s > STALE_AFTER_S
+
+    def look(self) -> Scene:
+        """Return the scene as far as it was heard; who holds `lock`. Does not block."""
+        return self._scene
+
+    def want(self, holder: object, wants: Iterable[Want]) -> None:
+        """Do nothing: a feed tells everything."""
+
+    def on_news(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` when supervision said something; in the reading thread."""
+        self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback)
+
+    def hear(self, fact: Event) -> None:
+        """Take a fact; the reading thread."""
+        with self.lock:
+            self._scene.add(fact)
+            self.version += 1
+            if isinstance(fact, ContextLost):
+                self.losses[fact.device] += 1
+            if isinstance(fact, SystemEnded) and self.ended_at is None:
+                self.ended_at = time.monotonic()
+        if isinstance(fact, FACT_TYPES):
+            for callback in list(self._callbacks):
+                callback()
+
+    def vanish(self) -> None:
+        """Say that its process is gone without a word."""
+        if self.ended:
+            return
+        self.killed = True
+        if self._scene.tree is not None:
+            self.hear(TreeSampled(root=stopped(self._scene.tree)))
+        self.hear(SystemEnded(name=self.name))
+
+
+class _Place(NamedTuple):
+    """Where a process has its feed."""
+
+    folder: Path
+    name: Name
+
+
+class _Connection:
+    """What one process has said, as far as it was read."""
+
+    def __init__(self, connected: socket.socket, place: _Place) -> None:
+        self.socket = connected
+        self.place = place
+        self.speaker: Speaker | None = None
+        self.since = self.heard = time.monotonic()
+        self.said = bytearray()
+        self.topic: FeedSource | None = None
+        self.sources: dict[str, FeedSource] = {}
+
+
+class Watch:
+    """The systems of all processes of this user, read by one thread until it is closed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sources: dict[str, FeedSource] = {}
+        self._connections: dict[_Place, _Connection] = {}
+        self._adrift: dict[_Place, list[FeedSource]] = {}  # whose connection broke
+        self._refused: set[_Place] = set()
+        self._selector = selectors.DefaultSelector()
+        self._woken = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._selector.register(self._woken, selectors.EVENT_READ)
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="accel_lab watch", daemon=True)
+        self._thread.start()
+
+    def sources(self) -> list[FeedSource]:
+        """Return the systems, those that run first, the newest first; any thread.
+
+        The last 8 that ended within the last hour are among them.
+        """
+        with self._lock:
+            sources = list(self._sources.values())
+        return sorted(sources, key=lambda one: (one.ended, -one.opened))
+
+    def close(self) -> None:
+        """Hang up everywhere and wait for the thread to end."""
+        self._closed = True
+        if self._thread.is_alive():
+            os.eventfd_write(self._woken, 1)
+            self._thread.join()
+
+    def _run(self) -> None:
+        looked = -float("inf")
+        try:
+            while not self._closed:
+                now = time.monotonic()
+                if now - looked >= LOOK_EVERY_S:
+                    looked = now
+                    self._settle(self._look())
+                    self._forget(now)
+                wait_s = max(0.0, looked + LOOK_EVERY_S - time.monotonic())
+                for key, _ in self._selector.select(wait_s):
+                    if key.data is not None:
+                        self._read(key.data)
+        finally:
+            for connection in self._connections.values():
+                connection.socket.close()
+            self._selector.close()
+            os.close(self._woken)
+
+    def _look(self) -> set[_Place]:
+        """Find new processes, and clean up after dead ones; return where there are feeds."""
+        there: set[_Place] = set()
+        for folder in feed_folder.folders():
+            try:
+                entered = feed_folder.enter(folder)
+            except OSError:  # not there, or not safe
+                continue
+            try:
+                for name in feed_folder.names(entered):
+                    place = _Place(folder, name)
+                    there.add(place)
+                    if place not in self._connections and place not in self._refused:
+                        self._connect(place, entered)
+            finally:
+                os.close(entered)
+        self._refused &= there
+        return there
+
+    def _settle(self, there: set[_Place]) -> None:
+        """Tell the end of what has ended without a word."""
+        now = time.monotonic()
+        for place, connection in list(self._connections.items()):
+            # Somebody else, as a child that C code forked, holds the other end of a dead process.
+            if now - connection.heard > SETTLED_S and not place.name.lives:
+                self._end(connection)
+        for place, sources in list(self._adrift.items()):
+            again = self._connections.get(place)
+            if again is None and place.name.lives and place in there:
+                continue  # it may let us in again
+            if again is not None and now - again.since < SETTLED_S:
+                continue  # it has not told of all of its systems yet
+            del self._adrift[place]
+            for source in sources:
+                if again is None or source.key not in again.sources:
+                    source.vanish()
+
+    def _connect(self, place: _Place, entered: int) -> None:
+        connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        try:
+            connected.connect(feed_folder.path(entered, place.name))
+            if not feed_folder.is_mine(connected):
+                raise PermissionError
+        except OSError as error:
+            connected.close()
+            # A process in another namespace seems dead, but answers: only who does not is.
+            if isinstance(error, ConnectionRefusedError) and not place.name.lives:
+                feed_folder.remove(entered, place.name)
+            return
+        connection = self._connections[place] = _Connection(connected, place)
+        self._selector.register(connected, selectors.EVENT_READ, connection)
+
+    def _read(self, connection: _Connection) -> None:
+        try:
+            heard = connection.socket.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            heard = b""
+        connection.said += heard
+        connection.heard = time.monotonic()
+        *lines, rest = connection.said.split(b"\n")
+        connection.said = rest
+        try:
+            for line in lines:
+                self._take(connection, bytes(line))
+        except (RecordingError, msgspec.DecodeError) as error:
+            warn_of(error, f"the feed of process {connection.place.name.pid} cannot be read")
+            self._refused.add(connection.place)
+            heard = b""
+        if not heard or len(rest) > _LINE_LIMIT:
+            self._end(connection)
+            return
+        for source in connection.sources.values():
+            source.heard, source.heard_at = connection.heard, time.time()
+
+    def _take(self, connection: _Connection, line: bytes) -> None:
+        if connection.speaker is None:
+            connection.speaker = msgspec.json.decode(line, type=Speaker)
+            if connection.speaker.feed > SCHEMA:
+                raise RecordingError(
+                    f"it is of schema {connection.speaker.feed}; accel_lab "
+                    f"{connection.speaker.version} wrote it, and this one reads up to {SCHEMA}"
+                )
+        elif line.startswith(b'{"type"'):
+            assert connection.topic is not None, "a fact follows its topic"
+            connection.topic.hear(decode(line))
+        elif line.startswith(b'{"lost"'):
+            for source in connection.sources.values():
+                source.lost = msgspec.json.decode(line, type=Loss).lost
+        else:
+            topic = msgspec.json.decode(line, type=Topic)
+            connection.topic = self._source(connection, topic)
+
+    def _source(self, connection: _Connection, topic: Topic) -> FeedSource:
+        """Return a system of a process; one that was known from an earlier connection, too."""
+        assert connection.speaker is not None
+        name = connection.place.name
+        key = f"{name.pid}-{name.began}-{topic.system}"
+        if key not in connection.sources:
+            with self._lock:
+                known = self._sources.get(key)
+                if known is None:
+                    known = self._sources[key] = FeedSource(key, connection.speaker, topic)
+                else:
+                    known.begin()
+            connection.sources[key] = known
+        return connection.sources[key]
+
+    def _end(self, connection: _Connection) -> None:
+        """Hang up; whether its systems have ended shows when we look for it again."""
+        del self._connections[connection.place]
+        self._selector.unregister(connection.socket)
+        connection.socket.close()
+        self._adrift.setdefault(connection.place, []).extend(connection.sources.values())
+
+    def _forget(self, now: float) -> None:
+        with self._lock:
+            ended = sorted(
+                ((one.ended_at, key) for key, one in self._sources.items() if one.ended_at),
+                reverse=True,
+            )
+            for position, (at, key) in enumerate(ended):
+                if position >= ENDED_KEPT or now - at > ENDED_KEPT_S:
+                    del self._sources[key]
+                    for connection in self._connections.values():
+                        connection.sources.pop(key, None)
