@@ -13,6 +13,7 @@ from accel_lab.actor.events import Event, EventStream, Subscription
 from accel_lab.compute.samples import MemorySampled, SystemEnded, TreeSampled, WorkTraced
 from accel_lab.compute.tree import Node
 from accel_lab.errors import SystemClosed
+from accel_lab.views.gauges import Gauges
 from accel_lab.views.names import Names
 from accel_lab.views.scene import FACT_TYPES, Scene
 
@@ -60,6 +61,7 @@ class Observer:
         self._wanted: dict[Want, int] = {}
         self._sampled: dict[Want, float] = {}
         self._names = Names()
+        self._gauges = Gauges()
         self._following = lab.events.subscribe(self._arrived.append, *FACT_TYPES)
         weakref.finalize(self, self._following.close).atexit = False
 
@@ -117,6 +119,9 @@ class Observer:
             if isinstance(sample, MemorySampled):
                 sample = self._names.put(sample, getattr(lab, "devices", ()))  # noqa: PLW2901
             self._take(sample)
+        if self._is_due("health", now):
+            for reading in self._gauges.look(tree, getattr(lab, "backend", "")):
+                self._take(reading)
         return self.scene
 
     def _is_due(self, one: Want, now: float) -> bool:
