@@ -9,7 +9,6 @@ import contextlib
 import ctypes
 import gc
 import importlib
-import io
 import os
 import select
 import signal
@@ -36,11 +35,13 @@ from accel_lab.compute.control import (
     send_packet,
 )
 from accel_lab.compute.failure import where
+from accel_lab.compute.interrupts import INTERRUPTS
 from accel_lab.compute.launch import LibraryActor
+from accel_lab.compute.printing import Printer
 from accel_lab.compute.service import Service
 from accel_lab.compute.showing import show
 from accel_lab.compute.transport import Transport
-from accel_lab.compute.wire import Born, Output
+from accel_lab.compute.wire import Born
 from accel_lab.compute.zygote import LoadFailed, Zygote, tell
 from accel_lab.errors import LibraryError
 from accel_lab.libraries import ACTORS
@@ -51,7 +52,6 @@ SEGMENT_WAIT_S = 30.0
 PR_SET_PDEATHSIG = 1
 PR_SET_TIMERSLACK = 29
 TIMER_SLACK_NS = 1000
-PIECES_HELD = 100
 
 
 class SegmentBytes:
@@ -158,6 +158,8 @@ class Control(threading.Thread):
                 self._arena.detach(packet.id, size)
         elif isinstance(packet, CancelRequests):
             self._service.cancelled.update(packet.seqs)
+            if self._service.busy_seq in packet.seqs:
+                INTERRUPTS.interrupt()
         elif isinstance(packet, Look):
             show(self._channel, packet, self._context, self._service.tracer)
 
@@ -170,37 +172,6 @@ class Control(threading.Thread):
             if now - since > timeout_s:
                 send_packet(self._channel, Expired(seq, timeout_s, self._service.recent()))
         self._seen = seen
-
-
-class Printer(io.TextIOBase):
-    """Standard output of user code: sent to the cell whose request is running."""
-
-    def __init__(self, service: Service, stream: str) -> None:
-        self._service = service
-        self._stream = stream
-        self._line: list[str] = []
-
-    def writable(self) -> bool:
-        """Say yes."""
-        return True
-
-    def write(self, text: str) -> int:
-        """Send whole lines; keep the rest for the next write."""
-        if "\n" in text or len(self._line) > PIECES_HELD:
-            self._line.append(text)
-            self.flush()
-        else:
-            self._line.append(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Send what is held back."""
-        line, self._line = self._line, []
-        text = "".join(line)
-        for start in range(0, len(text), 1 << 16):
-            self._service.send(
-                [Output(self._service.busy_seq, self._stream, text[start : start + (1 << 16)])]
-            )
 
 
 def _statistics(actor: LibraryActor) -> dict[str, int]:
@@ -242,6 +213,7 @@ def be_context(transport: Transport, channel: socket.socket, parent: int, module
         sys.exit(1)
     service = Service(transport, context, spin_s=bind.spin_s)
     sys.stdout, sys.stderr = Printer(service, "stdout"), Printer(service, "stderr")
+    INTERRUPTS.serve()
     Control(channel, service, context, arena).start()
     service.send([Born(os.getpid(), backend.model, context.limit_bytes, list(context.actors))])
     service.run()

@@ -17,7 +17,7 @@ FLOORS = (
     {"journal"},
     {"system", "context_process"},
     {"views"},
-    {"bench", "cli", "demo", "doctor", "extension", "jupyter", "tutorials"},
+    {"bench", "cli", "demo", "doctor", "extension", "jupyter", "notebook", "tutorials"},
 )
 CUDA_PACKAGES = {"cuda", "cudnn", "cupy", "cupyx", "nccl", "nvmath"}
 OPENS_BACKENDS = {"system", "context_process"}

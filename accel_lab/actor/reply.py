@@ -104,7 +104,8 @@ class Reply(Generic[R]):
         """Take the request back; without an answer yet, its answer is then `Cancelled`.
 
         A message to a device is never run if it is not enqueued yet; else it runs to its end, and
-        its result is freed then. A message to an actor is only taken back before it is handled.
+        its result is freed then. A function of the user's that runs is interrupted, as by Ctrl-C.
+        A message to an actor is only taken back before it is handled.
         """
         if self._state == PENDING and self._pump is not None:
             self._pump.cancel(self)

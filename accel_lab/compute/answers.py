@@ -14,7 +14,7 @@ from accel_lab.compute.failure import unpack
 from accel_lab.compute.link import Link
 from accel_lab.compute.markers import Arrays, Failed
 from accel_lab.compute.recorder import Recorder
-from accel_lab.compute.user_code import ResultUnpickler
+from accel_lab.compute.user_code import unpack as unpack_value
 from accel_lab.compute.wire import Answer, Done, Failure, Report, Shaped
 from accel_lab.compute.withdrawal import Withdrawn
 from accel_lab.errors import AccelError, UserCodeError
@@ -195,12 +195,13 @@ class Answers:
         reply = self.take(answer.seq)
         if reply is None:
             return
-        arrays = {id_: (tuple(shape), dtype) for id_, shape, dtype in answer.arrays}
+        arrays = {id_: (tuple(shape), dtype) for id_, shape, dtype, _ in answer.arrays}
         if arrays and self._recorder is not None:
-            self._recorder.mark(Arrays(answer.seq, list(arrays)))
+            shares = [shared for *_, shared in answer.arrays]
+            self._recorder.mark(Arrays(answer.seq, list(arrays), shares))
         try:
-            load = ResultUnpickler(bytes(data), lambda id_: self._adopt(reply, id_, *arrays[id_]))
-            reply.resolve(load.load())
+            value = unpack_value(bytes(data), lambda id_: self._adopt(reply, id_, *arrays[id_]))
+            reply.resolve(value)
         except Exception as error:  # noqa: BLE001 - a class of the context may be unknown here
             wrapped = UserCodeError(f"the answer cannot be rebuilt in this process: {error!r}")
             # Below its frames are those of whoever happens to read the wire.

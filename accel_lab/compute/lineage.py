@@ -8,6 +8,7 @@ buffers in use depend on.
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import zip_longest
 from typing import Any, NamedTuple, Self
 
 from accel_lab.compute.contents import Contents
@@ -125,8 +126,9 @@ class Lineage:
             if marker.key:
                 self._checkpoints[marker.id] = marker
         elif isinstance(marker, Arrays):
-            for id_ in marker.ids:
+            for id_, shared in zip_longest(marker.ids, marker.shares, fillvalue=0):
                 self._live.add(id_)
+                self._storages.share(id_, shared or id_)
                 self._opaque[id_] = "it was inside the answer of a function"
 
     def _note_failure(self, marker: Failed) -> None:
@@ -215,14 +217,17 @@ class Lineage:
         storages = self._storages
         why: dict[int, str] = {}
         made: set[int] = set()
+        restored: set[int] = set()
 
         def gone(id_: int) -> str:
+            opaque = "" if id_ in restored else self._opaque.get(id_)
             missing = "" if id_ in made else _BEYOND
-            return self._opaque.get(id_) or why.get(storages.of(id_)) or missing
+            return opaque or why.get(storages.of(id_)) or missing
 
         for step in steps:
             if isinstance(step, Restore):
                 made.add(step.checkpoint.id)
+                restored.add(step.checkpoint.id)
                 why.pop(storages.of(step.checkpoint.id), None)
                 continue
             half_done = _CHANGED if step.seq in self._half_done else ""
@@ -374,6 +379,10 @@ class _Storages:
             for id_, root in self._of.items():
                 if root in roots:
                     self._of[id_] = first
+
+    def share(self, id_: int, other: int) -> None:
+        """A buffer that no message makes has the memory of another, or its own."""
+        self._of[id_] = self.of(other)
 
     def of(self, id_: int) -> int:
         """Return what stands for the memory of a buffer."""

@@ -66,10 +66,14 @@ class Result(msgspec.Struct, frozen=True, array_like=True, tag=-6):
 
 
 class Arrays(msgspec.Struct, frozen=True, array_like=True, tag=-7):
-    """The answer of a function held these buffers, which no message announces."""
+    """The answer of a function held these buffers, which no message announces.
+
+    `shares` has, for each, the buffer whose memory it is a part of, 0 where it has its own.
+    """
 
     seq: int
     ids: list[int]
+    shares: list[int] = []
 
 
 class Checkpoint(msgspec.Struct, frozen=True, array_like=True, tag=-8):

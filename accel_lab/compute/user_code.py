@@ -3,21 +3,28 @@
 import io
 import pickle
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import cloudpickle
 import msgspec
 
+from accel_lab.compute import printing, workspace
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.failure import user_code_error
+from accel_lab.compute.interrupts import INTERRUPTS
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import Operation
 from accel_lab.compute.stream import Storage
 from accel_lab.compute.table import Buffer
 from accel_lab.compute.wire import FRAME_LIMIT, Answer, Report
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import Cancelled, InvalidArgument, StaleRef
+
+if TYPE_CHECKING:
+    from accel_lab.compute.context import Context
 
 PART_BYTES = FRAME_LIMIT // 2
+MARK = 1 << 52
+"""In the ids of buffers that no message announces."""
 
 
 class Location(msgspec.Struct, frozen=True, array_like=True):
@@ -29,7 +36,7 @@ class Location(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
-    """Call a pickled function; operand `i` stands where the pickle says `Operand(i)`.
+    """Call a pickled function; operand `i` stands where the pickle has the persistent id `i`.
 
     `pure` promises that no operand is written; otherwise those count as written that `writes`
     lists by their position in `refs`, or all of them. A pickle larger than a frame lies in the
@@ -51,63 +58,62 @@ class Ping(Operation[None], frozen=True, array_like=True, eq=False, tag=8):
     library: ClassVar[str] = "run"
 
 
-class Operand(msgspec.Struct, frozen=True):
-    """The place of a buffer among the arguments of a function."""
-
-    index: int
-
-
 def pack_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[AccelRef, ...], bytes]:
-    """Pickle a call; its buffers become operands.
+    """Pickle a call; buffers anywhere in it become operands.
 
     Raises:
         InvalidArgument: the function or an argument does not pickle.
     """
     refs: list[AccelRef] = []
 
-    def place(value: Any) -> Any:
-        if isinstance(value, AccelRef):
-            refs.append(value)
-            return Operand(len(refs) - 1)
-        return value
+    def place(value: Any) -> int | None:
+        if not isinstance(value, AccelRef):
+            return None
+        refs.append(value)
+        return len(refs) - 1
 
-    call = (function, tuple(place(a) for a in args), {k: place(v) for k, v in kwargs.items()})
     try:
-        blob = cloudpickle.dumps(call)
+        blob = pack((function, args, kwargs), place)
     except Exception as error:
         text = f"{getattr(function, '__name__', function)!r} cannot be sent to the context: {error}"
         raise InvalidArgument(text) from error
     return tuple(refs), blob
 
 
-class _ResultPickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Pickles a result; arrays of the device stay behind and become buffers."""
+def pack(value: Any, place: Callable[[Any], int | None]) -> bytes:
+    """Pickle a value; what `place` gives a number stays behind, as a persistent id."""
+    file = io.BytesIO()
+    _Pickler(file, place).dump(value)
+    return file.getvalue()
 
-    def __init__(self, file: io.BytesIO, keep: Callable[[Any], int | None]) -> None:
+
+def unpack(data: bytes, found: Callable[[int], Any]) -> Any:
+    """Rebuild a value; `found` returns what a number stands for."""
+    return _Unpickler(data, found).load()
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    def __init__(self, file: io.BytesIO, place: Callable[[Any], int | None]) -> None:
         super().__init__(file)
-        self._keep = keep
+        self._place = place
 
     def persistent_id(self, obj: Any) -> int | None:
-        """Return the buffer's id for an array, None for everything else."""
-        return self._keep(obj)
+        return self._place(obj)
 
 
-class ResultUnpickler(pickle.Unpickler):
-    """Rebuilds a result in the notebook, with handles where the arrays were."""
-
-    def __init__(self, data: bytes, handle: Callable[[int], AccelRef]) -> None:
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data: bytes, found: Callable[[int], Any]) -> None:
         super().__init__(io.BytesIO(data))
-        self._handle = handle
+        self._found = found
 
-    def persistent_load(self, pid: Any) -> AccelRef:
-        """Return the handle of a buffer."""
-        return self._handle(pid)
+    def persistent_load(self, pid: Any) -> Any:
+        return self._found(pid)
 
 
 def answer_parts(
-    seq: int, data: bytes, arrays: Iterable[tuple[int, tuple[int, ...], str]] = ()
+    seq: int, data: bytes, arrays: Iterable[tuple[int, tuple[int, ...], str, int]] = ()
 ) -> list[Report]:
     """Cut a pickled answer to what a frame can hold; the last part names the buffers inside."""
     parts = [data[i : i + PART_BYTES] for i in range(0, len(data), PART_BYTES)]
@@ -124,6 +130,10 @@ class RunActor(LibraryActor):
     library = "run"
     _made = 0
 
+    def __init__(self, context: "Context", lib: Any) -> None:
+        super().__init__(context, lib)
+        workspace.serve(context.backend.adopt)
+
     @handles(Run)
     def run(self, m: Run, launch: Launch) -> None:
         """Call the function; its answer is a buffer, or a value with buffers inside it."""
@@ -133,16 +143,21 @@ class RunActor(LibraryActor):
             at = m.blob_at
             blob = self.context.arena.view(at.segment, at.start, at.nbytes).tobytes()
         try:
-            function, args, kwargs = pickle.loads(blob)  # noqa: S301 - the notebook wrote it
-            value = function(
-                *(arrays[a.index] if isinstance(a, Operand) else a for a in args),
-                **{k: arrays[v.index] if isinstance(v, Operand) else v for k, v in kwargs.items()},
-            )
+            with INTERRUPTS:
+                workspace.refresh()
+                function, args, kwargs = unpack(blob, arrays.__getitem__)
+                value = function(*args, **kwargs)
         except MemoryError as error:
             raise self.context.out_of_memory(0) from error
+        except StaleRef:
+            raise
+        except KeyboardInterrupt as error:
+            raise Cancelled("the function was interrupted") from error
         except BaseException as error:
             self.context.raise_if_poisoned(error)
             raise user_code_error(error) from error
+        finally:
+            printing.finish()
         self._answer(value, m, launch)
 
     @handles(Ping)
@@ -159,44 +174,52 @@ class RunActor(LibraryActor):
 
     def _answer(self, value: Any, m: Run, launch: Launch) -> None:
         adopted = self.context.backend.adopt(value)
+        near = [ref for ref in m.refs if isinstance(ref, Buffer)]
         if adopted is not None:
-            shape, dtype = self._enter(launch.result, adopted, m, launch)
+            shape, dtype, _ = self._enter(launch.result, adopted, near, launch)
             launch.shaped = shape, dtype
             return
-        arrays: list[tuple[int, tuple[int, ...], str]] = []
+        arrays: list[tuple[int, tuple[int, ...], str, int]] = []
 
         def keep(obj: Any) -> int | None:
             found = self.context.backend.adopt(obj)
             if found is None:
                 return None
             id_ = self._next_id()
-            arrays.append((id_, *self._enter(id_, found, m, launch)))
+            arrays.append((id_, *self._enter(id_, found, near, launch)))
+            near.append(self.context.table.mention(id_))
             return id_
 
-        file = io.BytesIO()
         try:
-            _ResultPickler(file, keep).dump(value)
+            data = pack(value, keep)
         except Exception as error:
             text = f"the answer, a {type(value).__name__}, does not pickle: {error}"
             raise user_code_error(TypeError(text)) from error
-        data = file.getvalue()
 
         launch.finish = lambda: answer_parts(launch.seq, data, arrays)
 
     def _enter(
-        self, id_: int, adopted: tuple[Any, tuple[int, ...], str, int], m: Run, launch: Launch
-    ) -> tuple[tuple[int, ...], str]:
+        self,
+        id_: int,
+        adopted: tuple[Any, tuple[int, ...], str, int],
+        near: list[Buffer],
+        launch: Launch,
+    ) -> tuple[tuple[int, ...], str, int]:
+        """Enter an array; return its shape, dtype, and the buffer of `near` that it is part of."""
         array, shape, dtype, nbytes = adopted
         storage: Storage | None = None
-        for ref in m.refs:
-            if isinstance(ref, Buffer) and self.context.backend.same_memory(ref.array, array):
-                storage = ref.storage
+        shared = 0
+        for ref in near:
+            if self.context.backend.same_memory(ref.array, array):
+                storage, shared = ref.storage, ref.id
+                break
         if storage is None:
             storage = Storage(launch.stream, nbytes, launch.label)
         launch.adopt(id_, array, shape, dtype, storage)
-        return shape, dtype
+        return shape, dtype, shared
 
     def _next_id(self) -> int:
-        # Negative and marked with the generation: never an id of the notebook's or of another life.
+        # Marked, and with the generation: never an id of the notebook's or of another life. Less
+        # than 2**53, so that a browser can count with it.
         RunActor._made += 1
-        return -((self.context.generation << 32) + RunActor._made)
+        return MARK | (self.context.generation & 0xFFFFF) << 32 | RunActor._made

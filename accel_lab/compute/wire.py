@@ -38,7 +38,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, tag=3):
     seq: int
     part: bytes
     last: bool
-    arrays: list[tuple[int, tuple[int, ...], str]]
+    arrays: list[tuple[int, tuple[int, ...], str, int]]
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True, tag=4):

@@ -171,8 +171,8 @@ class Repeater:
         except AccelError:
             return
         # Both lists are in the order in which the context pickled them, and so counted them.
-        ids = sorted(entry.fields["ids"], reverse=True)
-        found = sorted(_refs_in(value), key=lambda ref: -ref.id)
+        ids = sorted(entry.fields["ids"])
+        found = sorted(_refs_in(value), key=lambda ref: ref.id)
         for id_, ref in zip(ids, found, strict=False):
             self.buffers(entry).enter(id_, ref, operands)
 

@@ -126,7 +126,7 @@ def _slow_array() -> object:
 
 def test_a_waiting_thread_and_a_waiting_loop_are_woken(cpu: Device, latch: Latch) -> None:
     """Also while nothing comes on the wire."""
-    first = latch.reply
+    first = cpu.put(ONES)
     answers: list[BaseException] = []
 
     def wait() -> None:

@@ -1,0 +1,86 @@
+"""Standard output of user code in a context: sent to the cell whose request is running.
+
+What one request prints is bounded, so that a loop that prints does not fill the notebook.
+"""
+
+import contextlib
+import io
+import sys
+from typing import Protocol
+
+from accel_lab.compute.wire import Output, Report
+
+PIECES_HELD = 100
+PART = 1 << 16
+LIMIT = 1 << 20
+"""How many characters of one request are shown."""
+
+
+class Sender(Protocol):
+    """Who takes the text to the notebook."""
+
+    @property
+    def busy_seq(self) -> int:
+        """The request in execution, or 0."""
+
+    def send(self, reports: list[Report]) -> None:
+        """Send reports; blocks while the notebook does not read."""
+
+
+class Printer(io.TextIOBase):
+    """A text stream whose lines appear under a cell."""
+
+    def __init__(self, sender: Sender, stream: str) -> None:
+        self._sender = sender
+        self._stream = stream
+        self._line: list[str] = []
+        self._start(0)
+
+    def _start(self, seq: int) -> None:
+        self._seq = seq
+        self._left = LIMIT
+        self._dropped = 0
+
+    def writable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Send whole lines; keep the rest for the next write."""
+        self._line.append(text)
+        if "\n" in text or len(self._line) > PIECES_HELD:
+            self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Send what is held back, as far as the request may still print."""
+        line, self._line = self._line, []
+        text = "".join(line)
+        if self._sender.busy_seq != self._seq:
+            self.finish()
+            self._start(self._sender.busy_seq)
+        shown = text[: self._left]
+        self._left -= len(shown)
+        self._dropped += len(text) - len(shown)
+        self._send(shown)
+
+    def finish(self) -> None:
+        """Say how much of the request was not shown."""
+        if self._line:
+            self.flush()
+        dropped, self._dropped = self._dropped, 0
+        if dropped:
+            self._send(f"\naccel_lab: {dropped:,} more characters were printed and are not shown\n")
+
+    def _send(self, text: str) -> None:
+        for start in range(0, len(text), PART):
+            part = text[start : start + PART]
+            self._sender.send([Output(self._seq, self._stream, part)])
+
+
+def finish() -> None:
+    """Send what the request that ends now has printed."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, Printer):
+            with contextlib.suppress(OSError):
+                stream.finish()

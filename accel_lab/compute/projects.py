@@ -1,0 +1,129 @@
+"""The user's own modules inside a context, loaded again when their source has changed."""
+
+import hashlib
+import sys
+import sysconfig
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+FRESH_S = 2.0
+"""A file that is younger may have been read from bytecode that is older."""
+_PACKAGE = Path(__file__).resolve().parents[1]
+_INSTALLED = tuple(
+    str(Path(path).resolve())
+    for name, path in sysconfig.get_paths().items()
+    if name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
+
+
+class _Source(NamedTuple):
+    stat: tuple[int, int, int]
+    digest: bytes
+
+
+class Projects:
+    """What was read of each module that is neither installed nor part of Python."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Source] = {}
+        self._passed: set[str] = set()
+
+    def seen(self) -> None:
+        """Take note of what has been imported since."""
+        for name, module in list(sys.modules.items()):
+            path = self._path(name, module)
+            if path is None or name in self._known:
+                continue
+            source = _read(path)
+            if source is not None:
+                young = time.time() - path.stat().st_mtime < FRESH_S
+                self._known[name] = _Source(source.stat, b"" if young else source.digest)
+
+    def refresh(self) -> Callable[[Any], Any] | None:
+        """Load again what has changed, and what comes after it; return what renews a value.
+
+        None when nothing has changed. A module that is broken now raises when it is loaded.
+
+        Raises:
+            Exception: what a module raises.
+        """
+        self.seen()
+        changed: list[str] = []
+        for name, known in list(self._known.items()):
+            path = self._path(name, sys.modules.get(name))
+            if path is None:
+                del self._known[name]
+                continue
+            try:
+                if _stat(path) == known.stat and known.digest:
+                    continue
+            except FileNotFoundError:
+                continue
+            source = _read(path)
+            if source is not None:
+                if source.digest != known.digest:
+                    changed.append(name)
+                else:
+                    self._known[name] = source
+        if not changed:
+            return None
+        # Modules are known in the order of their imports: what came later may use what has changed.
+        names = list(self._known)
+        first = min(names.index(name) for name in changed)
+        loaded = names[first:]
+        for name in loaded:
+            self._load(name)
+        return lambda value: _renewed(value, frozenset(loaded))
+
+    def _load(self, name: str) -> None:
+        """Run a module's source again in the module that there is."""
+        module = sys.modules[name]
+        path = self._path(name, module)
+        assert path is not None
+        text = path.read_bytes()
+        self._known[name] = _Source(_stat(path), hashlib.sha256(text).digest())
+        try:
+            exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102 - as import does
+        except BaseException:
+            self._known[name] = self._known[name]._replace(digest=b"")  # to be tried again
+            raise
+
+    def _path(self, name: str, module: ModuleType | None) -> Path | None:
+        """Return the source of a module of the user's; None for every other."""
+        if name in self._passed or module is None:
+            return None
+        file = getattr(module, "__file__", None)
+        if name == "__main__" or not file or not file.endswith(".py") or _is_installed(file):
+            self._passed.add(name)
+            return None
+        return Path(file)
+
+
+def _is_installed(file: str) -> bool:
+    path = Path(file).resolve()
+    return str(path).startswith(_INSTALLED) or _PACKAGE in path.parents
+
+
+def _stat(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _read(path: Path) -> _Source | None:
+    try:
+        return _Source(_stat(path), hashlib.sha256(path.read_bytes()).digest())
+    except OSError:
+        return None
+
+
+def _renewed(value: Any, loaded: frozenset[str]) -> Any:
+    """Return what a function or class of a module that was loaded again has become."""
+    if not isinstance(value, FunctionType | type) or value.__module__ not in loaded:
+        return value
+    found: Any = sys.modules[value.__module__]
+    for part in value.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return value if found is None else found

@@ -1,0 +1,301 @@
+"""The cells of a notebook that run inside a context, and the names that they leave there.
+
+All of it happens in a context process, on the dispatcher's thread; the notebook calls it through
+`run`. A namespace lives as long as its context.
+"""
+
+import ast
+import builtins
+import io
+import linecache
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from accel_lab.compute.projects import Projects
+from accel_lab.errors import InvalidArgument, StaleRef
+
+TEXT_LIMIT = 200
+Bundle = tuple[dict[str, Any], dict[str, Any]]
+"""What is displayed: data by MIME type, and metadata."""
+
+
+@dataclass(frozen=True)
+class Resident:
+    """An object that stays in the context, as people see it.
+
+    Attributes:
+        name: under which the cells know it.
+        serial: tells it from what had the name before.
+        kind: its type.
+        text: its repr, cut.
+        nbytes: of the memory of the device that it is seen to hold.
+    """
+
+    name: str
+    serial: int
+    kind: str
+    text: str
+    nbytes: int
+
+
+@dataclass
+class Ran:
+    """What a cell did: the arrays and objects that it bound to names, and what it showed."""
+
+    arrays: dict[str, Any] = field(default_factory=dict)
+    residents: dict[str, Resident] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    shown: list[Bundle] = field(default_factory=list)
+
+
+class Workspace:
+    """The namespace of one notebook in one context."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {
+            "__name__": "__main__",
+            "__builtins__": builtins,
+            "display": self._display,
+        }
+        self._own = frozenset(self.names)
+        self._told: dict[str, Any] = {}  # what the notebook's handles stand for
+        self._serials: dict[str, int] = {}
+        self._count = 0
+        self._shown: list[Bundle] = []
+
+    def run(
+        self,
+        source: str,
+        filename: str,
+        given: dict[str, Any],
+        modules: list[str],
+        kept: dict[str, Any],
+    ) -> Ran:
+        """Run a cell.
+
+        Parameters:
+            filename: names the cell in tracebacks.
+            given: what the notebook's names stand for.
+            modules: "name=module" of each module that the notebook knows by a name.
+            kept: arrays that the cells have made themselves, for names that are not bound here.
+
+        Raises:
+            Exception: what the cell raises.
+        """
+        body, last = _compiled(source, filename)
+        for pair in modules:
+            name, _, module = pair.partition("=")
+            self.names[name] = _imported(module)
+        self.names.update(given)
+        for name, array in kept.items():
+            self.names.setdefault(name, array)
+        self._told |= given | kept
+        self._shown = []
+        exec(body, self.names)  # noqa: S102 - that is what a cell is for
+        if last is not None:
+            value = eval(last, self.names)  # noqa: S307 - as above
+            if value is not None:
+                self._display(value)
+        self._show_figures()
+        ran = self._outcome()
+        ran.shown, self._shown = self._shown, []
+        return ran
+
+    def find(self, name: str, serial: int) -> Any:
+        """Return an object that a cell has left.
+
+        Raises:
+            StaleRef: the name is gone, or stands for something else.
+        """
+        if self._serials.get(name) != serial or name not in self.names:
+            raise StaleRef(f"{name!r} was deleted, bound anew, or lost with its context")
+        return self.names[name]
+
+    def drop(self, name: str, serial: int) -> None:
+        """Forget an object, if the name still stands for it."""
+        if self._serials.get(name) == serial:
+            for known in (self.names, self._told):
+                known.pop(name, None)
+            del self._serials[name]
+
+    def residents(self) -> dict[str, Resident]:
+        """Describe every object that cells have left."""
+        return {name: self._describe(name) for name in self._serials if name in self.names}
+
+    def rebind(self, renewed: Callable[[Any], Any]) -> None:
+        """Replace what was defined in a module that has been loaded again."""
+        for name, value in list(self.names.items()):
+            if name not in self._own:
+                self.names[name] = renewed(value)
+
+    def _outcome(self) -> Ran:
+        """Tell what is bound that the notebook does not know, also by a cell that has failed."""
+        ran = Ran()
+        for name, value in self.names.items():
+            if name.startswith("_") or name in self._own or isinstance(value, ModuleType):
+                continue
+            if name in self._told and self._told[name] is value:
+                continue
+            self._told[name] = value
+            if is_array(value):
+                self._serials.pop(name, None)
+                ran.arrays[name] = value
+            else:
+                self._count += 1
+                self._serials[name] = self._count
+                ran.residents[name] = self._describe(name)
+        ran.gone = [name for name in self._told if name not in self.names]
+        for name in ran.gone:
+            del self._told[name]
+            self._serials.pop(name, None)
+        return ran
+
+    def _describe(self, name: str) -> Resident:
+        value = self.names[name]
+        try:
+            text = repr(value)
+        except Exception as error:  # noqa: BLE001 - the user's own repr
+            text = f"<its repr raised {type(error).__name__}>"
+        if len(text) > TEXT_LIMIT:
+            text = f"{text[: TEXT_LIMIT - 1]}…"
+        kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+        return Resident(name, self._serials[name], kind, text, _device_bytes(value))
+
+    def _display(self, *values: Any) -> None:
+        for value in values:
+            self._shown.append(_bundle(value))
+
+    def _show_figures(self) -> None:
+        """Show the figures that Matplotlib has open, as a notebook does at the end of a cell."""
+        pyplot = sys.modules.get("matplotlib.pyplot")
+        if pyplot is None:
+            return
+        for number in pyplot.get_fignums():
+            file = io.BytesIO()
+            figure = pyplot.figure(number)
+            figure.savefig(file, format="png", bbox_inches="tight")
+            pyplot.close(figure)
+            self._shown.append(({"image/png": file.getvalue(), "text/plain": repr(figure)}, {}))
+
+
+_workspaces: dict[str, Workspace] = {}
+_projects = Projects()
+_adopt: list[Callable[[Any], object | None]] = []
+
+
+def serve(adopt: Callable[[Any], object | None]) -> None:
+    """Begin to serve a context; `adopt` tells arrays of its device from everything else."""
+    _adopt[:] = [adopt]
+    os.environ.setdefault("MPLBACKEND", "agg")
+
+
+def is_array(value: Any) -> bool:
+    """Whether this is an array of the device."""
+    try:
+        return _adopt[0](value) is not None
+    except InvalidArgument:  # one of another card, or of a dtype that no buffer has
+        return False
+
+
+def settle(folder: str, sys_path: list[str], environment: dict[str, str]) -> None:
+    """Take over the notebook's folder, `sys.path` and environment."""
+    os.chdir(folder)
+    sys.path[:] = sys_path
+    for name in os.environ.keys() - environment.keys():
+        del os.environ[name]
+    os.environ.update(environment)
+    os.environ.setdefault("MPLBACKEND", "agg")
+
+
+def refresh() -> None:
+    """Load the modules of the user's project again whose source has changed."""
+    renewed = _projects.refresh()
+    if renewed is not None:
+        for workspace in _workspaces.values():
+            workspace.rebind(renewed)
+
+
+def run_cell(
+    space: str,
+    source: str,
+    filename: str,
+    given: dict[str, Any],
+    modules: list[str],
+    kept: dict[str, Any],
+) -> Ran:
+    """Run a cell in the namespace `space`, as `Workspace.run` says."""
+    workspace = _workspaces.setdefault(space, Workspace())
+    ran = workspace.run(source, filename, given, modules, kept)
+    _projects.seen()
+    return ran
+
+
+def resident(space: str, name: str, serial: int) -> Any:
+    """Return an object that a cell has left; what the pickle of an ObjectRef calls.
+
+    Raises:
+        StaleRef: it is gone, with its context or otherwise.
+    """
+    if space not in _workspaces:
+        raise StaleRef(f"{name!r} was lost with its context; run its cell again")
+    return _workspaces[space].find(name, serial)
+
+
+def drop(space: str, name: str, serial: int) -> None:
+    """Forget an object that a cell has left."""
+    if space in _workspaces:
+        _workspaces[space].drop(name, serial)
+
+
+def residents(space: str) -> dict[str, Resident]:
+    """Describe every object that cells have left."""
+    return _workspaces[space].residents() if space in _workspaces else {}
+
+
+def _compiled(source: str, filename: str) -> tuple[CodeType, CodeType | None]:
+    """Compile a cell; an expression at its end apart, because its value is shown."""
+    linecache.cache[filename] = len(source), None, source.splitlines(keepends=True), filename
+    tree = ast.parse(source, filename)
+    last = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
+        last = compile(ast.Expression(tree.body.pop().value), filename, "eval")  # type: ignore[attr-defined]
+    return compile(tree, filename, "exec"), last
+
+
+def _imported(name: str) -> ModuleType:
+    __import__(name)
+    return sys.modules[name]
+
+
+def _bundle(value: Any) -> Bundle:
+    """Format a value as a notebook would."""
+    try:
+        from IPython.core.formatters import DisplayFormatter
+    except ImportError:
+        return {"text/plain": repr(value)}, {}
+    data, metadata = DisplayFormatter().format(value)  # type: ignore[no-untyped-call]
+    return dict(data), dict(metadata)
+
+
+def _device_bytes(value: Any) -> int:
+    """Add up the arrays that an object is seen to hold: parameters, attributes, items."""
+    if isinstance(value, FunctionType | type | ModuleType):
+        return 0
+    parameters = getattr(value, "parameters", None)
+    parts: list[Any]
+    if callable(parameters):
+        try:
+            parts = list(parameters())
+        except Exception:  # noqa: BLE001 - not what it looks like
+            parts = []
+    elif isinstance(value, dict):
+        parts = list(value.values())
+    elif isinstance(value, list | tuple | set):
+        parts = list(value)
+    else:
+        parts = list(getattr(value, "__dict__", {}).values())
+    return sum(int(getattr(part, "nbytes", 0)) for part in parts if is_array(part))

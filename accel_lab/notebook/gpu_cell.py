@@ -1,0 +1,229 @@
+"""`%%gpu`: a cell that runs inside a device's context, where its arrays are.
+
+Names of the notebook that the cell uses go in, names that it binds come back: arrays as AccelRefs,
+all else as ObjectRefs. What it prints appears under the cell while it runs.
+"""
+
+import base64
+import os
+import shlex
+import sys
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from accel_lab.compute import workspace
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.user_code import pack
+from accel_lab.compute.workspace import Bundle, Ran
+from accel_lab.errors import AccelError, InvalidArgument
+from accel_lab.notebook.names import used_names
+from accel_lab.notebook.object_ref import ObjectRef
+
+if TYPE_CHECKING:
+    from accel_lab.compute.device import Device
+
+CAPTURE_BYTES = 16 << 20
+"""A larger capture belongs on the device."""
+KEPT_BYTES = 64 << 20
+"""What is kept on the host of the arrays of one cell, so that they survive a fault."""
+USAGE = "%%gpu [device] [-o name,…] [--quiet]"
+
+
+class Options(NamedTuple):
+    """What stands behind `%%gpu`."""
+
+    device: str | None
+    names: frozenset[str] | None
+    quiet: bool
+
+
+@dataclass
+class Space:
+    """What the notebook knows of its namespace in one device's context."""
+
+    generation: int
+    bound: dict[str, Any] = field(default_factory=dict)
+    """The handles that cells have left under the notebook's names."""
+    told: tuple[Any, ...] = ()
+    """The folder, path and environment that the context has."""
+
+
+class GpuCells:
+    """Runs cells for one notebook.
+
+    Parameters:
+        names: the notebook's namespace.
+        device: returns the device of a name, or the one to take when none is given.
+        publish: shows what a cell displays.
+    """
+
+    def __init__(
+        self,
+        names: dict[str, Any],
+        device: Callable[[str | None], "Device"],
+        publish: Callable[[Bundle], None],
+    ) -> None:
+        self._names = names
+        self._device = device
+        self._publish = publish
+        self._spaces: weakref.WeakKeyDictionary[Device, Space] = weakref.WeakKeyDictionary()
+        self._name = f"notebook {os.getpid()}"
+        self._count = 0
+
+    def run(self, line: str, source: str) -> None:
+        """Run a cell; blocks until it has run. Ctrl-C interrupts its Python code.
+
+        Raises:
+            InvalidArgument: an option, the cell's text, or something that it uses does not fit.
+            UserCodeError: what the cell raised, with the lines of the cell.
+            AccelError: as `device.run`.
+        """
+        options = parse(line)
+        device = self._device(options.device)
+        space = self._space(device)
+        given, modules, kept = self._given(device, space, used_names(source))
+        self._settle(device, space)
+        self._count += 1
+        filename = f"<gpu cell {self._count}>"
+        reply = device.run(workspace.run_cell, self._name, source, filename, given, modules, kept)
+        ran: Ran = reply.result()
+        space.generation = device.generation
+        self._bind(device, space, ran, options)
+        self._keep(device, [*ran.arrays.values(), *given.values(), *kept.values()])
+        for bundle in ran.shown:
+            if not options.quiet:
+                self._publish(bundle)
+
+    def _space(self, device: "Device") -> Space:
+        """Return what is known of the namespace; say so when it was lost."""
+        space = self._spaces.setdefault(device, Space(device.generation))
+        if space.generation != device.generation:
+            lost = [name for name, ref in space.bound.items() if isinstance(ref, ObjectRef)]
+            if lost:
+                sys.stderr.write(
+                    f"{device.name} lost its context of generation {space.generation}, and with it "
+                    f"{', '.join(lost)}; run the cells again that made them\n"
+                )
+            space = self._spaces[device] = Space(device.generation)
+        return space
+
+    def _given(
+        self, device: "Device", space: Space, names: list[str]
+    ) -> tuple[dict[str, Any], list[str], dict[str, AccelRef]]:
+        """Sort what the cell uses: values to bind, modules to import, arrays that are there."""
+        given: dict[str, Any] = {}
+        modules: list[str] = []
+        kept: dict[str, AccelRef] = {}
+        for name in names:
+            if name not in self._names:
+                continue
+            value = self._names[name]
+            if isinstance(value, ModuleType):
+                modules.append(f"{name}={value.__name__}")
+            elif isinstance(value, AccelRef) and value.device is not device:
+                raise InvalidArgument(
+                    f"{name} is on {value.device.name}, and the cell runs on {device.name}"
+                )
+            elif space.bound.get(name) is value:
+                if isinstance(value, AccelRef):
+                    kept[name] = value  # the namespace has the array; its uses are ordered
+            else:
+                _require_small(name, value)
+                given[name] = value
+        return given, modules, kept
+
+    def _settle(self, device: "Device", space: Space) -> None:
+        """Give the context the notebook's folder, path and environment, if they are news."""
+        here = os.getcwd(), list(sys.path), dict(os.environ)  # noqa: PTH109 - what chdir takes
+        if here != space.told:
+            device.run(workspace.settle, *here)
+            space.told = here
+
+    def _bind(self, device: "Device", space: Space, ran: Ran, options: Options) -> None:
+        made: dict[str, Any] = dict(ran.arrays)
+        for name, resident in ran.residents.items():
+            made[name] = ObjectRef(device, self._name, resident, space.generation)
+        for name, handle in made.items():
+            if options.names is None or name in options.names:
+                self._names[name] = space.bound[name] = handle
+        for name in ran.gone:
+            handle = space.bound.pop(name, None)
+            if handle is not None and self._names.get(name) is handle:
+                del self._names[name]
+        if options.names is not None and (unknown := options.names - made.keys()):
+            raise InvalidArgument(f"-o: the cell has not bound {', '.join(sorted(unknown))}")
+
+    def _keep(self, device: "Device", touched: list[Any]) -> None:
+        """Keep a cell's arrays on the host, the smallest first: it is not run again by itself."""
+        refs = [ref for ref in touched if isinstance(ref, AccelRef)]
+        left = KEPT_BYTES
+        for ref in sorted(refs, key=lambda ref: ref.nbytes):
+            left -= ref.nbytes
+            if left < 0:
+                return
+            try:
+                device.checkpoint(ref)
+            except AccelError:  # the system keeps nothing, or has just lost its context
+                return
+
+
+def parse(line: str) -> Options:
+    """Read what stands behind `%%gpu`.
+
+    Raises:
+        InvalidArgument: it is not as USAGE says.
+    """
+    device, names, quiet = None, None, False
+    words = iter(shlex.split(line))
+    for word in words:
+        if word == "--quiet":
+            quiet = True
+        elif word == "-o":
+            listed = next(words, "")
+            names = frozenset(name for name in listed.split(",") if name)
+            if not names or not all(name.isidentifier() for name in names):
+                raise InvalidArgument(f"-o takes names, separated by commas: {USAGE}")
+        elif word.startswith("-") or device is not None:
+            raise InvalidArgument(f"{word!r} is not understood: {USAGE}")
+        else:
+            device = word
+    return Options(device, names, quiet)
+
+
+def publish(bundle: Bundle) -> None:
+    """Show what a cell displays, as the notebook shows its own."""
+    from IPython.display import publish_display_data
+
+    data, metadata = bundle
+    for mime, value in data.items():
+        if isinstance(value, bytes):
+            data[mime] = base64.b64encode(value).decode()
+    publish_display_data(data, metadata)  # type: ignore[no-untyped-call]
+
+
+def _require_small(name: str, value: Any) -> None:
+    """Refuse a capture that does not pickle, or is large; its buffers cost nothing.
+
+    Raises:
+        InvalidArgument: it is; says what to do.
+    """
+    if isinstance(value, AccelRef | ObjectRef):
+        return
+    nbytes = getattr(value, "nbytes", 0)
+    if not isinstance(nbytes, int) or nbytes <= CAPTURE_BYTES:
+        try:
+            nbytes = len(pack(value, lambda part: 0 if isinstance(part, AccelRef) else None))
+        except Exception as error:
+            text = (
+                f"{name}, a {type(value).__name__}, cannot go into the cell: {error}; make it in a "
+                "%%gpu cell, or pass what it is made of"
+            )
+            raise InvalidArgument(text) from error
+    if nbytes > CAPTURE_BYTES:
+        raise InvalidArgument(
+            f"{name} is {nbytes:,} bytes, more than the {CAPTURE_BYTES:,} that a cell takes along; "
+            f"put it on the device first: {name} = gpu.put({name})"
+        )

@@ -1,0 +1,307 @@
+"""Cells that run inside a real context, for a notebook that is a plain dict."""
+
+import _thread
+import math
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel_lab import System, blas
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.device import Device
+from accel_lab.compute.events import OutputPrinted
+from accel_lab.compute.printing import LIMIT
+from accel_lab.errors import InvalidArgument, StaleRef, UserCodeError
+from accel_lab.notebook.gpu_cell import CAPTURE_BYTES, GpuCells
+from accel_lab.notebook.names import used_names
+from accel_lab.notebook.object_ref import ObjectRef
+from tests.faults.conftest import settle
+
+ONES = np.ones((3, 3))
+
+
+class Notebook:
+    """A namespace, and what its cells have shown."""
+
+    def __init__(self, lab: System) -> None:
+        self.names: dict[str, Any] = {"np": np}
+        self.shown: list[dict[str, Any]] = []
+        self.lab = lab
+        self.gpu: Device = lab.devices[0]
+        self._cells = GpuCells(
+            self.names,
+            lambda name: lab.device(0 if name is None else name),
+            lambda bundle: self.shown.append(bundle[0]),
+        )
+
+    def __call__(self, source: str, line: str = "") -> Any:
+        """Run a cell; return what its last line shows."""
+        before = len(self.shown)
+        self._cells.run(line, source)
+        return self.shown[-1]["text/plain"] if len(self.shown) > before else None
+
+    def value(self, name: str) -> Any:
+        return self.gpu.get(self.names[name]).result()
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[System]:
+    with System("host", max_restarts=20) as lab:
+        yield lab
+
+
+@pytest.fixture
+def notebook(lab: System) -> Notebook:
+    return Notebook(lab)
+
+
+def test_names_go_in_and_come_back(notebook: Notebook) -> None:
+    a = notebook.names["a"] = notebook.gpu.put(ONES)
+    notebook.names["k"] = 3
+    notebook("b = a * k\nlabel = 'three'")
+    b, label = notebook.names["b"], notebook.names["label"]
+    assert isinstance(b, AccelRef)
+    assert (b.shape, b.dtype) == ((3, 3), "float64")
+    np.testing.assert_array_equal(notebook.value("b"), 3 * ONES)
+    assert isinstance(label, ObjectRef)
+    assert (label.type, label.get()) == ("str", "three")
+    assert "'three'" in repr(label)
+    assert notebook.names["a"] is a
+
+
+def test_an_array_in_a_cell_is_the_buffer_itself(notebook: Notebook) -> None:
+    a = notebook.names["a"] = notebook.gpu.put(ONES)
+    notebook("a += 1")
+    np.testing.assert_array_equal(notebook.gpu.get(a).result(), 2 * ONES)
+    blas.axpy(a, a, out=a).result()  # 2 + 2, by another library
+    assert notebook("float(a.sum())") == "36.0"
+
+
+def test_a_cell_after_another_knows_its_names(notebook: Notebook) -> None:
+    notebook("model = {'w': np.full(4, 2.0)}\ndef twice(x):\n    return 2 * x")
+    assert isinstance(notebook.names["model"], ObjectRef)
+    assert notebook.names["model"].nbytes == 32
+    assert notebook("twice(model['w']).tolist()") == "[4.0, 4.0, 4.0, 4.0]"
+
+
+def test_the_notebooks_own_functions_and_what_they_use_go_in(notebook: Notebook) -> None:
+    scale = 4
+    inner = notebook.gpu.put(ONES)
+
+    def scaled(x: Any) -> Any:
+        return scale * x + inner
+
+    notebook.names |= {"scaled": scaled, "math": math}
+    assert notebook("scaled(np.zeros((3, 3))).sum() + math.floor(1.5)") == "np.float64(10.0)"
+
+
+def test_an_object_is_an_operand_of_run(notebook: Notebook) -> None:
+    notebook("table = {'x': 5}")
+    assert notebook.gpu.run(lambda t: t["x"] + 1, notebook.names["table"]).result() == 6
+
+
+def test_what_is_bound_anew_goes_in_again(notebook: Notebook) -> None:
+    notebook.names["n"] = 1
+    notebook("m = n + 1")
+    notebook.names["n"] = 10
+    assert notebook("n") == "10"
+    notebook.names["m"] = 7  # no longer the handle
+    assert notebook("m") == "7"
+
+
+def test_a_name_that_a_cell_deletes_goes_from_the_notebook(notebook: Notebook) -> None:
+    notebook("x = 1\ny = 2")
+    notebook("del x")
+    assert "x" not in notebook.names
+    assert notebook.names["y"].get() == 2
+
+
+def test_an_object_that_was_replaced_or_dropped_says_so(notebook: Notebook) -> None:
+    notebook("x = 'old'\ny = 'kept'")
+    old, kept = notebook.names["x"], notebook.names["y"]
+    notebook("x = 'new'")
+    with pytest.raises(StaleRef, match="'x' was deleted, bound anew"):
+        old.get()
+    assert notebook.names["x"].get() == "new"
+    kept.drop()
+    with pytest.raises(StaleRef, match="'y' was deleted"):
+        kept.get()
+
+
+def test_only_what_is_asked_for_comes_back(notebook: Notebook) -> None:
+    notebook("u = 1\nv = 2", "-o v")
+    assert "u" not in notebook.names
+    assert notebook.names["v"].get() == 2
+    with pytest.raises(InvalidArgument, match="has not bound w"):
+        notebook("v = 3", "-o w")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("--loud", "'--loud' is not understood"),
+        ("cpu0 cpu1", "'cpu1' is not understood"),
+        ("-o", "-o takes names"),
+        ("cpu9", "'cpu9' is no device"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(notebook: Notebook, line: str, why: str) -> None:
+    with pytest.raises(InvalidArgument, match=why):
+        notebook("1", line)
+
+
+def test_a_cell_that_raises_shows_its_own_line_and_keeps_what_it_had_bound(
+    notebook: Notebook,
+) -> None:
+    with pytest.raises(UserCodeError, match="ZeroDivisionError") as caught:
+        notebook("early = 1\n\n1 / 0")
+    assert "line 3" in str(caught.value)
+    assert "1 / 0" in str(caught.value)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    notebook("late = 2")
+    assert notebook.names["early"].get() == 1
+
+
+def test_a_cell_that_is_not_python_is_refused_before_it_is_sent(notebook: Notebook) -> None:
+    with pytest.raises(InvalidArgument, match=r"not plain Python.*line 2: !ls"):
+        notebook("x = 1\n!ls")
+
+
+def test_captures_that_cannot_go_in_are_refused_by_name(notebook: Notebook) -> None:
+    notebook.names["lock"] = threading.Lock()
+    with pytest.raises(InvalidArgument, match="lock, a lock, cannot go into the cell"):
+        notebook("lock")
+    notebook.names["big"] = np.zeros(CAPTURE_BYTES + 1, np.uint8)
+    with pytest.raises(InvalidArgument, match=r"big = gpu.put\(big\)"):
+        notebook("big.sum()")
+
+
+def test_output_appears_while_the_cell_runs(notebook: Notebook) -> None:
+    mark = notebook.lab.events.published
+    cell = threading.Thread(target=notebook, args=("import time\nprint('now')\ntime.sleep(1)",))
+    cell.start()
+    notebook.lab.events.wait_for(OutputPrinted, 0.9, since=mark)
+    assert cell.is_alive()
+    cell.join()
+
+
+def test_a_flood_is_bounded_and_counted(notebook: Notebook) -> None:
+    mark = notebook.lab.events.published
+    started = time.monotonic()
+    notebook("for _ in range(100_000):\n    print('x' * 1023)")  # 100 MB
+    assert time.monotonic() - started < 20
+    dropped = f"accel_lab: {100_000 * 1024 - LIMIT:,} more characters were printed"
+    seen = notebook.lab.events.wait_for(
+        lambda event: isinstance(event, OutputPrinted) and dropped in event.text, since=mark
+    )
+    assert isinstance(seen, OutputPrinted)
+    printed = sum(len(e.text) for e in notebook.lab.events.history(OutputPrinted))
+    assert printed < 2 * LIMIT
+    notebook("print('again')")  # the next cell has room
+    assert settle(
+        lambda: any("again" in e.text for e in notebook.lab.events.history(OutputPrinted))
+    )
+
+
+def test_an_interrupt_ends_the_cell_and_leaves_the_context(notebook: Notebook) -> None:
+    notebook("before = 'here'")
+    generation = notebook.gpu.generation
+    started = time.monotonic()
+    threading.Timer(0.5, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        notebook("import time\ntime.sleep(30)")
+    assert time.monotonic() - started < 2
+    asked = time.monotonic()
+    assert notebook("before") == "'here'"
+    assert time.monotonic() - asked < 1  # nothing sleeps any more
+    assert notebook.gpu.generation == generation
+
+
+def test_arrays_come_back_after_a_loss_and_objects_say_that_they_do_not(
+    notebook: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notebook.names["a"] = notebook.gpu.put(ONES)
+    notebook("b = a + 1\nmodel = {'b': b}")
+    notebook("b *= 2")
+    notebook.lab.flush()
+    generation = notebook.gpu.generation
+    with pytest.raises(Exception, match="SIGKILL"):
+        notebook.lab.inject("kill").result()
+    assert settle(lambda: notebook.gpu.generation > generation)
+    assert notebook("b.tolist()") == str((4 * ONES).tolist())
+    assert "lost its context" in capsys.readouterr().err
+    with pytest.raises(StaleRef, match="'model'"):
+        notebook.names["model"].get()
+    assert "lost with its context" in repr(notebook.names["model"])
+
+
+def test_a_hundred_edits_of_a_module_are_all_seen(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a pause between them, so that file times may repeat."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "edited_first.py").write_text("value = -1\n")
+    (tmp_path / "edited.py").write_text(
+        "from edited_first import value\ndef get():\n    return value\n"
+    )
+    import edited  # type: ignore[import-not-found]
+
+    notebook.names |= {"edited": edited, "get": edited.get}
+    seen = []
+    for n in range(100):
+        (tmp_path / "edited_first.py").write_text(f"value = {n:2}\n")
+        seen.append((notebook("edited.get()"), notebook("get()")))
+    assert seen == [(str(n), str(n)) for n in range(100)]
+    for name in ("edited", "edited_first"):
+        sys.modules.pop(name)
+
+
+def test_a_module_that_is_broken_says_so_until_it_is_mended(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    source = tmp_path / "breakable.py"
+    source.write_text("value = 1\n")
+    import breakable  # type: ignore[import-not-found]
+
+    notebook.names["breakable"] = breakable
+    assert notebook("breakable.value") == "1"
+    source.write_text("value = \n")
+    for _ in range(2):
+        with pytest.raises(UserCodeError, match="SyntaxError"):
+            notebook("breakable.value")
+    source.write_text("value = 22\n")
+    assert notebook("breakable.value") == "22"
+    sys.modules.pop("breakable")
+
+
+def test_the_cell_works_in_the_notebooks_folder_and_environment(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MY_SETTING", "seven")
+    shown = notebook("import os\n(os.getcwd(), os.environ['MY_SETTING'])")
+    assert shown == repr((str(tmp_path), "seven"))
+    monkeypatch.delenv("MY_SETTING")
+    assert notebook("'MY_SETTING' in os.environ") == "False"
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("y = x + len(z)", ["x", "z"]),
+        ("x += 1", ["x"]),
+        ("def f(a):\n    return a + b\nf(c)", ["a", "b", "c", "f"]),
+        ("for i in n: print(i)", ["i", "n"]),
+        ("del gone", ["gone"]),
+        ("import os\nos.path", ["os"]),
+    ],
+)
+def test_names_that_a_cell_uses(source: str, names: list[str]) -> None:
+    assert used_names(source) == names
