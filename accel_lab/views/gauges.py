@@ -42,15 +42,18 @@ class Gauges:
         pids = {node.name: _pid(node) for node in devices}
         self._processes.retain({os.getpid(), *(pid for pid in pids.values() if pid)})
         own = self._processes.read(os.getpid())
-        samples = [HealthSampled(source=NOTEBOOK, model="this kernel's process", readings=own)]
+        about = f"this kernel, process {os.getpid()}"
+        samples = [HealthSampled(source=NOTEBOOK, model=about, readings=own)]
         if backend == "cuda":
             self._read_cards([node.name for node in devices])
         for name, pid in pids.items():
-            process = self._processes.read(pid)
+            process: tuple[Reading, ...] = self._processes.read(pid)
             card = self._card(name) if backend == "cuda" else None
-            model = card.model if card is not None else "the context's process"
-            readings = (*card.readings, *process) if card is not None else process
-            samples.append(HealthSampled(source=name, model=model, readings=readings))
+            about = f"context process {pid}" if pid else "no context process"
+            if card is not None:
+                about = f"{card.model}, {about}" if card.model else about
+                process = (*card.readings, *process)
+            samples.append(HealthSampled(source=name, model=about, readings=process))
         return samples
 
     def _read_cards(self, names: list[str]) -> None:

@@ -1,0 +1,188 @@
+"""The health strip: how the cards and processes of a system are, once a second.
+
+A value that is missing says why; none is ever drawn as zero. The last two minutes travel as
+columns, so that a page that opens later has them too.
+"""
+
+import html as markup
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from accel_lab.compute.samples import HealthSampled, Reading
+from accel_lab.views.format import size
+from accel_lab.views.observer import Lab, Source, Want
+from accel_lab.views.publisher import DEFAULT_HZ
+from accel_lab.views.scene import Scene
+from accel_lab.views.view import State, View, show
+
+FULL = 0.95
+HOT = 0.95
+"""Of the temperature at which a card slows itself down."""
+GLYPH = "▲"
+_COLUMNS = ("Source", "Reading", "Value", "Limit", "Note")
+_SMALL = 9.95
+
+
+class HealthView(View):
+    """The readings of a system's cards and processes."""
+
+    name = "health"
+    wants: ClassVar[frozenset[Want]] = frozenset({"health"})
+
+    def fold(self, scene: Scene) -> State:
+        """Fold the newest sample of each source."""
+        return {
+            "lab": "" if scene.tree is None else scene.tree.name,
+            "sources": [_source(scene, source) for source in scene.health],
+            "closed": scene.closed,
+        }
+
+    def pack(self, scene: Scene) -> bytes:
+        """Return the samples as Float64, source by source in the order of the state.
+
+        Of each source `samples` moments, wall seconds; then, of each reading in its order, as many
+        values; NaN where there is none.
+        """
+        columns = (column for samples in scene.health.values() for column in _columns(samples))
+        return b"".join(column.tobytes() for column in columns)
+
+    def text(self, state: State) -> str:
+        """Draw it as aligned lines, a paragraph a source."""
+        return text(state)
+
+    def html(self, state: State) -> str:
+        """Draw it as one table."""
+        return html(state)
+
+
+def health(lab: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> HealthView:
+    """Return how a system's cards and processes are; display it as the last value of a cell.
+
+    On `cuda` each card tells of itself through NVML: utilisation, memory, power, temperature,
+    clocks, what slows it, ECC errors, PCIe and NVLink. Everywhere the notebook's process and each
+    context's have their share of the CPU and their memory. A value that is missing says why.
+
+    Parameters:
+        lab: the system, or a recording of one.
+        rate_hz: how often it may update, at most 30; readings are taken once a second.
+
+    Raises:
+        ValueError: the rate is not positive.
+    """
+    return show(HealthView, lab, rate_hz=rate_hz)
+
+
+def warning(reading: Reading) -> str:
+    """Say in a word what is wrong with a reading; "" when nothing is."""
+    value, limit = reading.value, reading.limit
+    if value is None:
+        return ""
+    if reading.name == "throttling":
+        return "throttled" if value > 0 else ""
+    if reading.name == "ECC uncorrected":
+        return "errors" if value > 0 else ""
+    if reading.name == "temperature":
+        return "hot" if limit and value >= HOT * limit else ""
+    if reading.unit == "B":
+        return "nearly full" if limit and value > FULL * limit else ""
+    return ""
+
+
+def words(value: float, unit: str) -> str:
+    """Write a value with its unit: 3.2 GiB, 43 %, 0.4 %, 61 °C."""
+    if unit in ("B", "B/s"):
+        return size(round(value)) + unit.removeprefix("B")
+    number = f"{value:.1f}" if 0 < value < _SMALL and value % 1 else f"{value:.0f}"
+    return f"{number} {unit}".rstrip()
+
+
+def text(state: State) -> str:
+    """Draw a state as aligned lines of text."""
+    rows = list(_rows(state))
+    widths = [max((len(row[i]) for row in rows), default=0) for i in range(1, len(_COLUMNS))]
+    lines = [_caption(state)]
+    above = ""
+    for source, *cells in rows:
+        if source != above:
+            lines.append(source)
+            above = source
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        lines.append(f"  {'  '.join(padded)}".rstrip())
+    return "\n".join(lines)
+
+
+def html(state: State) -> str:
+    """Draw a state as one table: a caption, a row group a source."""
+    heads = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
+    groups: dict[str, str] = {}
+    for source, name, *others in _rows(state):
+        cells = "".join(f"<td>{markup.escape(cell)}</td>" for cell in others)
+        line = f'<td>{markup.escape(source)}</td><th scope="row">{markup.escape(name)}</th>{cells}'
+        groups[source] = f"{groups.get(source, '')}<tr>{line}</tr>"
+    bodies = "".join(f"<tbody>{group}</tbody>" for group in groups.values())
+    caption = f"<caption>{markup.escape(_caption(state))}</caption>"
+    return f"<table>{caption}<thead><tr>{heads}</tr></thead>{bodies}</table>"
+
+
+def _source(scene: Scene, source: str) -> State:
+    samples = scene.health[source]
+    newest = samples[-1]
+    readings = []
+    for reading in newest.readings:
+        past = (_value(sample, reading.name) for sample in samples)
+        peak = max((value for value in past if value is not None), default=None)
+        readings.append(_reading(reading, peak))
+    state = {"name": source, "samples": len(samples), "at": newest.at, "readings": readings}
+    return state | ({"model": newest.model} if newest.model else {})
+
+
+def _reading(reading: Reading, peak: float | None) -> State:
+    """Write a reading as plain values; what is empty is left out."""
+    if reading.value is None:
+        return {"name": reading.name, "missing": f"n/a: {reading.why or 'not known'}"}
+    said = words(reading.value, reading.unit)
+    optional: State = {"means": reading.why}
+    if reading.name == "throttling":  # its value only counts the words
+        said, optional = reading.why, {}
+    optional["warn"] = warning(reading)
+    if reading.limit is not None:
+        at_most = "slows down at" if reading.name == "temperature" else "of"
+        optional["limit"] = f"{at_most} {words(reading.limit, reading.unit)}"
+        if reading.limit > 0:
+            optional["share"] = round(min(1.0, reading.value / reading.limit), 4)
+        optional["top"] = reading.limit
+    if peak:
+        optional["peak"] = words(peak, reading.unit)
+    state: State = {"name": reading.name, "words": said}
+    return state | {name: value for name, value in optional.items() if value}
+
+
+def _value(sample: HealthSampled, name: str) -> float | None:
+    return next((reading.value for reading in sample.readings if reading.name == name), None)
+
+
+def _columns(samples: Iterable[HealthSampled]) -> Iterator[npt.NDArray[np.float64]]:
+    listed = list(samples)
+    yield np.array([sample.at for sample in listed], "<f8")
+    for reading in listed[-1].readings:
+        yield np.array([_value(sample, reading.name) for sample in listed], "<f8")
+
+
+def _rows(state: State) -> Iterator[tuple[str, str, str, str, str]]:
+    for source in state["sources"]:
+        model = source.get("model", "")
+        title = f"{source['name']}: {model}" if model else source["name"]
+        for reading in source["readings"]:
+            warn = reading.get("warn", "")
+            note = ", ".join(filter(None, (warn and f"{GLYPH} {warn}", reading.get("means", ""))))
+            said = reading.get("words", reading.get("missing", ""))
+            yield title, reading["name"], said, reading.get("limit", ""), note
+
+
+def _caption(state: State) -> str:
+    ending = " (closed)" if state["closed"] else ""
+    title = f"{state['lab'] or 'health'}: health{ending}"
+    return title if state["sources"] else f"{title}, nothing read yet"

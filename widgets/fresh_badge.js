@@ -1,0 +1,17 @@
+// The badge in a view's header: live, stale, closed, or waiting for the first state.
+
+import { h } from "./dom.js";
+import { seconds } from "./format.js";
+import { icon } from "./icons.js";
+
+/** `stale` is null, or for how many seconds the kernel has been silent. */
+export function freshBadge(state, stale) {
+  const [tone, name, words] = freshLook(state, stale);
+  return h("span", { key: "badge", class: `al-badge ${tone}` }, icon(name, 12), words);
+}
+
+function freshLook(state, stale) {
+  if (state?.closed) return ["al-off", "stopped", "closed · last state"];
+  if (stale !== null) return ["al-warn", "half-open", `stale ${seconds(stale)}`];
+  return state ? ["al-live al-ok", "running", "live"] : ["al-live al-busy", "starting", "waiting"];
+}

@@ -1,0 +1,120 @@
+// The rows of the supervision feed: which are visible, how they look, and what is said aloud.
+//
+// A row: {n, at, path, level, what, outcome, steps: [[at, text]], device?, cause?, code?, name?,
+// decisions?, before?, after?, took?, skipped?}. Rows come the oldest first and are shown the newest
+// first.
+
+/** How an outcome looks: a tone (which colour) and the name of its icon; the word is its own. */
+export const FEED_OUTCOMES = {
+  recovering: { tone: "busy", icon: "restarting" },
+  recovered: { tone: "ok", icon: "running" },
+  "circuit open": { tone: "bad", icon: "open" },
+  restarted: { tone: "ok", icon: "running" },
+  failed: { tone: "bad", icon: "warn" },
+  started: { tone: "off", icon: "starting" },
+  stopped: { tone: "off", icon: "stopped" },
+  ended: { tone: "off", icon: "stopped" },
+};
+
+const FEED_OPENED = "circuit open";
+const FEED_SETTLE_S = 0.7; // a loss is often recovered by then, and is said with its recovery
+const FEED_EVERY_S = 4;
+const FEED_SAID = 2;
+
+/** The look of a row; a fault that ended with a stop is no calm matter. */
+export function outcomeLook({ outcome, level }) {
+  const found = FEED_OUTCOMES[outcome] ?? { tone: "warn", icon: "half-open" };
+  return outcome === "stopped" && level === "fault" ? { ...found, tone: "bad" } : found;
+}
+
+/** What `view` ({faultsOnly, device, open}) lets through, as a tree: an incident, below it its steps. */
+export function feedRows(rows, { faultsOnly, device, open }) {
+  const shown = [...(rows ?? [])].reverse().filter((row) => (!faultsOnly || row.level === "fault") && (!device || row.device === device));
+  return shown.flatMap((row, i) => {
+    const path = String(row.n);
+    const isOpen = open.has(path);
+    const head = { path, row, level: 1, position: i + 1, size: shown.length, open: isOpen, actor: { name: row.path } };
+    const steps = isOpen ? feedSteps(row) : [];
+    return [head, ...steps.map(([at, text], k) => ({ path: `${path}/${k}`, row, at, text, level: 2, position: k + 1, size: steps.length, open: null, actor: { name: text } }))];
+  });
+}
+
+/** The steps of a row, with a line where some were left out. */
+function feedSteps({ steps, skipped }) {
+  if (!skipped) return steps;
+  const half = Math.ceil(steps.length / 2);
+  return [...steps.slice(0, half), [null, `${skipped} steps are not shown`], ...steps.slice(half)];
+}
+
+/** The code's or the signal's name and the reason, without saying the same twice. */
+export function feedCause({ name = "", code = 0, cause = "" }) {
+  const known = code ? `${name} (${code})` : name;
+  if (!known || cause.includes(name)) return cause;
+  return cause ? `${known}: ${cause}` : known;
+}
+
+/** "g1 → g2", "g1", or "". */
+export function feedGenerations({ before, after }) {
+  return [before, after].filter((g) => g !== undefined).map((g) => `g${g}`).join(" → ");
+}
+
+/** A moment on the clock of whoever looks, to the millisecond. */
+export function feedClock(at) {
+  const date = new Date(at * 1000);
+  const two = (n) => String(n).padStart(2, "0");
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, "0")}`;
+}
+
+/** What a state does not hold, as sentences; "" when it holds everything. */
+export function feedUnshown({ older = {}, forgotten = 0 }) {
+  const n = Object.values(older).reduce((sum, k) => sum + k, 0);
+  const some = n === 1 ? "1 older one is not shown." : `${n} older ones are not shown.`;
+  return [n > 0 && some, forgotten > 0 && `${forgotten} facts before that are forgotten.`].filter(Boolean).join(" ");
+}
+
+/** How many rows there are of each kind: {faults, open}. */
+export function feedSummary(rows) {
+  const faults = (rows ?? []).filter((row) => row.level === "fault");
+  return { faults: faults.length, open: faults.filter((row) => row.outcome === FEED_OPENED || row.outcome === "recovering").length };
+}
+
+/** The devices whose circuit is open, as a state lists them. */
+export function openCircuits(state) {
+  return (state?.devices ?? []).filter((device) => device.state === FEED_OPENED).map((device) => device.name);
+}
+
+/** What a listener hears of faults: each once, a few at a time, never more often than every 4 s. */
+export class FaultSpeaker {
+  #newest = null; // number of the newest row that was looked at
+  #waiting = []; // numbers
+  #since = 0;
+  #spoke = -Infinity;
+
+  /** Take the rows of a new state, at `now` in seconds; those of the first are old news. */
+  take(rows, now) {
+    const last = rows.at(-1)?.n ?? -1;
+    if (this.#newest !== null) {
+      const fresh = rows.filter((row) => row.level === "fault" && row.n > this.#newest).map((row) => row.n);
+      if (fresh.length && !this.#waiting.length) this.#since = now;
+      this.#waiting.push(...fresh);
+    }
+    this.#newest = Math.max(this.#newest ?? -1, last);
+  }
+
+  /** What to say at `now`; "" while there is nothing, or it is too early. */
+  say(rows, now) {
+    if (!this.#waiting.length || now < this.#since + FEED_SETTLE_S || now < this.#spoke + FEED_EVERY_S) return "";
+    const found = rows.filter((row) => this.#waiting.includes(row.n));
+    const more = this.#waiting.length - Math.min(found.length, FEED_SAID);
+    this.#waiting = [];
+    this.#spoke = now;
+    const said = found.slice(-FEED_SAID).map(feedSentence);
+    return said.concat(more > 0 ? [`and ${more} more ${more === 1 ? "fault" : "faults"}`] : []).join("; ");
+  }
+}
+
+function feedSentence(row) {
+  const cause = feedCause(row);
+  const end = row.outcome === "recovered" && row.took ? `recovered in ${row.took}` : row.outcome;
+  return `${row.path}: ${row.what}${cause ? `, ${cause}` : ""}, ${end}`;
+}
