@@ -1,9 +1,6 @@
 """The live views: each takes a system and shows it in a notebook while it works."""
 
 from accel_lab.views import feed as feed
-from accel_lab.views.lab import CompactView as CompactView
-from accel_lab.views.lab import LabView as LabView
-from accel_lab.views.lab import lab as lab
 from accel_lab.views.health import HealthView as HealthView
 from accel_lab.views.health import health as health
 from accel_lab.views.supervision import SupervisionView as SupervisionView
