@@ -22,6 +22,7 @@
     │   └── JournalUnavailable            … because its store cannot be reached or has no room
     ├── RecordingError                    a recording cannot be read, written or drawn, and why
     │   └── RecordingDamaged              … because its bytes are damaged from some line on
+    ├── DashboardUnavailable              no dashboard can be served here, and why
     └── ActorError
         ├── ActorStopped                  the addressed actor has stopped
         ├── NameTaken (ValueError)        a sibling has this name
@@ -288,6 +289,12 @@ class RecordingDamaged(RecordingError):
     """A recording is damaged; what stands before the damage can be drawn."""
 
     remedy = "Look at what is there; make the recording again if you can."
+
+
+class DashboardUnavailable(AccelError):
+    """A dashboard cannot be served: a package is missing or the port is taken; the text says."""
+
+    remedy = "Install what the text says, or choose another port."
 
 
 class ActorError(AccelError):
