@@ -13,6 +13,7 @@ import msgspec
 
 from accel_lab.actor.reply import DONE, FAILED, PENDING, Pump, Reply, told
 from accel_lab.compute.dtypes import itemsize
+from accel_lab.compute.operators import Operators
 from accel_lab.display.sizes import size
 from accel_lab.display.summary import as_html
 from accel_lab.errors import AccelError, StaleRef
@@ -58,11 +59,13 @@ class Borrowed(Owner):
         """Free nothing."""
 
 
-class AccelRef(Reply["AccelRef"]):
+class AccelRef(Reply["AccelRef"], Operators):
     """A buffer on a device, usable as an operand before it has been computed.
 
-    `await ref` or `ref.result()` waits for the computation and returns the ref itself.
-    Its memory is freed when the last handle is garbage-collected.
+    `await ref` or `ref.result()` waits for the computation and returns the ref itself; `ref.get()`
+    fetches the contents. It has the operators of NumPy's arrays, see `Operators`; `==` is one of
+    them, so handles are compared with `is`. Its memory is freed when the last handle is
+    garbage-collected.
     """
 
     # `shape` and `dtype` are unset while only the context can tell them; see `__getattr__`.
@@ -167,21 +170,6 @@ class AccelRef(Reply["AccelRef"]):
     def __reduce__(self) -> tuple[Any, ...]:
         token = self.token
         return AccelToken, (token.device, token.id, token.generation, token.shape, token.dtype)
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        """Refuse to fetch the contents behind NumPy's back.
-
-        Raises:
-            TypeError: always; `device.get(ref)` fetches them.
-        """
-        text = f"{self!r} is on a device: device.get(ref).result() fetches it as a NumPy array"
-        raise TypeError(text)
-
-    def __len__(self) -> int:
-        if not self.shape:
-            message = "a 0-d buffer has no length"
-            raise TypeError(message)
-        return self.shape[0]
 
     @property
     def standing(self) -> str:

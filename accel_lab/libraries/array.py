@@ -1,11 +1,12 @@
-"""Buffers made, copied, converted and viewed in other shapes.
+"""Arrays: made, copied, converted, viewed in other shapes, and computed with as NumPy does.
 
-A view shares the storage of the buffer it was made of: what is written through one is read
-through the other, in the order in which the messages were sent.
+`array.add`, `array.sum` and their like stand in `arithmetic`; the operators and methods of a buffer
+send the same messages. A view shares the storage of the buffer it was made of: what is written
+through one is read through the other, in the order in which the messages were sent.
 """
 
 import builtins
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device, device_of
@@ -13,6 +14,19 @@ from accel_lab.compute.dtypes import canonical, is_complex
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries import elementwise, multiplication, reduction, taking
+from accel_lab.libraries.arithmetic import *  # noqa: F403 - array.add and all the others
+from accel_lab.libraries.elementwise import (
+    BINARY,
+    UNARY,
+    Binary,
+    BinaryOp,
+    Unary,
+    UnaryOp,
+    Where,
+    number_of,
+)
+from accel_lab.libraries.multiplication import Matmul
 from accel_lab.libraries.operand import (
     Number,
     Scalar,
@@ -24,6 +38,7 @@ from accel_lab.libraries.operand import (
     require_out,
     result,
 )
+from accel_lab.libraries.reduction import Reduce, ReduceOp
 from accel_lab.libraries.shape import (
     Index,
     Integers,
@@ -34,6 +49,10 @@ from accel_lab.libraries.shape import (
     ints,
     require_extents,
 )
+from accel_lab.libraries.taking import Take, is_taking, taken
+
+unary, binary, where = elementwise.unary, elementwise.binary, elementwise.where
+reduce, matmul, take = reduction.reduce, multiplication.matmul, taking.take
 
 
 class Zeros(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=100):
@@ -226,6 +245,40 @@ def transpose(x: AccelRef, axes: Integers | None = None) -> AccelRef:
     return device_of(x).ask(Transpose(x, None if axes is None else ints("axes", axes)))
 
 
+def part(x: AccelRef, index: Any) -> AccelRef:
+    """Return x[index]: a view for what `slice` takes, new for an array of integers.
+
+    Does not block.
+
+    Raises:
+        InvalidArgument: the index does not fit, is a mask, or mixes arrays with anything else.
+    """
+    if isinstance(index, tuple) and builtins.any(map(is_taking, index)):
+        raise InvalidArgument(
+            "an index in square brackets is basic, or one array of integers for the first axis; "
+            "array.take(x, indices, axis) takes along another, x[:, 1:] before it cuts the rest"
+        )
+    return taken(x, index) if is_taking(index) else slice(x, index)
+
+
+def called(function: Any, *operands: Any) -> AccelRef:
+    """Do what NumPy's ufunc of this name does, for `numpy.sin(ref)`; does not block.
+
+    Raises:
+        InvalidArgument: there is no message for it, or the operands do not fit.
+    """
+    if function in UNARY:
+        return unary(function, *operands)
+    if function in BINARY:
+        return binary(function, *operands)
+    if function == "matmul":
+        return matmul(*operands)
+    raise InvalidArgument(
+        f"no message does numpy.{function}: fetch the buffer with ref.get(), or call it where the "
+        f"buffer is, with gpu.run(function, ref)"
+    )
+
+
 class ArrayLibrary(Protocol):
     """What a backend provides; arrays may have any strides, and each call only enqueues.
 
@@ -253,9 +306,45 @@ class ArrayLibrary(Protocol):
     def transpose(self, x: Any, axes: tuple[int, ...]) -> Any:
         """Return a view with permuted axes."""
 
+    def apply(
+        self,
+        op: UnaryOp | BinaryOp | Literal["where", "matmul"],
+        operands: tuple[Any, ...],
+        dtypes: tuple[str, ...],
+        out: Any,
+        *,
+        dtype: str,
+    ) -> None:
+        """Write NumPy's function `op` of arrays and Python's numbers; `out` may be an operand.
+
+        `dtypes` are those of the operands, empty for a number; `dtype` is that of `out`.
+        """
+
+    def reduce(
+        self,
+        op: ReduceOp,
+        x: Any,
+        out: Any,
+        *,
+        axes: tuple[int, ...],
+        keepdims: bool,
+        ddof: int,
+        source: str,
+        computed: str,
+        dtype: str,
+    ) -> None:
+        """Write a reduction along `axes`.
+
+        `source` and `dtype` are those of `x` and `out`; `computed` is that to compute in, empty
+        for NumPy's choice.
+        """
+
+    def take(self, x: Any, indices: Any, out: Any, *, axis: int | None) -> None:
+        """Write the elements at `indices`; those outside wrap around."""
+
 
 class ArrayActor(LibraryActor):
-    """Makes, copies, converts and views buffers."""
+    """Makes, copies, converts and views buffers, and computes with them."""
 
     library = "array"
     lib: ArrayLibrary
@@ -303,3 +392,56 @@ class ArrayActor(LibraryActor):
     def transpose(self, m: Transpose, launch: Launch) -> None:
         """Make a view; nothing is enqueued."""
         launch.view(m.x, self.lib.transpose(array_of(m.x), axis_order(m.x, m.axes)), *m.infer())
+
+    @handles(Unary)
+    def unary(self, m: Unary, launch: Launch) -> None:
+        """Enqueue one function of each element."""
+        self._apply(launch, m.op, output(launch, "x"), m.x)
+
+    @handles(Binary)
+    def binary(self, m: Binary, launch: Launch) -> None:
+        """Enqueue one function of two operands."""
+        x, y = (number_of(m, m.number) if ref is None else ref for ref in (m.x, m.y))
+        self._apply(launch, m.op, output(launch, "x", "y"), x, y)
+
+    @handles(Where)
+    def where(self, m: Where, launch: Launch) -> None:
+        """Enqueue one choice."""
+        self._apply(launch, "where", launch.empty(), m.condition, *m.sides())
+
+    @handles(Matmul)
+    def matmul(self, m: Matmul, launch: Launch) -> None:
+        """Enqueue one product."""
+        self._apply(launch, "matmul", output(launch, "a", "b"), m.a, m.b)
+
+    @handles(Reduce)
+    def reduce(self, m: Reduce, launch: Launch) -> None:
+        """Enqueue one reduction; the answer stays on the device."""
+        out, x = output(launch, "x"), launch.read(m.x)
+        self.lib.reduce(
+            m.op,
+            x,
+            out,
+            axes=m.axes(),
+            keepdims=m.keepdims,
+            ddof=m.ddof,
+            source=m.x.dtype,
+            computed=m.dtype,
+            dtype=(launch.spec or m.infer()).dtype,
+        )
+
+    @handles(Take)
+    def take(self, m: Take, launch: Launch) -> None:
+        """Enqueue one gathering of elements."""
+        out, x, indices = launch.empty(), launch.read(m.x), launch.read(m.indices)
+        self.lib.take(x, indices, out, axis=m.axis)
+
+    def _apply(self, launch: Launch, op: Any, out: Any, *operands: AccelRef | Number) -> None:
+        refs = [isinstance(operand, AccelRef) for operand in operands]
+        arrays = tuple(
+            launch.read(one) if is_ref else one for one, is_ref in zip(operands, refs, strict=True)
+        )
+        dtypes = tuple(one.dtype if isinstance(one, AccelRef) else "" for one in operands)
+        message: Any = launch.message
+        spec = launch.spec or message.infer()
+        self.lib.apply(op, arrays, dtypes, out, dtype=spec.dtype)

@@ -5,9 +5,12 @@ import operator
 from collections.abc import Iterable
 from typing import Any, SupportsIndex, TypeAlias
 
+import numpy as np
+
 from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.operation import Operation
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries.operand import describe
+from accel_lab.libraries.operand import describe, kind
 
 Range: TypeAlias = tuple[int | None, int | None, int | None]
 Index: TypeAlias = int | Range | None
@@ -42,6 +45,22 @@ def require_extents(message: str, shape: Any, *, least: int = 0) -> tuple[int, .
     if len(shape) > MAX_NDIM:
         raise InvalidArgument(f"{message}: {len(shape)} axes are more than {MAX_NDIM}")
     return shape
+
+
+def broadcast(message: Operation[Any], *refs: AccelRef) -> tuple[int, ...]:
+    """Return the one shape to which buffers broadcast, by NumPy's rules.
+
+    Raises:
+        InvalidArgument: there is none.
+    """
+    try:
+        return np.broadcast_shapes(*(ref.shape for ref in refs))
+    except ValueError:
+        texts = " and ".join(map(describe, refs))
+        raise InvalidArgument(
+            f"{kind(message)}: {texts} do not broadcast to one shape: counted from the last, "
+            "axes are equal, or one of them is 1"
+        ) from None
 
 
 def filled_shape(x: AccelRef, shape: tuple[int, ...]) -> tuple[int, ...]:

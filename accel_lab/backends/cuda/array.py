@@ -1,6 +1,7 @@
-"""Arrays on cuda: CuPy's copies and views, and kernels for the dtypes that CuPy lacks.
+"""Arrays on cuda: CuPy's copies, views and functions, and kernels for the dtypes that CuPy lacks.
 
-bfloat16 and float8 buffers are held as uint16 and uint8 arrays of their bits.
+bfloat16 and float8 buffers are held as uint16 and uint8 arrays of their bits; what is computed with
+them is computed in float32 and rounded once.
 """
 
 import builtins
@@ -14,10 +15,14 @@ from accel_lab.backends.cuda.elementwise import cast_kernel
 from accel_lab.backends.cuda.rounding import FORMATS
 from accel_lab.compute.dtypes import numpy_dtype
 from accel_lab.libraries.operand import Number
+from accel_lab.libraries.reduction import PLACES, SPREADS
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device import CudaDevice
 
+_ANSWERS = frozenset({"where", "matmul"})
+"""What is copied to its place: CuPy's own `out` takes another dtype or none."""
+_TRUTHS = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})
 _BITS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
@@ -78,6 +83,66 @@ class CudaArray:
     def transpose(self, x: Any, axes: tuple[int, ...]) -> Any:
         """Return a view with permuted axes."""
         return x.transpose(axes)
+
+    def apply(
+        self,
+        op: str,
+        operands: tuple[Any, ...],
+        dtypes: tuple[str, ...],
+        out: Any,
+        *,
+        dtype: str,
+    ) -> None:
+        """Write CuPy's function of the same name."""
+        function = getattr(cupy, op)
+        values = list(map(self._wide, operands, dtypes))
+        if op in _TRUTHS:  # of which CuPy has none of complex numbers
+            pairs = zip(values, dtypes, strict=True)
+            values = [x != 0 if name.startswith("complex") else x for x, name in pairs]
+        if op in _ANSWERS or dtype in FORMATS:
+            self._answer(function(*values), out, dtype)
+        else:
+            function(*values, out=out)
+
+    def reduce(
+        self,
+        op: str,
+        x: Any,
+        out: Any,
+        *,
+        axes: tuple[int, ...],
+        keepdims: bool,
+        ddof: int,
+        source: str,
+        computed: str,
+        dtype: str,
+    ) -> None:
+        """Write CuPy's reduction of the same name."""
+        along = None if len(axes) == x.ndim else axes
+        options: dict[str, Any] = {"axis": along, "keepdims": keepdims}
+        if op in PLACES and along is not None:
+            (options["axis"],) = axes
+        if op in SPREADS:
+            options["ddof"] = ddof
+        if computed:
+            options["dtype"] = "float32" if computed in FORMATS else computed
+        self._answer(getattr(cupy, op)(self._wide(x, source), **options), out, dtype)
+
+    def take(self, x: Any, indices: Any, out: Any, *, axis: int | None) -> None:
+        """Write the elements at `indices` (cupy.take), which wrap around."""
+        cupy.take(x, indices, axis=axis, out=out)
+
+    def _wide(self, x: Any, dtype: str) -> Any:
+        """Return what CuPy computes with in place of the bits of narrow floats."""
+        if dtype not in FORMATS:
+            return x
+        wide = cupy.empty(x.shape, "float32")
+        self._cast(x, wide, dtype, "float32")
+        return wide
+
+    def _answer(self, answer: Any, out: Any, dtype: str) -> None:
+        """Put what CuPy has computed in its place, in the dtype that was announced."""
+        self.cast(answer, out, source=str(answer.dtype), target=dtype)
 
     def _cast(self, x: Any, out: Any, source: str, target: str) -> None:
         kernel = self._casts.get((source, target))

@@ -1,10 +1,17 @@
 """Arrays on the host: NumPy, with ml_dtypes for the floats that NumPy lacks."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 
+from accel_lab.compute.dtypes import numpy_dtype
+from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.operand import Number
+from accel_lab.libraries.reduction import PLACES, SPREADS
+
+_NARROW = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2"})
+_MEANS = frozenset({"mean"}) | SPREADS
 
 
 class HostArray:
@@ -42,3 +49,69 @@ class HostArray:
     def transpose(self, x: Any, axes: tuple[int, ...]) -> Any:
         """Return a view with permuted axes."""
         return x.transpose(axes)
+
+    @np.errstate(all="ignore")
+    def apply(
+        self,
+        op: str,
+        operands: tuple[Any, ...],
+        dtypes: tuple[str, ...],
+        out: Any,
+        *,
+        dtype: str,  # noqa: ARG002 - `out` has it
+    ) -> None:
+        """Write NumPy's function `op`.
+
+        Raises:
+            InvalidArgument: it does not exist of these values, as an integer's negative power.
+        """
+        function = getattr(np, op)
+        try:
+            if op == "where":
+                out[...] = function(*operands)
+            elif op == "matmul" and not _NARROW.isdisjoint(dtypes):
+                out[...] = function(*map(_wide, operands, dtypes))
+            else:
+                function(*operands, out=out)
+        except ValueError as error:
+            text = f"{op}: {error}"
+            raise InvalidArgument(text) from None
+
+    @np.errstate(all="ignore")
+    def reduce(
+        self,
+        op: str,
+        x: Any,
+        out: Any,
+        *,
+        axes: tuple[int, ...],
+        keepdims: bool,
+        ddof: int,
+        source: str,
+        computed: str,
+        dtype: str,  # noqa: ARG002 - `out` has it
+    ) -> None:
+        """Write a reduction, of narrow floats in float32 and rounded once."""
+        options: dict[str, Any] = {"axis": axes, "keepdims": keepdims}
+        if op in PLACES:
+            options["axis"] = axes[0] if len(axes) == 1 else None
+        if op in SPREADS:
+            options["ddof"] = ddof
+        if computed:
+            options["dtype"] = np.float32 if computed in _NARROW else numpy_dtype(computed)
+        function, x = getattr(np, op), _wide(x, source)
+        if op in _MEANS:
+            with warnings.catch_warnings():  # NumPy's of nothing, whose mean is NaN
+                warnings.simplefilter("ignore", RuntimeWarning)
+                out[...] = function(x, **options)
+        else:
+            out[...] = function(x, **options)
+
+    def take(self, x: Any, indices: Any, out: Any, *, axis: int | None) -> None:
+        """Write the elements at `indices` (numpy.take), which wrap around."""
+        np.take(x, indices.astype(np.intp), axis, out, mode="wrap")
+
+
+def _wide(x: Any, dtype: str) -> Any:
+    """Widen what is computed in float32 and rounded once."""
+    return x.astype(np.float32) if dtype in _NARROW else x
