@@ -10,7 +10,7 @@ from accel_lab.compute.tree import Node
 Work = Literal["kernel", "copy", "function"]
 
 
-class Block(msgspec.Struct, frozen=True, array_like=True):
+class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A piece of device memory.
 
     Attributes:
@@ -31,7 +31,7 @@ class Block(msgspec.Struct, frozen=True, array_like=True):
     kept_by: tuple[str, ...] = ()
 
 
-class Slice(msgspec.Struct, frozen=True, array_like=True):
+class Slice(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One message's work on a stream of a device.
 
     Attributes:
@@ -50,7 +50,7 @@ class Slice(msgspec.Struct, frozen=True, array_like=True):
     end: float | None
 
 
-class Reading(msgspec.Struct, frozen=True, array_like=True):
+class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One measured value; None says that there is none, and `why`.
 
     Attributes:

@@ -26,10 +26,15 @@ class Retold(Exception):
 
 
 class Stamp(NamedTuple):
-    """What can be told of a line without reading its fields."""
+    """What can be told of a line without reading all of it.
+
+    `device` and `generation` are empty and 0 for a fact that is of none.
+    """
 
     kind: type[Event]
     at: float
+    device: str
+    generation: int
 
 
 class _Header(msgspec.Struct):
@@ -41,6 +46,8 @@ class _Header(msgspec.Struct):
 class _Line(msgspec.Struct):
     type: str
     at: float
+    device: str = ""
+    generation: int = 0
 
 
 def header(name: str) -> bytes:
@@ -98,7 +105,7 @@ def decode(line: bytes) -> Event:
 
 
 def stamp(line: bytes) -> Stamp:
-    """Return what type of fact a line holds and when that was, without reading the rest of it.
+    """Return what a line tells of, without reading the rest of it.
 
     Raises:
         RecordingError: it is of a type that this version does not know, by name.
@@ -114,7 +121,7 @@ def stamp(line: bytes) -> Stamp:
             f"it holds a {found.type!r}, which this version of accel_lab does not know: it is of a "
             "later version"
         )
-    return Stamp(kind, found.at)
+    return Stamp(kind, found.at, found.device, found.generation)
 
 
 def _told(value: Any) -> Any:

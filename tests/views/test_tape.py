@@ -84,7 +84,8 @@ def test_every_fact_comes_back_from_its_line(kind: type[Event], data: st.DataObj
     assert line.count(b"\n") == 1
     assert line.endswith(b"\n")
     assert plain(decode(line)) == plain(fact)
-    assert stamp(line) == (kind, fact.at)
+    device, generation = getattr(fact, "device", ""), getattr(fact, "generation", 0)
+    assert stamp(line) == (kind, fact.at, device, generation)
 
 
 def test_an_exception_comes_back_with_its_name_and_text() -> None:

@@ -1,0 +1,162 @@
+"""A source that is live until somebody looks back, and live again when they come forward."""
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from accel_lab.errors import AccelError, InvalidArgument
+from accel_lab.journal.journal import Journal
+from accel_lab.views.journal_differences import Differences
+from accel_lab.views.journal_past import JournalPast
+from accel_lab.views.observer import Lab, Observer, Want, observer_of
+from accel_lab.views.player import Past, Player
+from accel_lab.views.scene import Scene
+
+READ_EVERY_S = 0.5
+
+
+class Replayable:
+    """What the views of a page draw: the system as it is, or its past at the player's position.
+
+    Parameters:
+        past: what can be looked back at.
+        live: the system; None for a past that nothing is added to.
+        differences: from another past, as they were found.
+    """
+
+    ended = False  # one can always look back
+
+    def __init__(
+        self,
+        past: Past,
+        live: Observer | None = None,
+        differences: Differences | None = None,
+        player: Player | None = None,
+    ) -> None:
+        self.past = past
+        self.live = live
+        self.differences = differences
+        self.player = player or Player(past, lock=live.lock if live is not None else None)
+        self.lock = self.player.lock
+        self._replaying = live is None
+        self._watchers: list[Callable[[], None]] = []
+        self._reading: threading.Thread | None = None
+        self._read_at = time.monotonic()
+        self._read_all = live is None
+
+    @property
+    def replaying(self) -> bool:
+        """Whether the views show the past."""
+        return self._replaying
+
+    @property
+    def lab(self) -> Lab | None:
+        """The system that buttons act upon; None while the past is shown."""
+        return None if self._replaying or self.live is None else self.live.lab
+
+    def look(self) -> Scene:
+        """Return the scene that is shown; any thread that holds `lock`."""
+        if self._replaying or self.live is None:
+            return self.player.look()
+        return self.live.look()
+
+    def want(self, holder: object, wants: Iterable[Want]) -> None:
+        """Sample this of the live system as long as `holder` lives."""
+        if self.live is not None:
+            self.live.want(holder, wants)
+
+    def on_news(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` when the system has news or the position moved; returns what ends it."""
+        self._watchers.append(callback)
+        ends = [self.player.on_news(callback)]
+        if self.live is not None:
+            ends.append(self.live.on_news(callback))
+
+        def end() -> None:
+            with suppress(ValueError):
+                self._watchers.remove(callback)
+            for one in ends:
+                one()
+
+        return end
+
+    def replay(self) -> None:
+        """Show the past, at first its end."""
+        with self.lock:
+            if not self._replaying:
+                self._replaying = True
+                self.player.seek(len(self.past.times))
+        self._tell()
+
+    def go_live(self) -> None:
+        """Show the system as it is, if there is one."""
+        self.player.pause()
+        with self.lock:
+            self._replaying = self.live is None
+        self._tell()
+
+    def read(self) -> None:
+        """Take in what was written to the past since; may block for a disk or a server.
+
+        A store that is away is tried again with the next call.
+        """
+        with suppress(AccelError, OSError):
+            self.past.read()
+
+    def read_soon(self) -> None:
+        """Have the past read in a thread of its own, twice a second while the system lives."""
+        now = time.monotonic()
+        if self._read_all or now - self._read_at < READ_EVERY_S:
+            return
+        if self._reading is not None and self._reading.is_alive():
+            return
+        self._read_at = now
+        self._read_all = self.live is None or self.live.ended
+        self._reading = threading.Thread(
+            target=self._read_once, name="accel_lab journal view", daemon=True
+        )
+        self._reading.start()
+
+    def _read_once(self) -> None:
+        before = len(self.past.times)
+        self.read()
+        if len(self.past.times) != before:
+            self._tell()
+
+    def _tell(self) -> None:
+        for callback in list(self._watchers):
+            callback()
+
+
+_replayables: weakref.WeakKeyDictionary[Lab, Replayable] = weakref.WeakKeyDictionary()
+
+
+def replayable_of(lab: Lab) -> Replayable:
+    """Return what the views of a system share that may look back at its journal.
+
+    Blocks while its journal is read for the first time.
+
+    Raises:
+        InvalidArgument: the system keeps no journal.
+        JournalError: the journal cannot be read.
+    """
+    found = _replayables.get(lab)
+    if found is None:
+        journal: Journal | None = getattr(lab, "journal", None)
+        if journal is None:
+            raise InvalidArgument(f"{lab.name} has no journal to look back at")
+        found = Replayable(past_of(journal), observer_of(lab))
+        _replayables[lab] = found
+    return found
+
+
+def past_of(journal: Journal) -> JournalPast:
+    """Return a journal as it is now; blocks while it is read.
+
+    Raises:
+        JournalError: it cannot be read.
+    """
+    len(journal)  # what was sent so far is committed first
+    return JournalPast(journal.store, dropped=journal.dropped)
