@@ -1,5 +1,6 @@
 """One device, at an address that stays the same whatever its context goes through."""
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -163,6 +164,29 @@ class Device:
         refs, blob = pack_call(function, operands, options)
         places = None if writes is None else _places(writes, refs, pure=pure)
         return self._transfers.run(Run(refs, blob, pure, None, places), timeout_s)
+
+    def function(
+        self, *, pure: bool = False, timeout_s: float | None = None
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Return a decorator: each call of the function runs in the context, as `run` does.
+
+        A call returns the handle of its answer and does not block. The function itself stays at
+        `__wrapped__`.
+
+        Parameters:
+            pure: as in `run`, of every call.
+            timeout_s: how long a call may run; None for ever.
+        """
+
+        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(function)
+            def call(*operands: Any, **options: Any) -> Any:
+                refs, blob = pack_call(function, operands, options)
+                return self._transfers.run(Run(refs, blob, pure), timeout_s)
+
+            return call
+
+        return decorate
 
     def repeat(
         self, message: Operation[Any], timeout_s: float | None, data: bytes | None = None

@@ -106,6 +106,21 @@ def test_an_object_is_an_operand_of_run(notebook: Notebook) -> None:
     assert notebook.gpu.run(lambda t: t["x"] + 1, notebook.names["table"]).result() == 6
 
 
+def test_a_decorated_function_runs_in_the_context(notebook: Notebook) -> None:
+    @notebook.gpu.function(pure=True)
+    def scaled(x: Any, *, by: float) -> Any:
+        """Scale."""
+        return x * by
+
+    a = notebook.gpu.put(ONES)
+    answer = scaled(a, by=3.0)
+    assert isinstance(answer, AccelRef)
+    np.testing.assert_array_equal(notebook.gpu.get(answer).result(), 3 * ONES)
+    assert answer.durability == "replayable"
+    assert scaled.__doc__ == "Scale."
+    assert scaled.__wrapped__(2, by=2) == 4  # type: ignore[attr-defined]
+
+
 def test_what_is_bound_anew_goes_in_again(notebook: Notebook) -> None:
     notebook.names["n"] = 1
     notebook("m = n + 1")
