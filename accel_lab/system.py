@@ -543,6 +543,10 @@ class System:
             # Collection may happen on the system thread, which cannot wait for its own end.
             threading.Thread(target=self.close, name=f"accel_lab {self.name} closing").start()
 
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """Show what goes on in it, where somebody has said how."""
+        return None if show is None else show(self)._repr_mimebundle_(**options)
+
     def __repr__(self) -> str:
         return f"<System {self.name}: {', '.join(map(repr, self.devices)) or 'no devices'}>"
 
@@ -552,6 +556,14 @@ opened: list[Callable[[System], None]] = []
 """Called with each system that is open, in the thread that opened it."""
 ended: list[Callable[[System], None]] = []
 """Called with each system that was closed, in the thread that closed it."""
+
+show: Callable[[System], Any] | None = None
+"""How a system shows itself in a notebook: returns a view, which stands a floor above."""
+
+
+def running() -> list[System]:
+    """Return the systems of this process that are open, in the order of their names."""
+    return sorted(_live, key=lambda system: (len(system.name), system.name))
 
 
 def _announce(system: System) -> None:

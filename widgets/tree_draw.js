@@ -15,6 +15,7 @@ export function initialView() {
   return {
     folded: new Set(), // paths
     active: null, // the path that has the keyboard's attention
+    selected: null, // the path that all views look at
     pointed: null, // the path under the pointer
     filter: "",
     troubledOnly: false,
@@ -94,9 +95,10 @@ function grid(root, visible, active, view) {
   );
 }
 
-function line(row, isActive, { marked, sparks }) {
+function line(row, isActive, { marked, sparks, selected }) {
   const { actor, path, level, position, size, open } = row;
   const isMarked = marked.has(path);
+  const isSelected = path === selected;
   const spark = sparks.get(path) ?? "";
   const { children, ...own } = actor;
   const tone = look(actor.state).tone;
@@ -104,12 +106,13 @@ function line(row, isActive, { marked, sparks }) {
     "tr",
     {
       key: path,
-      memo: JSON.stringify([own, level, position, size, open, row.inside, isActive, isMarked, spark]),
-      class: `al-row al-kind-${actor.kind} al-${tone}${isMarked ? " al-restarted" : ""}`,
+      memo: JSON.stringify([own, level, position, size, open, row.inside, isActive, isMarked, isSelected, spark]),
+      class: `al-row al-kind-${actor.kind} al-${tone}${isMarked ? " al-restarted" : ""}${isSelected ? " al-selected" : ""}`,
       role: "row",
       "aria-level": level,
       "aria-posinset": position,
       "aria-setsize": size,
+      "aria-selected": isSelected ? "true" : null,
       "aria-expanded": open === null ? null : String(open),
       tabindex: isActive ? 0 : -1,
       "data-path": path,
@@ -195,10 +198,10 @@ function note(root, visible, state, { filter, troubledOnly }) {
   return text() && h("p", { key: "note", class: "al-note" }, text());
 }
 
-/** The lines below: all about the row under the pointer, else the chosen one, else the first in trouble. */
+/** The lines below: all about the row under the pointer, else the selected or the active one, else the first in trouble. */
 function inspector(visible, active, view) {
   const at = (path) => path && visible.find((row) => row.path === path);
-  const row = at(view.pointed) ?? at(view.active) ?? visible.find(({ actor }) => isTroubled(actor)) ?? at(active);
+  const row = at(view.pointed) ?? at(view.selected) ?? at(view.active) ?? visible.find(({ actor }) => isTroubled(actor)) ?? at(active);
   return h(
     "div",
     { key: "inspector", class: "al-inspector", "aria-hidden": "true" },

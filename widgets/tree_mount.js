@@ -7,6 +7,7 @@ import { press } from "./tree_keys.js";
 import { initialFolds, news, restarted, rows, walk } from "./tree_rows.js";
 
 const MARK_MS = 4000; // how long a restarted row stays marked
+const HEAD_PX = 25; // of the heads, which stay above the rows
 const PASSED_ON = new Set(["Tab", "Escape", "Shift", "Control", "Alt", "Meta"]);
 
 /** Draw the tree into `root`; see `standalone.js`. */
@@ -65,9 +66,32 @@ export function mountTree(root, bus) {
 
   function activate(path) {
     view.active = path;
+    bus.set("selection", path);
     patch(root, draw(state, view));
     row(path)?.focus({ preventScroll: true });
     row(path)?.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Show the actor that all views look at, wherever it was chosen. */
+  function select(path) {
+    view.selected = path;
+    const known = path !== null && [...walk(state?.root)].some(([own]) => own === path);
+    if (known && path !== view.active) {
+      view.active = path;
+      for (const folded of [...view.folded]) if (path.startsWith(`${folded}/`)) view.folded.delete(folded);
+      patch(root, draw(state, view));
+      reveal(row(path));
+    }
+    redraw();
+  }
+
+  /** Scroll the rows, not the page, so that a row is in sight. */
+  function reveal(line) {
+    const box = root.querySelector(".al-scroll");
+    if (!line || !box) return;
+    const [inner, outer] = [line.getBoundingClientRect(), box.getBoundingClientRect()];
+    if (inner.top < outer.top + HEAD_PX) box.scrollTop -= outer.top + HEAD_PX - inner.top;
+    else if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom;
   }
 
   function turn(path, fold) {
@@ -122,10 +146,14 @@ export function mountTree(root, bus) {
     if (path) view.active = path;
   });
 
-  const unwatch = bus.watch("stale", (seconds) => {
-    view.stale = seconds;
-    redraw();
-  });
+  const unwatch = [
+    bus.watch("stale", (seconds) => {
+      view.stale = seconds;
+      redraw();
+    }),
+    bus.watch("selection", select),
+  ];
+  view.selected = bus.get("selection");
   paint();
   return {
     take,
@@ -135,7 +163,7 @@ export function mountTree(root, bus) {
       redraw();
     },
     unmount() {
-      unwatch();
+      for (const stop of unwatch) stop();
       window.cancelAnimationFrame(frame);
     },
   };

@@ -3,6 +3,9 @@
 from accel_lab.views import feed as feed
 from accel_lab.views.health import HealthView as HealthView
 from accel_lab.views.health import health as health
+from accel_lab.views.lab import CompactView as CompactView
+from accel_lab.views.lab import LabView as LabView
+from accel_lab.views.lab import lab as lab
 from accel_lab.views.supervision import SupervisionView as SupervisionView
 from accel_lab.views.supervision import supervision as supervision
 from accel_lab.views.timeline import TimelineView as TimelineView

@@ -16,6 +16,7 @@ _FOLDERS = (_PACKAGE / "_widgets", _PACKAGE.parent / "widgets")  # the wheel, th
 _IMPORT = re.compile(
     r'^import \{(?P<names>[^}]*)\} from "\./(?P<file>[\w-]+\.js)";\n', re.MULTILINE
 )
+_SHEET = re.compile(r'^@import "\./(?P<file>[\w-]+\.css)";$', re.MULTILINE)
 _OTHER_IMPORT = re.compile(r"^(import\b|export\b.*\bfrom\b).*$", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?!default\b)", re.MULTILINE)
 _DECLARED = re.compile(
@@ -52,10 +53,17 @@ def source(name: str) -> str:
 def style(name: str) -> str:
     """Return the shared style sheet and that of the view `name`, as `tree.css`, in one text.
 
+    A line `@import "./FILE.css";` becomes that file.
+
     Raises:
-        FileNotFoundError: neither the wheel nor the checkout has the file.
+        FileNotFoundError: neither the wheel nor the checkout has a file.
     """
-    return "\n".join(_find(file).read_text(encoding="utf-8") for file in ("theme.css", name))
+    return f"{_sheet('theme.css')}\n{_sheet(name)}"
+
+
+def _sheet(name: str) -> str:
+    text = _find(name).read_text(encoding="utf-8")
+    return _SHEET.sub(lambda match: _sheet(match["file"]), text)
 
 
 def _find(name: str) -> Path:

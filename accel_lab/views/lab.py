@@ -1,0 +1,122 @@
+"""The lab: the useful views of a system in one output of a cell, as one widget.
+
+Its parts are views of their own, which share one look at the system and, on the page, one cursor,
+one selection and one span of time.
+"""
+
+from functools import partial
+from typing import Any, ClassVar
+
+from accel_lab import system
+from accel_lab.display.summary import as_html
+from accel_lab.errors import InvalidArgument
+from accel_lab.views import commands
+from accel_lab.views.lab_lines import lines_of
+from accel_lab.views.observer import Lab, Source
+from accel_lab.views.publisher import DEFAULT_HZ
+from accel_lab.views.scene import Scene
+from accel_lab.views.supervision import SupervisionView
+from accel_lab.views.timeline import TimelineView
+from accel_lab.views.tree import TreeView
+from accel_lab.views.view import State, View, show
+from accel_lab.views.vram import VramView
+
+PARTS: tuple[type[View], ...] = (TreeView, SupervisionView, TimelineView, VramView)
+"""In the order in which they are read."""
+
+
+class LabView(View):
+    """The parts of a system's lab side by side."""
+
+    name = "lab"
+    columns_of: ClassVar[str] = TimelineView.name
+    """The part whose columns they are."""
+
+    def __init__(self, source: Lab | Source) -> None:
+        super().__init__(source)
+        self.parts = {kind.name: kind(self.source) for kind in PARTS}
+
+    def fold(self, scene: Scene) -> State:
+        """Fold a scene into what each part draws, by the part's name."""
+        state: State = {name: part.fold(scene) for name, part in self.parts.items()}
+        state["closed"] = scene.closed
+        return state
+
+    def pack(self, scene: Scene) -> bytes:
+        """Return the columns of the one part that has some."""
+        return self.parts[self.columns_of].pack(scene)
+
+    def text(self, state: State) -> str:
+        """Draw the parts one below the other."""
+        return "\n\n".join(part.text(state[name]) for name, part in self.parts.items())
+
+    def html(self, state: State) -> str:
+        """Draw the parts as tables, one below the other."""
+        return "".join(part.html(state[name]) for name, part in self.parts.items())
+
+    def do_part(self, part: str, message: dict[str, Any]) -> None:
+        """Carry out the command of a part; blocks as the part's own does.
+
+        Raises:
+            InvalidArgument: there is no such part, or it has no such command.
+        """
+        if part not in self.parts:
+            raise InvalidArgument(f"the lab has no part {part!r}; there are {list(self.parts)}")
+        commands.obey(self.parts[part], **message)
+        self.nudge()
+
+    def nudge(self) -> None:
+        """Have what a command changed sent soon; only a widget sends anything."""
+
+
+class CompactView(View):
+    """The tree of a system, and a line for each of the other things to know of it."""
+
+    name = "lab_compact"
+
+    def __init__(self, source: Lab | Source) -> None:
+        super().__init__(source)
+        self._tree = TreeView(self.source)
+
+    def fold(self, scene: Scene) -> State:
+        """Fold a scene into `{"tree": …, "lines": [[title, text, tone], …], "closed": …}`."""
+        return {
+            "tree": self._tree.fold(scene),
+            "lines": [list(line) for line in lines_of(scene)],
+            "closed": scene.closed,
+        }
+
+    def text(self, state: State) -> str:
+        """Draw the tree, and the lines below it."""
+        lines = (f"{title + ':':<12} {text}" for title, text, _ in state["lines"])
+        return "\n".join((self._tree.text(state["tree"]), *lines))
+
+    def html(self, state: State) -> str:
+        """Draw the tree as a table, and the lines as another."""
+        lines = [(title, text) for title, text, _ in state["lines"]]
+        return self._tree.html(state["tree"]) + as_html("Beside the tree", lines)
+
+
+def lab(
+    lab: Lab | Source, *, compact: bool = False, rate_hz: float = DEFAULT_HZ
+) -> LabView | CompactView:
+    """Return the useful views of a system together; display it as the last value of a cell.
+
+    The tree, supervision, the timeline, memory, health and the journal in one output: what is
+    chosen in one of them is shown in all, and so is a moment or a span of time. In a Jupyter kernel
+    with the `lab` extra it is a widget; elsewhere it is drawn once, as text or tables.
+
+    Parameters:
+        lab: the system, or a recording of one.
+        compact: the tree alone, with one line for each of the others.
+        rate_hz: how often it may update while something changes, at most 30.
+
+    Raises:
+        ValueError: the rate is not positive.
+    """
+    if compact:
+        return show(CompactView, lab, rate_hz=rate_hz)
+    return show(LabView, lab, rate_hz=rate_hz)
+
+
+system.show = partial(lab, compact=True)

@@ -1,0 +1,8 @@
+// The lab: the useful views of one system side by side. State: {tree, vram, …, closed}, of each part
+// what its own view has; columns: the timeline's.
+
+import { LAB_PARTS } from "./lab_parts.js";
+import { mountLab } from "./lab_mount.js";
+import { standalone } from "./standalone.js";
+
+export default standalone((root, bus) => mountLab(root, bus, LAB_PARTS));

@@ -1,0 +1,39 @@
+// The lab in few lines: the tree, and a line for each of the other things to know.
+// State: {tree, lines: [[title, text, tone], …], closed}.
+
+import { h, patch } from "./dom.js";
+import { icon } from "./icons.js";
+import { standalone } from "./standalone.js";
+import { mountTree } from "./tree_mount.js";
+
+const COMPACT_ICONS = { ok: "running", busy: "starting", warn: "half-open", bad: "warn", off: "stopped" };
+
+/** Draw the lines. */
+export function drawCompact({ lines, closed }) {
+  const drawn = lines.map(([title, text, tone]) => {
+    const look = closed ? "off" : tone;
+    return h("div", { key: title, class: "al-compact-line" }, h("dt", {}, title), h("dd", { class: `al-${look}` }, icon(COMPACT_ICONS[look] ?? "stopped", 12), h("span", {}, text)));
+  });
+  return [h("dl", { class: "al-compact-lines" }, drawn)];
+}
+
+/** Draw the view into `root`; see `standalone.js`. */
+export function mountCompact(root, bus) {
+  const page = root.ownerDocument;
+  const [upper, lower] = ["al-compact-tree", "al-compact-rest"].map((name) => {
+    const made = page.createElement("div");
+    made.className = name;
+    root.append(made);
+    return made;
+  });
+  const tree = mountTree(upper, bus);
+  return {
+    ...tree,
+    take(state, stamp) {
+      tree.take(state.tree, stamp);
+      patch(lower, drawCompact(state));
+    },
+  };
+}
+
+export default standalone(mountCompact);

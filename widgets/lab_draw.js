@@ -1,0 +1,71 @@
+// The lab's own pieces as plain nodes: the bar above all parts, and the button that folds a part.
+
+import { h } from "./dom.js";
+import { freshBadge } from "./fresh_badge.js";
+import { icon } from "./icons.js";
+
+/** What is known of the page that the bar shows; see `bus.js`. */
+export function labBarView(bus) {
+  const keys = ["selection", "span", "paused", "stale", "replay"];
+  return Object.fromEntries(keys.map((key) => [key, bus.get(key)]));
+}
+
+/** The bar: whose lab it is, what all parts look at, how fresh it is, and whether it goes on. */
+export function drawLabBar(state, { selection, span, paused, stale, replay }) {
+  const name = state?.tree?.root?.name;
+  return [
+    h("span", { key: "name", class: "al-title" }, icon("system", 14), h("strong", {}, name ?? "accel_lab")),
+    h(
+      "span",
+      { key: "shared", class: "al-lab-shared" },
+      selection && labPick("selection", "Selected", labShort(selection, name)),
+      span && labPick("span", "Span", labSeconds(span[1] - span[0])),
+    ),
+    h(
+      "span",
+      { key: "fresh", class: "al-lab-fresh" },
+      replay && h("span", { key: "replay", class: "al-badge al-calm" }, icon("restarting", 12), h("strong", {}, "REPLAY"), ` ${replay}`),
+      paused ? h("span", { key: "paused", class: "al-badge al-warn" }, icon("pause", 12), "paused") : freshBadge(state, stale),
+      h(
+        "button",
+        { key: "pause", type: "button", class: "al-lab-button", "data-do": "pause", disabled: Boolean(state?.closed) && !paused },
+        icon(paused ? "play" : "pause", 12),
+        paused ? "Follow live" : "Pause",
+      ),
+    ),
+  ];
+}
+
+/** Something that all parts look at, with a button to look away. */
+function labPick(key, what, words) {
+  return h(
+    "span",
+    { key, class: "al-lab-pick" },
+    h("span", { class: "al-muted" }, `${what} `),
+    h("span", { class: "al-lab-picked" }, words),
+    h("button", { type: "button", class: "al-lab-clear", "data-do": "clear", "data-key": key, "aria-label": `Clear ${what.toLowerCase()}` }, icon("clear", 12)),
+  );
+}
+
+/** The button that folds a part; its title is drawn only while the part, which has one, is folded. */
+export function drawLabFold({ title, bodyId, open }) {
+  return [
+    h(
+      "button",
+      { type: "button", class: "al-lab-fold", "data-do": "fold", "aria-expanded": String(open), "aria-controls": bodyId, "aria-label": title },
+      h("span", { class: `al-fold${open ? " al-open" : ""}` }, icon("fold", 12)),
+      !open && h("span", { key: "title", class: "al-lab-title" }, title),
+    ),
+  ];
+}
+
+/** A path without the name of the system, which stands beside it. */
+function labShort(path, name) {
+  return path.startsWith(`${name}/`) ? path.slice(name.length + 1) : path;
+}
+
+/** A stretch of time: 340 µs, 12.5 ms, 2.4 s. */
+export function labSeconds(s) {
+  const [scale, unit] = s < 1e-3 ? [1e6, "µs"] : s < 1 ? [1e3, "ms"] : [1, "s"];
+  return `${Number((s * scale).toPrecision(3))} ${unit}`;
+}

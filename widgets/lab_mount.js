@@ -1,0 +1,169 @@
+// The lab on a page: its parts in their places, all on one bus, and what the pointer does to them.
+
+import { patch } from "./dom.js";
+import { drawLabBar, drawLabFold, labBarView } from "./lab_draw.js";
+import { drawLabInspector } from "./lab_inspector.js";
+
+const LAB_PASSED_ON = new Set(["Tab", "Escape", "Shift", "Control", "Alt", "Meta"]); // JupyterLab may have these
+const LAB_FOLDS = Symbol.for("accel_lab folds"); // on the page: what was folded stays so while it lives
+const LAB_COLUMNS = "timeline"; // the part whose columns they are
+let labs = 0;
+
+/** Draw the parts, `{name, title, mount}` each, into `root`; see `standalone.js`. */
+export function mountLab(root, bus, parts) {
+  const page = root.ownerDocument;
+  const window = page.defaultView;
+  const folds = (page[LAB_FOLDS] ??= new Map()); // name -> whether it is folded
+  const id = `al-lab-${(labs += 1)}`;
+  const places = new Map(); // name of a part -> its place on the page
+  const unwatch = [];
+  let state = null;
+  let columns = null;
+  let frame = 0;
+
+  const block = (tag, name, parent) => {
+    const made = page.createElement(tag);
+    made.className = name;
+    parent.append(made);
+    return made;
+  };
+  root.classList.add("al-lab");
+  const bar = block("div", "al-lab-bar", root);
+  const grid = block("div", "al-lab-grid", root);
+  let inspector = null;
+
+  function paint() {
+    frame = 0;
+    patch(bar, drawLabBar(state, labBarView(bus)));
+    if (inspector) patch(inspector, drawLabInspector(state, bus.get("selection")));
+  }
+
+  function redraw() {
+    if (!frame) frame = window.requestAnimationFrame(paint);
+  }
+
+  /** Have a part do something; its mistake is not the others'. */
+  function ask(place, deed, ...given) {
+    try {
+      place.view?.[deed]?.(...given);
+    } catch (error) {
+      window.reportError(error);
+    }
+  }
+
+  function settle(part) {
+    const section = block("div", `al-lab-part al-lab-${part.name}`, grid);
+    section.setAttribute("role", "group");
+    section.setAttribute("aria-label", part.title);
+    const head = block("div", "al-lab-head", section);
+    const body = block("div", "al-lab-body", section);
+    body.id = `${id}-${part.name}`;
+    body.dataset.theme = root.dataset.theme ?? "";
+    const place = { part, section, head, body, view: null, held: null };
+    places.set(part.name, place);
+    section.dataset.part = part.name;
+    const command = (message) => bus.command({ do: "part", part: part.name, message });
+    place.view = part.mount(body, new LabPartBus(bus, command));
+    if (part.name === "tree") inspector = block("div", "al-lab-inspector", section);
+    turn(place, folds.get(part.name) ?? false);
+    return place;
+  }
+
+  function turn(place, folded) {
+    const { part, body, head, section } = place;
+    body.hidden = folded;
+    section.classList.toggle("al-lab-folded", folded);
+    if (part.name === "tree" && inspector) inspector.hidden = folded;
+    patch(head, drawLabFold({ title: part.title, bodyId: body.id, open: !folded }));
+    if (!folded) catchUp(place);
+  }
+
+  /** Give a part what came while it was folded. */
+  function catchUp(place) {
+    if (!place.held) return;
+    const { own, stamp } = place.held;
+    place.held = null;
+    if (place.part.name === LAB_COLUMNS && columns) ask(place, "columns", columns);
+    ask(place, "take", own, stamp);
+  }
+
+  function take(next, stamp) {
+    state = next;
+    for (const part of parts) {
+      const own = next[part.name];
+      if (!own) continue;
+      const place = places.get(part.name) ?? settle(part);
+      place.held = { own, stamp };
+      if (!place.body.hidden) catchUp(place);
+    }
+    redraw();
+  }
+
+  function onClick(event) {
+    const button = event.target.closest(".al-lab-bar [data-do], .al-lab-head [data-do]");
+    if (!button) return;
+    if (button.dataset.do === "pause") bus.set("paused", !bus.get("paused"));
+    if (button.dataset.do === "clear") bus.set(button.dataset.key, null);
+    if (button.dataset.do === "fold") {
+      const place = places.get(button.closest("[data-part]").dataset.part);
+      folds.set(place.part.name, !place.body.hidden);
+      turn(place, !place.body.hidden);
+    }
+  }
+
+  function onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || LAB_PASSED_ON.has(event.key)) return;
+    event.stopPropagation(); // JupyterLab would run, delete or leave the cell
+  }
+
+  for (const type of ["keydown", "keypress", "keyup"]) root.addEventListener(type, onKey);
+  root.addEventListener("click", onClick);
+  for (const key of ["selection", "span", "paused", "stale", "closed", "replay"]) unwatch.push(bus.watch(key, redraw));
+  // A part that draws on a canvas reads its colours anew when the theme of its root changes.
+  const themes = new window.MutationObserver(() => {
+    for (const { body } of places.values()) body.dataset.theme = root.dataset.theme ?? "";
+  });
+  themes.observe(root, { attributes: true, attributeFilter: ["data-theme"] });
+  paint();
+
+  return {
+    take,
+    columns(view) {
+      columns = view;
+    },
+    tick() {
+      for (const place of places.values()) if (!place.body.hidden) ask(place, "tick");
+    },
+    stamp(at) {
+      for (const place of places.values()) if (!place.body.hidden) ask(place, "stamp", at);
+    },
+    unmount() {
+      for (const stop of unwatch) stop();
+      themes.disconnect();
+      window.cancelAnimationFrame(frame);
+      for (const place of places.values()) ask(place, "unmount");
+    },
+  };
+}
+
+/** The bus of the page as one part has it: its commands reach its own view in Python. */
+class LabPartBus {
+  #bus;
+
+  constructor(bus, command) {
+    this.#bus = bus;
+    this.command = command;
+  }
+
+  get(key) {
+    return this.#bus.get(key);
+  }
+
+  set(key, value) {
+    this.#bus.set(key, value);
+  }
+
+  watch(key, callback) {
+    return this.#bus.watch(key, callback);
+  }
+}

@@ -1,0 +1,14 @@
+// The parts of the lab view, in the order in which they are read: a name (of the part's state), a
+// title, and what mounts it.
+
+import { mountSupervision } from "./supervision_mount.js";
+import { mountTimeline } from "./timeline_mount.js";
+import { mountTree } from "./tree_mount.js";
+import { mountVram } from "./vram_mount.js";
+
+export const LAB_PARTS = [
+  { name: "tree", title: "Actors", mount: mountTree },
+  { name: "supervision", title: "Supervision", mount: mountSupervision },
+  { name: "timeline", title: "Timeline", mount: mountTimeline },
+  { name: "vram", title: "Memory", mount: mountVram },
+];
