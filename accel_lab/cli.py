@@ -1,5 +1,6 @@
 """The command line: `accel-lab COMMAND`. Each command imports what it needs when it runs."""
 
+import contextlib
 import os
 import sys
 from importlib.util import find_spec
@@ -90,6 +91,34 @@ def demo(*, backend: Annotated[str, typer.Option(help="auto, host or cuda.")] = 
     from accel_lab.demo import tour
 
     raise typer.Exit(0 if tour(backend) else 1)
+
+
+@app.command()
+def dashboard(
+    *,
+    port: Annotated[int, typer.Option(help="Where to listen; 0 for any that is free.")] = 5006,
+    address: Annotated[str, typer.Option(help="Of the network interface.")] = "127.0.0.1",
+    origins: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-websocket-origin",
+            help="Another host under which browsers may reach it, as hub.example.org:443; repeat.",
+        ),
+    ] = None,
+) -> None:
+    """Serve a page of all systems that run on this machine and are yours, until Ctrl+C.
+
+    Metrics for Prometheus are on the same server, at /metrics. Nothing of it acts on a system.
+    """
+    from accel_lab.doctor.install import pip_install
+    from accel_lab.views.dashboard import dashboard_of_all
+
+    if find_spec("panel") is None or find_spec("prometheus_client") is None:
+        _fail(f"the dashboard needs Panel. Install it with: {pip_install('lab')}")
+    with dashboard_of_all(port=port, address=address, origins=origins or ()) as served:
+        typer.echo(f"Dashboard: {served.url}")
+        with contextlib.suppress(KeyboardInterrupt):
+            served.wait()
 
 
 @app.command()

@@ -473,7 +473,7 @@ def program() -> str:
     if hasattr(shell, "kernel"):
         # Jupyter's server sets it. What a notebook starts inherits it, but is no kernel.
         return Path(os.environ.get("JPY_SESSION_NAME", "")).name or "notebook"
-    return Path(sys.argv[0]).name if sys.argv[0] not in {"", "-c"} else "python"
+    return Path(sys.argv[0]).name if sys.argv[0] not in {"", "-", "-c"} else "python"
 
 
 FEED = Feed()

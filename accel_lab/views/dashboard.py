@@ -1,0 +1,183 @@
+"""A web page that shows running systems as JupyterLab does, served by Panel.
+
+`accel-lab dashboard` shows those of every process of this user, `dashboard(lab)` one of this
+process. It can be looked at only: no button of it acts on a system.
+"""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from html import escape
+from importlib.util import find_spec
+from types import TracebackType
+from typing import Any, Self
+
+from accel_lab.errors import DashboardUnavailable
+from accel_lab.views.feed_client import Watch
+from accel_lab.views.observer import Lab, Source
+from accel_lab.views.tree import TreeView
+from accel_lab.views.watched import Onlooker, Watched
+
+STARTS_WITHIN_S = 60.0
+LOOPBACK = ("127.0.0.1", "localhost")
+
+
+class Dashboard:
+    """A server in a thread of its own, until it is closed.
+
+    Parameters:
+        sources: returns the systems to be shown; called in the server's thread.
+        port: where to listen; 0 for any that is free.
+        address: of the network interface.
+        origins: hosts under which browsers may reach it, `host:port`; those of the loopback
+            interface when none are given. A page under any other may not read it.
+
+    Raises:
+        DashboardUnavailable: Panel is missing, or the port is taken.
+    """
+
+    def __init__(
+        self,
+        sources: Callable[[], list[Watched]],
+        *,
+        port: int = 0,
+        address: str = "127.0.0.1",
+        origins: Sequence[str] = (),
+        closing: Callable[[], None] = lambda: None,
+    ) -> None:
+        missing = [name for name in ("panel", "prometheus_client") if find_spec(name) is None]
+        if missing:
+            raise DashboardUnavailable(
+                f"a dashboard needs {' and '.join(missing)}: pip install 'accel-lab[lab]'"
+            )
+        self.port = port or _free_port(address)
+        self.address = address
+        self.origins = [*(f"{host}:{self.port}" for host in LOOPBACK), *origins]
+        self._sources, self._closing = sources, closing
+        self._started = threading.Event()
+        self._error: BaseException | None = None
+        self._stop: Callable[[], None] = lambda: None
+        self._thread = threading.Thread(target=self._run, name="accel_lab dashboard", daemon=True)
+        self._thread.start()
+        self._started.wait(STARTS_WITHIN_S)
+        if self._error is not None:
+            raise DashboardUnavailable(
+                f"no dashboard at {address}:{self.port}: {self._error}"
+            ) from self._error
+
+    @property
+    def url(self) -> str:
+        """Where it is; metrics are at `metrics` below that."""
+        host = "127.0.0.1" if self.address in {"0.0.0.0", ""} else self.address  # noqa: S104
+        return f"http://{host}:{self.port}/"
+
+    def close(self) -> None:
+        """Stop serving and wait for the thread; safe to repeat."""
+        self._stop()
+        self._thread.join()
+        self._closing()
+
+    def wait(self) -> None:
+        """Block until it is closed."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except Exception as error:  # noqa: BLE001 - raised by the constructor
+            self._error = error
+        finally:
+            self._started.set()
+
+    async def _serve(self) -> None:
+        from panel.io.server import get_server
+
+        from accel_lab.views.dashboard_page import Desk, page
+        from accel_lab.views.dashboard_server import routes
+
+        desk = Desk(self._sources, TreeView)
+        server: Any = get_server(
+            {"/": partial(page, desk)},
+            port=self.port,
+            address=self.address,
+            websocket_origin=self.origins,
+            extra_patterns=routes(self._sources, self.origins),
+            title="accel_lab",
+        )
+        loop, over = asyncio.get_running_loop(), asyncio.Event()
+        self._stop = partial(_call, loop, over.set)
+        server.start()
+        self._started.set()
+        await over.wait()
+        server.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Dashboard {self.url}>"
+
+    def _repr_html_(self) -> str:
+        url = escape(self.url)
+        return f'<a href="{url}" target="_blank" rel="noopener">Dashboard: {url}</a>'
+
+
+def dashboard(lab: Lab | Source, *, port: int = 0, origins: Sequence[str] = ()) -> Dashboard:
+    """Serve the page of one system from this process; display it as the last value of a cell.
+
+    Returns once it serves. `.url` is where, `.close()` ends it.
+
+    Parameters:
+        lab: the system, or a recording of one.
+        port: where to listen, on the loopback interface; 0 for any that is free.
+        origins: other hosts under which browsers may reach it, as `hub.example.org:443`.
+
+    Raises:
+        DashboardUnavailable: Panel is missing, or the port is taken.
+    """
+    onlooker = Onlooker(lab, getattr(lab, "name", "system"))
+    return Dashboard(lambda: [onlooker], port=port, origins=origins)
+
+
+def dashboard_of_all(
+    *, port: int, address: str = "127.0.0.1", origins: Sequence[str] = ()
+) -> Dashboard:
+    """Serve the page of all systems of this user, those that begin later too.
+
+    Raises:
+        DashboardUnavailable: Panel is missing, or the port is taken.
+    """
+    watch = Watch()
+    try:
+        return Dashboard(
+            lambda: list(watch.sources()),
+            port=port,
+            address=address,
+            origins=origins,
+            closing=watch.close,
+        )
+    except BaseException:
+        watch.close()
+        raise
+
+
+def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(what)
+
+
+def _free_port(address: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        port: int = probe.getsockname()[1]
+        return port

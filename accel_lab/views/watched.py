@@ -1,0 +1,111 @@
+"""Systems as a dashboard and its metrics see them: of other processes, or one of this process."""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Protocol, cast
+
+from accel_lab.compute.events import ContextLost
+from accel_lab.views.feed import SCHEMA, Speaker, program
+from accel_lab.views.observer import Lab, Source, Want, observer_of
+from accel_lab.views.scene import Scene
+
+HZ = 10.0
+
+
+class Watched(Source, Protocol):
+    """A source that also says where its system is, and how fresh what it says is.
+
+    Attributes:
+        key: unique among the systems of this machine.
+        speaker: the process.
+        name: of the system.
+        opened: when it was opened, wall seconds.
+        lost: how many samples were lost on the way here.
+        losses: how often each device lost its context, as far as that was seen.
+    """
+
+    key: str
+    speaker: Speaker
+    name: str
+    opened: float
+    lost: int
+    losses: Counter[str]
+
+    @property
+    def version(self) -> int:
+        """What changes with the scene."""
+
+    @property
+    def heard_at(self) -> float:
+        """When it was last heard of, wall seconds."""
+
+    @property
+    def killed(self) -> bool:
+        """Whether its process ended without a word."""
+
+    @property
+    def silent_s(self) -> float:
+        """How long its process has said nothing; 0 once it has ended."""
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether that is too long."""
+
+
+class Onlooker:
+    """A source of this process, made one that can only be looked at."""
+
+    lab: Lab | None = None
+    killed = False
+    silent_s = 0.0
+    is_stale = False
+    lost = 0
+
+    def __init__(self, lab: Lab | Source, name: str) -> None:
+        found = lab if hasattr(lab, "want") else observer_of(lab)
+        self._source = cast("Source", found)
+        self.lock = self._source.lock
+        self.key = self.name = name
+        self.speaker = Speaker(
+            feed=SCHEMA, pid=os.getpid(), version="", program=program(), folder=str(Path.cwd())
+        )
+        self.opened = time.time()
+        self.losses: Counter[str] = Counter()
+        self._counted = 0
+
+    @property
+    def version(self) -> int:
+        """A number that is another one ten times a second."""
+        return int(time.monotonic() * HZ)
+
+    @property
+    def heard_at(self) -> float:
+        """Now: nothing is between."""
+        return time.time()
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes."""
+        return self._source.ended
+
+    def look(self) -> Scene:
+        """Return the scene as it is now; any thread that holds `lock`."""
+        scene = self._source.look()
+        for number, fact in reversed(scene.facts):
+            if number < self._counted:
+                break
+            if isinstance(fact, ContextLost):
+                self.losses[fact.device] += 1
+        self._counted = scene.counted
+        return scene
+
+    def want(self, holder: object, wants: Iterable[Want]) -> None:
+        """Sample this as long as `holder` lives."""
+        self._source.want(holder, wants)
+
+    def on_news(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` when something is worth a look at once; returns what ends that."""
+        return self._source.on_news(callback)
