@@ -1,6 +1,7 @@
 """What a backend provides to a context process, and what the notebook may know of it."""
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Protocol
 
 from accel_lab.compute.stream import NativeStream
@@ -28,6 +29,8 @@ class Backend(Protocol):
     model: str
     total_bytes: int
     libraries: dict[str, Callable[[], Any]]
+    arrays: ModuleType
+    """The module of its arrays, NumPy or CuPy, as a user's code imports it."""
 
     def native_stream(self) -> NativeStream:
         """Create a stream."""

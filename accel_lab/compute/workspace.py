@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from accel_lab.compute.backend import Backend
 from accel_lab.compute.projects import Projects
 from accel_lab.errors import InvalidArgument, StaleRef
 
@@ -53,13 +54,17 @@ class Ran:
 
 
 class Workspace:
-    """The namespace of one notebook in one context."""
+    """The namespace of one notebook in one context.
+
+    Beside what cells bind it has `display`, and `xp`: NumPy on `host`, CuPy on `cuda`.
+    """
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {
             "__name__": "__main__",
             "__builtins__": builtins,
             "display": self._display,
+            "xp": _backend[0].arrays,
         }
         self._own = frozenset(self.names)
         self._told: dict[str, Any] = {}  # what the notebook's handles stand for
@@ -184,19 +189,19 @@ class Workspace:
 
 _workspaces: dict[str, Workspace] = {}
 _projects = Projects()
-_adopt: list[Callable[[Any], object | None]] = []
+_backend: list[Backend] = []
 
 
-def serve(adopt: Callable[[Any], object | None]) -> None:
-    """Begin to serve a context; `adopt` tells arrays of its device from everything else."""
-    _adopt[:] = [adopt]
+def serve(backend: Backend) -> None:
+    """Begin to serve the context of this process."""
+    _backend[:] = [backend]
     os.environ.setdefault("MPLBACKEND", "agg")
 
 
 def is_array(value: Any) -> bool:
     """Whether this is an array of the device."""
     try:
-        return _adopt[0](value) is not None
+        return _backend[0].adopt(value) is not None
     except InvalidArgument:  # one of another card, or of a dtype that no buffer has
         return False
 

@@ -83,6 +83,10 @@ def test_an_array_in_a_cell_is_the_buffer_itself(notebook: Notebook) -> None:
     assert notebook("float(a.sum())") == "36.0"
 
 
+def test_xp_is_the_module_of_the_devices_arrays(notebook: Notebook) -> None:
+    assert notebook("xp.__name__") == "'numpy'"
+
+
 def test_a_cell_after_another_knows_its_names(notebook: Notebook) -> None:
     notebook("model = {'w': np.full(4, 2.0)}\ndef twice(x):\n    return 2 * x")
     assert isinstance(notebook.names["model"], ObjectRef)

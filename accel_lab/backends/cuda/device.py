@@ -6,6 +6,7 @@ CuPy lacks are held as unsigned integers of the same width.
 
 from collections import deque
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import cupy
@@ -36,6 +37,7 @@ class CudaDevice:
     Attributes:
         model: the card's name.
         total_bytes: its memory.
+        arrays: CuPy.
         libraries: what makes the libraries of this backend.
         active: the stream on which this thread enqueues.
     """
@@ -50,6 +52,7 @@ class CudaDevice:
         # The first call that needs the context makes it, which takes most of the time.
         self.total_bytes: int = runtime.memGetInfo()[1]
         self.model: str = runtime.getDeviceProperties(index)["name"].decode()
+        self.arrays: ModuleType = cupy
         self.libraries: dict[str, Callable[[], Any]] = {
             "array": lambda: CudaArray(self),
             "blas": lambda: CudaBlas(self),

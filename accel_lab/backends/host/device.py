@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,7 @@ class HostBackend:
     def __init__(self, index: int) -> None:
         self.model = f"{_processor()}, part {index}"
         self.total_bytes = _memory_bytes() // SHARE
+        self.arrays: ModuleType = np
         self.libraries: dict[str, Callable[[], Any]] = {
             "array": HostArray,
             "blas": HostBlas,
