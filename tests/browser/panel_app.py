@@ -42,4 +42,5 @@ def restart() -> None:
 
 
 update()
+pn.state.add_periodic_callback(update, period=1000)
 pn.Column(tree, pn.widgets.Button(name="Restart", on_click=lambda _: restart())).servable()

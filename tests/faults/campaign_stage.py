@@ -185,6 +185,9 @@ class Stage:
         self._send_all()
 
     def _restarting(self) -> None:
+        # What was left of the scene before may just have ended this context, too.
+        assert faults.until(lambda: self.device.state == "running", WAIT_S), self.device
+        self.generation = self.device.generation
         faults.send_signal(self.device, 0)
         assert faults.until(lambda: self.device.generation > self.generation), self.device
         self._furnish()
