@@ -8,7 +8,7 @@
 // blocks were those of generation `lost_in`, and are held though they are gone.
 
 import { h } from "./dom.js";
-import { bytes, count, look, memory, plural, seconds } from "./format.js";
+import { bytes, count, look, plural, seconds } from "./format.js";
 import { icon } from "./icons.js";
 import { VramLooks, vramKind } from "./vram_look.js";
 
@@ -113,7 +113,7 @@ function vramSection(strip, state, view) {
     "div",
     { key: `strip ${strip.strip}`, class: `vram-device${isSelected ? " vram-selected" : ""}${state.closed ? " vram-last" : ""}`, "data-path": path },
     lost ? vramLostHead(device) : vramHead(device, isSelected),
-    pieces.length > 0 && h("div", { key: "strip", class: "vram-strip", role: "listbox", "aria-orientation": "horizontal", "aria-label": label, "data-strip": strip.strip }, pieces.flatMap(([key, piece]) => vramPiece(key, piece, strip, view))),
+    pieces.length > 0 && h("div", { key: "strip", class: lost ? "vram-strip vram-thin" : "vram-strip", role: "listbox", "aria-orientation": "horizontal", "aria-label": label, "data-strip": strip.strip }, pieces.flatMap(([key, piece]) => vramPiece(key, piece, strip, view))),
     !lost && device.generation !== undefined && !pieces.length && h("p", { key: "empty", class: "vram-empty" }, "Nothing is allocated."),
   );
 }
@@ -121,7 +121,7 @@ function vramSection(strip, state, view) {
 function vramHead(device, isSelected) {
   const { name, state, generation, now, used, total, room, count: blocks } = device;
   const seen = generation !== undefined;
-  const words = seen && [`${memory(used, total)} in use${total ? ` (${vramShare(used, total)})` : ""}`, plural(blocks, "block"), room === undefined ? "largest free block not known" : `a new block may have ${bytes(room)} at most`];
+  const words = seen && [total ? `${bytes(used)} of ${bytes(total)} in use (${vramShare(used, total)})` : `${bytes(used)} in use`, plural(blocks, "block"), room === undefined ? "largest free block not known" : `a new block may have ${bytes(room)} at most`];
   const { tone, icon: glyph } = look(state ?? "running");
   return h(
     "div",

@@ -1,0 +1,224 @@
+"""What is seen of a device's memory: through a system, and part by part."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from accel_lab.compute.control import Blocks, Downward, Look
+from accel_lab.compute.samples import Block, MemorySampled, WorkTraced
+from accel_lab.compute.showing import A_PACKET, LISTED
+from accel_lab.compute.sight import UNREAD, Sight
+from accel_lab.errors import AccelError
+from accel_lab.libraries import array, blas
+from accel_lab.system import System
+
+WAIT_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[System]:
+    with System("host", devices=1) as lab:
+        yield lab
+
+
+def seen(lab: System, wanted: Callable[[MemorySampled], bool]) -> MemorySampled:
+    """Look until a sample is wanted."""
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        for sample in lab.look(memory=True, work=False):
+            if isinstance(sample, MemorySampled) and wanted(sample):
+                return sample
+        time.sleep(0.02)
+    raise TimeoutError("no such sample")
+
+
+def has(*ids: int) -> Callable[[MemorySampled], bool]:
+    """Want the sample in which exactly these buffers are listed."""
+    return lambda sample: {id_ for block in sample.blocks for id_ in block.ids} == set(ids)
+
+
+def test_every_buffer_is_listed_with_its_owner_and_all_add_up(lab: System) -> None:
+    gpu = lab.devices[0]
+    a = gpu.put(np.ones((300, 200), np.float32))
+    product = gpu.ask(blas.Gemm(a, a, trans_b="t"))
+    half = gpu.put(np.ones(1001, np.float16))
+    sample = seen(lab, has(a.id, product.id, half.id))
+    assert (sample.device, sample.generation, sample.unlisted) == (gpu.name, 1, 0)
+    facts = {
+        block.ids: (block.owner.partition(" #")[0], block.dtype, block.shape, block.nbytes)
+        for block in sample.blocks
+    }
+    assert facts == {
+        (a.id,): ("Allocate", "float32", (300, 200), 300 * 200 * 4),
+        (product.id,): ("Gemm", "float32", (300, 300), 300 * 300 * 4),
+        (half.id,): ("Put", "float16", (1001,), 2002),
+    }
+    assert sum(block.nbytes for block in sample.blocks) == sample.used_bytes
+    addresses = [block.address for block in sample.blocks]
+    assert addresses == sorted(addresses)
+    assert all(
+        before.address + before.nbytes <= block.address
+        for before, block in zip(sample.blocks, sample.blocks[1:], strict=False)
+    )
+    assert sample.total_bytes is not None
+    assert sample.largest_free_bytes is not None
+    assert sample.largest_free_bytes <= sample.total_bytes - sample.used_bytes
+
+
+def test_views_share_one_block(lab: System) -> None:
+    gpu = lab.devices[0]
+    whole = gpu.put(np.arange(4096, dtype=np.float64))
+    view = gpu.ask(array.Reshape(whole, (64, 64)))
+    part = gpu.run(np.ndarray.__getitem__, whole, slice(1024, None), writes=())
+    part.result()
+    sample = seen(lab, has(whole.id, view.id, part.id))
+    shared, *others = sample.blocks
+    assert others == []
+    assert sorted(shared.ids) == [whole.id, view.id, part.id]
+    assert shared.nbytes == sample.used_bytes == 4096 * 8
+    del whole
+    sample = seen(lab, has(view.id, part.id))
+    assert [block.nbytes for block in sample.blocks] == [4096 * 8]
+
+
+def test_a_freed_buffer_is_gone(lab: System) -> None:
+    gpu = lab.devices[0]
+    x = gpu.put(np.ones(1000))
+    id_ = x.id
+    seen(lab, has(id_))
+    del x
+    gpu.ping().result(timeout_s=WAIT_S)
+    assert seen(lab, has()).used_bytes == 0
+
+
+def test_beyond_a_limit_the_smallest_blocks_are_counted_not_listed(lab: System) -> None:
+    gpu = lab.devices[0]
+    more = 7
+    refs = [gpu.put(np.ones(100 if i % 300 else 5000)) for i in range(LISTED)]
+    refs += [gpu.put(np.ones(3)) for _ in range(more)]
+    gpu.ping().result(timeout_s=WAIT_S)
+    used = sum(ref.nbytes for ref in refs)
+    sample = seen(lab, lambda sample: sample.used_bytes == used)
+    assert (len(sample.blocks), sample.unlisted) == (LISTED, more)
+    assert {id_ for block in sample.blocks for id_ in block.ids} == {
+        ref.id for ref in refs[:LISTED]
+    }
+    assert sum(block.nbytes for block in sample.blocks) == used - more * 24
+    addresses = [block.address for block in sample.blocks]
+    assert addresses == sorted(addresses)
+
+
+def test_a_context_that_is_busy_is_still_seen(lab: System) -> None:
+    gpu = lab.devices[0]
+    x = gpu.put(np.ones(5000))
+    x.result()
+    busy = gpu.run(time.sleep, 2)
+    sample = seen(lab, has(x.id))
+    assert not busy.done
+    assert sample.used_bytes == x.nbytes
+    busy.result(timeout_s=WAIT_S)
+
+
+def test_a_look_does_not_wait_and_after_a_loss_the_next_generation_answers() -> None:
+    with System("host", devices=1) as lab:
+        x = lab.devices[0].put(np.ones(5000))
+        seen(lab, has(x.id))
+        with pytest.raises(AccelError):
+            lab.inject("kill").result(timeout_s=WAIT_S)
+        sample = seen(lab, lambda sample: sample.generation > 1 and bool(sample.blocks))
+        assert (sample.generation, [block.ids for block in sample.blocks]) == (2, [(x.id,)])
+    lab.look(memory=True, work=True)  # what was answered before the end
+    assert lab.look(memory=True, work=True) == []
+
+
+# Part by part.
+
+
+class Asked:
+    """A context that remembers what it was told."""
+
+    name = "gpu0"
+    total_bytes: int | None = 1000
+    generation = 3
+
+    def __init__(self) -> None:
+        self.packets: list[Downward] = []
+
+    def tell(self, packet: Downward) -> None:
+        self.packets.append(packet)
+
+
+def part(*ids: int, last: bool) -> Blocks:
+    blocks = [Block((id_,), id_, 10, "Gemm #1", "float32", (2,)) for id_ in ids]
+    return Blocks(blocks, 30, 970, 5, last)
+
+
+def test_parts_become_one_sample_when_the_last_is_there() -> None:
+    asked = Asked()
+    sight = Sight(asked)
+    assert sight.look(memory=True, work=False) == []
+    assert asked.packets == [Look(memory=True, work=False)]
+    sight.heard(part(1, 2, last=False))
+    assert sight.look(memory=False, work=False) == []
+    assert len(asked.packets) == 1
+    sight.heard(part(3, last=True))
+    (sample,) = sight.look(memory=False, work=False)
+    assert isinstance(sample, MemorySampled)
+    assert [block.ids for block in sample.blocks] == [(1,), (2,), (3,)]
+    assert (sample.device, sample.generation) == ("gpu0", 3)
+    assert (sample.used_bytes, sample.total_bytes, sample.unlisted) == (30, 1000, 5)
+    assert sight.look(memory=False, work=False) == []
+
+
+def test_parts_of_a_lost_context_do_not_reach_the_next_sample() -> None:
+    sight = Sight(Asked())
+    sight.heard(part(1, last=False))
+    sight.lost()
+    sight.heard(part(2, last=True))
+    traced, sample = sight.look(memory=False, work=False)
+    assert isinstance(traced, WorkTraced)
+    assert traced.running == ()
+    assert isinstance(sample, MemorySampled)
+    assert [block.ids for block in sample.blocks] == [(2,)]
+
+
+def test_answers_that_nobody_reads_are_few() -> None:
+    sight = Sight(Asked())
+    for _ in range(UNREAD + 10):
+        sight.heard(part(1, last=True))
+    assert len(sight.look(memory=False, work=False)) == UNREAD
+
+
+def test_a_look_may_meet_an_answer_from_another_thread() -> None:
+    sight = Sight(Asked())
+    rounds = 3000
+
+    def answer() -> None:
+        for id_ in range(rounds):
+            sight.heard(part(id_, last=True))
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    ids: list[int] = []
+    while thread.is_alive() or not ids or ids[-1] != rounds - 1:
+        ids += [
+            block.ids[0]
+            for sample in sight.look(memory=False, work=False)
+            if isinstance(sample, MemorySampled)
+            for block in sample.blocks
+        ]
+    thread.join()
+    assert ids == sorted(set(ids))
+
+
+def test_a_long_list_goes_in_parts_that_a_packet_holds() -> None:
+    from accel_lab.compute.showing import _parts
+
+    for length in (0, 1, A_PACKET, A_PACKET + 1, LISTED):
+        parts = _parts(list(range(length)))
+        assert [one for part, _ in parts for one in part] == list(range(length))
+        assert [last for _, last in parts] == [False] * (len(parts) - 1) + [True]
+        assert all(len(part) <= A_PACKET for part, _ in parts)
