@@ -1,5 +1,5 @@
 // The lab: the useful views of one system side by side. State: {tree, vram, …, closed}, of each part
-// what its own view has; columns: the timeline's.
+// what its own view has, and so the columns; `labPacks` says how they are told apart.
 
 import { LAB_PARTS } from "./lab_parts.js";
 import { mountLab } from "./lab_mount.js";

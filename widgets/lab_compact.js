@@ -5,8 +5,14 @@ import { h, patch } from "./dom.js";
 import { icon } from "./icons.js";
 import { standalone } from "./standalone.js";
 import { mountTree } from "./tree_mount.js";
+import { walk } from "./tree_rows.js";
 
 const COMPACT_ICONS = { ok: "running", busy: "starting", warn: "half-open", bad: "warn", off: "stopped" };
+
+/** Every device is one row at first. */
+function compactFolds(root) {
+  return new Set([...walk(root)].filter(([, { kind }]) => kind === "device").map(([path]) => path));
+}
 
 /** Draw the lines. */
 export function drawCompact({ lines, closed }) {
@@ -26,7 +32,7 @@ export function mountCompact(root, bus) {
     root.append(made);
     return made;
   });
-  const tree = mountTree(upper, bus);
+  const tree = mountTree(upper, bus, { folds: compactFolds });
   return {
     ...tree,
     take(state, stamp) {

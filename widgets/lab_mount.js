@@ -6,7 +6,6 @@ import { drawLabInspector } from "./lab_inspector.js";
 
 const LAB_PASSED_ON = new Set(["Tab", "Escape", "Shift", "Control", "Alt", "Meta"]); // JupyterLab may have these
 const LAB_FOLDS = Symbol.for("accel_lab folds"); // on the page: what was folded stays so while it lives
-const LAB_COLUMNS = "timeline"; // the part whose columns they are
 let labs = 0;
 
 /** Draw the parts, `{name, title, mount}` each, into `root`; see `standalone.js`. */
@@ -18,7 +17,7 @@ export function mountLab(root, bus, parts) {
   const places = new Map(); // name of a part -> its place on the page
   const unwatch = [];
   let state = null;
-  let columns = null;
+  let packed = null; // the columns of all parts
   let frame = 0;
 
   const block = (tag, name, parent) => {
@@ -81,19 +80,20 @@ export function mountLab(root, bus, parts) {
   /** Give a part what came while it was folded. */
   function catchUp(place) {
     if (!place.held) return;
-    const { own, stamp } = place.held;
+    const { own, columns, stamp } = place.held;
     place.held = null;
-    if (place.part.name === LAB_COLUMNS && columns) ask(place, "columns", columns);
+    if (columns) ask(place, "columns", columns);
     ask(place, "take", own, stamp);
   }
 
   function take(next, stamp) {
     state = next;
+    const packs = labPacks(packed, Object.keys(next).filter((name) => name !== "closed"));
     for (const part of parts) {
       const own = next[part.name];
       if (!own) continue;
       const place = places.get(part.name) ?? settle(part);
-      place.held = { own, stamp };
+      place.held = { own, columns: packs.get(part.name), stamp };
       if (!place.body.hidden) catchUp(place);
     }
     redraw();
@@ -129,7 +129,7 @@ export function mountLab(root, bus, parts) {
   return {
     take,
     columns(view) {
-      columns = view;
+      packed = view;
     },
     tick() {
       for (const place of places.values()) if (!place.body.hidden) ask(place, "tick");
@@ -144,6 +144,19 @@ export function mountLab(root, bus, parts) {
       for (const place of places.values()) ask(place, "unmount");
     },
   };
+}
+
+/** The columns of each part: first how many bytes each has, as Float64, then all those. */
+export function labPacks(packed, names) {
+  const packs = new Map();
+  if (!packed || packed.byteLength < 8 * names.length) return packs;
+  let at = 8 * names.length;
+  names.forEach((name, i) => {
+    const size = packed.getFloat64(8 * i, true);
+    if (size) packs.set(name, new DataView(packed.buffer, packed.byteOffset + at, size));
+    at += size;
+  });
+  return packs;
 }
 
 /** The bus of the page as one part has it: its commands reach its own view in Python. */

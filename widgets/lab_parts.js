@@ -1,6 +1,7 @@
 // The parts of the lab view, in the order in which they are read: a name (of the part's state), a
 // title, and what mounts it.
 
+import { mountHealth } from "./health_mount.js";
 import { mountSupervision } from "./supervision_mount.js";
 import { mountTimeline } from "./timeline_mount.js";
 import { mountTree } from "./tree_mount.js";
@@ -11,4 +12,5 @@ export const LAB_PARTS = [
   { name: "supervision", title: "Supervision", mount: mountSupervision },
   { name: "timeline", title: "Timeline", mount: mountTimeline },
   { name: "vram", title: "Memory", mount: mountVram },
+  { name: "health", title: "Health", mount: mountHealth },
 ];

@@ -10,8 +10,8 @@ const MARK_MS = 4000; // how long a restarted row stays marked
 const HEAD_PX = 25; // of the heads, which stay above the rows
 const PASSED_ON = new Set(["Tab", "Escape", "Shift", "Control", "Alt", "Meta"]);
 
-/** Draw the tree into `root`; see `standalone.js`. */
-export function mountTree(root, bus) {
+/** Draw the tree into `root`; see `standalone.js`. `folds` says what of a first tree is folded. */
+export function mountTree(root, bus, { folds = initialFolds } = {}) {
   const window = root.ownerDocument.defaultView;
   const view = initialView();
   const history = new History();
@@ -35,7 +35,7 @@ export function mountTree(root, bus) {
   }
 
   function take(next, stamp) {
-    if (!state) view.folded = initialFolds(next.root);
+    if (!state) view.folded = folds(next.root);
     view.said = news(state?.root, next.root) || view.said;
     for (const path of state ? restarted(state.root, next.root) : []) marks.set(path, window.performance.now() + MARK_MS);
     state = next;

@@ -4,13 +4,15 @@ Its parts are views of their own, which share one look at the system and, on the
 one selection and one span of time.
 """
 
+import struct
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from accel_lab import system
 from accel_lab.display.summary import as_html
 from accel_lab.errors import InvalidArgument
 from accel_lab.views import commands
+from accel_lab.views.health import HealthView
 from accel_lab.views.lab_lines import lines_of
 from accel_lab.views.observer import Lab, Source
 from accel_lab.views.publisher import DEFAULT_HZ
@@ -21,7 +23,7 @@ from accel_lab.views.tree import TreeView
 from accel_lab.views.view import State, View, show
 from accel_lab.views.vram import VramView
 
-PARTS: tuple[type[View], ...] = (TreeView, SupervisionView, TimelineView, VramView)
+PARTS: tuple[type[View], ...] = (TreeView, SupervisionView, TimelineView, VramView, HealthView)
 """In the order in which they are read."""
 
 
@@ -29,8 +31,6 @@ class LabView(View):
     """The parts of a system's lab side by side."""
 
     name = "lab"
-    columns_of: ClassVar[str] = TimelineView.name
-    """The part whose columns they are."""
 
     def __init__(self, source: Lab | Source) -> None:
         super().__init__(source)
@@ -43,8 +43,11 @@ class LabView(View):
         return state
 
     def pack(self, scene: Scene) -> bytes:
-        """Return the columns of the one part that has some."""
-        return self.parts[self.columns_of].pack(scene)
+        """Return the columns of all parts: how many bytes each has, as Float64, then all those."""
+        packs = [part.pack(scene) for part in self.parts.values()]
+        if not any(packs):
+            return b""
+        return struct.pack(f"<{len(packs)}d", *map(len, packs)) + b"".join(packs)
 
     def text(self, state: State) -> str:
         """Draw the parts one below the other."""
