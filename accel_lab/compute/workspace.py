@@ -161,14 +161,8 @@ class Workspace:
 
     def _describe(self, name: str) -> Resident:
         value = self.names[name]
-        try:
-            text = repr(value)
-        except Exception as error:  # noqa: BLE001 - the user's own repr
-            text = f"<its repr raised {type(error).__name__}>"
-        if len(text) > TEXT_LIMIT:
-            text = f"{text[: TEXT_LIMIT - 1]}…"
         kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-        return Resident(name, self._serials[name], kind, text, _device_bytes(value))
+        return Resident(name, self._serials[name], kind, _text(value), _device_bytes(value))
 
     def _display(self, *values: Any) -> None:
         for value in values:
@@ -195,6 +189,7 @@ _backend: list[Backend] = []
 def serve(backend: Backend) -> None:
     """Begin to serve the context of this process."""
     _backend[:] = [backend]
+    sys.breakpointhook = _tell_locals
     os.environ.setdefault("MPLBACKEND", "agg")
 
 
@@ -269,6 +264,25 @@ def _compiled(source: str, filename: str) -> tuple[CodeType, CodeType | None]:
     if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
         last = compile(ast.Expression(tree.body.pop().value), filename, "eval")  # type: ignore[attr-defined]
     return compile(tree, filename, "exec"), last
+
+
+def _tell_locals(*_: Any, **__: Any) -> None:
+    """Answer `breakpoint()`: a context has no terminal to debug in, so it says what is there."""
+    frame = sys._getframe(1)  # noqa: SLF001 - where the call stands
+    lines = [f"breakpoint() at {frame.f_code.co_filename}, line {frame.f_lineno}:"]
+    for name, value in frame.f_locals.items():
+        if not name.startswith("__") and not isinstance(value, ModuleType):
+            lines.append(f"  {name} = {_text(value)}")
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _text(value: Any) -> str:
+    """Return a value's repr on one line, cut."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception as error:  # noqa: BLE001 - the user's own repr
+        text = f"<its repr raised {type(error).__name__}>"
+    return text if len(text) <= TEXT_LIMIT else f"{text[: TEXT_LIMIT - 1]}…"
 
 
 def _imported(name: str) -> ModuleType:

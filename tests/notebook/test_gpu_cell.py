@@ -228,6 +228,15 @@ def test_a_flood_is_bounded_and_counted(notebook: Notebook) -> None:
     )
 
 
+def test_a_breakpoint_tells_what_is_there(notebook: Notebook) -> None:
+    mark = notebook.lab.events.published
+    notebook("def inner(depth):\n    half = depth / 2\n    breakpoint()\ninner(3)")
+    seen = notebook.lab.events.wait_for(OutputPrinted, since=mark)
+    assert "line 3:" in seen.text
+    assert "depth = 3" in seen.text
+    assert "half = 1.5" in seen.text
+
+
 def test_an_interrupt_ends_the_cell_and_leaves_the_context(notebook: Notebook) -> None:
     notebook("before = 'here'")
     generation = notebook.gpu.generation
