@@ -3,9 +3,13 @@
 from accel_lab.views import feed as feed
 from accel_lab.views.health import HealthView as HealthView
 from accel_lab.views.health import health as health
+from accel_lab.views.journal_view import JournalView as JournalView
+from accel_lab.views.journal_view import journal as journal
 from accel_lab.views.lab import CompactView as CompactView
 from accel_lab.views.lab import LabView as LabView
 from accel_lab.views.lab import lab as lab
+from accel_lab.views.recording import Recording as Recording
+from accel_lab.views.recording import record as record
 from accel_lab.views.supervision import SupervisionView as SupervisionView
 from accel_lab.views.supervision import supervision as supervision
 from accel_lab.views.timeline import TimelineView as TimelineView

@@ -212,9 +212,10 @@ class JournalDevice:
         return GenerationChanged(at=at, device=self.name, before=generation - 1, after=generation)
 
     def _failed(self, entry: Entry) -> Iterator[Event]:
-        end = f" #{entry.seq}"
-        made = next((id_ for id_, one in self._buffers.items() if one.owner.endswith(end)), None)
-        owner = f"#{entry.seq}" if made is None else self._buffers.pop(made).owner
+        owner = entry.name if entry.name != entry.kind else f"#{entry.seq}"
+        made = next((id_ for id_, one in self._buffers.items() if one.owner == owner), None)
+        if made is not None:
+            del self._buffers[made]
         if entry.fields["kind"] != "Cancelled":
             yield RequestFailed(
                 at=entry.at,

@@ -4,7 +4,7 @@ import threading
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import msgspec
@@ -51,7 +51,9 @@ class JournalPast:
         self._starts = array("Q")
         self._last = -float("inf")
         self._reading = threading.Lock()
-        self._pending: OrderedDict[tuple[str, str, int], int] = OrderedDict()
+        self._pending: OrderedDict[tuple[str, str, int], tuple[int, str]] = OrderedDict()
+        self._taken: dict[tuple[str, str, int], str] = {}  # what the last loss took along
+        self._failed: dict[int, str] = {}  # which message a failure is of
         self._sent: dict[Place, array[int]] = {}
         self._answered: dict[Place, array[int]] = {}
         self._decoded: OrderedDict[int, list[Entry]] = OrderedDict()
@@ -120,14 +122,18 @@ class JournalPast:
                 group = self._groups[index]
                 after = self.aftermaths.get((group.session, group.device))
                 read = entries_of([group], self._starts[index])
-                found = [
-                    entry if after is None else msgspec.structs.replace(entry, aftermath=after)
-                    for entry in read
-                ]
+                found = [self._known(entry, after) for entry in read]
             self._decoded[index] = found
             while len(self._decoded) > DECODED:
                 self._decoded.popitem(last=False)
             return found
+
+    def _known(self, entry: Entry, after: Aftermath | None) -> Entry:
+        """Return an entry with what became of it; a failure is named as what failed."""
+        name = self._failed.get(entry.number, entry.name)
+        if after is None and name == entry.name:
+            return entry
+        return msgspec.structs.replace(entry, aftermath=after or entry.aftermath, name=name)
 
     def _index(self, entry: Entry) -> None:
         """Note when an entry was, what it is, and for which message it is the answer."""
@@ -136,14 +142,13 @@ class JournalPast:
             self.name = str(entry.fields.get("system", self.name))
         elif entry.kind == "message":
             pending = self._pending
-            pending[(*place, entry.seq)] = number
+            pending[(*place, entry.seq)] = number, f"{entry.name} #{entry.seq}"
             if len(pending) > PENDING:
                 pending.popitem(last=False)
         elif entry.kind != "free":
             after = self.aftermaths.setdefault(place, Aftermath())
             after.take(marker_of(entry.raw))
-            for seq in _answers(entry):
-                self._answer((*place, seq), number)
+            self._answer(entry, place)
         mark = mark_of(entry)
         if mark == "fault":
             self.faults.append(number)
@@ -152,24 +157,25 @@ class JournalPast:
         self._last = max(self._last, entry.at)
         self.times.append(self._last)
 
-    def _answer(self, request: tuple[str, str, int], number: int) -> None:
-        sent = self._pending.pop(request, None)
-        if sent is None:
-            return
-        place = request[:2]
+    def _answer(self, entry: Entry, place: Place) -> None:
+        """Note for which messages an entry is the answer, and which it says that failed."""
+        if entry.kind == "context ended":
+            self._taken.clear()
+            seqs: Sequence[int] = entry.fields["in_flight"]
+        else:
+            seqs = (entry.seq,) if entry.kind in ("failed", "result") else ()
         sents = self._sent.setdefault(place, array("Q"))
-        sents.insert(bisect_left(sents, sent), sent)
-        self._answered.setdefault(place, array("Q")).append(number)
-
-
-def _answers(entry: Entry) -> Sequence[int]:
-    """Return the requests that an entry is the answer of."""
-    if entry.kind in ("failed", "result"):
-        return (entry.seq,)
-    if entry.kind == "context ended":
-        lost: Sequence[int] = entry.fields["in_flight"]
-        return lost
-    return ()
+        for seq in seqs:
+            request = *place, seq
+            name = self._taken.get(request, "")
+            if found := self._pending.pop(request, None):
+                sent, name = found
+                sents.insert(bisect_left(sents, sent), sent)
+                self._answered.setdefault(place, array("Q")).append(entry.number)
+            if entry.kind == "failed" and name:
+                self._failed[entry.number] = name
+            elif entry.kind == "context ended":
+                self._taken[request] = name
 
 
 def mark_of(entry: Entry) -> str:
@@ -185,11 +191,65 @@ def mark_of(entry: Entry) -> str:
 
 def line_of(entry: Entry) -> Line:
     """Return an entry in words."""
-    return Line(
-        entry.at,
-        entry.device,
-        entry.generation if entry.device else 0,
-        describe(entry),
-        entry.outcome,
-        mark_of(entry),
-    )
+    words = _WORDS.get(entry.kind)
+    what, outcome = (describe(entry), entry.outcome) if words is None else words(entry)
+    generation = entry.generation if entry.device else 0
+    return Line(entry.at, entry.device, generation, what, outcome, mark_of(entry))
+
+
+def _session(entry: Entry) -> tuple[str, str]:
+    facts = entry.fields
+    devices = ", ".join(facts.get("devices", ()))
+    return f"session of {facts.get('system')} on {facts.get('backend')}: {devices}", ""
+
+
+def _ended(entry: Entry) -> tuple[str, str]:
+    taken = len(entry.fields["in_flight"])
+    return f"context of generation {entry.generation} ended, {taken} in flight", ""
+
+
+def _failed(entry: Entry) -> tuple[str, str]:
+    name = entry.name if entry.name != entry.kind else f"#{entry.seq}"
+    return f"{name} failed", f"{entry.fields['kind']}: {entry.fields['text']}"
+
+
+def _result(entry: Entry) -> tuple[str, str]:
+    digest, shape = entry.fields["digest"], list(entry.fields["shape"])
+    return f"result of #{entry.seq}: {entry.fields['dtype']}{shape}", f"digest {digest}"
+
+
+def _rebuilt(entry: Entry) -> tuple[str, str]:
+    buffers, messages = len(entry.fields["buffers"]), entry.fields["messages"]
+    return f"{buffers} buffers were made again by {messages} messages", ""
+
+
+def _ids(ids: Sequence[int]) -> str:
+    return ", ".join(f"#{id_}" for id_ in ids)
+
+
+_WORDS: dict[str, Callable[[Entry], tuple[str, str]]] = {
+    "session": _session,
+    "free": lambda entry: (f"free {_ids(entry.fields['ids'])}", ""),
+    "context began": lambda entry: (
+        f"context of generation {entry.generation} began, pid {entry.fields['pid']}",
+        "",
+    ),
+    "context ended": _ended,
+    "explained": lambda entry: (
+        f"context of generation {entry.generation} was lost",
+        entry.fields["cause"],
+    ),
+    "failed": _failed,
+    "result": _result,
+    "rebuilt": _rebuilt,
+    "content": lambda entry: (f"bytes of #{entry.seq}", entry.fields["why"] or "kept"),
+    "arrays": lambda entry: (
+        f"answer of #{entry.seq} holds {_ids(entry.fields['ids'])}",
+        "",
+    ),
+    "checkpoint": lambda entry: (
+        f"contents of #{entry.fields['id']} after request {entry.seq}",
+        "kept",
+    ),
+}
+"""What an entry is, and what became of it or why it was; a message describes itself."""

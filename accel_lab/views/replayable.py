@@ -83,12 +83,12 @@ class Replayable:
         return end
 
     def replay(self) -> None:
-        """Show the past, at first its end."""
-        with self.lock:
-            if not self._replaying:
-                self._replaying = True
-                self.player.seek(len(self.past.times))
-        self._tell()
+        """Show the past, at first its end; blocks while that is read."""
+        if not self._replaying:
+            self.read()
+            self.player.seek(len(self.past.times))
+            self._replaying = True
+            self._tell()
 
     def go_live(self) -> None:
         """Show the system as it is, if there is one."""

@@ -85,6 +85,8 @@ def show(kind: type[V], source: Lab | Source, *, rate_hz: float = DEFAULT_HZ) ->
 def _source(source: Lab | Source) -> Source:
     if hasattr(source, "want"):
         return cast("Source", source)
+    if isinstance(source, View):
+        return source.source
     if hasattr(source, "player"):  # a recording
         return cast("Source", source.player)
     return observer_of(source)

@@ -1,0 +1,323 @@
+"""The journal view: a scrubber over what a system was sent, or over a recording of it.
+
+While it is live it follows the end. At any other position it, and every view that shares its
+source, shows the past: position p is what was after the first p entries.
+"""
+
+import html as markup
+import time
+from bisect import bisect_left
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from accel_lab.errors import InvalidArgument
+from accel_lab.journal.journal import Journal
+from accel_lab.views.journal_differences import Difference, Differences, compare
+from accel_lab.views.journal_past import JournalPast
+from accel_lab.views.observer import Lab
+from accel_lab.views.player import SPEEDS, Line, Past, Player
+from accel_lab.views.publisher import DEFAULT_HZ
+from accel_lab.views.recording import Recording
+from accel_lab.views.replayable import Replayable, past_of, replayable_of
+from accel_lab.views.scene import Scene
+from accel_lab.views.view import State, View, show
+
+BINS = 120
+ROWS = 15
+WORDS = 160
+TEXT_WORDS = 72
+_COLUMNS = ("Entry", "Time", "Device", "Generation", "What", "Outcome")
+_MARKS = {"fault": "✕", "turn": "↻", "": ""}
+
+
+class JournalView(View):
+    """A position in a past: where it is, the entries around it, and what moves it."""
+
+    name = "journal"
+    source: Replayable
+
+    def __init__(self, source: Replayable) -> None:
+        super().__init__(source)
+
+    @property
+    def player(self) -> Player | None:
+        """Where the past is shown; None while it is live."""
+        return self.source.player if self.source.replaying else None
+
+    def sample(self) -> State:
+        """Return the state with everything that was written by now; blocks while that is read."""
+        self.source.read()
+        return super().sample()
+
+    def fold(self, scene: Scene) -> State:
+        """Fold the position; of the scene it needs nothing, for that is what the others draw."""
+        del scene
+        self.source.read_soon()
+        source, past = self.source, self.source.past
+        live = not source.replaying
+        count = len(past.times)
+        position = count if live else source.player.position
+        state: State = {
+            "name": past.name,
+            "kind": past.kind,
+            "closed": source.live is not None and source.live.ended,
+            "count": count,
+            "position": position,
+            "faults": len(past.faults),
+            "speed": source.player.speed,
+            "speeds": SPEEDS,
+        }
+        if source.live is not None:
+            state["live"] = live
+        if count:
+            state |= {"first": past.times[0], "last": past.times[count - 1]}
+            state["at"] = past.times[count - 1] if live else source.player.at
+            state["strip"] = strip(past, count)
+            state["window"] = window(past, position, count)
+        if source.player.playing and not live:
+            state["playing"] = True
+        if past.dropped:
+            state["dropped"] = past.dropped
+        if past.damage:
+            state["damage"] = past.damage
+        if source.differences is not None:
+            state["compared"] = _compared(source.differences, past)
+        return state
+
+    def text(self, state: State) -> str:
+        """Draw the position, and the entries around it, as aligned columns."""
+        lines = [_caption(state), *_notes(state)]
+        cells = (_cells(row) for row in state.get("window", ()))
+        rows = [_COLUMNS, *(tuple(_cut(cell, TEXT_WORDS) for cell in row) for row in cells)]
+        if len(rows) > 1:
+            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            here = state["position"] - 1
+            for row in rows:
+                mark = "▸ " if row[0] == str(here) else "  "
+                padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+                lines.append((mark + "  ".join(padded)).rstrip())
+        return "\n".join(lines)
+
+    def html(self, state: State) -> str:
+        """Draw the entries around the position as one table; its own row is current."""
+        said = ". ".join((_caption(state), *_notes(state)))
+        heads = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
+        here = state["position"] - 1
+        rows = ""
+        for row in state.get("window", ()):
+            number, *cells = _cells(row)
+            current = ' aria-current="true"' if row["n"] == here else ""
+            inside = "".join(f"<td>{markup.escape(cell)}</td>" for cell in cells)
+            rows += f'<tr{current}><th scope="row">{number}</th>{inside}</tr>'
+        caption = f"<caption>{markup.escape(said)}</caption>"
+        return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def do_seek(self, position: int | None = None, at: float | None = None) -> None:
+        """Go to a position, or to a moment; blocks while what leads there is folded."""
+        self.source.replay()
+        if at is not None:
+            self.source.player.seek_time(at)
+        elif position is not None:
+            self.source.player.seek(position)
+
+    def do_step(self, n: int = 1) -> None:
+        """Pause and go on, or back."""
+        self.source.replay()
+        self.source.player.step(n)
+
+    def do_play(self, speed: float | None = None) -> None:
+        """Go on by itself."""
+        self.source.replay()
+        self.source.player.play(speed)
+
+    def do_speed(self, speed: float) -> None:
+        """Go on at another speed, now or when it is next played."""
+        if self.source.player.playing:
+            self.source.player.play(speed)
+        else:
+            self.source.player.speed = speed
+            self.source.player.pause()
+
+    def do_pause(self) -> None:
+        """Stay at the position."""
+        self.source.replay()
+        self.source.player.pause()
+
+    def do_next_fault(self) -> None:
+        """Go to the next failure; from live, to the last."""
+        if self.source.replaying:
+            self.source.player.next_fault()
+            return
+        self.source.replay()
+        if faults := self.source.past.faults:
+            self.source.player.seek(faults[-1] + 1)
+
+    def do_live(self) -> None:
+        """Show the system as it is, if there is one."""
+        self.source.go_live()
+
+
+def journal(
+    past: Lab | Journal | Recording | str | Path,
+    *,
+    compare: Lab | Journal | str | Path | None = None,
+    rate_hz: float = DEFAULT_HZ,
+) -> JournalView:
+    """Return the scrubber of a system's past; display it as the last value of a cell.
+
+    Of a system it follows the journal until you move it. Blocks while the journal is read.
+
+    Parameters:
+        past: a system, its journal or a recording, or the path of one of these (JSON lines, or a
+            journal's file or address).
+        compare: another run, whose messages are compared, device by device, with those of this
+            one: the first that is another, has another shape, or made something else is marked.
+        rate_hz: how often it may update while something changes, at most 30.
+
+    Raises:
+        InvalidArgument: the system keeps no journal, or a recording is to be compared.
+        JournalError: there is no journal there, or it is of a later version.
+        RecordingError: the same of a recording.
+        ValueError: the rate is not positive.
+    """
+    source = _source_of(past)
+    if compare is not None:
+        source = _against(source, compare)
+    return show(JournalView, source, rate_hz=rate_hz)
+
+
+def strip(past: Past, count: int) -> dict[str, Any]:
+    """Return how many entries fall into each part of the time, and into which ones marks do."""
+    times = past.times
+    first, last = times[0], times[count - 1]
+    width = (last - first) / BINS or 1.0
+    edges = [bisect_left(times, first + width * i, 0, count) for i in range(BINS)] + [count]
+    bins = [after - before for before, after in pairwise(edges)]
+
+    def place(number: int) -> int:
+        return min(BINS - 1, int((times[number] - first) / width))
+
+    found: dict[str, Any] = {"bins": bins}
+    for name, numbers in (("faults", past.faults), ("turns", past.turns)):
+        if places := sorted({place(number) for number in list(numbers) if number < count}):
+            found[name] = places
+    return found
+
+
+def window(past: Past, position: int, count: int) -> list[dict[str, Any]]:
+    """Return the entries around a position in words."""
+    first = max(0, min(position - 1 - ROWS // 2, count - ROWS))
+    steps = range(first, min(count, first + ROWS))
+    rows = zip(steps, past.lines(steps), strict=False)
+    return [_row(number, line) for number, line in rows]
+
+
+def _row(number: int, line: Line) -> dict[str, Any]:
+    row: dict[str, Any] = {"n": number, "at": line.at, "what": _cut(line.what)}
+    for name in ("device", "generation", "mark"):
+        if value := getattr(line, name):
+            row[name] = value
+    if line.outcome:
+        row["outcome"] = _cut(line.outcome)
+    return row
+
+
+def _compared(differences: Differences, past: Past) -> dict[str, Any]:
+    return {
+        "with": differences.name,
+        "messages": differences.messages,
+        "undigested": differences.undigested,
+        "found": [_difference(one, past) for one in differences.found],
+    }
+
+
+def _difference(one: Difference, past: Past) -> dict[str, Any]:
+    words = {"what": _cut(one.what), "other": _cut(one.other)}
+    return one._asdict() | words | {"at": past.times[one.here]}
+
+
+def _source_of(past: Any) -> Replayable:
+    if isinstance(past, Replayable):
+        return past
+    if isinstance(past, str | Path):
+        past = _open(past)
+    if isinstance(past, Recording):
+        return Replayable(past, player=past.player)
+    if isinstance(past, Journal):
+        return Replayable(past_of(past))
+    return replayable_of(past)
+
+
+def _open(path: str | Path) -> Recording | Journal:
+    """Open a file by what is in it, or a journal by its address."""
+    file = Path(path)
+    if not file.is_file():
+        return Journal.open(path)
+    with file.open("rb") as lines:
+        head = lines.readline(200)
+    if b'"recording"' in head:
+        return Recording.open(file)
+    if head.startswith(b"{"):
+        return Journal.from_jsonl(file)
+    return Journal.open(path)
+
+
+def _against(source: Replayable, other: Any) -> Replayable:
+    """Return a source that marks where the past differs from another run."""
+    past, run = source.past, _source_of(other).past
+    if not isinstance(past, JournalPast) or not isinstance(run, JournalPast):
+        raise InvalidArgument("journals can be compared; a recording does not have the messages")
+    return Replayable(past, source.live, compare(past, run))
+
+
+def _caption(state: State) -> str:
+    count, position = state["count"], state["position"]
+    where = f"{state['kind']} of {state['name']}"
+    if not count:
+        return f"{where}: nothing yet"
+    if state.get("live"):
+        return f"{where}: {count} entries, live" + (" (closed)" if state["closed"] else "")
+    return f"{where}: REPLAY, {position} of {count} entries, {_clock(state['at'])}"
+
+
+def _notes(state: State) -> list[str]:
+    notes: list[str] = []
+    if state.get("dropped"):
+        notes.append(f"{state['dropped']} entries are gone")
+    if state.get("damage"):
+        notes.append(f"it is damaged: {state['damage']}")
+    if compared := state.get("compared"):
+        same = f"{compared['messages']} messages are as in {compared['with']}"
+        if compared["undigested"]:
+            same += f" ({compared['undigested']} without a digest of both results)"
+        notes.append(same)
+        notes += [
+            f"entry {one['here']} on {one['device']}: {one['why']}: "
+            f"{one['what'] or 'nothing'} here, {one['other'] or 'nothing'} there"
+            for one in compared["found"]
+        ]
+    return notes
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    generation = f"g{row['generation']}" if row.get("generation") else ""
+    what = f"{_MARKS[row.get('mark', '')]} {row['what']}".strip()
+    return (
+        str(row["n"]),
+        _clock(row["at"]),
+        row.get("device", ""),
+        generation,
+        what,
+        row.get("outcome", ""),
+    )
+
+
+def _clock(at: float) -> str:
+    """Return the time of day, in milliseconds."""
+    return f"{time.strftime('%H:%M:%S', time.localtime(at))}.{int(at * 1000) % 1000:03}"
+
+
+def _cut(text: str, width: int = WORDS) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= width else f"{text[: width - 1]}…"
