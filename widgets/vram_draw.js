@@ -76,7 +76,7 @@ function vramHeader(state, view) {
     "div",
     { key: "header", class: "al-header" },
     h("span", { class: "al-title" }, icon("device", 14), h("strong", {}, "Memory"), state && h("span", { class: "al-muted" }, [state.lab, plural(devices.length, "device"), `${bytes(used)} in use`].filter(Boolean).join(" · "))),
-    h("span", {}),
+    h("span", { class: "vram-rest" }),
     vramBadge(state, view),
   );
 }

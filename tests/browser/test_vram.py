@@ -1,0 +1,169 @@
+"""The memory of the devices in a real JupyterLab, of a real system on the host."""
+
+from collections.abc import Callable
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.browser.jupyter import Notebook
+
+    OpenNotebook = Callable[[list[str]], Notebook]
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+SHOW = """
+import numpy as np
+from accel_lab import System, views
+from accel_lab.libraries import blas, fft
+lab = System("host", devices=2, name="lab")
+cpu, second = lab.devices
+a = cpu.put(np.ones((1024, 1024), np.float32))
+layers = [cpu.put(np.ones((512, 512), np.float32)) for _ in range(2)]
+c = cpu.ask(blas.Gemm(a, a))
+changed = cpu.run(np.add, a, 1, writes=())
+spectrum = second.ask(fft.R2C(second.put(np.ones(1 << 18, np.float32))))
+for answer in (c, changed, spectrum):
+    answer.result()
+del answer
+views.vram(lab)
+"""
+USE = """
+try:
+    cpu.get(layers[0]).result()
+except Exception as error:
+    print(type(error).__name__)
+print(changed.durability)
+"""
+LOSE = """
+try:
+    lab.inject("kill").result()
+except Exception as error:
+    print(type(error).__name__)
+"""
+A, LAYER, PRODUCT, CHANGED = 1, 2, 4, 5  # the numbers of the buffers, in the order of SHOW
+
+
+def block(buffer: int, strip: str = "cpu0") -> str:
+    """Return the selector of a buffer's block."""
+    return f'.vram-block[data-key="{strip} {buffer}"]'
+
+
+def row(buffer: int, strip: str = "cpu0", cell: str = "") -> str:
+    """Return the selector of a buffer's row, or of a cell in it."""
+    return f'tr[data-key="{strip} {buffer}"] {cell}'.strip()
+
+
+@pytest.fixture
+def notebook(open_notebook: "OpenNotebook") -> "Notebook":
+    """Open a notebook that shows the memory of a system."""
+    opened = open_notebook([SHOW, USE, LOSE, "del changed", "lab.close()"])
+    opened.run(0)
+    opened.wait(0)
+    opened.expect(".al-badge").to_have_text("live")
+    opened.expect(".vram-block").to_have_count(6)
+    return opened
+
+
+def test_memory_is_seen_chosen_freed_kept_lost_and_closed(notebook: "Notebook") -> None:
+    view, expect = notebook.view, notebook.expect
+
+    # Everything has its place, and neighbours are as wide as they are large.
+    expect(".vram-head").to_have_count(2)
+    expect(".vram-head >> nth=0").to_contain_text("14 MiB of")
+    expect(".vram-head >> nth=0").to_contain_text("5 blocks · a new block may have")
+    expect(".vram-legend").to_contain_text("Gemm4 MiB")
+    expect(row(LAYER, cell=".vram-code >> nth=1")).to_have_text("layers[0]")
+    wide, narrow = (view.locator(block(one)).bounding_box() for one in (A, LAYER))
+    assert wide is not None
+    assert narrow is not None
+    assert wide["width"] == pytest.approx(4 * narrow["width"], rel=0.05)
+    too_wide = view.locator(".vram-strip").evaluate_all(
+        "(strips) => strips.filter((strip) => strip.scrollWidth > strip.clientWidth).length"
+    )
+    assert too_wide == 0
+
+    # The pointer shows, a click chooses.
+    view.locator(block(LAYER)).hover()
+    expect(".vram-inspector").to_contain_text("buffer 2 · Allocate #3 · float32[512, 512] · 1 MiB")
+    expect(".vram-inspector").to_contain_text("generation 1 · kept by layers[0]")
+    expect(row(LAYER)).to_have_class("vram-row vram-pointed")
+    view.locator(row(PRODUCT, cell="th")).click()
+    expect(block(PRODUCT)).to_have_attribute("aria-selected", "true")
+    expect(".vram-selected strong").to_have_text("cpu0")
+
+    # The keyboard does, too, and JupyterLab hears nothing of it.
+    before = notebook.active_cell()
+    keyboard = notebook.page.keyboard
+    view.locator(block(PRODUCT)).focus()
+    for key in ("Home", "ArrowRight", "ArrowLeft", "End", "d", "d", "a", "x"):
+        keyboard.press(key)
+    expect(".vram-strip >> nth=0 >> .vram-block >> nth=-1").to_be_focused()
+    keyboard.press("Home")
+    keyboard.press("Enter")
+    expect(".vram-strip >> nth=0 >> .vram-block >> nth=0").to_have_attribute(
+        "aria-selected", "true"
+    )
+    keyboard.press("Tab")
+    expect("[data-strip=cpu1] .vram-block").to_be_focused()
+    keyboard.press("Tab")
+    expect(".vram-scroll").to_be_focused()
+    assert notebook.active_cell() == before
+
+    # The buttons do what they say.
+    view.locator(row(LAYER)).get_by_role("button", name="Free").click()
+    expect("[role=status]").to_have_text(
+        "Buffer 2 of cpu0 is freed; what uses it now fails with StaleRef"
+    )
+    expect(block(LAYER)).to_have_count(0)
+    view.locator(row(CHANGED)).get_by_role("button", name="Checkpoint").click()
+    expect("[role=status]").to_contain_text("Buffer 5 of cpu0 is checkpointed")
+    notebook.run(1)
+    notebook.wait(1)
+    assert notebook.printed(1) == "StaleRef\ncheckpointed\n"
+
+
+def test_what_is_lost_is_hatched_until_its_name_goes(notebook: "Notebook") -> None:
+    view, expect = notebook.view, notebook.expect
+    check_accessible(notebook, "light")
+    notebook.run(2)
+    expect(block(CHANGED, "cpu0 lost")).to_have_count(1)
+    expect(block(A)).to_have_count(1)
+    expect(row(CHANGED, "cpu0 lost", "td >> nth=4")).to_have_text("1, lost")
+    expect(".vram-head >> nth=1").to_contain_text("1 block of generation 1 lost with it, 4 MiB")
+    hatched = view.locator(block(CHANGED, "cpu0 lost"))
+    assert "repeating-linear-gradient(135deg" in hatched.evaluate(
+        "(block) => getComputedStyle(block).backgroundImage"
+    )
+    check_accessible(notebook, "dark")
+    notebook.run(3)
+    expect(block(CHANGED, "cpu0 lost")).to_have_count(0)
+    notebook.run(4)
+    expect(".al-badge").to_have_text("closed · last state")
+    expect(".vram-button").to_have_count(0)
+    expect(block(A)).to_have_count(1)
+
+
+def check_accessible(notebook: "Notebook", theme: str) -> None:
+    """Have axe find nothing, in a theme of JupyterLab's."""
+    notebook.theme(f"JupyterLab {theme.title()}")
+    notebook.page.wait_for_function(
+        "(theme) => document.querySelector('.accel-lab').dataset.theme === theme", arg=theme
+    )
+    notebook.view.evaluate("(view) => view.scrollIntoView({ block: 'center' })")
+    # JupyterLab's body is 0 high, so axe would take all text for invisible and skip its contrast.
+    notebook.page.evaluate("() => { document.body.style.height = '100vh'; }")
+    notebook.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
+    found: dict[str, Any] = notebook.page.evaluate("() => axe.run('.accel-lab')")
+    said = [
+        (rule["id"], node["html"], check["message"])
+        for rule in [*found["violations"], *found["incomplete"]]
+        for node in rule["nodes"]
+        for check in node["any"] + node["all"] + node["none"]
+    ]
+    assert said == []
+    assert {"color-contrast", "aria-required-children", "aria-meter-name"} <= {
+        rule["id"] for rule in found["passes"]
+    }
+    notebook.screenshot(f"vram-{theme}")
