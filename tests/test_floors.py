@@ -15,7 +15,7 @@ FLOORS = (
     {"libraries"},
     {"backends"},
     {"journal"},
-    {"system", "context_process"},
+    {"system", "context_process", "default"},
     {"views"},
     {"bench", "cli", "demo", "doctor", "extension", "jupyter", "notebook", "tutorials"},
 )

@@ -1,9 +1,11 @@
 """Every name that a module promises is there."""
 
+from collections.abc import Iterator
 from importlib import import_module
 
 import pytest
 
+from accel_lab import default
 from tests.project import PACKAGE
 
 # The CUDA backend imports CUDA's packages, which are absent here; test_floors reads it instead.
@@ -12,6 +14,13 @@ MODULES = sorted(
     for path in PACKAGE.rglob("*.py")
     if not path.is_relative_to(PACKAGE / "backends" / "cuda")
 )
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """Close what the name `gpu` opens."""
+    yield
+    default._close()
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -17,6 +17,11 @@ def negative(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
     return unary("negative", x, out=out)
 
 
+def positive(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
+    """Return a copy; of bool there is none; does not block."""
+    return unary("positive", x, out=out)
+
+
 def absolute(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
     """Return the absolute value; of complex numbers it is real; does not block."""
     return unary("absolute", x, out=out)

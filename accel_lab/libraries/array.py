@@ -5,6 +5,8 @@ send the same messages. A view shares the storage of the buffer it was made of: 
 through one is read through the other, in the order in which the messages were sent.
 """
 
+# ruff: noqa: PLC0414 - names of this module, wherever they are written
+
 import builtins
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -14,19 +16,16 @@ from accel_lab.compute.dtypes import canonical, is_complex
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries import elementwise, multiplication, reduction, taking
 from accel_lab.libraries.arithmetic import *  # noqa: F403 - array.add and all the others
-from accel_lab.libraries.elementwise import (
-    BINARY,
-    UNARY,
-    Binary,
-    BinaryOp,
-    Unary,
-    UnaryOp,
-    Where,
-    number_of,
-)
-from accel_lab.libraries.multiplication import Matmul
+from accel_lab.libraries.elementwise import BINARY, UNARY, BinaryOp, UnaryOp, number_of
+from accel_lab.libraries.elementwise import Binary as Binary
+from accel_lab.libraries.elementwise import Unary as Unary
+from accel_lab.libraries.elementwise import Where as Where
+from accel_lab.libraries.elementwise import binary as binary
+from accel_lab.libraries.elementwise import unary as unary
+from accel_lab.libraries.elementwise import where as where
+from accel_lab.libraries.multiplication import Matmul as Matmul
+from accel_lab.libraries.multiplication import matmul as matmul
 from accel_lab.libraries.operand import (
     Number,
     Scalar,
@@ -38,7 +37,9 @@ from accel_lab.libraries.operand import (
     require_out,
     result,
 )
-from accel_lab.libraries.reduction import Reduce, ReduceOp
+from accel_lab.libraries.reduction import Reduce as Reduce
+from accel_lab.libraries.reduction import ReduceOp
+from accel_lab.libraries.reduction import reduce as reduce
 from accel_lab.libraries.shape import (
     Index,
     Integers,
@@ -49,10 +50,9 @@ from accel_lab.libraries.shape import (
     ints,
     require_extents,
 )
-from accel_lab.libraries.taking import Take, is_taking, taken
-
-unary, binary, where = elementwise.unary, elementwise.binary, elementwise.where
-reduce, matmul, take = reduction.reduce, multiplication.matmul, taking.take
+from accel_lab.libraries.taking import Take as Take
+from accel_lab.libraries.taking import is_taking, taken
+from accel_lab.libraries.taking import take as take
 
 
 class Zeros(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=100):
@@ -256,7 +256,7 @@ def part(x: AccelRef, index: Any) -> AccelRef:
     if isinstance(index, tuple) and builtins.any(map(is_taking, index)):
         raise InvalidArgument(
             "an index in square brackets is basic, or one array of integers for the first axis; "
-            "array.take(x, indices, axis) takes along another, x[:, 1:] before it cuts the rest"
+            "array.take(x, indices, axis) takes along another"
         )
     return taken(x, index) if is_taking(index) else slice(x, index)
 

@@ -1,0 +1,46 @@
+"""The system of those who open none: `from accel_lab import gpu` is its device.
+
+There is one in a process. It is opened by its first use and not by `import accel_lab`.
+"""
+
+import atexit
+import os
+import threading
+
+from accel_lab.system import System
+
+_lock = threading.Lock()
+_system: System | None = None
+
+
+def default_system() -> System:
+    """Return the system whose device is `accel_lab.gpu`; any thread.
+
+    The first call opens it, with the machine's first device, and does not wait: the context starts
+    while the program goes on. When the interpreter ends it is closed. Once it was closed, and in a
+    fork, the next call opens another; handles and devices of the old one stay closed.
+
+    Raises:
+        BackendUnavailable: no backend can run here.
+    """
+    global _system  # noqa: PLW0603 - one a process
+    with _lock:
+        if _system is None:
+            atexit.register(_close)
+        if _system is None or _system.devices[0].state == "stopped":
+            _system = System(devices=1, name="default")
+        return _system
+
+
+def _close() -> None:
+    if _system is not None:
+        _system.close()
+
+
+def _renew_lock() -> None:
+    """Have a fork wait for no thread that it does not have."""
+    global _lock  # noqa: PLW0603 - as above
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)

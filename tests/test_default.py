@@ -1,0 +1,114 @@
+"""`accel_lab.gpu`: the device of a system that opens itself, in a process of its own each time."""
+
+import os
+import subprocess
+import sys
+
+from tests.project import ROOT
+
+PROGRAM = """
+import os, threading, time
+from pathlib import Path
+import numpy as np
+import accel_lab
+
+def children():
+    tasks = Path("/proc/self/task").iterdir()
+    return sum(len((task / "children").read_text().split()) for task in tasks)
+"""
+
+
+def run(program: str) -> str:
+    """Run a program behind the preamble; return what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM + program],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+def test_importing_opens_nothing_and_the_first_use_opens_it() -> None:
+    run("""
+assert children() == 0 and threading.active_count() == 1
+from accel_lab import gpu
+assert gpu is accel_lab.gpu is accel_lab.default_system().devices[0]
+assert (2 * gpu.put(np.ones(3))).sum().get() == 6
+""")
+
+
+def test_all_threads_get_the_same_one() -> None:
+    run("""
+found = []
+threads = [threading.Thread(target=lambda: found.append(accel_lab.gpu)) for _ in range(16)]
+for t in threads: t.start()
+for t in threads: t.join()
+assert len(found) == 16 and len(set(found)) == 1
+""")
+
+
+def test_the_end_of_the_program_closes_it() -> None:
+    """Atexit runs in reverse order, so what is registered before sees it closed."""
+    said = run("""
+import atexit
+atexit.register(lambda: print(gpu.state, children()))
+from accel_lab import gpu
+gpu.ping().result()
+""")
+    assert said == "stopped 0\n"
+
+
+def test_after_a_close_it_opens_again() -> None:
+    run("""
+from accel_lab import gpu
+accel_lab.default_system().ready().close()
+assert gpu.state == "stopped"
+from accel_lab import gpu as again
+assert again is not gpu and again is accel_lab.gpu
+assert again.put([1.0, 2.0]).max().get() == 2
+""")
+
+
+def test_a_fork_opens_its_own() -> None:
+    run("""
+from accel_lab import gpu
+gpu.ping().result()
+if (child := os.fork()) == 0:
+    try:
+        assert gpu.state == "stopped" and accel_lab.gpu is not gpu
+        assert (accel_lab.gpu.put([1.0]) + 1).get() == 2
+        accel_lab.default_system().close()
+        os._exit(0)
+    finally:
+        os._exit(1)
+assert os.waitpid(child, 0)[1] == 0
+assert accel_lab.gpu is gpu
+""")
+
+
+def test_the_first_operation_on_a_ready_device_answers_within_50_ms() -> None:
+    """The best of a few devices: a test's machine does other things too."""
+    run("""
+took = []
+for _ in range(5):
+    accel_lab.default_system().ready()
+    begun = time.perf_counter()
+    assert (accel_lab.gpu.put([1.0]) + 1).get() == 2
+    took.append(time.perf_counter() - begun)
+    accel_lab.default_system().close()
+    if min(took) < 0.05: break
+assert min(took) < 0.05, took
+""")
+
+
+def test_another_name_is_missing_as_ever() -> None:
+    run("""
+try: accel_lab.gpus
+except AttributeError as error: assert str(error) == "module 'accel_lab' has no attribute 'gpus'"
+else: raise SystemExit(1)
+""")
