@@ -13,11 +13,11 @@ export function drawDashboard(state, stale) {
       "div",
       { key: "header", class: "al-header" },
       h("span", { class: "al-title" }, icon("system", 14), h("strong", {}, "accel_lab"), h("span", { class: "al-muted" }, dashboardSummary(systems))),
-      h("span", {}),
+      h("span", { class: "al-chips" }),
       freshBadge(state, stale),
     ),
     systems.length
-      ? h("ul", { key: "systems", class: "al-dashboard-list", "aria-label": "Systems" }, systems.map((system) => dashboardRow(system, system.key === state.shown)))
+      ? h("nav", { key: "systems", "aria-label": "Systems" }, h("ul", { class: "al-dashboard-list" }, systems.map((system) => dashboardRow(system, system.key === state.shown))))
       : state && h("p", { key: "none", class: "al-dashboard-none" }, "No system runs. One appears here as soon as a notebook or a script of yours opens it: ", h("code", {}, "System()")),
   ].filter(Boolean);
 }

@@ -1,6 +1,8 @@
 """The live views: each takes a system and shows it in a notebook while it works."""
 
 from accel_lab.views import feed as feed
+from accel_lab.views.dashboard import Dashboard as Dashboard
+from accel_lab.views.dashboard import dashboard as dashboard
 from accel_lab.views.health import HealthView as HealthView
 from accel_lab.views.health import health as health
 from accel_lab.views.journal_view import JournalView as JournalView

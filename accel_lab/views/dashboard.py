@@ -16,8 +16,8 @@ from typing import Any, Self
 
 from accel_lab.errors import DashboardUnavailable
 from accel_lab.views.feed_client import Watch
+from accel_lab.views.lab import LabView
 from accel_lab.views.observer import Lab, Source
-from accel_lab.views.tree import TreeView
 from accel_lab.views.watched import Onlooker, Watched
 
 STARTS_WITHIN_S = 60.0
@@ -97,9 +97,9 @@ class Dashboard:
         from accel_lab.views.dashboard_page import Desk, page
         from accel_lab.views.dashboard_server import routes
 
-        desk = Desk(self._sources, TreeView)
+        desk = Desk(self._sources, LabView)
         server: Any = get_server(
-            {"/": partial(page, desk)},
+            {"/": lambda: page(desk)},
             port=self.port,
             address=self.address,
             websocket_origin=self.origins,
@@ -107,6 +107,7 @@ class Dashboard:
             title="accel_lab",
         )
         loop, over = asyncio.get_running_loop(), asyncio.Event()
+        loop.set_exception_handler(_pass_over_closed_pages)
         self._stop = partial(_call, loop, over.set)
         server.start()
         self._started.set()
@@ -174,6 +175,14 @@ def dashboard_of_all(
 def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(what)
+
+
+def _pass_over_closed_pages(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Say nothing of a page that was closed while something was on its way to it."""
+    from tornado.websocket import WebSocketClosedError
+
+    if not isinstance(context.get("exception"), WebSocketClosedError):
+        loop.default_exception_handler(context)
 
 
 def _free_port(address: str) -> int:

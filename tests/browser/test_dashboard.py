@@ -1,0 +1,139 @@
+"""The dashboard in a real browser, over real processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.project import ROOT
+from tests.views.processes import Program
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.jupyter import Tab
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+
+@pytest.fixture(scope="module")
+def url(browser: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve the dashboard over feeds of this module's own; yield its address."""
+    if find_spec("panel") is None:
+        pytest.skip("panel comes with the lab extra")
+    from tests.browser.jupyter import answers, free_port, wait_until
+
+    folder = tmp_path_factory.mktemp("dashboard")
+    with pytest.MonkeyPatch.context() as patch, (folder / "log").open("w") as log:
+        patch.setenv("XDG_RUNTIME_DIR", str(folder))
+        patch.setenv("TMPDIR", str(folder))
+        port = free_port()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "accel_lab.cli", "dashboard", f"--port={port}"],
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        address = f"http://127.0.0.1:{port}/"
+        try:
+            wait_until(lambda: answers(address), "the dashboard answers", 60)
+            yield address
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 0
+    assert "Traceback" not in (folder / "log").read_text()
+
+
+@pytest.fixture
+def page(tab: "Tab", url: str) -> "Iterator[Page]":
+    tab.page.goto(url)
+    yield tab.page
+    tab.check()
+
+
+def row(page: "Page", name: str, pid: int) -> Any:
+    """Return the row of a system in the list."""
+    return page.locator(".al-dashboard-row", has_text=f"pid {pid}").filter(has_text=name)
+
+
+def test_two_kernels_are_watched_one_is_killed_and_comes_back(page: "Page", tmp_path: Path) -> None:
+    from playwright.sync_api import expect
+
+    expect(page.locator(".al-dashboard-none")).to_contain_text("No system runs")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    with Program(tmp_path / "a", "train") as one, Program(tmp_path / "b", "serve") as two:
+        for name, program in (("train", one), ("serve", two)):
+            expect(row(page, name, program.pid).locator(".al-badge")).to_have_text("live")
+            expect(row(page, name, program.pid)).to_contain_text("train.py")
+        row(page, "train", one.pid).click()
+        expect(row(page, "train", one.pid)).to_have_attribute("aria-current", "true")
+        tree = page.locator("tr[data-path='train/cpu0']")
+        expect(tree.locator(".al-state")).to_have_text("running")
+        one.run("lab.inject('kill'); time.sleep(1)")
+        expect(tree.locator(".al-tag")).to_have_text("g2")
+
+        one.kill()
+        killed = time.monotonic()
+        expect(row(page, "train", one.pid).locator(".al-badge")).to_contain_text("ended")
+        assert time.monotonic() - killed < 2.0
+        expect(tree.locator(".al-state")).to_have_text("stopped")
+        expect(row(page, "serve", two.pid).locator(".al-badge")).to_have_text("live")
+
+        with Program(tmp_path / "a", "train") as again:
+            begun = time.monotonic()
+            expect(row(page, "train", again.pid).locator(".al-badge")).to_have_text("live")
+            assert time.monotonic() - begun < 2.0
+            expect(row(page, "train", again.pid)).to_have_attribute("aria-current", "true")
+            expect(tree.locator(".al-tag")).to_have_text("g1")
+            expect(tree.locator(".al-state")).to_have_text("running")
+            again.end()
+            expect(row(page, "train", again.pid).locator(".al-badge")).to_have_text("ended")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_stopped_process_is_called_stale_until_it_goes_on(
+    page: "Page", url: str, tmp_path: Path, theme: str
+) -> None:
+    from playwright.sync_api import expect
+
+    from tests.browser.jupyter import SCREENSHOTS
+
+    with Program(tmp_path, "other", "other.py") as other, Program(tmp_path, "quiet") as quiet:
+        page.goto(f"{url}?theme={'default' if theme == 'light' else 'dark'}")
+        shown = row(page, "quiet", quiet.pid)
+        expect(shown).to_have_attribute("aria-current", "true")  # the newest
+        expect(page.locator(".accel-lab").first).to_have_attribute("data-theme", theme)
+        os.kill(quiet.pid, signal.SIGSTOP)
+        expect(shown.locator(".al-badge")).to_contain_text("stale 3 s")
+        expect(row(page, "other", other.pid).locator(".al-badge")).to_have_text("live")
+        page.keyboard.press("Tab")
+        expect(shown).to_be_focused()
+        assert axe(page) == []
+        SCREENSHOTS.mkdir(exist_ok=True)
+        page.screenshot(path=SCREENSHOTS / f"dashboard-{theme}.png", full_page=True)
+        os.kill(quiet.pid, signal.SIGCONT)
+        expect(shown.locator(".al-badge")).to_have_text("live")
+        row(page, "other", other.pid).press("Enter")
+        expect(page.locator("tr[data-path='other']")).to_have_count(1)
+        assert page.get_by_role("button", name="Reset").count() == 0
+
+
+def axe(page: "Page") -> list[object]:
+    """Return what axe has against the list of systems, in its shadow root."""
+    page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
+    found: dict[str, Any] = page.evaluate("() => axe.run()")
+    return [
+        (rule["id"], node["html"])
+        for rule in [*found["violations"], *found["incomplete"]]
+        for node in rule["nodes"]
+        if "al-dashboard" in node["html"]
+    ]
