@@ -1,13 +1,19 @@
-"""What `%load_ext accel_lab` adds to IPython: magics that show the running systems.
+"""What `%load_ext accel_lab` adds to IPython: magics that show systems, and run cells in them.
 
 A magic is one entry of `MAGICS`: its name, the function that obeys it, and the words that its
 argument may be.
 """
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
+from accel_lab.compute.device import Device
+from accel_lab.default import default_system
+from accel_lab.errors import InvalidArgument
+from accel_lab.notebook.gpu_cell import GpuCells, publish
 from accel_lab.system import System, running
 from accel_lab.views.faults import Faults
 from accel_lab.views.lab import lab as view_of
@@ -16,16 +22,19 @@ FAULTS = 20
 
 
 class Magic(NamedTuple):
-    """One line magic.
+    """One magic.
 
     Attributes:
+        kind: whether it stands in a line, or at the head of a cell.
         name: without the percent sign.
-        obey: is called with the rest of the line; what it returns is the cell's value.
+        obey: is called with the rest of the line, and with the cell below it, if it heads one; what
+            it returns is the cell's value.
         words: returns what the argument may be, for completion.
     """
 
+    kind: Literal["line", "cell"]
     name: str
-    obey: Callable[[str], Any]
+    obey: Callable[..., Any]
     words: Callable[[], Iterable[str]]
 
 
@@ -56,20 +65,58 @@ def lab_faults(line: str) -> Any:
     return Faults(_systems([word for word in words if word not in numbers]), count)
 
 
+def gpu(line: str, cell: str) -> None:
+    """Run the cell where the arrays are: `%%gpu [device] [-o name,…] [--quiet]`.
+
+    The device is a variable of the notebook or the name of one, as `gpu1`; when not given it is the
+    first of the system that was opened last, or of the default system. Names that the cell binds
+    come back, with `-o` only these: arrays as AccelRefs, all else as ObjectRefs. With `--quiet`
+    nothing is displayed.
+    """
+    from IPython.core.getipython import get_ipython
+
+    shell: Any = get_ipython()
+    cells = _cells.get(shell)
+    if cells is None:
+        names = shell.user_ns
+        cells = _cells[shell] = GpuCells(names, partial(_device, names), publish)
+    cells.run(line, cell)
+
+
+_cells: weakref.WeakKeyDictionary[Any, GpuCells] = weakref.WeakKeyDictionary()
+
+
+def _device(names: Mapping[str, Any], name: str | None) -> Device:
+    """Return the device that a cell names.
+
+    Raises:
+        InvalidArgument: there is none; the text lists those there are.
+    """
+    systems = running()
+    if name is None:
+        return (systems[-1] if systems else default_system()).devices[0]
+    if isinstance(device := names.get(name), Device):
+        return device
+    devices = {device.name: device for system in systems for device in system.devices}
+    if name not in devices:
+        raise InvalidArgument(f"{name!r} is no device; there are {', '.join(devices) or 'none'}")
+    return devices[name]
+
+
 def load_ipython_extension(shell: Any) -> None:
     """Add the magics, and the completion of their arguments, to an IPython; twice is as once."""
     from IPython.core.completer import context_matcher
 
     unload_ipython_extension(shell)
     for magic in MAGICS:
-        shell.register_magic_function(magic.obey, "line", magic.name)
+        shell.register_magic_function(magic.obey, magic.kind, magic.name)
     shell.Completer.custom_matchers.append(context_matcher()(complete))
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """Take them out of an IPython again."""
     for magic in MAGICS:
-        shell.magics_manager.magics["line"].pop(magic.name, None)
+        shell.magics_manager.magics[magic.kind].pop(magic.name, None)
     if complete in shell.Completer.custom_matchers:
         shell.Completer.custom_matchers.remove(complete)
 
@@ -78,7 +125,7 @@ def complete(context: Any) -> Any:
     """Complete the argument of a magic; IPython calls it."""
     from IPython.core.completer import SimpleCompletion
 
-    before = re.match(r"\s*%(\w+)\s", context.text_until_cursor)
+    before = re.match(r"\s*%%?(\w+)\s", context.text_until_cursor)
     magic = next((one for one in MAGICS if before and one.name == before[1]), None)
     if magic is None:
         return {"completions": []}
@@ -102,6 +149,10 @@ def _systems(names: list[str]) -> list[System]:
     return [known[name] for name in names] or systems
 
 
+def _device_words() -> list[str]:
+    return [*(device.name for system in running() for device in system.devices), "-o", "--quiet"]
+
+
 def _names() -> list[str]:
     return [system.name for system in running()]
 
@@ -120,6 +171,7 @@ def _display(view: object) -> None:
 
 
 MAGICS = (
-    Magic("lab", lab, lambda: ["full", *_names()]),
-    Magic("lab_faults", lab_faults, _names),
+    Magic("cell", "gpu", gpu, _device_words),
+    Magic("line", "lab", lab, lambda: ["full", *_names()]),
+    Magic("line", "lab_faults", lab_faults, _names),
 )

@@ -491,7 +491,7 @@ class System:
             self._copies.close()
             self._arena.close()
             self.events.close()
-            _live.discard(self)
+            _live.pop(self, None)
         for hook in ended:
             hook(self)
 
@@ -551,7 +551,8 @@ class System:
         return f"<System {self.name}: {', '.join(map(repr, self.devices)) or 'no devices'}>"
 
 
-_live: "weakref.WeakSet[System]" = weakref.WeakSet()
+_live: "weakref.WeakKeyDictionary[System, int]" = weakref.WeakKeyDictionary()
+_openings = iter(range(1, 1 << 62))
 opened: list[Callable[[System], None]] = []
 """Called with each system that is open, in the thread that opened it."""
 ended: list[Callable[[System], None]] = []
@@ -562,12 +563,12 @@ show: Callable[[System], Any] | None = None
 
 
 def running() -> list[System]:
-    """Return the systems of this process that are open, in the order of their names."""
-    return sorted(_live, key=lambda system: (len(system.name), system.name))
+    """Return the systems of this process that are open, in the order in which they were opened."""
+    return sorted(_live, key=_live.__getitem__)
 
 
 def _announce(system: System) -> None:
-    _live.add(system)
+    _live[system] = next(_openings)
     for hook in opened:
         hook(system)
 

@@ -88,11 +88,15 @@ class GpuCells:
         self._settle(device, space)
         self._count += 1
         filename = f"<gpu cell {self._count}>"
+        touched = [*given.values(), *kept.values()]
         reply = device.run(workspace.run_cell, self._name, source, filename, given, modules, kept)
-        ran: Ran = reply.result()
+        try:
+            ran: Ran = reply.result()
+            touched += ran.arrays.values()
+        finally:  # a cell that failed may have written to them, too
+            _keep(device, touched)
         space.generation = device.generation
         self._bind(device, space, ran, options)
-        self._keep(device, [*ran.arrays.values(), *given.values(), *kept.values()])
         for bundle in ran.shown:
             if not options.quiet:
                 self._publish(bundle)
@@ -156,19 +160,6 @@ class GpuCells:
         if options.names is not None and (unknown := options.names - made.keys()):
             raise InvalidArgument(f"-o: the cell has not bound {', '.join(sorted(unknown))}")
 
-    def _keep(self, device: "Device", touched: list[Any]) -> None:
-        """Keep a cell's arrays on the host, the smallest first: it is not run again by itself."""
-        refs = [ref for ref in touched if isinstance(ref, AccelRef)]
-        left = KEPT_BYTES
-        for ref in sorted(refs, key=lambda ref: ref.nbytes):
-            left -= ref.nbytes
-            if left < 0:
-                return
-            try:
-                device.checkpoint(ref)
-            except AccelError:  # the system keeps nothing, or has just lost its context
-                return
-
 
 def parse(line: str) -> Options:
     """Read what stands behind `%%gpu`.
@@ -227,3 +218,17 @@ def _require_small(name: str, value: Any) -> None:
             f"{name} is {nbytes:,} bytes, more than the {CAPTURE_BYTES:,} that a cell takes along; "
             f"put it on the device first: {name} = gpu.put({name})"
         )
+
+
+def _keep(device: "Device", touched: list[Any]) -> None:
+    """Keep a cell's arrays on the host, the smallest first: it is not run again by itself."""
+    refs = [ref for ref in touched if isinstance(ref, AccelRef)]
+    left = KEPT_BYTES
+    for ref in sorted(refs, key=lambda ref: ref.nbytes):
+        left -= ref.nbytes
+        if left < 0:
+            return
+        try:
+            device.checkpoint(ref)
+        except AccelError:  # the system keeps nothing, or has just lost its context
+            return

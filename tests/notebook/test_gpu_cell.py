@@ -257,12 +257,14 @@ def test_arrays_come_back_after_a_loss_and_objects_say_that_they_do_not(
     notebook.names["a"] = notebook.gpu.put(ONES)
     notebook("b = a + 1\nmodel = {'b': b}")
     notebook("b *= 2")
+    with pytest.raises(UserCodeError):
+        notebook("b += 1\n1 / 0")
     notebook.lab.flush()
     generation = notebook.gpu.generation
     with pytest.raises(Exception, match="SIGKILL"):
         notebook.lab.inject("kill").result()
     assert settle(lambda: notebook.gpu.generation > generation)
-    assert notebook("b.tolist()") == str((4 * ONES).tolist())
+    assert notebook("b.tolist()") == str((5 * ONES).tolist())
     assert "lost its context" in capsys.readouterr().err
     with pytest.raises(StaleRef, match="'model'"):
         notebook.names["model"].get()
