@@ -24,16 +24,19 @@ export function drawLabBar(state, { selection, span, paused, stale, replay }) {
     h(
       "span",
       { key: "fresh", class: "al-lab-fresh" },
-      replay && h("span", { key: "replay", class: "al-badge al-calm" }, icon("restarting", 12), h("strong", {}, "REPLAY"), ` ${replay}`),
-      paused ? h("span", { key: "paused", class: "al-badge al-warn" }, icon("pause", 12), "paused") : freshBadge(state, stale),
-      h(
-        "button",
-        { key: "pause", type: "button", class: "al-lab-button", "data-do": "pause", disabled: Boolean(state?.closed) && !paused },
-        icon(paused ? "play" : "pause", 12),
-        paused ? "Follow live" : "Pause",
-      ),
+      replay && h("span", { key: "replay", class: "al-badge al-warn" }, icon("restarting", 12), h("strong", {}, "REPLAY"), ` ${replay}`),
+      paused ? h("span", { key: "paused", class: "al-badge al-warn" }, icon("pause", 12), "paused") : !replay && freshBadge(state, stale),
+      labGoOn(state, paused, replay),
     ),
   ];
+}
+
+/** The button that has the page hold still, or go on with what is now. */
+function labGoOn(state, paused, replay) {
+  const button = (deed, name, words) => h("button", { key: deed, type: "button", class: "al-lab-button", "data-do": deed }, icon(name, 12), words);
+  if (paused) return button("pause", "play", "Follow live");
+  if (replay && state?.journal?.live === false) return button("live", "play", state.journal.closed ? "Back to the end" : "Back to live");
+  return !state?.closed && button("pause", "pause", "Pause");
 }
 
 /** Something that all parts look at, with a button to look away. */

@@ -33,6 +33,7 @@ export function mountLab(root, bus, parts) {
 
   function paint() {
     frame = 0;
+    bar.toggleAttribute("data-replay", Boolean(bus.get("replay")));
     patch(bar, drawLabBar(state, labBarView(bus)));
     if (inspector) patch(inspector, drawLabInspector(state, bus.get("selection")));
   }
@@ -103,6 +104,7 @@ export function mountLab(root, bus, parts) {
     const button = event.target.closest(".al-lab-bar [data-do], .al-lab-head [data-do]");
     if (!button) return;
     if (button.dataset.do === "pause") bus.set("paused", !bus.get("paused"));
+    if (button.dataset.do === "live") bus.command({ do: "part", part: "journal", message: { do: "live" } });
     if (button.dataset.do === "clear") bus.set(button.dataset.key, null);
     if (button.dataset.do === "fold") {
       const place = places.get(button.closest("[data-part]").dataset.part);

@@ -2,6 +2,7 @@
 // title, and what mounts it.
 
 import { mountHealth } from "./health_mount.js";
+import { mountJournal } from "./journal_mount.js";
 import { mountSupervision } from "./supervision_mount.js";
 import { mountTimeline } from "./timeline_mount.js";
 import { mountTree } from "./tree_mount.js";
@@ -13,4 +14,5 @@ export const LAB_PARTS = [
   { name: "timeline", title: "Timeline", mount: mountTimeline },
   { name: "vram", title: "Memory", mount: mountVram },
   { name: "health", title: "Health", mount: mountHealth },
+  { name: "journal", title: "Journal", mount: mountJournal },
 ];

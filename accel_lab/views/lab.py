@@ -5,17 +5,21 @@ one selection and one span of time.
 """
 
 import struct
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from accel_lab import system
 from accel_lab.display.summary import as_html
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import InvalidArgument, JournalError
 from accel_lab.views import commands
 from accel_lab.views.health import HealthView
+from accel_lab.views.journal_view import JournalView
 from accel_lab.views.lab_lines import lines_of
 from accel_lab.views.observer import Lab, Source
 from accel_lab.views.publisher import DEFAULT_HZ
+from accel_lab.views.recording import Recording
+from accel_lab.views.replayable import Replayable, replayable_of
 from accel_lab.views.scene import Scene
 from accel_lab.views.supervision import SupervisionView
 from accel_lab.views.timeline import TimelineView
@@ -23,8 +27,15 @@ from accel_lab.views.tree import TreeView
 from accel_lab.views.view import State, View, show
 from accel_lab.views.vram import VramView
 
-PARTS: tuple[type[View], ...] = (TreeView, SupervisionView, TimelineView, VramView, HealthView)
-"""In the order in which they are read."""
+PARTS: tuple[type[View], ...] = (
+    TreeView,
+    SupervisionView,
+    TimelineView,
+    VramView,
+    HealthView,
+    JournalView,
+)
+"""In the order in which they are read; the last only of what can be looked back at."""
 
 
 class LabView(View):
@@ -33,8 +44,9 @@ class LabView(View):
     name = "lab"
 
     def __init__(self, source: Lab | Source) -> None:
-        super().__init__(source)
-        self.parts = {kind.name: kind(self.source) for kind in PARTS}
+        super().__init__(_past_too(source))
+        kinds = PARTS if isinstance(self.source, Replayable) else PARTS[:-1]
+        self.parts = {kind.name: kind(self.source) for kind in kinds}
 
     def fold(self, scene: Scene) -> State:
         """Fold a scene into what each part draws, by the part's name."""
@@ -107,7 +119,8 @@ def lab(
 
     The tree, supervision, the timeline, memory, health and the journal in one output: what is
     chosen in one of them is shown in all, and so is a moment or a span of time. In a Jupyter kernel
-    with the `lab` extra it is a widget; elsewhere it is drawn once, as text or tables.
+    with the `lab` extra it is a widget; elsewhere it is drawn once, as text or tables. Blocks while
+    the system's journal is read for the first time.
 
     Parameters:
         lab: the system, or a recording of one.
@@ -120,6 +133,17 @@ def lab(
     if compact:
         return show(CompactView, lab, rate_hz=rate_hz)
     return show(LabView, lab, rate_hz=rate_hz)
+
+
+def _past_too(source: Lab | Source) -> Lab | Source:
+    """Return a source that can be looked back at, where there is one."""
+    if isinstance(source, Recording):
+        return Replayable(source, player=source.player)
+    if hasattr(source, "want"):
+        return source
+    with suppress(InvalidArgument, JournalError):  # it keeps none, or one that cannot be read
+        return replayable_of(source)
+    return source
 
 
 system.show = partial(lab, compact=True)
