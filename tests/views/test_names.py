@@ -143,10 +143,24 @@ def test_nothing_of_the_users_runs(chip: Chip) -> None:
 
         __iter__ = __len__ = __getitem__  # type: ignore[assignment]
 
+    class Table(dict[str, Any]):
+        """A dict with one."""
+
+        def items(self) -> Any:
+            raise AssertionError
+
+        __iter__ = __len__ = items
+
     trap = Trap()
     object.__getattribute__(trap, "__dict__")["kept"] = chip.ref(1)
     space = {"trap": trap, "keys": {trap: chip.ref(2)}, "items": Items([chip.ref(3)])}
-    assert found(space, chip) == {1: ("trap.kept",), 2: ("keys[…]",), 3: ("items[0]",)}
+    space["table"] = Table(k=chip.ref(4))
+    assert found(space, chip) == {
+        1: ("trap.kept",),
+        2: ("keys[…]",),
+        3: ("items[0]",),
+        4: ("table['k']",),
+    }
 
 
 def test_a_search_keeps_nothing_alive(chip: Chip) -> None:
