@@ -96,17 +96,6 @@ class JournalDevice:
             unlisted=unlisted,
         )
 
-    def no_memory(self, at: float) -> MemorySampled:
-        """Return that it has nothing, as it is when another system is shown."""
-        return MemorySampled(
-            at=at,
-            device=self.name,
-            generation=self._generation,
-            used_bytes=0,
-            total_bytes=None,
-            blocks=(),
-        )
-
     def node(self, system: str, in_flight: int) -> Node:
         """Return it with its context, and the libraries that it was sent something for."""
         path = f"{system}/{self.name}"
@@ -122,7 +111,8 @@ class JournalDevice:
             generation=self._generation,
             in_flight=in_flight,
             restarts=self._restarts,
-            detail=f"pid {self._pid}" if self._pid else "",
+            detail=f"process {self._pid}" if self._pid else "",
+            pid=self._pid or None,
             children=libraries,
         )
         loss = f"last loss: {self._cause}" if self._cause else ""

@@ -87,12 +87,9 @@ class JournalFold:
 
     def _look(self, at: float) -> Iterator[Event]:
         """Yield what a look at the system would have shown."""
-        for place in sorted(self._changed):
-            device = self._devices[place]
-            if place[0] == self._session:
-                yield device.memory(at)
-            elif (self._session, device.name) not in self._devices:
-                yield device.no_memory(at)
+        for name in sorted({name for _, name in self._changed}):
+            device = self._devices.get((self._session, name)) or JournalDevice(name)
+            yield device.memory(at)
         self._changed.clear()
         yield TreeSampled(at=at, root=self._tree())
 

@@ -4,7 +4,7 @@ import atexit
 import os
 import threading
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import groupby
@@ -25,7 +25,7 @@ from accel_lab.compute.samples import (
 )
 from accel_lab.errors import InvalidArgument, RecordingDamaged, RecordingError
 from accel_lab.views.format import size
-from accel_lab.views.observer import Lab, Observer, observer_of
+from accel_lab.views.observer import Lab, Observer, Want, observer_of
 from accel_lab.views.player import Line, Player
 from accel_lab.views.publisher import DEFAULT_HZ, PUBLISHER
 from accel_lab.views.scene import SAMPLE_TYPES, Scene
@@ -57,7 +57,7 @@ class Recording:
     """The facts of one system, in a file.
 
     While the system is recorded it has what is in the file at the last `read`. As the source of a
-    view it shows the end; its `player`, which all views of it share, can be moved.
+    view it shows where its `player` is, which all views of it share: at first the end.
 
     Attributes:
         path: of the file.
@@ -68,6 +68,8 @@ class Recording:
     """
 
     kind = "recording"
+    lab: Lab | None = None  # a view's buttons have nothing to act upon
+    ended = False  # one can always go back
 
     def __init__(self, path: str | Path, recorder: "Recorder | None" = None) -> None:
         self.path = Path(path)
@@ -81,6 +83,7 @@ class Recording:
         self._places = array("Q", [0])
         self._last = -float("inf")
         self._reading = threading.Lock()
+        self.lock = threading.RLock()
         self.times = array("d")
         self.faults = array("Q")
         self.turns = array("Q")
@@ -137,7 +140,18 @@ class Recording:
     @cached_property
     def player(self) -> Player:
         """Where in it the views are that draw it."""
-        return Player(self)
+        return Player(self, lock=self.lock)
+
+    def look(self) -> Scene:
+        """Return the scene where the player is; any thread that holds `lock`."""
+        return self.player.look()
+
+    def want(self, holder: object, wants: Iterable[Want]) -> None:
+        """Do nothing: what was not sampled then cannot be sampled now."""
+
+    def on_news(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` when the player moved; returns what ends that."""
+        return self.player.on_news(callback)
 
     def __len__(self) -> int:
         return len(self.times)
@@ -317,8 +331,9 @@ class Recorder:
         """Have the system looked at, and what was heard written; the publisher's thread only."""
         del at
         with self._observer.lock:
-            self._observer.look()
-            self._flush()
+            if not self._ended:
+                self._observer.look()
+                self._flush()
         return True
 
     def take(self, fact: Event) -> None:
@@ -428,6 +443,9 @@ def record(
         recorder = Recorder(observer_of(lab), Path(path), lab.name, limit_bytes)
     except OSError as error:
         raise RecordingError(f"{path} cannot be written: {error}") from error
+    if recorder.failure is not None:
+        recorder.close()
+        raise RecordingError(f"{path} cannot be written: {recorder.failure}")
     if not recorder.ended:
         PUBLISHER.add(recorder, rate_hz=rate_hz)
     return Recording(path, recorder)

@@ -87,8 +87,6 @@ def _source(source: Lab | Source) -> Source:
         return cast("Source", source)
     if isinstance(source, View):
         return source.source
-    if hasattr(source, "player"):  # a recording
-        return cast("Source", source.player)
     return observer_of(source)
 
 

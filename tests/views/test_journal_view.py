@@ -1,0 +1,296 @@
+"""The scrubber's Python half: where it is, what it says, and what other views show meanwhile."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from accel_lab import views
+from accel_lab.compute.events import RequestFailed
+from accel_lab.compute.markers import Failed
+from accel_lab.errors import AccelError, InvalidArgument, JournalUnavailable
+from accel_lab.journal.journal import Journal
+from accel_lab.journal.memory_store import MemoryStore
+from accel_lab.libraries import blas
+from accel_lab.system import System
+from accel_lab.views import Recording, TreeView, commands
+from accel_lab.views.journal_past import JournalPast
+from accel_lab.views.journal_view import BINS, ROWS, JournalView
+from accel_lab.views.replayable import Replayable, replayable_of
+from accel_lab.views.view import State
+from tests.views.made_up import lab as made_up
+from tests.views.test_journal_facts import Written, run
+from tests.views.test_tree import Table
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[System]:
+    """A system with some work, a lost context, and more work."""
+    system = System("host", name="lab")
+    device = system.devices[0]
+    x = device.put(np.ones((4, 4), np.float32))
+    for _ in range(12):
+        device.ask(blas.Gemm(x, x)).result()
+    with pytest.raises(AccelError):
+        system.inject("kill").result()
+    system.ready()
+    device.put(np.ones((2, 2), np.float32))
+    system.flush()
+    yield system
+    system.close()
+
+
+@pytest.fixture
+def view(system: System) -> JournalView:
+    view = views.journal(system)
+    view.do_live()
+    return view
+
+
+def long(entries: int = 200) -> Written:
+    written = Written()
+    written.began()
+    for number in range(1, entries - 1):
+        written.put(number, number)
+    return written
+
+
+def over(written: Written) -> JournalView:
+    return JournalView(Replayable(written.past))
+
+
+def test_live_it_follows_the_end(view: JournalView, system: System) -> None:
+    state = view.sample()
+    assert state["live"] is True
+    assert view.player is None
+    assert view.source.lab is system
+    assert state["position"] == state["count"] == len(system.journal)
+    assert state["window"][-1]["n"] == state["count"] - 1
+    before = state["count"]
+    system.devices[0].put(np.ones(3, np.float32))
+    system.flush()
+    assert view.sample()["count"] > before
+
+
+def test_a_command_leaves_live_and_live_comes_back(view: JournalView, system: System) -> None:
+    commands.obey(view, do="seek", position=2)
+    state = view.sample()
+    assert (state["live"], state["position"]) == (False, 2)
+    assert view.player is not None
+    assert view.source.lab is None
+    commands.obey(view, do="live")
+    assert view.sample()["live"] is True
+    assert view.source.lab is system
+
+
+def test_the_other_views_of_the_page_show_the_past_with_it(
+    view: JournalView, system: System
+) -> None:
+    tree = TreeView(view.source)
+    assert tree.sample()["root"]["children"][0]["generation"] == 2
+    view.do_seek(3)
+    root = tree.sample()["root"]
+    assert root["children"][0]["generation"] == 1
+    assert "restarts" not in root["children"][0]
+    assert views.tree(cast("Any", view)).source is view.source
+    view.do_live()
+    assert tree.sample()["root"]["children"][0]["generation"] == 2
+    assert replayable_of(system) is view.source
+
+
+def test_from_live_the_next_fault_is_the_last(view: JournalView) -> None:
+    view.do_next_fault()
+    state = view.sample()
+    faults = view.source.past.faults
+    assert state["position"] == faults[-1] + 1
+    row = next(row for row in state["window"] if row["n"] == state["position"] - 1)
+    assert row["mark"] == "fault"
+    view.do_seek(0)
+    view.do_next_fault()
+    assert view.sample()["position"] == faults[0] + 1
+
+
+def test_steps_plays_and_pauses(view: JournalView) -> None:
+    view.do_step(-2)
+    count = view.sample()["count"]
+    assert view.sample()["position"] == count - 2
+    view.do_speed(0.25)
+    assert view.sample()["speed"] == 0.25
+    assert "playing" not in view.sample()
+    view.do_seek(0)
+    view.do_play()
+    assert view.sample()["playing"] is True
+    view.do_speed(4)
+    assert view.sample()["speed"] == 4
+    assert view.sample()["playing"] is True
+    view.do_pause()
+    assert "playing" not in view.sample()
+
+
+def test_a_moment_is_sought_by_its_time() -> None:
+    view = over(long())
+    times = view.source.past.times
+    view.do_seek(at=times[7])
+    assert view.sample()["position"] == 8
+
+
+def test_the_window_is_around_the_position_and_within_the_past() -> None:
+    view = over(long(200))
+    for position, first in ((0, 0), (4, 0), (100, 92), (200, 185)):
+        view.do_seek(position)
+        numbers = [row["n"] for row in view.sample()["window"]]
+        assert numbers == list(range(first, first + ROWS))
+    short = over(long(5))
+    assert len(short.sample()["window"]) == 5
+
+
+def test_the_strip_counts_every_entry_once_and_places_the_marks() -> None:
+    written = long(100)
+    written.lost()
+    written.began()
+    strip = over(written).sample()["strip"]
+    assert len(strip["bins"]) == BINS
+    assert sum(strip["bins"]) == 103
+    assert all(0 <= place < BINS for name in ("faults", "turns") for place in strip[name])
+    assert strip["faults"] <= strip["turns"]
+
+
+def test_entries_of_one_moment_are_all_in_the_strip() -> None:
+    written = Written()
+    assert sum(over(written).sample()["strip"]["bins"]) == 1
+
+
+def test_a_state_is_small_and_plain() -> None:
+    written = long(3000)
+    for number in range(200):
+        written.lost(number, cause="x" * 500)
+        written.began()
+    size = len(json.dumps(over(written).sample(), separators=(",", ":")))
+    assert size < 16 * 1024
+
+
+def test_an_empty_journal_says_so() -> None:
+    view = JournalView(Replayable(JournalPast(MemoryStore())))
+    assert view.sample()["count"] == 0
+    assert str(view) == "journal of memory: nothing yet"
+    assert "<tbody></tbody>" in view.html(view.sample())
+    view.do_play()
+    view.do_next_fault()
+    assert view.sample()["position"] == 0
+
+
+def test_text_and_table_show_where_it_is() -> None:
+    written = long(20)
+    written.mark(Failed(3, "OutOfMemory", "<no> room"))
+    view = over(written)
+    view.do_seek(21)
+    text = str(view)
+    assert text.startswith("journal of lab: REPLAY, 21 of 21 entries, ")
+    (here,) = [line for line in text.splitlines() if line.startswith("▸ ")]
+    assert "✕ Put #3 failed" in here
+    table = Table(view.html(view.sample()))
+    assert table.rows[0][0].startswith("journal of lab: REPLAY")
+    assert table.rows[1] == ["Entry", "Time", "Device", "Generation", "What", "Outcome"]
+    assert table.rows[-1][-1] == "OutOfMemory: <no> room"
+    assert view.html(view.sample()).count('aria-current="true"') == 1
+
+
+def test_what_is_gone_or_damaged_is_said() -> None:
+    written = long(5)
+    written.group("cpu0", b"\xc1")
+    view = JournalView(Replayable(JournalPast(written.store, dropped=7)))
+    assert view.sample()["dropped"] == 7
+    assert "7 entries are gone" in str(view)
+    assert "it is damaged: group" in str(view)
+
+
+def test_a_journal_is_opened_by_whatever_names_it(system: System, tmp_path: Path) -> None:
+    lines = tmp_path / "session.jsonl"
+    system.journal.to_jsonl(lines)
+    count = len(system.journal)
+    for past in (system.journal, lines, str(lines), Journal.from_jsonl(lines)):
+        view = views.journal(past)
+        state = view.sample()
+        assert (state["count"], "live" in state) == (count, False)
+        assert view.player is not None
+        assert view.source.lab is None
+        assert views.tree(view.source).sample()["root"]["name"] == "lab"
+
+
+def test_a_journal_on_disk_is_opened_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "session.db"
+    with System("host", name="disk", journal=path) as system:
+        system.devices[0].put(np.ones(3, np.float32))
+        system.flush()
+        count = len(system.journal)
+        assert views.journal(path).sample()["count"] == count
+    with pytest.raises(JournalUnavailable, match="there is no journal"):
+        views.journal(tmp_path / "absent.db")
+
+
+def test_a_recording_is_opened_by_its_path_and_shares_its_player(tmp_path: Path) -> None:
+    source = made_up(devices=1)
+    with views.record(source, tmp_path / "a.jsonl"):
+        source.events.publish(RequestFailed(device="gpu0", message="G", error="no", cell=None))
+    recording = Recording.open(tmp_path / "a.jsonl")
+    view = views.journal(recording)
+    assert view.sample()["kind"] == "recording"
+    assert view.player is recording.player
+    view.do_seek(0)
+    assert views.tree(recording).sample()["root"] is None
+    assert views.journal(tmp_path / "a.jsonl").sample()["count"] == len(recording)
+    with pytest.raises(InvalidArgument, match="journals can be compared"):
+        views.journal(recording, compare=recording.path)
+
+
+def test_a_lab_without_a_journal_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="lab has no journal"):
+        views.journal(made_up())
+
+
+def test_two_runs_are_compared() -> None:
+    here, there = Journal(run().store), Journal(run(other="result").store)
+    view = views.journal(here, compare=there)
+    compared: State = view.sample()["compared"]
+    assert (compared["messages"], compared["undigested"]) == (1, 1)
+    (found,) = compared["found"]
+    assert (found["device"], found["why"], found["here"]) == ("cpu0", "another result", 3)
+    assert found["at"] == view.source.past.times[3]
+    assert "entry 3 on cpu0: another result: Gemm(" in str(view)
+    same = views.journal(here, compare=Journal(run().store))
+    assert "3 messages are as in lab (2 without a digest of both results)" in str(same)
+
+
+def test_a_live_journal_is_read_beside_the_views(view: JournalView, system: System) -> None:
+    system.devices[0].put(np.ones(3, np.float32))
+    system.flush()
+    source = view.source
+    told: list[int] = []
+    end = source.on_news(lambda: told.append(len(source.past.times)))
+    before = len(source.past.times)
+    source._read_at -= 10.0
+    with source.lock:
+        view.fold(source.look())
+    assert source._reading is not None
+    source._reading.join(10.0)
+    end()
+    assert told[-1] > before
+    with source.lock:
+        assert view.fold(source.look())["count"] == told[-1]
+
+
+def test_the_past_of_a_closed_system_can_still_be_seen() -> None:
+    with System("host", name="short") as system:
+        view = views.journal(system)
+        system.devices[0].put(np.ones(3, np.float32))
+    state = view.sample()
+    assert (state["closed"], state["live"]) == (True, True)
+    assert state["window"][-1]["what"].startswith("context of generation 1 ended, ")
+    view.do_seek(3)
+    tree = TreeView(view.source).sample()
+    assert tree["closed"] is False
+    assert tree["root"]["children"][0]["state"] == "running"
+    assert not view.source.ended
