@@ -96,9 +96,8 @@ class CudaArray:
         """Write CuPy's function of the same name."""
         function = getattr(cupy, op)
         values = list(map(self._wide, operands, dtypes))
-        if op in _TRUTHS:  # of which CuPy has none of complex numbers
-            pairs = zip(values, dtypes, strict=True)
-            values = [x != 0 if name.startswith("complex") else x for x, name in pairs]
+        if op in _TRUTHS and any(map(_is_complex, values)):
+            values = [x != 0 for x in values]  # CuPy has none of complex numbers
         if op in _ANSWERS or dtype in FORMATS:
             self._answer(function(*values), out, dtype)
         else:
@@ -149,3 +148,7 @@ class CudaArray:
         if kernel is None:
             kernel = self._casts[source, target] = cast_kernel(source, target)
         kernel(x, out)
+
+
+def _is_complex(x: Any) -> bool:
+    return isinstance(x, complex) or (isinstance(x, cupy.ndarray) and x.dtype.kind == "c")
