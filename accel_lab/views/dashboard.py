@@ -52,7 +52,7 @@ class Dashboard:
             raise DashboardUnavailable(
                 f"a dashboard needs {' and '.join(missing)}: pip install 'accel-lab[lab]'"
             )
-        self.port = port or _free_port(address)
+        self.port = _free_port(address, port)
         self.address = address
         self.origins = [*(f"{host}:{self.port}" for host in LOOPBACK), *origins]
         self._sources, self._closing = sources, closing
@@ -185,8 +185,13 @@ def _pass_over_closed_pages(loop: asyncio.AbstractEventLoop, context: dict[str, 
         loop.default_exception_handler(context)
 
 
-def _free_port(address: str) -> int:
+def _free_port(address: str, port: int) -> int:
+    """Return the port if nobody listens there, or any such port for 0."""
     with socket.socket() as probe:
-        probe.bind((address, 0))
-        port: int = probe.getsockname()[1]
-        return port
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError as error:
+            raise DashboardUnavailable(f"no dashboard at {address}:{port}: {error}") from error
+        found: int = probe.getsockname()[1]
+        return found
