@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 import pytest
 
+import accel_lab
 import accel_lab.journal.events
-import accel_lab.views  # noqa: F401 - a view may define events
+import accel_lab.views
 from accel_lab import errors
 from accel_lab.actor.events import Event
 from accel_lab.cli import app
@@ -39,7 +40,7 @@ LIBRARIES = {
     if actor.__module__.startswith("accel_lab.libraries.")
 }
 REFERENCE = DOCS / "reference"
-DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
+DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
 FENCE = re.compile(r"^```(?P<kind>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 REMARK = re.compile(r"<!-- (?P<what>needs|not run): (?P<text>[^>]+) -->\n\Z")
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
@@ -157,6 +158,20 @@ def test_every_page_is_reached_from_the_readme() -> None:
             elif path.suffix == ".md" and path.is_file():
                 ahead.append(path)
     assert set(PAGES) <= reached
+
+
+def test_guides_are_all_in_their_index() -> None:
+    index = DOCS / "how-to" / "index.md"
+    linked = {link["target"] for link in LINK.finditer(index.read_text())}
+    assert {page.name for page in index.parent.glob("*.md")} - {index.name} <= linked
+
+
+def test_public_names_are_all_on_their_page() -> None:
+    page = (REFERENCE / "api.md").read_text()
+    headings = set(re.findall(r"^## (\w+)$", page, re.MULTILINE))
+    assert headings - {"Reply"} == set(accel_lab.__all__)
+    for shown in accel_lab.actor.__all__:
+        assert f":: accel_lab::actor.{shown}\n" in page, shown
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
