@@ -56,8 +56,8 @@ function timelineTools({ mode, span, state, shown }) {
     { key: "tools", class: "timeline-tools" },
     button("follow", "Follow live", { "aria-pressed": String(mode === "follow"), title: "End", disabled: Boolean(state?.closed) }),
     button("all", "Everything", { "aria-pressed": String(mode === "all"), title: "Home" }),
-    button("out", "−", { "aria-label": "Zoom out", title: "−" }),
-    button("in", "+", { "aria-label": "Zoom in", title: "+" }),
+    button("out", "Zoom out", { title: "−" }),
+    button("in", "Zoom in", { title: "+" }),
     h("span", { class: "al-muted timeline-shown" }, `${timelineDuration(to - from)} shown`),
     span && button("unbrush", `Brush ${timelineDuration(span[1] - span[0])} ×`, { "aria-label": `Take the brush of ${timelineDuration(span[1] - span[0])} away`, title: "Escape" }),
     h("span", { class: "timeline-space" }),
@@ -74,7 +74,7 @@ function timelineBody(view) {
     return h(
       "div",
       { key: device, class: selected ? "timeline-device timeline-selected" : "timeline-device", role: below.length ? "group" : null, "aria-label": below.length ? device : null },
-      h("div", { class: "timeline-heading", "data-device": device, "aria-hidden": below.length ? "true" : null, role: below.length ? null : "option", "aria-selected": below.length ? null : String(selected), "aria-disabled": below.length ? null : "true" }, icon("device", 14), h("strong", {}, device), !below.length && h("span", { class: "al-muted" }, "nothing seen")),
+      h("div", { key: "heading", class: "timeline-heading", "data-device": device, "aria-hidden": below.length ? "true" : null, role: below.length ? null : "option", "aria-selected": below.length ? null : String(selected), "aria-disabled": below.length ? null : "true" }, icon("device", 14), h("strong", {}, device), !below.length && h("span", { class: "al-muted" }, "nothing seen")),
       below.map(({ row }) => timelineOption(state.rows[row], row, row === active, selected)),
     );
   });
@@ -101,7 +101,7 @@ function timelineBody(view) {
 function timelineOption({ device, stream, count: done }, row, isActive, selected) {
   return h(
     "div",
-    { key: row, class: "timeline-stream", role: "option", "aria-selected": String(selected), tabindex: isActive ? 0 : -1, "data-row": row, "data-device": device },
+    { key: `row ${row}`, class: "timeline-stream", role: "option", "aria-selected": String(selected), tabindex: isActive ? 0 : -1, "data-row": row, "data-device": device },
     h("span", { class: "al-sr" }, `${device} `),
     h("span", { class: "timeline-label" }, stream),
     h("span", { class: "al-muted timeline-count" }, h("span", { class: "al-sr" }, ", "), count(done), h("span", { class: "al-sr" }, " done")),

@@ -321,13 +321,13 @@ function timelineFill(pen, kind, colours) {
   ink.fillStyle = colours.bg;
   ink.fillRect(0, 0, 6, 6);
   ink.fillStyle = ink.strokeStyle = colours[kind];
+  ink.globalAlpha = kind === "copy" ? 0.25 : 0.4;
+  ink.fillRect(0, 0, 6, 6);
+  ink.globalAlpha = 1;
   if (kind === "copy") {
     ink.lineWidth = 2.2;
     for (const x of [-6, 0, 6]) timelineLine(ink, x, 6, x + 6, 0);
   } else {
-    ink.globalAlpha = 0.4;
-    ink.fillRect(0, 0, 6, 6);
-    ink.globalAlpha = 1;
     ink.fillRect(0, 0, 2, 2);
     ink.fillRect(3, 3, 2, 2);
   }

@@ -35,16 +35,23 @@ export function timelineDigits(step) {
   return step >= 1 ? 0 : Math.min(6, Math.ceil(-Math.log10(step) - 1e-9));
 }
 
-/** The ticks of [from, to] with at least `apart` pixels between them on `width`: [{at, label}]. */
-export function timelineTicks([from, to], width, apart = 120) {
+/** The ticks of what is shown with at least `apart` pixels between them on `width`: [{at, label}]. */
+export function timelineTicks(shown, width, apart = 120) {
+  const [from, to] = shown;
   const least = ((to - from) * apart) / width;
   const step = least > 1 ? (TIMELINE_STEPS.find((s) => s >= least) ?? Math.ceil(least / 86_400) * 86_400) : timelineFraction(least);
   const zone = step >= 1800 ? new Date(from * 1000).getTimezoneOffset() * 60 : 0;
   const ticks = [];
   for (let k = Math.ceil((from - zone) / step); k * step + zone <= to; k += 1) {
-    ticks.push({ at: k * step + zone, label: timelineClock(k * step + zone, timelineDigits(step)) });
+    const at = k * step + zone;
+    ticks.push({ at, label: `${step >= 10_800 ? timelineDay(at) : ""}${timelineClock(at, timelineDigits(step))}` });
   }
   return ticks;
+}
+
+function timelineDay(at) {
+  const date = new Date(at * 1000);
+  return `${date.getMonth() + 1}/${date.getDate()} `;
 }
 
 function timelineFraction(least) {
@@ -53,13 +60,14 @@ function timelineFraction(least) {
 }
 
 /** Show `factor` times as much time; `at` stays where it is. */
-export function timelineZoom([from, to], factor, at) {
+export function timelineZoom(shown, factor, at) {
+  const [from, to] = shown;
   const length = Math.min(TIMELINE_MOST_S, Math.max(TIMELINE_LEAST_S, (to - from) * factor));
   const share = (at - from) / (to - from);
   return [at - share * length, at + (1 - share) * length];
 }
 
 /** Show what is `by` seconds later. */
-export function timelinePan([from, to], by) {
-  return [from + by, to + by];
+export function timelinePan(shown, by) {
+  return shown.map((at) => at + by);
 }

@@ -1,0 +1,197 @@
+"""The tracer over a made-up clock: whatever finishes first, each trace is told once."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from accel_lab.compute.samples import Slice
+from accel_lab.compute.stream import Stream
+from accel_lab.compute.tracer import KEPT, KINDS, WATCHED_S, Trace, Tracer
+
+
+@dataclass(eq=False)
+class Mark:
+    """A mark on a stream; `reached` is when, None before that."""
+
+    stream: "Native"
+    reached: float | None = None
+
+
+@dataclass(eq=False)
+class Native:
+    """A stream that comes as far as it is told to."""
+
+    marks: list[Mark] = field(default_factory=list)
+
+    def advance(self, by: int, now: float) -> None:
+        for mark in [mark for mark in self.marks if mark.reached is None][:by]:
+            mark.reached = now
+
+
+class Clock:
+    """Marks in the order of each stream."""
+
+    def mark(self, stream: Native) -> Mark:
+        stream.marks.append(Mark(stream))
+        return stream.marks[-1]
+
+    def read(self, mark: Mark) -> float | None:
+        return mark.reached
+
+
+class Message:
+    """A message of a library."""
+
+    def __init__(self, library: str = "blas") -> None:
+        self.library = library
+
+
+class Tracing(RuleBasedStateMachine):
+    """Streams that begin, end and advance in any order, looked at now and then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 100.0
+        self.open: list[Trace] = []
+        self.ended: set[int] = set()
+        self.failed: set[int] = set()
+        self.seq = 0
+        self.told: list[Slice] = []
+        self.dropped = 0
+
+    @initialize(streams=st.integers(1, 4))
+    def start(self, streams: int) -> None:
+        self.tracer = Tracer(Clock())
+        self.tracer.watch()
+        self.natives = [Native() for _ in range(streams)]
+        self.streams = [Stream(f"s{i}", native) for i, native in enumerate(self.natives)]  # type: ignore[arg-type]
+
+    @rule(which=st.integers(0, 3))
+    def begin(self, which: int) -> None:
+        self.seq += 1
+        stream = self.streams[which % len(self.streams)]
+        self.open.append(self.tracer.begin(self.seq, Message(), stream))
+
+    @precondition(lambda self: self.open)
+    @rule(which=st.integers(0, 9))
+    def end(self, which: int) -> None:
+        trace = self.open.pop(which % len(self.open))
+        self.tracer.end(trace)
+        self.ended.add(trace.seq)
+
+    @precondition(lambda self: self.open)
+    @rule(which=st.integers(0, 9))
+    def fail(self, which: int) -> None:
+        trace = self.open.pop(which % len(self.open))
+        trace.end = trace.start  # as the service does
+        self.ended.add(trace.seq)
+        self.failed.add(trace.seq)
+
+    @rule(which=st.integers(0, 3), by=st.integers(1, 4))
+    def advance(self, which: int, by: int) -> None:
+        self.now += 1.0
+        self.natives[which % len(self.natives)].advance(by, self.now)
+
+    @rule()
+    def look(self) -> None:
+        done, running, dropped = self.tracer.take()
+        self.told += done
+        self.dropped += dropped
+        assert all(one.end is None for one in running)
+        assert all(one.end is not None and one.start <= one.end for one in done)
+        assert not {one.seq for one in running} & {one.seq for one in self.told}
+
+    @invariant()
+    def nothing_is_told_twice_or_unended(self) -> None:
+        seqs = [one.seq for one in self.told]
+        assert len(seqs) == len(set(seqs))
+        assert set(seqs) <= self.ended
+
+    def teardown(self) -> None:
+        """At last every stream finishes, and everything that ended was told."""
+        if self.seq == 0:
+            return
+        for native in self.natives:
+            native.advance(len(native.marks), self.now + 1)
+        self.look()
+        assert {one.seq for one in self.told} == self.ended
+        assert all(one.start == one.end for one in self.told if one.seq in self.failed)
+        assert self.dropped == 0
+        done, running, dropped = self.tracer.take()
+        assert (done, {one.seq for one in running}) == ([], {trace.seq for trace in self.open})
+        assert dropped == 0
+
+
+TestTracing = Tracing.TestCase
+TestTracing.settings = settings(max_examples=60, stateful_step_count=30)
+
+
+@settings(max_examples=12)
+@given(
+    extra=st.integers(0, 50),
+    order=st.permutations(range(3)),
+    looked=st.booleans(),
+)
+def test_what_is_told_and_what_is_dropped_is_all_there_was(
+    extra: int,
+    order: list[int],
+    looked: bool,  # noqa: FBT001 - hypothesis chooses
+) -> None:
+    """When nobody takes them, the oldest go and are counted; the newest come, each once."""
+    tracer = Tracer(Clock())
+    natives = [Native() for _ in range(3)]
+    streams = [Stream(f"s{i}", native) for i, native in enumerate(natives)]  # type: ignore[arg-type]
+    for seq in range(KEPT + extra):
+        tracer.end(tracer.begin(seq, Message(), streams[seq % 3]))
+    seqs: list[int] = []
+    lost = 0
+    for stream in order:
+        natives[stream].advance(2 * KEPT, 1.0)
+        if looked:
+            done, _, dropped = tracer.take()
+            seqs += [one.seq for one in done]
+            lost += dropped
+    done, running, dropped = tracer.take()
+    seqs += [one.seq for one in done]
+    assert lost + dropped == extra
+    assert sorted(seqs) == list(range(extra, KEPT + extra))
+    assert running == []
+
+
+def test_what_has_not_begun_is_not_running() -> None:
+    tracer, native = Tracer(Clock()), Native()
+    trace = tracer.begin(7, Message(), Stream("blas", native))  # type: ignore[arg-type]
+    assert tracer.take() == ([], [], 0)
+    native.advance(1, 5.0)
+    assert tracer.take() == ([], [Slice(7, "Message", "blas", "kernel", 5.0, None)], 0)
+    tracer.end(trace)
+    native.advance(1, 6.0)
+    assert tracer.take() == ([Slice(7, "Message", "blas", "kernel", 5.0, 6.0)], [], 0)
+
+
+@pytest.mark.parametrize(("library", "kind"), [*KINDS.items(), ("fft", "kernel")])
+def test_the_library_says_the_kind(library: str, kind: str) -> None:
+    tracer, native = Tracer(Clock()), Native()
+    tracer.end(tracer.begin(1, Message(library), Stream(library, native)))  # type: ignore[arg-type]
+    native.advance(2, 1.0)
+    ((one,), _, _) = tracer.take()
+    assert one.kind == kind
+
+
+def test_without_a_look_the_tracing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("accel_lab.compute.tracer.time.monotonic", lambda: now[0])
+    tracer = Tracer(Clock())
+    assert not tracer.watched
+    tracer.watch()
+    now[0] += WATCHED_S / 2
+    native: Any = Native()
+    tracer.begin(1, Message(), Stream("blas", native))
+    assert tracer.watched
+    now[0] += WATCHED_S
+    tracer.begin(2, Message(), Stream("blas", native))
+    assert not tracer.watched

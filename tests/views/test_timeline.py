@@ -1,0 +1,323 @@
+"""The timeline without a browser."""
+
+import os
+import signal
+import struct
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accel_lab import Device, System, views
+from accel_lab.compute.events import ContextStarted, GenerationChanged
+from accel_lab.compute.samples import Slice, SystemEnded, Work
+from accel_lab.errors import UserCodeError
+from accel_lab.views.mark import LONGEST
+from accel_lab.views.scene import SLICES, Scene
+from accel_lab.views.tally import PACKED, tally
+from accel_lab.views.timeline import MARKED, TimelineView, duration
+from tests.views.made_up import lab
+from tests.views.test_tree import Table
+from tests.views.work import CASE, Recorded, case_scene, tree, work
+
+WAIT = 20.0
+
+
+def view_of(scene: Scene) -> TimelineView:
+    return TimelineView(Recorded(scene))
+
+
+def unpack(packed: bytes) -> tuple[int, int, "np.ndarray[tuple[int, int], np.dtype[np.float64]]"]:
+    """Return the first number, the count, and the columns."""
+    numbers = np.frombuffer(packed, "<f8")
+    return int(numbers[0]), int(numbers[1]), numbers[2:].reshape(4, -1)
+
+
+def test_a_scene_becomes_the_state_and_the_columns_of_the_case() -> None:
+    scene = case_scene()
+    state = view_of(scene).fold(scene)
+    assert state.pop("at") == scene.at == 1001.25
+    assert state == CASE["state"]
+    assert view_of(scene).pack(scene) == struct.pack("<18d", *CASE["columns"])
+
+
+def test_a_live_system_has_no_moment_in_its_state_so_an_idle_one_does_not_change() -> None:
+    source = lab(devices=2)
+    view = TimelineView(source)
+    first = view.sample()
+    assert "at" not in first
+    assert first == view.sample()
+    assert first["devices"] == ["gpu0", "gpu1"]
+
+
+def test_a_line_a_stream_says_count_share_of_the_span_and_the_longest() -> None:
+    scene = case_scene()
+    text = view_of(scene).text(view_of(scene).fold(scene))
+    assert text.splitlines() == [
+        "lab: 4 slices in 750 ms, 1 generation change, 1 fault, 2 slices never seen",
+        "Stream       Done    Busy  Longest  Running",
+        "gpu0/upload     1  33.3 %   250 ms",
+        "gpu0/blas       2  50.0 %   250 ms",
+        "gpu1/blas       1   8.3 %  62.5 ms",
+        "gpu1/run        0   0.0 %           Run #8",
+    ]
+
+
+def test_the_table_says_the_same_and_shows_names_as_text() -> None:
+    scene = case_scene()
+    scene.add(work("<b>", [Slice(1, "Gemm", "blas", "kernel", 1000.25, 1000.5)]))
+    table = Table(view_of(scene).html(view_of(scene).fold(scene)))
+    assert table.rows[0][0].startswith("lab: 5 slices in 750 ms")
+    assert table.rows[3] == ["gpu0/blas", "2", "50.0 %", "250 ms", ""]
+    assert table.rows[-1][0] == "<b>/blas"
+    assert table.attributes == {"scope"}
+
+
+def test_nothing_seen_and_closed_say_so() -> None:
+    scene = Scene()
+    assert view_of(scene).text(view_of(scene).fold(scene)) == (
+        "system: 0 slices, no work was seen yet"
+    )
+    scene.add(work("gpu0", running=[Slice(1, "Gemm", "blas", "kernel", 1.0, None)]))
+    scene.add(SystemEnded(name="lab"))
+    state = view_of(scene).fold(scene)
+    assert state["running"] == []
+    assert state["closed"] is True
+    assert view_of(scene).text(state).splitlines()[0].endswith("(closed)")
+
+
+def test_work_that_overlaps_on_a_stream_is_busy_once() -> None:
+    scene = Scene()
+    spans = [(0.0, 2.0), (1.0, 3.0), (1.5, 2.5), (5.0, 6.0)]
+    scene.add(work("gpu0", [Slice(i, "Run", "run", "function", *s) for i, s in enumerate(spans)]))
+    (row,) = tally(scene).rows
+    assert (row.count, row.busy, row.longest) == (4, 4.0, 2.0)
+
+
+def test_only_the_newest_marks_are_sent_and_the_others_are_counted() -> None:
+    scene = Scene()
+    for n in range(MARKED + 5):
+        scene.add(GenerationChanged(device="gpu0", before=n, after=n + 1, at=float(n)))
+    state = view_of(scene).fold(scene)
+    assert len(state["marks"]) == MARKED
+    assert state["marks"][-1] == (
+        [MARKED + 4.0, "gpu0", "generation", f"g{MARKED + 4}→g{MARKED + 5}"]
+    )
+    assert state["earlier_marks"] == 5
+
+
+def test_a_fault_with_a_long_text_is_cut() -> None:
+    from accel_lab.compute.events import CircuitOpened
+
+    scene = Scene()
+    scene.add(CircuitOpened(device="gpu0", cause="x" * 1000))
+    ((_, _, kind, text),) = view_of(scene).fold(scene)["marks"]
+    assert (kind, len(text), text[-1]) == ("fault", LONGEST, "…")
+
+
+@pytest.mark.parametrize(("seconds", "written"), CASE["durations"])
+def test_durations_have_three_digits(seconds: float, written: str) -> None:
+    assert duration(seconds) == written
+
+
+KINDS: tuple[Work, ...] = ("kernel", "copy", "function")
+slices = st.builds(
+    Slice,
+    seq=st.integers(0, 2**40),
+    name=st.sampled_from(["Gemm", "Axpy", "Run"]),
+    stream=st.sampled_from(["blas", "run"]),
+    kind=st.sampled_from(KINDS),
+    start=st.floats(1e9, 1e9 + 10),
+    end=st.floats(1e9 + 10, 1e9 + 20),
+)
+looks = st.lists(
+    st.tuples(st.sampled_from(["gpu0", "gpu1"]), st.lists(slices, max_size=5)), max_size=8
+)
+
+
+@given(looks=looks, every=st.integers(1, 4))
+def test_looks_taken_one_by_one_and_all_at_once_give_the_same(
+    looks: list[tuple[str, list[Slice]]], every: int
+) -> None:
+    """The columns name every slice as it was, by number, whenever the scene was folded."""
+    stepped, whole = Scene(), Scene()
+    for number, (device, done) in enumerate(looks):
+        stepped.add(work(device, done))
+        whole.add(work(device, done))
+        if number % every == 0:
+            view_of(stepped).fold(stepped)
+    state = view_of(stepped).fold(stepped)
+    assert state == view_of(whole).fold(whole)
+    packed = view_of(stepped).pack(stepped)
+    assert packed == view_of(whole).pack(whole)
+    first, count, columns = unpack(packed)
+    assert (first, count) == (0, stepped.traced)
+    for (_, device, one), (start, end, seq, kind) in zip(stepped.slices, columns.T, strict=True):
+        row, name, what = state["works"][int(kind)]
+        assert (start, end, seq, name, what) == (one.start, one.end, one.seq, one.name, one.kind)
+        assert (state["rows"][row]["device"], state["rows"][row]["stream"]) == (device, one.stream)
+
+
+def test_the_columns_are_the_newest_and_stay_small() -> None:
+    scene = Scene()
+    done = [Slice(n, "Gemm", "blas", "kernel", n, n + 0.5) for n in range(PACKED + 100)]
+    scene.add(work("gpu0", done))
+    packed = view_of(scene).pack(scene)
+    assert len(packed) <= 132_000
+    first, count, columns = unpack(packed)
+    assert (first, count) == (100, PACKED)
+    assert list(columns[2]) == list(range(100, PACKED + 100))
+
+
+def test_what_the_scene_forgot_before_the_first_look_leaves_no_gap_in_the_columns() -> None:
+    scene = Scene()
+    scene.add(work("gpu0", [Slice(0, "Gemm", "blas", "kernel", 0.0, 0.5)]))
+    view_of(scene).fold(scene)
+    done = [Slice(n, "Gemm", "blas", "kernel", n, n + 0.5) for n in range(1, SLICES + 50)]
+    scene.add(work("gpu0", done))
+    first, count, columns = unpack(view_of(scene).pack(scene))
+    assert first + count == scene.traced == SLICES + 50
+    assert list(columns[2]) == list(range(first, first + count))
+
+
+def test_a_fold_costs_what_is_new() -> None:
+    scene = Scene()
+    done = [Slice(n, "Gemm", "blas", "kernel", n, n + 0.5) for n in range(SLICES)]
+    scene.add(work("gpu0", done))
+    view = view_of(scene)
+    begin = time.process_time()
+    view.fold(scene)
+    first_s = time.process_time() - begin
+    begin = time.process_time()
+    for _ in range(10):
+        scene.add(work("gpu0", done[:10]))
+        view.fold(scene)
+        view.pack(scene)
+    assert (time.process_time() - begin) / 10 < first_s / 3
+
+
+def test_a_state_of_eight_busy_devices_is_small() -> None:
+    import msgspec
+
+    scene = Scene()
+    devices = [f"gpu{i}" for i in range(8)]
+    scene.add(tree(*devices))
+    streams = ("array", "blas", "fft", "rng", "jit", "upload", "download", "run")
+    for device in devices:
+        ones = [Slice(n, f"Message{n % 20}", streams[n % 8], "kernel", n, n + 1) for n in range(40)]
+        scene.add(work(device, ones, [Slice(99, "Run", "run", "function", 50.0, None)]))
+    assert len(msgspec.json.encode(view_of(scene).fold(scene))) < 16_384
+
+
+# With a real system.
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[System]:
+    with System("host", recover="stale", max_restarts=1000) as opened:
+        opened.devices[0].put(np.ones(8)).result(WAIT)
+        yield opened
+
+
+@pytest.fixture
+def cpu(system: System) -> Device:
+    return system.devices[0]
+
+
+@pytest.fixture
+def view(system: System) -> TimelineView:
+    """Watch the system: what is sent from here on is traced."""
+    view = views.timeline(system)
+    assert type(view) is TimelineView
+    before = view.source.look().traced
+    look_until(view, lambda scene: system.devices[0].run(int).result(WAIT) or scene.traced > before)
+    return view
+
+
+def look_until(view: TimelineView, seen: Callable[[Scene], object]) -> Scene:
+    """Look as a widget does until something is seen."""
+    end = time.monotonic() + WAIT
+    while not seen(scene := view.source.look()):
+        if time.monotonic() > end:
+            raise TimeoutError(f"not seen; running: {scene.running}, newest: {newest(scene)}")
+        time.sleep(0.02)
+    return scene
+
+
+def newest(scene: Scene) -> list[Slice]:
+    return [one for _, _, one in list(scene.slices)[-5:]]
+
+
+def done_of(scene: Scene, seq: int) -> Slice | None:
+    return next((one for _, _, one in scene.slices if one.seq == seq), None)
+
+
+def running_of(scene: Scene) -> list[Slice]:
+    return [one for ones in scene.running.values() for one in ones]
+
+
+def test_a_slice_agrees_with_what_the_function_measured_itself(
+    view: TimelineView, cpu: Device
+) -> None:
+    def measured() -> tuple[float, float]:
+        begin = time.time()
+        time.sleep(0.2)
+        return begin, time.time()
+
+    began, ended = cpu.run(measured).result(WAIT)
+    scene = look_until(view, lambda s: any(one.start >= began - 0.1 for one in newest(s)))
+    one = next(one for one in newest(scene) if one.end is not None and one.end >= ended)
+    assert (one.name, one.kind, one.stream) == ("Run", "function", "run")
+    assert one.end is not None
+    assert one.start <= began <= ended <= one.end
+    assert (one.end - one.start) - (ended - began) < 0.05
+
+
+def test_a_long_function_is_seen_while_it_runs_and_once_when_it_is_done(
+    view: TimelineView, cpu: Device
+) -> None:
+    reply = cpu.run(time.sleep, 0.8)
+    scene = look_until(view, running_of)
+    (one,) = running_of(scene)
+    assert (one.name, one.end) == ("Run", None)
+    assert not reply.done
+    assert f"Run #{one.seq}" in str(view)
+    reply.result(WAIT)
+    scene = look_until(view, lambda s: done_of(s, one.seq))
+    look_until(view, lambda s: not running_of(s))
+    assert [x.seq for _, _, x in scene.slices].count(one.seq) == 1
+
+
+def test_a_message_that_fails_does_not_stay_running(view: TimelineView, cpu: Device) -> None:
+    def breaks() -> None:
+        time.sleep(0.3)
+        raise ValueError("on purpose")
+
+    reply = cpu.run(breaks)
+    (one,) = running_of(look_until(view, running_of))
+    with pytest.raises(UserCodeError, match="on purpose"):
+        reply.result(WAIT)
+    look_until(view, lambda s: not running_of(s))
+    scene = look_until(view, lambda s: done_of(s, one.seq))
+    assert [x.seq for _, _, x in scene.slices].count(one.seq) == 1
+
+
+def test_after_a_lost_context_nothing_stays_running(
+    view: TimelineView, cpu: Device, system: System
+) -> None:
+    mark = system.events.published
+    cpu.run(time.sleep, 60)
+    look_until(view, running_of)
+    os.kill(system.events.history(ContextStarted)[-1].pid, signal.SIGKILL)
+    system.events.wait_for(ContextStarted, WAIT, since=mark)
+    look_until(view, lambda s: not running_of(s))
+    cpu.put(np.ones(8)).result(WAIT)
+    state = view.sample()
+    assert state["running"] == []
+    faults = [text for _, _, kind, text in state["marks"] if kind == "fault"]
+    assert "SIGKILL" in faults[-1]
+    changes = [text for _, device, kind, text in state["marks"] if kind == "generation"]
+    assert changes[-1] == f"g{cpu.generation - 1}→g{cpu.generation}"
