@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { plural } from "./format.js";
 import { freshBadge } from "./fresh_badge.js";
 import { icon } from "./icons.js";
-import { feedCause, feedClock, feedGenerations, feedRows, feedSummary, feedUnshown, openCircuits, outcomeLook } from "./supervision_rows.js";
+import { feedActor, feedCause, feedClock, feedGenerations, feedRows, feedSummary, feedUnshown, openCircuits, outcomeLook } from "./supervision_rows.js";
 
 /** What only the person who looks decides. */
 export function feedView() {
@@ -141,8 +141,8 @@ function feedLine(line, isActive, state, view) {
       h("time", { datetime: new Date(row.at * 1000).toISOString() }, feedClock(row.at)),
     ),
     h("td", { role: "gridcell", class: "al-supervision-outcome" }, h("span", { class: "al-word" }, icon(name, 12), row.outcome)),
-    h("th", { role: "rowheader", scope: "row", class: "al-supervision-actor" }, row.path),
-    h("td", { role: "gridcell", class: "al-supervision-what" }, h("span", { class: "al-supervision-event" }, row.what), cause && h("span", { class: "al-muted" }, ` ${cause}`)),
+    h("th", { role: "rowheader", scope: "row", class: "al-supervision-actor" }, feedActor(row)),
+    h("td", { role: "gridcell", class: "al-supervision-what" }, h("div", { class: "al-supervision-line" }, h("span", { class: "al-supervision-event" }, row.what), cause && h("span", { class: "al-supervision-cause al-muted" }, ` ${cause}`))),
     h("td", { role: "gridcell", class: "al-supervision-decision" }, decisions),
     h("td", { role: "gridcell", class: "al-supervision-generation" }, generations && h("span", { class: "al-supervision-tag" }, generations)),
     h("td", { role: "gridcell", class: "al-supervision-took" }, row.took),

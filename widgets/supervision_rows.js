@@ -39,11 +39,12 @@ export function feedRows(rows, { faultsOnly, device, open }) {
   });
 }
 
-/** The steps of a row, with a line where some were left out. */
-function feedSteps({ steps, skipped }) {
-  if (!skipped) return steps;
-  const half = Math.ceil(steps.length / 2);
-  return [...steps.slice(0, half), [null, `${skipped} steps are not shown`], ...steps.slice(half)];
+/** The whole cause of a row, then its steps, with a line where some were left out. */
+function feedSteps(row) {
+  const cause = feedCause(row);
+  const half = Math.ceil(row.steps.length / 2);
+  const missing = row.skipped ? [[null, `${row.skipped} steps are not shown`]] : [];
+  return [...(cause ? [[null, cause]] : []), ...row.steps.slice(0, half), ...missing, ...row.steps.slice(half)];
 }
 
 /** The code's or the signal's name and the reason, without saying the same twice. */
@@ -51,6 +52,11 @@ export function feedCause({ name = "", code = 0, cause = "" }) {
   const known = code ? `${name} (${code})` : name;
   if (!known || cause.includes(name)) return cause;
   return cause ? `${known}: ${cause}` : known;
+}
+
+/** Whom a row concerns, without the context between a device and its library: "gpu0/blas". */
+export function feedActor({ path }) {
+  return path.replace("/context/", "/");
 }
 
 /** "g1 → g2", "g1", or "". */

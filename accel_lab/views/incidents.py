@@ -77,7 +77,7 @@ class Incident:
     @property
     def recovery_s(self) -> float | None:
         """Seconds from the loss until the device was whole again; None while it is not."""
-        if self.lost_at is None or self.back_at is None:
+        if self.lost_at is None or self.back_at is None or self.is_open:
             return None
         return self.back_at - self.lost_at
 

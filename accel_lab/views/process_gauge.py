@@ -47,12 +47,12 @@ class ProcessGauge:
             return _missing(f"process {pid} is gone")
         before = self._before.get(pid)
         self._before[pid] = used
-        spent, passed, since = used.cpu_s, used.age_s, ", since it began"
+        spent, passed, since = used.cpu_s, used.age_s, ", so far"
         if before is not None and used.at > before.at:
             spent, passed, since = used.cpu_s - before.cpu_s, used.at - before.at, ""
         share = round(100 * spent / passed, 1) if passed > 0 else None
         return (
-            Reading(_CPU, share, "%", 100.0 * self._cores, f"100 % is one core{since}"),
+            Reading(_CPU, share, "%", 100.0 * self._cores, f"100 % a core{since}"),
             Reading(_MEMORY, used.resident_bytes, "B", self._limit_bytes, "resident"),
         )
 
