@@ -6,13 +6,13 @@ recorded result, in units of the dtype's epsilon (the distance from 1 to the nex
 
 | operation | units |
 |---|---|
-| integers and booleans of any operation; uploads, fills, copies, casts, views | 0 |
+| integers, booleans; uploads, fills, copies, casts, views, `Take`, `Where` | 0 |
 | `Words`, `Integers`, `Uniform` | 0: one Philox, bit for bit |
 | `Normal` | 8: logarithm and cosine are each machine's own |
 | `Axpy`, `Scal` | 2: with and without a fused multiply-add |
-| `Gemm`, `GemmStridedBatched`, `Gemv`, `Dot`, `Nrm2` of k terms | 8 + 4 sqrt(k) |
+| every `Gem…` of BLAS, `Matmul`, `Dot`, `Nrm2`, `Reduce` of k terms | 8 + 4 sqrt(k) |
 | `C2C`, `R2C`, `C2R` of n points | 16 (1 + log2 n) |
-| anything else: a function, a library of your own | 64 |
+| anything else: `Unary`, `Binary`, a function, a library of your own | 64 |
 
 The error of a sum of k terms grows like sqrt(k) when roundings are independent, and that of a fast
 transform like log2 n (Higham, Accuracy and Stability of Numerical Algorithms, sections 2.8, 24.1).
@@ -35,7 +35,8 @@ PASSED_ON = 4.0
 """By what factor an operation may pass on the error of its operands."""
 
 _COPIES = ("Put", "Upload", "Zeros", "Full", "Copy", "Cast", "Slice", "Reshape", "Transpose")
-_EXACT = frozenset((*_COPIES, "Words", "Integers", "Uniform"))
+_CHOICES = ("Take", "Where")
+_EXACT = frozenset((*_COPIES, *_CHOICES, "Words", "Integers", "Uniform"))
 _FIXED = {"Normal": 8.0, "Axpy": 2.0, "Scal": 2.0}
 _TRANSFORMS = frozenset(("C2C", "R2C", "C2R"))
 _SINGLE = 4
@@ -69,6 +70,10 @@ def _units(message: Any, name: str) -> float:
     if name in {"Gemm", "GemmStridedBatched", "Gemv"}:
         trans = message.trans if name == "Gemv" else message.trans_a
         return 8 + 4 * math.sqrt(message.a.shape[-1 if trans == "n" else -2])
+    if name == "Matmul":
+        return 8 + 4 * math.sqrt(message.a.shape[-1])
+    if name == "Reduce":
+        return 8 + 4 * math.sqrt(math.prod(message.x.shape[axis] for axis in message.axes()))
     if name in {"Dot", "Nrm2"}:
         return 8 + 4 * math.sqrt(message.x.size)
     return OTHERWISE

@@ -65,3 +65,17 @@ def test_computed_results_may_be_off_by_a_little_and_not_by_much() -> None:
         found = gpu.get(gpu.ask(transform)).result()
         assert 0 < distance(spectrum, found) <= tolerance(transform, "complex64")
         assert distance(spectrum, found * np.float32(1 + 1e-3)) > tolerance(transform, "complex64")
+
+
+def test_operators_have_a_tolerance_by_what_they_add_up() -> None:
+    with System("host") as lab:
+        x = lab.devices[0].put(np.ones((16, 9), np.float32))
+        index = lab.devices[0].put(np.arange(3))
+        for message, units in (
+            (array.Reduce("sum", x, (0,)), 8 + 4 * 4),
+            (array.Reduce("mean", x), 8 + 4 * 12),
+            (array.Matmul(x, x), 8 + 4 * 3),
+            (array.Binary("add", x, x), 64),
+            (array.Take(x, index, 0), 0),
+        ):
+            assert tolerance(message, "float32") == units * eps_of("float32")
