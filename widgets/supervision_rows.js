@@ -91,20 +91,18 @@ export function openCircuits(state) {
 
 /** What a listener hears of faults: each once, a few at a time, never more often than every 4 s. */
 export class FaultSpeaker {
-  #newest = null; // number of the newest row that was looked at
+  #known = null; // numbers of the faults of the last state; a note may yet turn out to be one
   #waiting = []; // numbers
   #since = 0;
   #spoke = -Infinity;
 
   /** Take the rows of a new state, at `now` in seconds; those of the first are old news. */
   take(rows, now) {
-    const last = rows.at(-1)?.n ?? -1;
-    if (this.#newest !== null) {
-      const fresh = rows.filter((row) => row.level === "fault" && row.n > this.#newest).map((row) => row.n);
-      if (fresh.length && !this.#waiting.length) this.#since = now;
-      this.#waiting.push(...fresh);
-    }
-    this.#newest = Math.max(this.#newest ?? -1, last);
+    const faults = rows.filter((row) => row.level === "fault").map((row) => row.n);
+    const fresh = this.#known ? faults.filter((n) => !this.#known.has(n)) : [];
+    if (fresh.length && !this.#waiting.length) this.#since = now;
+    this.#waiting.push(...fresh);
+    this.#known = new Set(faults);
   }
 
   /** What to say at `now`; "" while there is nothing, or it is too early. */

@@ -80,6 +80,14 @@ test("old faults are not said, a new one is said once, with its recovery", () =>
   assert.equal(speaker.say(rows, 20), "");
 });
 
+test("a note that turns out to be a fault is said", () => {
+  const speaker = new FaultSpeaker();
+  speaker.take([], 0);
+  speaker.take([note(3, { what: "process ended", outcome: "ended" })], 1);
+  speaker.take([row(3)], 1.1);
+  assert.match(speaker.say([row(3)], 2), /^gpu0: context lost/);
+});
+
 test("a storm of faults is said in one sentence, and not again at once", () => {
   const speaker = new FaultSpeaker();
   speaker.take([], 0);
