@@ -4,9 +4,11 @@ There is one in a process. It is opened by its first use and not by `import acce
 """
 
 import atexit
+import contextlib
 import os
 import threading
 
+from accel_lab.errors import AccelError
 from accel_lab.system import System
 
 _lock = threading.Lock()
@@ -17,8 +19,9 @@ def default_system() -> System:
     """Return the system whose device is `accel_lab.gpu`; any thread.
 
     The first call opens it, with the machine's first device, and does not wait: the context starts
-    while the program goes on. When the interpreter ends it is closed. Once it was closed, and in a
-    fork, the next call opens another; handles and devices of the old one stay closed.
+    while the program goes on, and the memory for transfers is prepared on a thread. When the
+    interpreter ends it is closed. Once it was closed, and in a fork, the next call opens another;
+    handles and devices of the old one stay closed.
 
     Raises:
         BackendUnavailable: no backend can run here.
@@ -29,7 +32,16 @@ def default_system() -> System:
             atexit.register(_close)
         if _system is None or _system.devices[0].state == "stopped":
             _system = System(devices=1, name="default")
+            threading.Thread(
+                target=_warm, args=(_system,), name="accel_lab default warming", daemon=True
+            ).start()
         return _system
+
+
+def _warm(system: System) -> None:
+    """Have the arena's first segment made, which the first fetch would wait for."""
+    with contextlib.suppress(AccelError):  # it was closed meanwhile
+        system.empty(1)
 
 
 def _close() -> None:
