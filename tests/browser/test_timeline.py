@@ -1,5 +1,6 @@
 """The timeline on a bare page with made-up work, and in a real JupyterLab with a real system."""
 
+import base64
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -7,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from accel_lab.compute.samples import Slice
@@ -47,7 +49,8 @@ HOST = """async ([source, css, state, columns, stamp]) => {
         window.paints.push(performance.now() - begin);
     });
     window.view = mountTimeline(root, window.bus);
-    window.view.columns(new DataView(Float64Array.from(columns).buffer));
+    const bytes = Uint8Array.from(atob(columns), (c) => c.charCodeAt(0));
+    window.view.columns(new DataView(bytes.buffer));
     window.view.take(state, stamp);
 }"""
 # The colour of the picture at (x, y), as #rrggbb.
@@ -68,7 +71,8 @@ class Bare:
         page.goto("about:blank")
         page.set_content('<html lang="en"><title>view</title><body></body></html>')
         texts = [assets.source("timeline.js"), assets.style("timeline.css")]
-        page.evaluate(HOST, [*texts, state, columns, 1001.5])
+        packed = base64.b64encode(np.array(columns, "<f8").tobytes()).decode()
+        page.evaluate(HOST, [*texts, state, packed, 1001.5])
         self.canvas = page.locator(".timeline-canvas")
         self.frame()
         box = self.canvas.bounding_box()

@@ -1,0 +1,50 @@
+"""What is known of a device's work, without a device."""
+
+from accel_lab.compute.control import Downward, Look, Traced
+from accel_lab.compute.samples import Slice, WorkTraced
+from accel_lab.compute.sight import Sight
+
+RUNS = Slice(7, "Run", "run", "function", 1.0, None)
+DONE = Slice(6, "Gemm", "blas", "kernel", 0.5, 1.0)
+
+
+class Device:
+    """A device that remembers what it was told."""
+
+    name = "cpu0"
+    total_bytes: int | None = None
+    generation = 1
+
+    def __init__(self) -> None:
+        self.told: list[Downward] = []
+
+    def tell(self, packet: Downward) -> None:
+        self.told.append(packet)
+
+
+def test_an_answer_in_parts_is_one_fact() -> None:
+    device = Device()
+    sight = Sight(device)
+    assert sight.look(memory=False, work=True) == []
+    assert device.told == [Look(memory=False, work=True)]
+    sight.heard(Traced([DONE], [], 0, last=False))
+    assert sight.look(memory=False, work=False) == []
+    sight.heard(Traced([DONE], [RUNS], 3, last=True))
+    (traced,) = sight.look(memory=False, work=False)
+    assert isinstance(traced, WorkTraced)
+    assert (traced.done, traced.running, traced.dropped) == ((DONE, DONE), (RUNS,), 3)
+    assert device.told == [Look(memory=False, work=True)]
+
+
+def test_a_context_that_is_lost_leaves_nothing_running_even_if_none_follows() -> None:
+    sight = Sight(Device())
+    sight.heard(Traced([], [RUNS], 0, last=True))
+    sight.heard(Traced([DONE], [], 0, last=False))
+    sight.lost()
+    *_, last = sight.look(memory=False, work=False)
+    assert isinstance(last, WorkTraced)
+    assert last.running == ()
+    sight.heard(Traced([], [], 0, last=True))  # of the next context
+    (traced,) = sight.look(memory=False, work=False)
+    assert isinstance(traced, WorkTraced)
+    assert traced.done == ()
