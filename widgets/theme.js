@@ -17,6 +17,9 @@ export function palette([red, green, blue, alpha]) {
   return luminance(red, green, blue) > 0.18 ? "light" : "dark";
 }
 
+const FIRST_MS = 400;
+const LATEST_MS = 15_000;
+
 /** Keep `data-theme` of `root` in step with the page. Returns a function that stops it. */
 export function followTheme(root) {
   const page = root.ownerDocument;
@@ -27,12 +30,15 @@ export function followTheme(root) {
     const theme = measured ?? (prefersDark.matches ? "dark" : "light");
     if (root.dataset.theme !== theme) root.dataset.theme = theme;
   };
-  // A theme's style sheet may arrive after the attribute that announces it.
+  // A theme's style sheet may arrive after the attribute that announces it, on a busy machine long after.
   let later = 0;
-  const changed = () => {
+  const measureAgain = (wait) => {
     measure();
+    if (wait < LATEST_MS) later = window.setTimeout(() => measureAgain(2 * wait), wait);
+  };
+  const changed = () => {
     window.clearTimeout(later);
-    later = window.setTimeout(measure, 400);
+    measureAgain(FIRST_MS);
   };
   const observer = new window.MutationObserver(changed);
   for (const node of [page.documentElement, page.body]) {

@@ -63,7 +63,14 @@ JUPYTER = (
     ),
     Package("ipywidgets", "ipywidgets", "8.1", "ipywidgets", "live views; their tables remain"),
     Package("anywidget", "anywidget", "0.9", "anywidget", "live views; their tables remain"),
-    Package("panel", "panel", "1.5", "panel", "views in a Panel app"),
+    Package("panel", "panel", "1.5", "panel", "`accel-lab dashboard`"),
+    Package(
+        "prometheus-client",
+        "prometheus-client",
+        "0.20",
+        "prometheus_client",
+        "`accel-lab dashboard` and its metrics",
+    ),
 )
 
 

@@ -36,6 +36,8 @@ class Desk:
     def __init__(self, sources: Callable[[], list[Watched]], kind: type[View]) -> None:
         self.sources = sources
         self.kind = kind
+        # A page learns of the components there are when it opens, and of no later ones.
+        self.front = front(cast("Any", kind))
         self._drawn: weakref.WeakKeyDictionary[Watched, tuple[View, int, Drawing]] = (
             weakref.WeakKeyDictionary()
         )
@@ -146,7 +148,7 @@ class Page:
             return
         self._shown = source
         state, columns, stamp = self._desk.drawing(source)
-        self._front = front(cast("Any", self._desk.kind))(
+        self._front = self._desk.front(
             state=state, columns=columns, stamp=stamp, sizing_mode="stretch_width"
         )
         self._below[:] = [self._front]

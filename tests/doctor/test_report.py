@@ -79,7 +79,14 @@ def test_json_keeps_its_names() -> None:
         "cublas",
         "nvrtc",
     ]
-    assert by_topic["jupyter"] == ["jupyterlab", "ipykernel", "ipywidgets", "anywidget", "panel"]
+    assert by_topic["jupyter"] == [
+        "jupyterlab",
+        "ipykernel",
+        "ipywidgets",
+        "anywidget",
+        "panel",
+        "prometheus-client",
+    ]
 
 
 def report_of(*findings: Finding) -> Report:
