@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from accel_lab.compute.lineage import Durability
 
 
+FREED = 0
+"""The generation of a handle whose buffer was freed: no context ever has it."""
+
+
 class AccelToken(msgspec.Struct, frozen=True):
     """What is left of a ref in a pickle or a journal: a name for a buffer, not a hold on it."""
 
@@ -45,6 +49,11 @@ class Owner:
     def __init__(self, id_: int, freed: "deque[int]") -> None:
         self.id = id_
         self.freed = freed
+
+    def release(self) -> None:
+        """Let go now; the second time nothing happens."""
+        self.freed.append(self.id)
+        self.freed = deque(maxlen=0)
 
     def __del__(self) -> None:
         self.freed.append(self.id)
@@ -149,6 +158,16 @@ class AccelRef(Reply["AccelRef"], Operators):
         """
         return self.device.durability(self)
 
+    def free(self) -> None:
+        """Give the memory back after all that was sent before; does not block.
+
+        It goes with the next message, within a second at the latest. Without this it goes with the
+        last handle. What uses the buffer later raises StaleRef, and no fault brings it back; views
+        of it keep their memory.
+        """
+        self.owner.release()
+        self.generation = FREED
+
     @property
     def token(self) -> AccelToken:
         """The picklable name of this buffer."""
@@ -180,6 +199,8 @@ class AccelRef(Reply["AccelRef"], Operators):
             return "made" if self._state == DONE else "in flight"
         if self.device.state == "stopped":
             return "closed"
+        if self.generation == FREED:
+            return "freed"
         return f"stale: the device is at generation {self.device.generation}"
 
     @property

@@ -16,7 +16,7 @@ from typing import Any
 from accel_lab.actor.reply import FAILED, Reply
 from accel_lab.compute import origin
 from accel_lab.compute.answers import Answers, InFlight, Settle, Told
-from accel_lab.compute.buffer import AccelRef, Owner, RunRef
+from accel_lab.compute.buffer import FREED, AccelRef, Owner, RunRef
 from accel_lab.compute.link import Link
 from accel_lab.compute.markers import ContextBegan, ContextEnded
 from accel_lab.compute.operation import (
@@ -366,7 +366,7 @@ class Requests(Waiting):
         if ref.generation == self.generation:
             return True
         recovery = self.recovery
-        return recovery is not None and ref.id not in recovery.lost
+        return recovery is not None and ref.generation != FREED and ref.id not in recovery.lost
 
     def _foreign(self, ref: Any, message: Operation[Any]) -> InvalidArgument:
         if not isinstance(ref, AccelRef):
@@ -375,6 +375,8 @@ class Requests(Waiting):
         return InvalidArgument(text)
 
     def _stale(self, ref: AccelRef) -> StaleRef:
+        if ref.generation == FREED:
+            return StaleRef(f"buffer {ref.id} was freed; compute or put() it again")
         why = "" if self.recovery is None else self.recovery.lost.get(ref.id, "")
         if why:
             return StaleRef(

@@ -66,7 +66,7 @@ class VramView(View):
     # What the buttons do.
 
     def do_free(self, device: str, id: int) -> None:  # noqa: A002 - as the message calls it
-        """Free a buffer, as if its last handle were gone; using one later raises StaleRef.
+        """Free a buffer; using a handle of it later raises StaleRef.
 
         Returns at once: it goes after what was sent before.
 
@@ -75,7 +75,7 @@ class VramView(View):
             AccelError: the device takes no messages.
         """
         ref = self._handle(device, id)
-        ref.owner.freed.append(ref.id)  # ids are never used twice, so the second time frees nothing
+        ref.free()
         ping = ref.device.ping()  # the freed go with the next batch
 
         def done() -> None:

@@ -347,7 +347,7 @@ def test_free_gives_the_memory_back_and_what_uses_the_buffer_fails(
         f"Buffer {a.id} of {gpu.name} is freed; what uses it now fails with StaleRef"
     )
     assert state["devices"][0]["used"] == b.nbytes
-    with pytest.raises(StaleRef, match="it was freed or lost"):
+    with pytest.raises(StaleRef, match="was freed"):
         gpu.ask(blas.Gemm(a, b)).result(timeout_s=WAIT_S)
     with pytest.raises(AccelError):
         host.inject("kill").result(timeout_s=WAIT_S)
