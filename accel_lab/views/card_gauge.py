@@ -170,8 +170,8 @@ class CardGauge:
             return
         for name, value in zip(fields, values, strict=True):
             if value.nvmlReturn != 0:
-                error = nvml.NVMLError(value.nvmlReturn)
-                why = _why(nvml, error, is_split=is_split)
+                refusal = nvml.NVMLError(value.nvmlReturn)
+                why = _why(nvml, refusal, is_split=is_split)
                 yield Reading(name, None, "B/s", why=why)
             else:
                 yield self._rate(name, index, 1024 * value.value.ullVal)
