@@ -6,6 +6,7 @@ import { drawLabInspector } from "./lab_inspector.js";
 
 const LAB_PASSED_ON = new Set(["Tab", "Escape", "Shift", "Control", "Alt", "Meta"]); // JupyterLab may have these
 const LAB_FOLDS = Symbol.for("accel_lab folds"); // on the page: what was folded stays so while it lives
+const LAB_UNSEEN_MS = 1000; // how often what is out of sight is drawn
 let labs = 0;
 
 /** Draw the parts, `{name, title, mount}` each, into `root`; see `standalone.js`. */
@@ -59,13 +60,14 @@ export function mountLab(root, bus, parts) {
     const body = block("div", "al-lab-body", section);
     body.id = `${id}-${part.name}`;
     body.dataset.theme = root.dataset.theme ?? "";
-    const place = { part, section, head, body, view: null, held: null };
+    const place = { part, section, head, body, view: null, held: null, seen: true, drawn: 0 };
     places.set(part.name, place);
     section.dataset.part = part.name;
     const command = (message) => bus.command({ do: "part", part: part.name, message });
     place.view = part.mount(body, new LabPartBus(bus, command));
     if (part.name === "tree") inspector = block("div", "al-lab-inspector", section);
     turn(place, folds.get(part.name) ?? false);
+    sight.observe(section);
     return place;
   }
 
@@ -75,12 +77,13 @@ export function mountLab(root, bus, parts) {
     section.classList.toggle("al-lab-folded", folded);
     if (part.name === "tree" && inspector) inspector.hidden = folded;
     patch(head, drawLabFold({ title: part.title, bodyId: body.id, open: !folded }));
-    if (!folded) catchUp(place);
+    catchUp(place);
   }
 
-  /** Give a part what came while it was folded. */
+  /** Give a part what came while it was folded, or out of sight. */
   function catchUp(place) {
-    if (!place.held) return;
+    if (!place.held || place.body.hidden) return;
+    place.drawn = window.performance.now();
     const { own, columns, stamp } = place.held;
     place.held = null;
     if (columns) ask(place, "columns", columns);
@@ -95,9 +98,13 @@ export function mountLab(root, bus, parts) {
       if (!own) continue;
       const place = places.get(part.name) ?? settle(part);
       place.held = { own, columns: packs.get(part.name), stamp };
-      if (!place.body.hidden) catchUp(place);
+      if (isDue(place)) catchUp(place);
     }
     redraw();
+  }
+
+  function isDue({ seen, drawn }) {
+    return seen || window.performance.now() - drawn >= LAB_UNSEEN_MS;
   }
 
   function onClick(event) {
@@ -121,6 +128,13 @@ export function mountLab(root, bus, parts) {
   for (const type of ["keydown", "keypress", "keyup"]) root.addEventListener(type, onKey);
   root.addEventListener("click", onClick);
   for (const key of ["selection", "span", "paused", "stale", "closed", "replay"]) unwatch.push(bus.watch(key, redraw));
+  const sight = new window.IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      const place = places.get(target.dataset.part);
+      place.seen = isIntersecting;
+      if (place.seen) catchUp(place);
+    }
+  });
   // A part that draws on a canvas reads its colours anew when the theme of its root changes.
   const themes = new window.MutationObserver(() => {
     for (const { body } of places.values()) body.dataset.theme = root.dataset.theme ?? "";
@@ -134,7 +148,10 @@ export function mountLab(root, bus, parts) {
       packed = view;
     },
     tick() {
-      for (const place of places.values()) if (!place.body.hidden) ask(place, "tick");
+      for (const place of places.values()) {
+        if (isDue(place)) catchUp(place);
+        if (!place.body.hidden) ask(place, "tick");
+      }
     },
     stamp(at) {
       for (const place of places.values()) if (!place.body.hidden) ask(place, "stamp", at);
@@ -142,6 +159,7 @@ export function mountLab(root, bus, parts) {
     unmount() {
       for (const stop of unwatch) stop();
       themes.disconnect();
+      sight.disconnect();
       window.cancelAnimationFrame(frame);
       for (const place of places.values()) ask(place, "unmount");
     },

@@ -8,6 +8,9 @@ import pytest
 from accel_lab.views import assets
 
 WIDGETS = Path(__file__).parents[2] / "widgets"
+VIEWS = sorted(
+    path.stem for path in WIDGETS.glob("*.js") if "export default standalone(" in path.read_text()
+)
 
 
 @pytest.fixture
@@ -33,8 +36,9 @@ def test_the_tree_is_one_module_without_relative_imports() -> None:
     assert text.count("export ") == 2  # `html` for the tests, and the default
 
 
-def test_every_rule_of_the_style_sheets_stays_inside_the_view() -> None:
-    text = re.sub(r"/\*.*?\*/", "", assets.style("tree.css"), flags=re.DOTALL)
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_rule_of_the_style_sheets_stays_inside_the_view(view: str) -> None:
+    text = re.sub(r"/\*.*?\*/", "", assets.style(f"{view}.css"), flags=re.DOTALL)
     frames = re.compile(r"@keyframes [\w-]+ \{(?:[^{}]*\{[^{}]*\})*\s*\}")
     assert all("accel-lab-" in frame for frame in frames.findall(text))
     selectors = re.findall(r"([^{};]+)\{", frames.sub("", text))
@@ -121,6 +125,18 @@ def test_a_missing_file_names_the_folders_that_were_searched() -> None:
 
 
 def test_every_file_of_the_front_end_belongs_to_a_view() -> None:
-    joined = assets.source("tree.js") + assets.style("tree.css")
+    joined = "".join(assets.source(f"{view}.js") for view in VIEWS)
     for path in WIDGETS.glob("*.js"):
         assert f"// {path.name}\n" in joined
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_has_a_style_sheet_that_asks_for_nothing(view: str) -> None:
+    assert not re.search(r"@import|url\(", assets.style(f"{view}.css"))
+
+
+def test_a_style_sheet_may_take_in_others(folder: Path) -> None:
+    (folder / "theme.css").write_text("theme")
+    (folder / "a.css").write_text('@import "./b.css";\n\na')
+    (folder / "b.css").write_text("b")
+    assert assets.style.__wrapped__("a.css") == "theme\nb\n\na"

@@ -1,0 +1,206 @@
+"""The lab view without a browser: what its parts draw from, and how small it stays."""
+
+import struct
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from accel_lab import views
+from accel_lab.compute.events import CircuitOpened, ContextLost
+from accel_lab.compute.samples import Slice, TreeSampled, WorkTraced
+from accel_lab.errors import InvalidArgument
+from accel_lab.libraries import blas
+from accel_lab.system import System
+from accel_lab.views.lab import PARTS, CompactView, LabView
+from accel_lab.views.lab_lines import lines_of
+from accel_lab.views.scene import Scene
+from tests.views.made_up import GIB
+from tests.views.made_up import lab as made_up
+
+SMALL = 16 * 1024
+WAIT_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[System]:
+    with System("host", name="real") as lab:
+        yield lab
+
+
+def settled(view: LabView, wanted: Any) -> dict[str, Any]:
+    """Look until something is seen, as the publisher does."""
+    end = time.monotonic() + WAIT_S
+    while not wanted(state := view.sample()):
+        assert time.monotonic() < end, state
+        time.sleep(0.02)
+    return state
+
+
+def test_each_part_has_the_state_of_its_own_view() -> None:
+    source = made_up(1)
+    view = LabView(source)
+    state = view.sample()
+    assert list(state) == ["tree", "supervision", "timeline", "vram", "health", "closed"]
+    assert state["tree"] == views.tree(source).sample()
+    assert state["vram"] == views.vram(source).sample()
+
+
+def test_every_part_is_drawn_as_text_and_as_a_table() -> None:
+    source = made_up(1)
+    view = LabView(source)
+    state = view.sample()
+    for name, part in view.parts.items():
+        assert part.text(state[name]) in view.text(state)
+        assert part.html(state[name]) in view.html(state)
+    assert not {"<style", "<script", "style="} & set(view.html(state).split())
+
+
+def test_columns_of_all_parts_travel_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = made_up(1)
+    view = LabView(source)
+    scene = Scene()
+    monkeypatch.setattr(view.parts["timeline"], "pack", lambda _: b"")
+    assert view.pack(scene) == b""
+    monkeypatch.setattr(view.parts["timeline"], "pack", lambda _: b"slices--")
+    monkeypatch.setattr(view.parts["health"], "pack", lambda _: b"readings--------")
+    packed = view.pack(scene)
+    assert struct.unpack_from("<5d", packed) == (0, 0, 8, 0, 16)
+    assert packed[40:] == b"slices--readings--------"
+
+
+def test_a_command_reaches_the_part_that_it_is_for(system: System) -> None:
+    view = LabView(system)
+    lost = system.events.published
+    view.do_part("supervision", {"do": "inject", "device": "cpu0", "fault": "kill"})
+    system.events.wait_for(ContextLost, WAIT_S, since=lost)
+    with pytest.raises(InvalidArgument, match="no part 'nonsense'"):
+        view.do_part("nonsense", {"do": "reset"})
+    with pytest.raises(InvalidArgument, match="no command 'nonsense'"):
+        view.do_part("tree", {"do": "nonsense"})
+
+
+def test_one_journal_moves_all_parts_into_the_past_and_back(system: System) -> None:
+    view = LabView(system)
+    gpu = system.devices[0]
+    a = gpu.put(np.ones((8, 8), "f4"))
+    blas.gemm(a, a).result()
+    system.flush()
+    settled(view, lambda state: state["journal"]["count"] >= 2)
+    assert settled(view, lambda state: "strip" in state["vram"]["devices"][0])["vram"]["acts"]
+    view.do_part("journal", {"do": "seek", "position": 1})
+    past = view.sample()
+    assert past["journal"]["live"] is False
+    assert "acts" not in past["vram"], "the past has no buttons"
+    view.do_part("journal", {"do": "live"})
+    assert view.sample()["vram"]["acts"]
+
+
+def test_a_system_without_a_journal_has_the_other_parts() -> None:
+    with System("host", journal=None) as lab:
+        assert "journal" not in LabView(lab).sample()
+
+
+def test_a_busy_system_fits_into_a_small_message(system: System) -> None:
+    view = LabView(system)
+    gpu = system.devices[0]
+    a = gpu.put(np.ones((64, 64), "f4"))
+    kept = [blas.gemm(a, a) for _ in range(40)]
+    kept[-1].result()
+    lost = system.events.published
+    system.inject("kill")
+    system.events.wait_for(ContextLost, WAIT_S, since=lost)
+    blas.gemm(a, a).result()
+    system.flush()
+    state = settled(
+        view,
+        lambda state: (
+            state["journal"]["count"] > 40
+            and state["vram"]["devices"][0].get("strip")
+            and state["health"]["sources"]
+        ),
+    )
+    sizes = {name: len(msgspec.json.encode(part)) for name, part in state.items()}
+    assert sum(sizes.values()) < SMALL, sizes
+    assert len(kept) == 40
+
+
+def test_the_compact_view_is_the_tree_and_a_line_for_each_of_the_rest() -> None:
+    source = made_up(2)
+    source.devices[0].in_flight = 3
+    source.devices[1].used_bytes = int(137 * GIB)
+    view = views.lab(source, compact=True)
+    assert type(view) is CompactView
+    state = view.sample()
+    assert state["tree"] == views.tree(source).sample()
+    assert state["lines"] == [
+        ["Memory", "gpu0 1.2 / 139 GiB, gpu1 137 / 139 GiB", "bad"],
+        ["Work", "3 in flight", "busy"],
+        ["Supervision", "no faults", "ok"],
+    ]
+    assert str(view).endswith(
+        "Memory:      gpu0 1.2 / 139 GiB, gpu1 137 / 139 GiB\n"
+        "Work:        3 in flight\n"
+        "Supervision: no faults"
+    )
+    assert '<th scope="row">Work</th><td>3 in flight</td>' in view.html(state)
+
+
+def test_the_line_of_supervision_tells_the_last_fault() -> None:
+    scene = Scene()
+    source = made_up(1)
+    scene.add(TreeSampled(root=source.tree()))
+    scene.add(CircuitOpened(device="gpu0", cause="it broke"))
+    *_, line = lines_of(scene)
+    assert line.text.startswith("1 fault; the last: gpu0 at ")
+    assert line.tone == "bad"
+
+
+def test_many_devices_are_counted_in_the_compact_view() -> None:
+    scene = Scene()
+    source = made_up(9)
+    scene.add(TreeSampled(root=source.tree()))
+    assert next(lines_of(scene)).text.endswith("and 5 more")
+
+
+def test_a_system_shows_its_compact_view(system: System) -> None:
+    data, _ = system._repr_mimebundle_(include=None, exclude=None)
+    assert set(data) == {"text/plain", "text/html"}
+    assert data["text/plain"].startswith("real: 1 device\n")
+    assert "Supervision: no faults" in data["text/plain"]
+    assert repr(system).startswith("<System real: <Device cpu0")
+
+
+def test_the_running_systems_are_known_by_name(system: System) -> None:
+    from accel_lab.system import running
+
+    assert system in running()
+    other = System("host", name="another")
+    assert [one.name for one in running() if one in {system, other}] == ["real", "another"]
+    other.close()
+    assert other not in running()
+
+
+def test_a_part_that_wants_samples_has_them_taken() -> None:
+    source = made_up(1)
+    seen: list[tuple[bool, bool]] = []
+
+    def look(*, memory: bool, work: bool) -> list[WorkTraced]:
+        seen.append((memory, work))
+        one = Slice(1, "Gemm", "blas", "kernel", 1.0, 2.0)
+        return [WorkTraced(device="gpu0", generation=1, done=(one,), running=())]
+
+    source.look = look  # type: ignore[method-assign,assignment]
+    assert LabView(source).sample()["timeline"]["traced"] == 1
+    assert seen[-1] == (True, True)
+
+
+def test_the_parts_are_in_the_order_of_the_front_end() -> None:
+    from accel_lab.views.assets import _find
+
+    text = _find("lab_parts.js").read_text()
+    places = [text.index(f'name: "{kind.name}"') for kind in PARTS]
+    assert places == sorted(places)

@@ -1,0 +1,135 @@
+// The lab's own pieces without a page: the bar, the fold, the inspector, and how columns are parted.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Bus } from "../../widgets/bus.js";
+import { toHtml } from "../../widgets/dom.js";
+import { drawCompact } from "../../widgets/lab_compact.js";
+import { drawLabBar, drawLabFold, labBarView, labSeconds } from "../../widgets/lab_draw.js";
+import { drawLabInspector, labBuffers, labEvents } from "../../widgets/lab_inspector.js";
+import { labPacks } from "../../widgets/lab_mount.js";
+import { LAB_PARTS } from "../../widgets/lab_parts.js";
+import { html as treeHtml } from "../../widgets/tree.js";
+
+const TREE = { root: { name: "lab", kind: "system", state: "running", children: [{ name: "gpu0", kind: "device", state: "running" }, { name: "gpu1", kind: "device", state: "running" }, { name: "mine", kind: "actor", state: "running" }] }, closed: false };
+const STATE = {
+  tree: TREE,
+  supervision: {
+    lab: "lab",
+    rows: [
+      { n: 0, at: 1, path: "gpu0", level: "note", what: "context started", outcome: "started", steps: [] },
+      { n: 1, at: 2, path: "gpu1", level: "fault", what: "context lost", outcome: "recovered", cause: "SIGKILL", decisions: ["restart"], took: "80 ms", steps: [] },
+      { n: 2, at: 3, path: "gpu0/context/blas", level: "fault", what: "library restarted", outcome: "restarted", steps: [] },
+    ],
+  },
+  vram: {
+    devices: [
+      { name: "gpu0", strip: [{ ids: [1], owner: "Gemm #7", what: "float32[8]", bytes: 2048 }, { small: 9, bytes: 90 }, { ids: [2], owner: "R2C #8", what: "complex64[8]", bytes: 4096, kept: ["x"] }] },
+      { name: "gpu1", strip: [{ ids: [3], owner: "Gemm #1", what: "float32[4]", bytes: 1024 }] },
+    ],
+  },
+  timeline: { rows: [{ device: "gpu0", stream: "blas" }, { device: "gpu0", stream: "fft" }], works: [[0, "Gemm", "kernel"], [1, "R2C", "kernel"]] },
+  closed: false,
+};
+
+const bar = (state, more = {}) => toHtml(...drawLabBar(state, { selection: null, span: null, paused: false, stale: null, replay: null, ...more }).filter(Boolean));
+
+test("every part has a name, a title and what mounts it", () => {
+  assert.deepEqual(LAB_PARTS.map(({ name }) => name), ["tree", "supervision", "timeline", "vram", "health", "journal"]);
+  for (const { title, mount } of LAB_PARTS) assert.ok(title && typeof mount === "function");
+});
+
+test("the bar says whose lab it is and that it is live", () => {
+  assert.match(bar(STATE), /<strong>lab<\/strong>.*live.*Pause/);
+  assert.match(bar(null), /accel_lab.*waiting/);
+});
+
+test("the bar says what is stale, paused, closed and replayed", () => {
+  assert.match(bar(STATE, { stale: 3.2 }), /stale 3\.2 s/);
+  assert.match(bar(STATE, { paused: true }), /paused.*Follow live/);
+  const closed = bar({ ...STATE, closed: true });
+  assert.match(closed, /closed · last state/);
+  assert.doesNotMatch(closed, /data-do="pause"/);
+  const replay = bar({ ...STATE, journal: { live: false } }, { replay: "entry 3 of 9" });
+  assert.match(replay, /<strong>REPLAY<\/strong> entry 3 of 9.*Back to live/);
+  assert.doesNotMatch(replay, /al-live/);
+});
+
+test("a recording has no live to go back to", () => {
+  assert.doesNotMatch(bar({ ...STATE, journal: {} }, { replay: "fact 3 of 9" }), /Back to/);
+});
+
+test("what all parts look at can be looked away from", () => {
+  const html = bar(STATE, { selection: "lab/gpu0/context", span: [10, 10.0125] });
+  assert.match(html, /Selected .*>gpu0\/context<.*aria-label="Clear selected"/);
+  assert.match(html, /Span .*>12\.5 ms<.*data-key="span"/);
+});
+
+test("the bar reads the bus", () => {
+  const bus = new Bus();
+  bus.set("selection", "lab/gpu0");
+  assert.deepEqual(labBarView(bus), { selection: "lab/gpu0", span: null, paused: false, stale: null, replay: null });
+});
+
+test("stretches of time have three digits and a unit", () => {
+  assert.deepEqual([0.00034, 0.0125, 2.4, 61].map(labSeconds), ["340 µs", "12.5 ms", "2.4 s", "61 s"]);
+});
+
+test("a folded part shows its title, an open one says it to a screen reader", () => {
+  const open = toHtml(...drawLabFold({ title: "Timeline", bodyId: "b", open: true }));
+  assert.match(open, /aria-expanded="true" aria-controls="b" aria-label="Timeline"/);
+  assert.doesNotMatch(open, />Timeline</);
+  assert.match(toHtml(...drawLabFold({ title: "Timeline", bodyId: "b", open: false })), /aria-expanded="false".*>Timeline</);
+});
+
+test("events are those of the actor, above and below it, the newest first", () => {
+  const numbers = (path) => labEvents(STATE, path).map(({ n }) => n);
+  assert.deepEqual(numbers("lab/gpu0"), [2, 0]);
+  assert.deepEqual(numbers("lab/gpu0/context/blas"), [2, 0]);
+  assert.deepEqual(numbers("lab/gpu0/context/fft"), [0]);
+  assert.deepEqual(numbers("lab"), [2, 1, 0]);
+  assert.equal(labEvents({}, "lab"), null);
+});
+
+test("buffers are those on the device, the largest first, and of a library those that it made", () => {
+  const owners = (path) => labBuffers(STATE, path)?.map(({ owner }) => owner) ?? null;
+  assert.deepEqual(owners("lab"), ["R2C #8", "Gemm #7", "Gemm #1"]);
+  assert.deepEqual(owners("lab/gpu0"), ["R2C #8", "Gemm #7"]);
+  assert.deepEqual(owners("lab/gpu0/context"), ["R2C #8", "Gemm #7"]);
+  assert.deepEqual(owners("lab/gpu0/context/blas"), ["Gemm #7"]);
+  assert.equal(owners("lab/mine"), null);
+});
+
+test("the inspector draws both, as text", () => {
+  const html = toHtml(...drawLabInspector(STATE, "lab/gpu1"));
+  assert.match(html, /Recent events.*recovered.*gpu1: context lost.*SIGKILL · restart · took 80 ms/);
+  assert.match(html, /Buffers.*1 KiB.*#3 float32\[4\].*by Gemm #1/);
+  assert.deepEqual(drawLabInspector(STATE, null), []);
+  const nasty = { ...STATE, supervision: { lab: "lab", rows: [{ ...STATE.supervision.rows[0], what: "<script>" }] } };
+  assert.doesNotMatch(toHtml(...drawLabInspector(nasty, "lab/gpu0")), /<script>/);
+});
+
+test("the row that all views look at is selected", () => {
+  const html = treeHtml(TREE, { selected: "lab/gpu1" });
+  assert.equal(html.match(/aria-selected="true"/g).length, 1);
+  assert.match(html, /class="[^"]*al-selected[^"]*"[^>]*data-path="lab\/gpu1"/);
+  assert.doesNotMatch(treeHtml(TREE), /aria-selected/);
+});
+
+test("columns are parted as they were put together", () => {
+  const bytes = new DataView(new ArrayBuffer(4 + 24 + 24), 4); // not at the beginning of its buffer
+  [8, 0, 16].forEach((size, i) => bytes.setFloat64(8 * i, size, true));
+  [1.5, 2.5, 3.5].forEach((value, i) => bytes.setFloat64(24 + 8 * i, value, true));
+  const packs = labPacks(bytes, ["timeline", "vram", "health"]);
+  assert.deepEqual([...packs.keys()], ["timeline", "health"]);
+  assert.equal(packs.get("timeline").getFloat64(0, true), 1.5);
+  assert.equal(packs.get("health").getFloat64(8, true), 3.5);
+  assert.equal(labPacks(null, ["tree"]).size, 0);
+});
+
+test("the compact view draws a line for each thing, calm once it is closed", () => {
+  const lines = [["Memory", "gpu0 1.2 / 139 GiB", "ok"], ["Supervision", "1 fault", "bad"]];
+  assert.match(toHtml(...drawCompact({ lines, closed: false })), /<dt>Memory<\/dt>.*gpu0 1\.2.*al-bad.*1 fault/);
+  assert.doesNotMatch(toHtml(...drawCompact({ lines, closed: true })), /al-bad/);
+});
