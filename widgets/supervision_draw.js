@@ -164,7 +164,9 @@ function feedStep({ path, at, text, position, size }, isActive) {
       "data-path": path,
     },
     h("td", { role: "gridcell", class: "al-supervision-time" }, at !== null && h("time", { datetime: new Date(at * 1000).toISOString() }, feedClock(at))),
-    h("td", { role: "gridcell", class: "al-supervision-said", colspan: FEED_COLUMNS.length - 1 }, text),
+    // Not over all columns: those that a narrow page hides would still take their place.
+    h("td", { role: "gridcell", class: "al-supervision-said", colspan: 3 }, text),
+    ["decision", "generation", "took"].map((name) => h("td", { key: name, role: "gridcell", class: `al-supervision-${name}` })),
   );
 }
 

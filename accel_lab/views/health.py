@@ -154,7 +154,7 @@ def _reading(reading: Reading, peak: float | None) -> State:
         if reading.limit > 0:
             optional["share"] = round(min(1.0, reading.value / reading.limit), 4)
         optional["top"] = reading.limit
-    if peak:
+    if peak and reading.name != "throttling":
         optional["peak"] = words(peak, reading.unit)
     state: State = {"name": reading.name, "words": said}
     return state | {name: value for name, value in optional.items() if value}
