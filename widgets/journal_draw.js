@@ -8,6 +8,8 @@ import { feedClock } from "./supervision_rows.js";
 
 const JOURNAL_HIGH = 30; // of the tallest bar, in units of the strip
 const JOURNAL_SHAPES = {
+  differs: ["M2 4.4h8M2 7.6h8M8 1.8 4 10.2"],
+  alike: ["M2 4.4h8M2 7.6h8"],
   start: ["M3 2.5v7", "M9.5 2.4 4.8 6l4.7 3.6z"],
   back: ["M8.5 2.4 3.8 6l4.7 3.6z"],
   on: ["M3.5 2.4 8.2 6l-4.7 3.6z"],
@@ -105,16 +107,20 @@ function journalControls(state) {
   );
 }
 
+function journalIcon(name) {
+  const shapes = JOURNAL_SHAPES[name].map((d) => h("path", { d, fill: d.endsWith("z") ? "currentColor" : "none" }));
+  return h("svg", { class: "al-icon", viewBox: "0 0 12 12", width: 12, height: 12, "aria-hidden": "true" }, shapes);
+}
+
 function journalButton(deed, name, words) {
   return h("button", { key: deed, type: "button", class: "al-journal-button", "data-do": deed }, icon(name, 12), words);
 }
 
 function journalIconButton(deed, words, disabled) {
-  const shapes = JOURNAL_SHAPES[deed].map((d) => h("path", { d, fill: d.endsWith("z") ? "currentColor" : "none" }));
   return h(
     "button",
     { key: deed, type: "button", class: "al-journal-button al-journal-small", "data-do": deed, title: words, "aria-label": words, disabled },
-    h("svg", { class: "al-icon", viewBox: "0 0 12 12", width: 12, height: 12, "aria-hidden": "true" }, shapes),
+    journalIcon(deed),
   );
 }
 
@@ -143,7 +149,7 @@ function journalStrip(state, { dragged, hovered }) {
       h("span", { key: "past", class: "al-journal-past", style: `width: ${(journalShare(state, at) * 100).toFixed(2)}%` }),
       (strip.turns ?? []).map(mark("turn", "restarting")),
       (strip.faults ?? []).map(mark("fault", "warn")),
-      differing.map((one) => h("span", { key: `differs ${one.device}`, class: "al-journal-mark al-journal-differs", style: left(journalShare(state, one.at)) }, "≠")),
+      differing.map((one) => h("span", { key: `differs ${one.device}`, class: "al-journal-mark al-journal-differs", style: left(journalShare(state, one.at)) }, journalIcon("differs"))),
       hovered !== null && h("span", { key: "hover", class: "al-journal-hover", style: left(journalShare(state, hovered)) }),
       h("span", { key: "cursor", class: "al-journal-cursor", style: left(journalShare(state, at)) }),
     ),
@@ -151,7 +157,7 @@ function journalStrip(state, { dragged, hovered }) {
       "div",
       { class: "al-journal-ends al-muted", "aria-hidden": "true" },
       h("span", {}, feedClock(first)),
-      h("span", { class: "al-journal-legend" }, strip.faults && h("span", { class: "al-chip al-bad" }, icon("warn", 12), "fault"), strip.turns && h("span", { class: "al-chip al-busy" }, icon("restarting", 12), "new generation"), differing.length > 0 && h("span", { class: "al-chip al-calm" }, "≠ differs")),
+      h("span", { class: "al-journal-legend" }, strip.faults && h("span", { class: "al-chip al-bad" }, icon("warn", 12), "fault"), strip.turns && h("span", { class: "al-chip al-busy" }, icon("restarting", 12), "new generation"), differing.length > 0 && h("span", { class: "al-chip al-warn" }, journalIcon("differs"), "differs")),
       h("span", {}, hovered === null ? feedClock(last) : feedClock(hovered)),
     ),
   );
@@ -180,7 +186,7 @@ function journalRow(row, here, live) {
   return h(
     "tr",
     { key: n, class: `al-journal-row ${tone}`.trim(), "data-n": n, "aria-current": current ? "true" : null, memo: `${n} ${tone} ${outcome} ${what}` },
-    h("th", { scope: "row", class: "al-journal-entry" }, h("span", { class: "al-journal-point", "aria-hidden": "true" }, current ? "▸" : ""), n.toLocaleString("en")),
+    h("th", { scope: "row", class: "al-journal-entry" }, n.toLocaleString("en")),
     h("td", { class: "al-journal-time" }, feedClock(at)),
     h("td", { class: "al-journal-device" }, device),
     h("td", { class: "al-journal-gen" }, generation ? h("span", { class: "al-journal-tag" }, `g${generation}`) : null),
@@ -195,7 +201,7 @@ function journalCompared({ compared }) {
   return h(
     "div",
     { key: "compared", class: "al-journal-compared" },
-    h("div", { class: "al-journal-verdict" }, h("span", { class: `al-word ${found.length ? "al-warn" : "al-ok"}` }, found.length ? "≠" : "=", h("strong", {}, found.length ? "The runs differ" : "No difference")), h("span", { class: "al-muted" }, undigested ? `${head} · ${undigested.toLocaleString("en")} without a digest of both results` : head)),
+    h("div", { class: "al-journal-verdict" }, h("span", { class: `al-word ${found.length ? "al-warn" : "al-ok"}` }, journalIcon(found.length ? "differs" : "alike"), h("strong", {}, found.length ? "The runs differ" : "No difference")), h("span", { class: "al-muted" }, undigested ? `${head} · ${undigested.toLocaleString("en")} without a digest of both results` : head)),
     found.map((one) =>
       h(
         "div",

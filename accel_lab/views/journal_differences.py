@@ -6,6 +6,8 @@ from typing import NamedTuple
 from accel_lab.journal.entry import Entry, describe
 from accel_lab.views.journal_past import JournalPast
 
+_OTHER_RESULT = "another result"
+
 
 class Difference(NamedTuple):
     """Where two journals part, on one device.
@@ -52,7 +54,7 @@ def compare(past: JournalPast, other: JournalPast) -> Differences:
             why = _why(a, b)
             if why:
                 here, there = a.number if a else last[0], b.number if b else last[1]
-                words = describe(a) if a else "", describe(b) if b else ""
+                words = _words(a, why), _words(b, why)
                 found.append(Difference(device, why, here, there, *words))
                 break
             messages += 1
@@ -71,6 +73,15 @@ def _messages(past: JournalPast) -> dict[str, list[Entry]]:
     return by_device
 
 
+def _words(entry: Entry | None, why: str) -> str:
+    if entry is None:
+        return ""
+    digest = entry.digest
+    if why != _OTHER_RESULT or digest is None:
+        return describe(entry)
+    return f"digest {digest.digest[:8]}: {describe(entry)}"
+
+
 def _why(a: Entry | None, b: Entry | None) -> str:
     if a is None or b is None:
         return "it ends before the other" if a is None else "the other ends before it"
@@ -80,5 +91,5 @@ def _why(a: Entry | None, b: Entry | None) -> str:
         return "another shape"
     was, now = a.digest, b.digest
     if was is not None and now is not None and was.digest != now.digest:
-        return "another result"
+        return _OTHER_RESULT
     return ""

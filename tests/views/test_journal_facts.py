@@ -468,8 +468,13 @@ def test_the_first_difference_is_found(other: str, why: str, here: int, messages
     found = compare(run().past, run(other=other).past)
     (difference,) = found.found
     assert (difference.why, difference.here, found.messages) == (why, here, messages)
-    assert difference.what.startswith("Gemm(")
-    assert difference.other.startswith({"name": "Put(", "end": ""}.get(other, "Gemm("))
+    here_is, there_is = {
+        "name": ("Gemm(", "Put("),
+        "result": ("digest same: Gemm(", "digest differs: Gemm("),
+        "end": ("Gemm(", ""),
+    }.get(other, ("Gemm(", "Gemm("))
+    assert difference.what.startswith(here_is)
+    assert difference.other.startswith(there_is)
 
 
 def test_a_run_that_ended_is_compared_to_its_last_message() -> None:

@@ -259,7 +259,7 @@ def test_two_runs_are_compared() -> None:
     (found,) = compared["found"]
     assert (found["device"], found["why"], found["here"]) == ("cpu0", "another result", 3)
     assert found["at"] == view.source.past.times[3]
-    assert "entry 3 on cpu0: another result: Gemm(" in str(view)
+    assert "entry 3 on cpu0: another result: digest same: Gemm(" in str(view)
     same = views.journal(here, compare=Journal(run().store))
     assert "3 messages are as in lab (2 without a digest of both results)" in str(same)
 
