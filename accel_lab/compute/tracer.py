@@ -59,6 +59,7 @@ class Tracer:
         self._until = 0.0
         self.watched = False
         self._dropped = 0
+        self._told = 0
 
     # The dispatcher's thread.
 
@@ -105,14 +106,20 @@ class Tracer:
                 trace = self._traces.popleft()
             except IndexError:  # the dispatcher dropped it meanwhile
                 break
-            end = None if trace.end is None else self._clock.read(trace.end)
+            end = None if trace.end is None else self._read(trace.end)
             if trace.began is None:
-                trace.began = self._clock.read(trace.start)
+                trace.began = self._read(trace.start)
             if end is None:
                 waiting.append(trace)
             if trace.began is not None:
                 one = Slice(trace.seq, trace.name, trace.stream.name, trace.kind, trace.began, end)
                 (running if end is None else done).append(one)
         self._traces.extendleft(reversed(waiting))
-        dropped, self._dropped = self._dropped, 0
+        dropped, self._told = self._dropped - self._told, self._dropped
         return done, running, dropped
+
+    def _read(self, mark: Any) -> float | None:
+        try:
+            return self._clock.read(mark)
+        except Exception:  # noqa: BLE001 - a device in error says so where it is used
+            return None

@@ -146,7 +146,7 @@ def test_a_later_type_is_refused_by_name() -> None:
         b'{"type":"ActorStarted","at":1.0,"path":"\xff"}\n',
         b'{"type":"ActorStopped","at":1.0,"path":"a","cause":["one"]}\n',
         b'{"type":"ActorStopped","at":1.0,"path":"a","cause":7}\n',
-        encode(ActorStarted(path="lab"))[:-5],
+        encode(ActorStarted(path="lab", at=1.0))[:-5],
     ],
 )
 def test_a_damaged_line_is_called_so(line: bytes) -> None:
