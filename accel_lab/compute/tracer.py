@@ -115,8 +115,9 @@ class Tracer:
                 one = Slice(trace.seq, trace.name, trace.stream.name, trace.kind, trace.began, end)
                 (running if end is None else done).append(one)
         self._traces.extendleft(reversed(waiting))
-        dropped, self._told = self._dropped - self._told, self._dropped
-        return done, running, dropped
+        dropped = self._dropped
+        since, self._told = dropped - self._told, dropped
+        return done, running, since
 
     def _read(self, mark: Any) -> float | None:
         try:
