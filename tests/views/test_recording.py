@@ -163,6 +163,19 @@ def test_what_is_as_it_was_is_written_once_and_at_the_end(live: Live) -> None:
     assert recording.times[-1] == live.observer.scene.at
 
 
+def test_when_a_memory_was_last_seen_stands_before_the_end(live: Live) -> None:
+    for at in (1.0, 2.0, 3.0):
+        seen = MemorySampled(
+            device="gpu0", generation=1, used_bytes=0, total_bytes=None, blocks=(), at=at
+        )
+        live.lab.seen = [seen]
+        live.look()
+    live.lab.closed = True
+    recording = live.end()
+    assert [fact.at for fact in facts_of(recording, MemorySampled)] == [1.0, 3.0]
+    assert isinstance(recording[len(recording) - 1], SystemEnded)
+
+
 def test_what_was_seen_before_stands_at_the_beginning(live: Live, tmp_path: Path) -> None:
     live.lab.events.publish(RequestFailed(device="gpu0", message="Gemm", error="no", cell=3))
     block = Block((1,), 0, 64, "Put #1", "float32", (16,))
