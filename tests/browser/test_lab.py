@@ -1,0 +1,197 @@
+"""The lab view in a real JupyterLab, of a real system on the host."""
+
+from collections.abc import Callable
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.browser.jupyter import Notebook
+
+    OpenNotebook = Callable[[list[str]], Notebook]
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+SHOW = """
+import numpy as np
+from accel_lab import System, blas, views
+lab = System("host", devices=2, name="lab").ready()
+cpu = lab.devices[0]
+a = cpu.put(np.ones((256, 256), np.float32))
+c = blas.gemm(a, a)
+c.result()
+lab.flush()
+views.lab(lab)
+"""
+LOSE = """
+try:
+    lab.inject("kill").result()
+except Exception as error:
+    print(type(error).__name__)
+"""
+FAIL = "blas.gemm(a, cpu.put(np.ones((3, 3), np.float32)))"
+PARTS = ["tree", "supervision", "timeline", "vram", "health", "journal"]
+
+
+def row(path: str, cell: str = "") -> str:
+    """Return the selector of an actor's row, or of a cell in it."""
+    return f'.al-lab-tree tr[data-path="lab{path}"] {cell}'.strip()
+
+
+@pytest.fixture
+def notebook(open_notebook: "OpenNotebook") -> "Notebook":
+    """Open a notebook that shows the lab of a system."""
+    notebook = open_notebook([SHOW, LOSE, "lab", FAIL, "%tb", "lab.close()"])
+    notebook.page.set_viewport_size({"width": 1700, "height": 1000})
+    notebook.run(0)
+    notebook.wait(0)
+    notebook.expect(".al-lab-bar .al-badge").to_have_text("live")
+    return notebook
+
+
+def test_the_parts_of_a_lab_are_seen_chosen_folded_paused_and_replayed(
+    notebook: "Notebook",
+) -> None:
+    parts = notebook.view.locator(".al-lab-part")
+    assert parts.evaluate_all("(all) => all.map((part) => part.dataset.part)") == PARTS
+    notebook.expect(row("/cpu1", ".al-state")).to_have_text("running")
+    notebook.expect(".al-lab-vram .vram-strip").to_have_count(1)
+    wide = boxes(notebook)
+    assert wide["tree"]["y"] == wide["supervision"]["y"], "the tree is left of supervision"
+    assert wide["timeline"]["width"] > wide["tree"]["width"] + wide["supervision"]["width"] - 5
+
+    a_row_is_what_all_parts_look_at(notebook)
+    a_fault_is_seen_in_every_part(notebook)
+    a_folded_part_stays_folded(notebook)
+    a_paused_lab_holds_still(notebook)
+    the_journal_takes_all_parts_back(notebook)
+    for theme in ("light", "dark"):
+        check_accessible(notebook, theme)
+
+    notebook.page.set_viewport_size({"width": 760, "height": 1000})
+    notebook.page.wait_for_function(
+        "() => document.querySelector('.al-lab-supervision').offsetTop > 100"
+    )
+    narrow = boxes(notebook)
+    assert narrow["tree"]["x"] == narrow["supervision"]["x"], "one column"
+    notebook.screenshot("lab-narrow")
+
+
+def a_row_is_what_all_parts_look_at(notebook: "Notebook") -> None:
+    notebook.view.locator(row("/cpu0", ".al-label")).click()
+    notebook.expect(".al-lab-picked").to_have_text("cpu0")
+    notebook.expect(row("/cpu0")).to_have_attribute("aria-selected", "true")
+    notebook.expect(".al-lab-inspector").to_contain_text("float32[256, 256] · by Gemm")
+    notebook.view.locator('.vram-strip [data-key="cpu0 1"]').click()
+    notebook.expect(".al-lab-picked").to_have_text("cpu0")
+    notebook.view.get_by_role("button", name="Clear selected").click()
+    notebook.expect(".al-lab-picked").to_have_count(0)
+    notebook.expect('.al-lab-tree [aria-selected="true"]').to_have_count(0)
+    before = notebook.active_cell()
+    for key in ("d", "d", "a", "Enter"):
+        notebook.view.locator(".al-lab-button").press(key)
+    assert notebook.active_cell() == before, "keys stay in the view"
+    if notebook.view.locator(".al-lab-button").inner_text() == "Follow live":
+        notebook.view.locator(".al-lab-button").click()
+
+
+def a_fault_is_seen_in_every_part(notebook: "Notebook") -> None:
+    notebook.run(1)
+    notebook.wait(1)
+    assert notebook.printed(1) == "ContextLost\n"
+    notebook.expect(row("/cpu0", ".al-tag")).to_have_text("g2")
+    incident = notebook.view.locator(".al-lab-supervision tbody tr").filter(has_text="context lost")
+    incident.first.click()
+    notebook.expect(row("/cpu0")).to_have_attribute("aria-selected", "true")
+    notebook.expect(".al-lab-inspector").to_contain_text("cpu0: context lost")
+
+
+def a_folded_part_stays_folded(notebook: "Notebook") -> None:
+    fold = notebook.view.get_by_role("button", name="Timeline", exact=True)
+    fold.click()
+    notebook.expect(".al-lab-timeline .al-lab-body").to_be_hidden()
+    notebook.run(0)  # a new system, in a new view on the same page
+    notebook.wait(0)
+    notebook.expect(".al-lab-bar .al-badge").to_have_text("live")
+    notebook.expect(".al-lab-timeline .al-lab-body").to_be_hidden()
+    notebook.expect(".al-lab-timeline .al-lab-title").to_have_text("Timeline")
+    fold.click()
+    notebook.expect(".al-lab-timeline canvas").to_be_visible()
+
+
+def a_paused_lab_holds_still(notebook: "Notebook") -> None:
+    notebook.view.get_by_role("button", name="Pause", exact=True).first.click()
+    notebook.expect(".al-lab-bar .al-badge").to_have_text("paused")
+    notebook.run(1)
+    notebook.wait(1)
+    notebook.expect(row("/cpu0", ".al-tag")).to_have_text("g1")
+    notebook.view.locator(".al-lab-bar").get_by_role("button", name="Follow live").click()
+    notebook.expect(row("/cpu0", ".al-tag")).to_have_text("g2")
+
+
+def the_journal_takes_all_parts_back(notebook: "Notebook") -> None:
+    journal = notebook.view.locator(".al-lab-journal")
+    journal.scroll_into_view_if_needed()
+    journal.get_by_role("button", name="To the start").click()
+    notebook.expect(".al-lab-bar").to_contain_text("REPLAY entry 0 of")
+    notebook.expect(".al-lab-vram").not_to_contain_text("Gemm")
+    notebook.view.locator(".al-lab-bar").get_by_role("button", name="Back to live").click()
+    notebook.expect(".al-lab-bar .al-badge").to_have_text("live")
+    notebook.expect(row("/cpu0", ".al-tag")).to_have_text("g2")
+
+
+def boxes(notebook: "Notebook") -> dict[str, Any]:
+    """Return where each part is on the page."""
+    return {part: notebook.view.locator(f".al-lab-{part}").bounding_box() for part in PARTS}
+
+
+def test_a_system_shows_itself_and_a_failed_cell_is_short(notebook: "Notebook") -> None:
+    notebook.run(2)
+    notebook.wait(2)
+    compact = notebook.page.locator(".accel-lab").nth(1)
+    compact.locator('tr[data-path="lab/cpu0"]').wait_for()
+    assert compact.locator("tbody tr").count() == 3, "devices are folded at first"
+    assert "no faults" in compact.locator(".al-compact-lines").inner_text()
+    notebook.run(3)
+    failed = notebook.page.locator(".jp-Cell").nth(3)
+    failed.locator("details").wait_for()
+    short = failed.locator(".jp-RenderedText").inner_text()
+    assert "cell 3, line 1: blas.gemm" in short.replace("\N{NO-BREAK SPACE}", " ")
+    assert "what to do" in short
+    assert len(short.strip().splitlines()) == 4
+    story = failed.locator("details pre")
+    assert not story.is_visible()
+    failed.locator("summary").click()
+    assert "product_spec" in story.inner_text()
+    notebook.run(4)
+    whole = notebook.page.locator(".jp-Cell").nth(4).locator(".jp-RenderedText")
+    whole.wait_for()
+    assert "Traceback (most recent call last)" in whole.inner_text()
+    notebook.run(5)
+    notebook.wait(5)
+    notebook.expect(".al-lab-bar .al-badge").to_have_text("closed · last state")
+    notebook.expect(".al-lab-button").to_have_count(0)
+
+
+def check_accessible(notebook: "Notebook", theme: str) -> None:
+    """Have axe find nothing, in a theme of JupyterLab's."""
+    notebook.theme(f"JupyterLab {theme.title()}")
+    notebook.page.wait_for_function(
+        "(theme) => document.querySelector('.al-lab').dataset.theme === theme", arg=theme
+    )
+    # JupyterLab's body is 0 high, so axe would take all text for invisible and skip its contrast.
+    notebook.page.evaluate("() => { document.body.style.height = '100vh'; }")
+    notebook.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
+    found: dict[str, Any] = notebook.page.evaluate("() => axe.run('.al-lab')")
+    said = [
+        (rule["id"], node["html"], check["message"])
+        for rule in [*found["violations"], *found["incomplete"]]
+        for node in rule["nodes"]
+        for check in node["any"] + node["all"] + node["none"]
+    ]
+    # Of one digit, and of rows that are scrolled half out of sight, it cannot tell.
+    unknown = ("partially obscured", "too short to determine")
+    assert [one for one in said if not any(words in one[2] for words in unknown)] == []
+    assert "color-contrast" in {rule["id"] for rule in found["passes"]}
+    notebook.screenshot(f"lab-{theme}")
