@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("IPython", reason="IPython comes with the lab extra")
 
+import accel_lab
 from accel_lab.compute.events import ContextStarted
 from accel_lab.errors import ContextLost
 from accel_lab.system import System
@@ -115,7 +116,7 @@ def test_loading_twice_is_as_once_and_unloading_leaves_nothing(
     notebook: Shell, lab: System, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ipython = notebook.ipython
-    notebook("%reload_ext accel_lab")
+    accel_lab.load_ipython_extension(ipython)
     assert len(ipython.Completer.custom_matchers) == 1
     notebook("%unload_ext accel_lab")
     assert notebook.error is None
