@@ -15,6 +15,9 @@ from importlib.util import find_spec
 # Before NumPy is imported: two test processes on two cores must not fight over BLAS threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# What the tests open is not offered to the dashboards of who runs them; those of the feed undo it.
+os.environ.setdefault("ACCEL_LAB_FEED", "0")
+
 # What the tests compile is not for the user's cache, and not from it.
 if "ACCEL_LAB_CACHE" not in os.environ:
     _cache = tempfile.TemporaryDirectory(prefix="accel_lab-tests-", ignore_cleanup_errors=True)

@@ -38,7 +38,7 @@ def url(browser: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
         port = free_port()
         process = subprocess.Popen(
             [sys.executable, "-m", "accel_lab.cli", "dashboard", f"--port={port}"],
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=os.environ | {"ACCEL_LAB_FEED": "1", "PYTHONPATH": str(ROOT)},
             stdout=log,
             stderr=subprocess.STDOUT,
         )

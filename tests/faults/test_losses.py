@@ -276,12 +276,6 @@ def test_what_was_caught_once_is_in_no_later_check(lab: System, cpu: Device) -> 
     lab.check()
 
 
-def test_numpy_does_not_fetch_by_accident(cpu: Device) -> None:
-    """An array of one object would be the worst of both worlds."""
-    with pytest.raises(TypeError, match="get"):
-        np.asarray(cpu.put(ONES))
-
-
 def test_a_lost_context_leaves_the_other_device_alone(nothing_left: None) -> None:
     """Generations, buffers and requests of a sibling do not notice."""
     with System("host", 2, recover="stale") as lab:

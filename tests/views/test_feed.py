@@ -51,6 +51,7 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / ("long-" * 20)
     place.mkdir(0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(place))
+    monkeypatch.setenv("ACCEL_LAB_FEED", "1")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     return place / "accel_lab"

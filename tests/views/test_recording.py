@@ -75,9 +75,10 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[System, 
         end = time.monotonic() + WAIT_S
         while time.monotonic() < end:
             with observer.lock:
-                memory = observer.scene.memory.get("cpu0")
-            if memory is not None and memory.generation == 2 and memory.blocks:
+                memory, traced = observer.scene.memory.get("cpu0"), observer.scene.traced
+            if memory is not None and memory.generation == 2 and memory.blocks and traced >= 3:
                 break
+            device.ask(blas.Gemm(x, x)).result()
             time.sleep(0.05)
         system.close()
     yield system, Recording.open(path)
