@@ -128,9 +128,36 @@ lab.close()
     assert re.search(r"[67] requests of this cell", said)
 
 
+def test_an_interrupt_ends_a_function_that_runs(start: type[Owner]) -> None:
+    owner = start("""
+slow = cpu.run(time.sleep, 600)
+try:
+    print("waiting", flush=True)
+    slow.result()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+try:
+    slow.result(30)
+except Exception as error:
+    print(type(error).__name__)
+print(cpu.run(int).result(30), cpu.generation)
+lab.close()
+""")
+    assert owner.line() == "waiting"
+    time.sleep(0.3)  # until it runs
+    began = time.monotonic()
+    owner.interrupt()
+    assert [owner.line() for _ in range(3)] == ["interrupted", "Cancelled", "0 1"]
+    assert time.monotonic() - began < 10
+
+
 def test_a_second_interrupt_replaces_the_context(start: type[Owner]) -> None:
     owner = start("""
-stuck = cpu.run(time.sleep, 600)
+def deaf():
+    import signal
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    time.sleep(600)
+stuck = cpu.run(deaf)
 for _ in range(2):
     try:
         print("waiting", flush=True)
