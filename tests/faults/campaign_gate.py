@@ -16,6 +16,8 @@ import threading
 import time
 from typing import Any
 
+from accel_lab.compute.interrupts import SIGNAL
+
 GO = "go"
 CORRUPT = "corrupt "
 GARBAGE = (
@@ -50,19 +52,23 @@ class Stalled:
 
 
 def hold(address: str, name: str, *, stall: bool = False) -> str:
-    """Stop here on the dispatcher's thread until told what to do.
+    """Stop here on the dispatcher's thread until told what to do; an interrupt has to wait.
 
     Parameters:
         stall: have nothing complete until the next one goes on that does not say so.
     """
-    _perform(_ask(address, name))
-    if stall:
-        Stalled.flowing.clear()
-        for stream in _service()._context.streams.values():
-            if not isinstance(stream.native, Stalled):
-                stream.native = Stalled(stream.native)
-    else:
-        Stalled.flowing.set()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {SIGNAL})
+    try:
+        _perform(_ask(address, name))
+        if stall:
+            Stalled.flowing.clear()
+            for stream in _service()._context.streams.values():
+                if not isinstance(stream.native, Stalled):
+                    stream.native = Stalled(stream.native)
+        else:
+            Stalled.flowing.set()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {SIGNAL})
     return name
 
 
