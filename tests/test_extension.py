@@ -9,7 +9,7 @@ pytest.importorskip("IPython", reason="IPython comes with the lab extra")
 import accel_lab
 from accel_lab.compute.events import ContextStarted
 from accel_lab.errors import ContextLost
-from accel_lab.system import System
+from accel_lab.system import System, running
 from accel_lab.views.faults import Faults
 from accel_lab.views.lab import CompactView, LabView
 from tests.interactive import Shell, shell
@@ -17,9 +17,19 @@ from tests.interactive import Shell, shell
 WAIT_S = 20.0
 
 
+@pytest.fixture(scope="module", autouse=True)
+def others() -> list[System]:
+    """Return what other modules of the tests have open."""
+    return running()
+
+
 @pytest.fixture
-def notebook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
-    """Open an IPython that has the extension."""
+def notebook(monkeypatch: pytest.MonkeyPatch, others: list[System]) -> Iterator[Shell]:
+    """Open an IPython that has the extension, and sees the systems of this module."""
+    monkeypatch.setattr(
+        "accel_lab.extension.running",
+        lambda: [system for system in running() if system not in others],
+    )
     with shell() as opened:
         opened("%load_ext accel_lab")
         assert opened.error is None

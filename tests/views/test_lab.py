@@ -170,7 +170,7 @@ def test_a_system_shows_its_compact_view(system: System) -> None:
     data, _ = system._repr_mimebundle_(include=None, exclude=None)
     assert set(data) == {"text/plain", "text/html"}
     assert data["text/plain"].startswith("real: 1 device\n")
-    assert "Supervision: no faults" in data["text/plain"]
+    assert "\nSupervision: " in data["text/plain"]
     assert repr(system).startswith("<System real: <Device cpu0")
 
 
