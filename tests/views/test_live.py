@@ -167,10 +167,14 @@ def test_in_a_kernel_a_lab_has_one_widget_until_it_is_closed(
     again.close()
 
 
-def test_a_real_system_is_followed_through_a_restart_to_its_end() -> None:
+def test_a_real_system_is_followed_through_a_restart_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publisher = Publisher()
+    monkeypatch.setattr(live, "PUBLISHER", publisher)
     with System(backend="host", devices=1, name="real") as lab:
         widget = widget_class(TreeView)(lab, rate_hz=30)
-        thread = PUBLISHER._thread
+        thread = publisher._thread
         assert thread is not None
         seen = follow(widget)
         lost = lab.inject("kill")
