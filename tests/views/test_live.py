@@ -19,7 +19,7 @@ from accel_lab.errors import ContextLost
 from accel_lab.system import System
 from accel_lab.views import live
 from accel_lab.views.live import LiveView, widget_class
-from accel_lab.views.publisher import PUBLISHER, Publisher
+from accel_lab.views.publisher import Publisher
 from accel_lab.views.tree import TreeView
 from tests.views.made_up import Lab, lab
 
