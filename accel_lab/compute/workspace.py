@@ -45,8 +45,12 @@ class Resident:
 
 @dataclass
 class Ran:
-    """What a cell did: the arrays and objects that it bound to names, and what it showed."""
+    """What a cell did: the arrays and objects that it bound to names, and what it showed.
 
+    `generation` is that of the context in which it ran.
+    """
+
+    generation: int
     arrays: dict[str, Any] = field(default_factory=dict)
     residents: dict[str, Resident] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
@@ -69,7 +73,7 @@ class Workspace:
         self._own = frozenset(self.names)
         self._told: dict[str, Any] = {}  # what the notebook's handles stand for
         self._serials: dict[str, int] = {}
-        self._count = 0
+        self._count = _generation[0] << 32  # never the serial of another life
         self._shown: list[Bundle] = []
 
     def run(
@@ -139,7 +143,7 @@ class Workspace:
 
     def _outcome(self) -> Ran:
         """Tell what is bound that the notebook does not know, also by a cell that has failed."""
-        ran = Ran()
+        ran = Ran(_generation[0])
         for name, value in self.names.items():
             if name.startswith("_") or name in self._own or isinstance(value, ModuleType):
                 continue
@@ -184,11 +188,13 @@ class Workspace:
 _workspaces: dict[str, Workspace] = {}
 _projects = Projects()
 _backend: list[Backend] = []
+_generation: list[int] = []
 
 
-def serve(backend: Backend) -> None:
+def serve(backend: Backend, generation: int) -> None:
     """Begin to serve the context of this process."""
     _backend[:] = [backend]
+    _generation[:] = [generation]
     sys.breakpointhook = _tell_locals
     os.environ.setdefault("MPLBACKEND", "agg")
 

@@ -95,7 +95,10 @@ class GpuCells:
             touched += ran.arrays.values()
         finally:  # a cell that failed may have written to them, too
             _keep(device, touched)
-        space.generation = device.generation
+        if (
+            ran.generation != space.generation
+        ):  # it was lost meanwhile, and the cell ran in the next
+            space = self._spaces[device] = Space(ran.generation)
         self._bind(device, space, ran, options)
         for bundle in ran.shown:
             if not options.quiet:

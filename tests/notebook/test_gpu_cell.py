@@ -268,7 +268,25 @@ def test_arrays_come_back_after_a_loss_and_objects_say_that_they_do_not(
     assert "lost its context" in capsys.readouterr().err
     with pytest.raises(StaleRef, match="'model'"):
         notebook.names["model"].get()
-    assert "lost with its context" in repr(notebook.names["model"])
+    old = notebook.names["model"]
+    assert "lost with its context" in repr(old)
+    notebook("model = 'another'")  # of the same name, and as new in its context
+    assert notebook.names["model"].get() == "another"
+    with pytest.raises(StaleRef, match="'model'"):
+        old.get()
+
+
+def test_a_loss_right_after_a_cell_is_noticed_by_the_next(notebook: Notebook) -> None:
+    """Also when the notebook hears of both at once."""
+    notebook("first = 'here'")
+    generation = notebook.gpu.generation
+    notebook.lab.inject("kill")
+    assert settle(lambda: notebook.gpu.generation > generation)
+    notebook("import os\nsecond = os.getcwd()")
+    assert notebook.names["second"].get() == str(Path.cwd())
+    assert notebook.names["second"].generation == notebook.gpu.generation
+    with pytest.raises(StaleRef, match="'first'"):
+        notebook.names["first"].get()
 
 
 def test_a_hundred_edits_of_a_module_are_all_seen(
