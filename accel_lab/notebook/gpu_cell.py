@@ -95,9 +95,7 @@ class GpuCells:
             touched += ran.arrays.values()
         finally:  # a cell that failed may have written to them, too
             _keep(device, touched)
-        if (
-            ran.generation != space.generation
-        ):  # it was lost meanwhile, and the cell ran in the next
+        if ran.generation != space.generation:  # that was lost, and the cell ran in the next
             space = self._spaces[device] = Space(ran.generation)
         self._bind(device, space, ran, options)
         for bundle in ran.shown:

@@ -268,12 +268,21 @@ def test_arrays_come_back_after_a_loss_and_objects_say_that_they_do_not(
     assert "lost its context" in capsys.readouterr().err
     with pytest.raises(StaleRef, match="'model'"):
         notebook.names["model"].get()
-    old = notebook.names["model"]
-    assert "lost with its context" in repr(old)
-    notebook("model = 'another'")  # of the same name, and as new in its context
-    assert notebook.names["model"].get() == "another"
-    with pytest.raises(StaleRef, match="'model'"):
-        old.get()
+    assert "lost with its context" in repr(notebook.names["model"])
+
+
+def test_a_handle_never_finds_what_has_its_name_in_another_life() -> None:
+    with System("host") as lab:
+        notebook = Notebook(lab)
+        notebook("model = 'old'")
+        old = notebook.names["model"]
+        with pytest.raises(Exception, match="SIGKILL"):
+            lab.inject("kill").result()
+        lab.ready()
+        notebook("model = 'new'")  # the first of its context, as the old one was
+        assert notebook.names["model"].get() == "new"
+        with pytest.raises(StaleRef, match="'model'"):
+            old.get()
 
 
 def test_a_loss_right_after_a_cell_is_noticed_by_the_next(notebook: Notebook) -> None:
