@@ -1,4 +1,4 @@
-// Numbers and states as people read them. `accel_lab/views/format.py` says the same in Python;
+// Numbers and states as people read them. `accel_lab/display/sizes.py` says the same in Python;
 // `tests/views/format_cases.json` holds both to it.
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];

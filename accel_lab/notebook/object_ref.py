@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from accel_lab.compute import workspace
 from accel_lab.compute.workspace import Resident
-from accel_lab.views.format import size
+from accel_lab.display.sizes import size
 
 if TYPE_CHECKING:
     from accel_lab.compute.device import Device

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel_lab.compute.samples import HealthSampled, Reading
-from accel_lab.views.format import size
+from accel_lab.display.sizes import size
 from accel_lab.views.observer import Lab, Source, Want
 from accel_lab.views.publisher import DEFAULT_HZ
 from accel_lab.views.scene import Scene

@@ -23,8 +23,8 @@ from accel_lab.compute.samples import (
     TreeSampled,
     WorkTraced,
 )
+from accel_lab.display.sizes import size
 from accel_lab.errors import InvalidArgument, RecordingDamaged, RecordingError
-from accel_lab.views.format import size
 from accel_lab.views.observer import Lab, Observer, Want, observer_of
 from accel_lab.views.player import Line, Player
 from accel_lab.views.publisher import DEFAULT_HZ, PUBLISHER

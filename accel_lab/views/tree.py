@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from accel_lab.compute.tree import Node
-from accel_lab.views.format import memory
+from accel_lab.display.sizes import memory
 from accel_lab.views.observer import Lab, Source
 from accel_lab.views.publisher import DEFAULT_HZ
 from accel_lab.views.scene import Scene

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.samples import Block, MemorySampled
 from accel_lab.compute.tree import Node
+from accel_lab.display.sizes import memory, size
 from accel_lab.errors import AccelError, InvalidArgument
-from accel_lab.views.format import memory, size
 from accel_lab.views.names import handle_in, notebook
 from accel_lab.views.observer import Lab, Source, Want
 from accel_lab.views.publisher import DEFAULT_HZ

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from accel_lab.views.format import memory, size
+from accel_lab.display.sizes import memory, size
 
 CASES = json.loads(Path(__file__).with_name("format_cases.json").read_text())
 
