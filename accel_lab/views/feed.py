@@ -17,6 +17,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -224,7 +225,15 @@ class _Wants:
     """What lives as long as somebody reads."""
 
 
-_Told = tuple[Event, bytes]  # a fact and its line
+class _Told:
+    """A fact, and its line once a reader wants that."""
+
+    def __init__(self, fact: Event) -> None:
+        self.fact = fact
+
+    @cached_property
+    def line(self) -> bytes:
+        return encode(self.fact)
 
 
 class _Reader:
@@ -239,25 +248,19 @@ class _Reader:
         self._untold: dict[tuple[int, str], int] = {}  # slices, by system and device
         self.gone = False
 
-    def take(self, shown: _Shown, told: "list[_Told]") -> None:
+    def take(self, shown: _Shown, told: _Told) -> None:
         """Queue what is new of a system: samples only while there is room."""
         self.gone |= len(self.unread) > HANG_UP_BYTES
-        for fact, line in told:
-            kept = shown.ended or isinstance(fact, FACT_TYPES)
-            if not kept and len(self.unread) > UNREAD_BYTES:
-                self._lose(shown, fact)
-                continue
-            if self.lost > self._said:
-                self._said = self.lost
-                self.unread += _line(Loss(lost=self.lost))
-            self._tell(shown, self._counted(shown, fact) or line)
+        kept = shown.ended or isinstance(told.fact, FACT_TYPES)
+        if not kept and len(self.unread) > UNREAD_BYTES:
+            self._lose(shown, told.fact)
+            return
+        if self.lost > self._said:
+            self._said = self.lost
+            self.unread += _line(Loss(lost=self.lost))
+        self.tell(shown, self._counted(shown, told.fact) or told.line)
 
-    def catch_up(self, shown: _Shown, told: "list[_Told]") -> None:
-        """Queue all that was of a system so far."""
-        for _, line in told:
-            self._tell(shown, line)
-
-    def _tell(self, shown: _Shown, line: bytes) -> None:
+    def tell(self, shown: _Shown, line: bytes) -> None:
         if self._topic is not shown.topic:
             self._topic = shown.topic
             self.unread += shown.line
@@ -422,13 +425,16 @@ class _Server:
         for shown in self._feed.shown():
             begins = shown.begin()
             news, so_far = shown.look(anew=begins or bool(new))
-            told = [(fact, encode(fact)) for fact in news]
-            all_told = [(fact, encode(fact)) for fact in so_far]
-            for reader in self._readers:
-                if begins or reader in new:
-                    reader.catch_up(shown, all_told)
-                else:
-                    reader.take(shown, told)
+            late = self._readers if begins else new
+            for fact in so_far:
+                line = encode(fact)
+                for reader in late:
+                    reader.tell(shown, line)
+            # One line at a time: what no reader has room for is not even made.
+            for told in map(_Told, news):
+                for reader in self._readers:
+                    if reader not in late:
+                        reader.take(shown, told)
 
     def _hang_up(self) -> None:
         if not any(reader.gone for reader in self._readers):

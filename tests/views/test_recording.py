@@ -298,7 +298,7 @@ def test_a_disk_that_fills_up_is_told_and_the_views_go_on(live: Live) -> None:
     assert [str(one.message).partition(": ")[0] for one in warned] == [
         f"{live.recording.path} can no longer be written"
     ]
-    assert live.recording.dropped == 1
+    assert live.recording.dropped >= 1  # the second tree, and a reading if one fell due
     assert views.tree(live.lab).sample()["root"]["children"][0]["in_flight"] == 6
     with pytest.raises(RecordingError, match=r"was not written: .*No space left"):
         live.recording.close()
