@@ -15,6 +15,7 @@
     ├── CircuitOpen                       the device lost its context too often; `reset()` it
     ├── QueueFull                         the bounded queue has no room
     ├── Cancelled                         the request was taken back
+    │   └── Interrupted                   … while its function ran
     ├── SystemClosed                      the system was closed (or this process is a fork of it)
     ├── BackendUnavailable                the backend cannot run on this machine, and why
     ├── JournalError                      a journal cannot be read, kept or run again, and why
@@ -244,6 +245,16 @@ class Cancelled(AccelError):
     """The request was taken back: it is not run, or its result is freed when it is done."""
 
     remedy = "Nothing; you took it back."
+
+
+class Interrupted(Cancelled):
+    """The request was taken back while its function ran, which ended with a KeyboardInterrupt.
+
+    What the function had written by then is written, so a buffer that it may have changed cannot
+    be made again from messages.
+    """
+
+    remedy = "Nothing; but what it may have changed, put there anew."
 
 
 class SystemClosed(AccelError):

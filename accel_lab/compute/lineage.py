@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, marker_of
 from accel_lab.compute.step import FREE, Step, decode, step_of
-from accel_lab.errors import UserCodeError
+from accel_lab.errors import Interrupted, UserCodeError
 
 UNREAD_LIMIT = 50_000
 READ_AT_ONCE = 500
@@ -23,6 +23,7 @@ MOST_STEPS = 500_000
 _DEPENDS = "it depends on buffer"
 _BEYOND = "the record does not reach back to the message that made it"
 _CHANGED = "a function that failed may have changed it"
+_IN_USER_CODE = frozenset((Interrupted.__name__, UserCodeError.__name__))
 _NOT_RUN = frozenset(("Cancelled", "CircuitOpen", "DependencyFailed", "StaleRef"))
 CHANGED_NOTHING = _NOT_RUN | {"ContextLost", "DeadlineExceeded"}
 """The failures after which no buffer holds what a message may have written."""
@@ -137,7 +138,7 @@ class Lineage:
             return
         for step in reversed(self._steps):
             if step.seq <= marker.seq:
-                of_user = step.opaque or marker.kind == UserCodeError.__name__
+                of_user = step.opaque or marker.kind in _IN_USER_CODE
                 if step.seq == marker.seq and step.writes and of_user:
                     self._half_done.add(step.seq)
                 return

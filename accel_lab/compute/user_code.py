@@ -17,7 +17,7 @@ from accel_lab.compute.operation import Operation
 from accel_lab.compute.stream import Storage
 from accel_lab.compute.table import Buffer
 from accel_lab.compute.wire import FRAME_LIMIT, Answer, Report
-from accel_lab.errors import Cancelled, InvalidArgument, StaleRef
+from accel_lab.errors import Interrupted, InvalidArgument, StaleRef
 
 if TYPE_CHECKING:
     from accel_lab.compute.context import Context
@@ -152,7 +152,7 @@ class RunActor(LibraryActor):
         except StaleRef:
             raise
         except KeyboardInterrupt as error:
-            raise Cancelled("the function was interrupted") from error
+            raise Interrupted("the function was interrupted") from error
         except BaseException as error:
             self.context.raise_if_poisoned(error)
             raise user_code_error(error) from error

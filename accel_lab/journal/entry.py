@@ -17,10 +17,12 @@ from accel_lab.compute.markers import marker_of
 from accel_lab.compute.operation import Operation, Spec, operand_fields, travelling
 from accel_lab.compute.transfer import Free, Upload
 from accel_lab.compute.user_code import Run
-from accel_lab.errors import JournalDamaged, JournalError
+from accel_lab.errors import Cancelled, Interrupted, JournalDamaged, JournalError
 from accel_lab.journal.aftermath import Aftermath
 
 SCHEMA = 1
+TAKEN_BACK = frozenset((Cancelled.__name__, Interrupted.__name__))
+"""The kinds of failure that somebody asked for."""
 """The version of what a journal holds; a later one is refused by name."""
 
 Kind: TypeAlias = Literal[
@@ -168,8 +170,8 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
             return "lost with its context" + (f": {cause}" if cause else "")
         failure = self.aftermath.failed.get(self.seq)
         if failure is not None:
-            if failure.kind == "Cancelled":
-                return "cancelled"
+            if failure.kind in TAKEN_BACK:
+                return failure.kind.lower()
             return f"failed: {failure.kind}: {failure.text}"
         return "ok so far"
 

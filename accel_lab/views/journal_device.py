@@ -17,7 +17,7 @@ from accel_lab.compute.events import (
 from accel_lab.compute.operation import Spec
 from accel_lab.compute.samples import Block, MemorySampled
 from accel_lab.compute.tree import Node, State
-from accel_lab.journal.entry import Entry, kind_of
+from accel_lab.journal.entry import TAKEN_BACK, Entry, kind_of
 
 
 class Buffer(NamedTuple):
@@ -206,7 +206,7 @@ class JournalDevice:
         made = next((id_ for id_, one in self._buffers.items() if one.owner == owner), None)
         if made is not None:
             del self._buffers[made]
-        if entry.fields["kind"] != "Cancelled":
+        if entry.fields["kind"] not in TAKEN_BACK:
             yield RequestFailed(
                 at=entry.at,
                 device=self.name,

@@ -12,7 +12,7 @@ import msgspec
 from accel_lab.compute.markers import marker_of
 from accel_lab.errors import JournalDamaged
 from accel_lab.journal.aftermath import Aftermath
-from accel_lab.journal.entry import Entry, describe, entries_of
+from accel_lab.journal.entry import TAKEN_BACK, Entry, describe, entries_of
 from accel_lab.journal.group import Group
 from accel_lab.journal.store import Store
 from accel_lab.views.journal_facts import JournalFold, Place
@@ -181,7 +181,7 @@ class JournalPast:
 def mark_of(entry: Entry) -> str:
     """Return "fault" for a failure, "turn" for a new generation, else nothing."""
     if entry.kind == "failed":
-        return "" if entry.fields["kind"] == "Cancelled" else "fault"
+        return "" if entry.fields["kind"] in TAKEN_BACK else "fault"
     if entry.kind == "explained":
         return "fault"
     if entry.kind == "context began" and entry.generation > 1:

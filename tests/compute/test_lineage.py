@@ -88,7 +88,11 @@ def test_a_function_that_failed_may_have_changed_what_it_writes() -> None:
     impure = entry(2, -3, RUN, [1], b"", *[False, None, None])
     reads = entry(2, -3, RUN, [1], b"", *[False, None, []])
     failed = encode_marker(Failed(2, "UserCodeError", ""))
-    assert "may have changed" in lineage_of(zeros(1, 1), impure, failed).durability(1).why
+    for kind in ("UserCodeError", "Interrupted"):
+        ended = encode_marker(Failed(2, kind, ""))
+        assert "may have changed" in lineage_of(zeros(1, 1), impure, ended).durability(1).why
+        writes = entry(2, -3, RUN, [1], b"", *[False, None, [0]])
+        assert "may have changed" in lineage_of(zeros(1, 1), writes, ended).durability(1).why
     assert seqs(lineage_of(zeros(1, 1), reads, failed).slice([1])) == [1]
     for kind in ("Cancelled", "DependencyFailed", "ContextLost", "DeadlineExceeded"):
         assert seqs(lineage_of(zeros(1, 1), impure, encode_marker(Failed(2, kind, ""))).slice([1]))

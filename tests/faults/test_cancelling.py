@@ -14,7 +14,15 @@ import pytest
 from accel_lab import AccelRef, Device, System, array, blas
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.fault import Inject
-from accel_lab.errors import AccelError, Cancelled, ContextLost, DependencyFailed, OutOfMemory
+from accel_lab.errors import (
+    AccelError,
+    Cancelled,
+    ContextLost,
+    DependencyFailed,
+    Interrupted,
+    OutOfMemory,
+    StaleRef,
+)
 from tests.faults.conftest import pid_of, settle
 
 WAIT = 30.0
@@ -237,6 +245,39 @@ def test_taking_back_and_answering_at_once_gives_one_answer(cpu: Device) -> None
     assert settle(lambda: cpu.in_flight == 0)
     assert not cpu._requests._answers.withdrawn
     assert cpu.generation == 1
+
+
+@pytest.mark.parametrize("taken_back", ["by itself", "by a cell"])
+def test_what_an_interrupted_function_had_written_is_not_taken_for_what_was_there(
+    tmp_path: Path, taken_back: str
+) -> None:
+    """After the next loss the buffer is lost: to make it again would be a guess."""
+
+    def write(array: Any, begun: str) -> None:
+        array[0] = 99.0
+        Path(begun).touch()
+        time.sleep(WAIT)
+
+    begun = tmp_path / "begun"
+    with System("host") as lab:
+        cpu = lab.devices[0]
+        a = cpu.put(np.ones(4, np.float32)).result(WAIT)
+        reply = cpu.run(write, a, str(begun))
+        assert settle(begun.exists)
+        if taken_back == "by a cell":
+            cpu._requests.cancel_of(reply.origin)
+        else:
+            reply.cancel()
+        with pytest.raises(Cancelled):
+            reply.result(WAIT)
+        assert cpu.get(a).result(WAIT).tolist() == [99.0, 1.0, 1.0, 1.0]
+        assert isinstance(reply.error, Interrupted) == (taken_back == "by a cell")
+        assert a.durability == "lost on fault"
+        with pytest.raises(ContextLost):
+            cpu.ask(Inject("kill")).result(WAIT)
+        lab.ready(timeout_s=WAIT)
+        with pytest.raises(StaleRef, match="may have changed it"):
+            cpu.get(a).result(WAIT)
 
 
 def test_taking_back_what_is_done_or_failed_changes_nothing(lab: System, cpu: Device) -> None:

@@ -147,7 +147,7 @@ lab.close()
     time.sleep(0.3)  # until it runs
     began = time.monotonic()
     owner.interrupt()
-    assert [owner.line() for _ in range(3)] == ["interrupted", "Cancelled", "0 1"]
+    assert [owner.line() for _ in range(3)] == ["interrupted", "Interrupted", "0 1"]
     assert time.monotonic() - began < 10
 
 

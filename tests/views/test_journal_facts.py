@@ -267,11 +267,12 @@ def test_a_failure_is_named_as_what_failed_and_its_buffer_is_not_there() -> None
     assert written.past.lines(range(3, 4))[0].what == "Put #1 failed"
 
 
-def test_what_was_taken_back_is_no_failure() -> None:
+@pytest.mark.parametrize("kind", ["Cancelled", "Interrupted"])
+def test_what_was_taken_back_is_no_failure(kind: str) -> None:
     written = Written()
     written.began()
     written.put(1, 1)
-    written.mark(markers.Failed(1, "Cancelled", "it was taken back"))
+    written.mark(markers.Failed(1, kind, "it was taken back"))
     assert len(facts(written.scene())) == 1
     assert list(written.past.faults) == []
 
