@@ -56,7 +56,9 @@ def test_all_for_one_replaces_every_context(together: System) -> None:
         assert "shares state with a device that was lost" in str(e.value)
         cause = e.value.__cause__
         assert isinstance(cause, ContextLost)
-        assert (cause.name, cause.generation) == ("SIGKILL", 1)
+        assert cause.generation == 1
+        assert str(cause).startswith(f"{two.name} lost its context of generation 1")
+        assert cause.name in ("SIGKILL", "")  # nothing yet, if it takes long to be reaped
         assert "cpu1" in str(cause)
     assert generations(together) == [2, 2, 2]
     for ref in kept:
