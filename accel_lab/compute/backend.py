@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from accel_lab.compute.stream import NativeStream
 from accel_lab.compute.tracer import Clock
@@ -21,6 +21,19 @@ class Poison(Exception):
         super().__init__(text)
         self.code = code
         self.name = name
+
+
+class Peak(NamedTuple):
+    """How much memory was held while something ran.
+
+    Attributes:
+        before_bytes, most_bytes: at its begin, and at most.
+        kind: what was counted, in a word: "resident" memory of the process, or memory "in use".
+    """
+
+    before_bytes: int
+    most_bytes: int
+    kind: str
 
 
 class Backend(Protocol):
@@ -68,6 +81,19 @@ class Backend(Protocol):
 
     def clock(self) -> Clock:
         """Return the clock of this device."""
+
+    def join(self) -> None:
+        """Have the active stream wait for what user code has enqueued elsewhere; does not block.
+
+        That is the stream that it left current, and every stream with which the device's default
+        one is in step; not what it left behind on another.
+        """
+
+    def watch_peak(self) -> Callable[[], Peak | None]:
+        """Begin to watch how much memory is held at most.
+
+        What this returns ends that, and tells; None where it cannot be known.
+        """
 
     def map_segment(self, view: Any) -> None:
         """Make an arena segment (a uint8 array) fit for fast copies; any thread."""

@@ -21,10 +21,11 @@ from accel_lab.backends.cuda.exchange import adopt, expose, overlap, storage_of
 from accel_lab.backends.cuda.fft import CudaFft
 from accel_lab.backends.cuda.injection import Injection
 from accel_lab.backends.cuda.jit import CudaJit
+from accel_lab.backends.cuda.peak import watch_peak
 from accel_lab.backends.cuda.pinned import PinnedSegments
 from accel_lab.backends.cuda.rng import CudaRng
-from accel_lab.backends.cuda.stream import CudaStream
-from accel_lab.compute.backend import Poison
+from accel_lab.backends.cuda.stream import CudaEvent, CudaStream
+from accel_lab.compute.backend import Peak, Poison
 from accel_lab.compute.dtypes import NAMES
 from accel_lab.errors import AccelError, InvalidArgument
 
@@ -158,6 +159,24 @@ class CudaDevice:
     def clock(self) -> CudaClock:
         """Return the card's clock."""
         return CudaClock(self.index)
+
+    def join(self) -> None:
+        """Have the active stream wait for the user's current one, and for the legacy default one.
+
+        The latter is in step with all streams but those made non-blocking: with CuPy's own, and
+        with what torch does where nobody chose a stream.
+
+        Raises:
+            CUDARuntimeError: the device is in error.
+        """
+        self._return_from_user()
+        event = CudaEvent(self._events)
+        runtime.eventRecord(event.ptr, runtime.streamLegacy)
+        self.active.wait(event)
+
+    def watch_peak(self) -> Callable[[], Peak | None]:
+        """Begin to watch what this thread takes from CuPy's pool; torch's own is not seen."""
+        return watch_peak(self.index, self._pool.used_bytes())
 
     def map_segment(self, view: Any) -> None:
         """Page-lock an arena segment, about 0.1 s a GiB; any thread.

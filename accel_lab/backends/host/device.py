@@ -13,8 +13,9 @@ from accel_lab.backends.host.array import HostArray
 from accel_lab.backends.host.blas import HostBlas
 from accel_lab.backends.host.fft import HostFft
 from accel_lab.backends.host.jit import HostJit
+from accel_lab.backends.host.peak import watch_peak
 from accel_lab.backends.host.rng import HostRng
-from accel_lab.compute.backend import Poison
+from accel_lab.compute.backend import Peak, Poison
 from accel_lab.compute.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.stream import NativeStream
 from accel_lab.errors import AccelError, InvalidArgument, LibraryError, OutOfMemory
@@ -158,6 +159,13 @@ class HostBackend:
     def clock(self) -> HostClock:
         """Return the machine's clock."""
         return HostClock()
+
+    def join(self) -> None:
+        """Do nothing: all has happened."""
+
+    def watch_peak(self) -> Callable[[], Peak | None]:
+        """Begin to watch the resident memory of this process, interpreter and all."""
+        return watch_peak()
 
     def map_segment(self, view: Any) -> None:
         """Do nothing: RAM is as fast as it gets."""
