@@ -1,5 +1,6 @@
 """Processes with a system of their own, as a feed and a dashboard find them."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -15,7 +16,9 @@ SCRIPT = """
 import os, signal, sys, time
 import accel_lab
 from accel_lab import System, blas
+from accel_lab.views import feed
 
+feed.FAREWELL_S = 10.0  # a process that stood still for a while says farewell all the same
 lab = System("host", name={name!r}).ready()
 print("ready", flush=True)
 for line in sys.stdin:
@@ -82,7 +85,16 @@ class Program:
         self.process.wait(20)
 
 
-def eventually(condition: Callable[[], object], timeout_s: float = 5.0) -> float:
+def descriptors() -> set[tuple[str, str]]:
+    """Return what this process has open: by number and name, so that what is new shows."""
+    found = set()
+    for one in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the one that this list was read from
+            found.add((one.name, str(one.readlink())))
+    return found
+
+
+def eventually(condition: Callable[[], object], timeout_s: float = 20.0) -> float:
     """Ask until it holds; return how long that took, seconds.
 
     Raises:
