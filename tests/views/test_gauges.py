@@ -2,6 +2,7 @@
 """Readings of processes from /proc, and of cards from a made-up NVML: no card is needed."""
 
 import os
+import re
 import threading
 import time
 from pathlib import Path
@@ -16,7 +17,7 @@ from accel_lab.compute.tree import Node
 from accel_lab.views import gauges as module
 from accel_lab.views.card_gauge import CALM, SLOWING, CardGauge
 from accel_lab.views.gauges import Gauges
-from accel_lab.views.observer import Observer
+from accel_lab.views.observer import EVERY_S, Observer
 from accel_lab.views.process_gauge import ProcessGauge
 
 GIB = 2**30
@@ -298,12 +299,12 @@ def test_a_process_has_its_share_of_a_core_and_its_memory() -> None:
     assert cpu.limit == 100 * len(os.sched_getaffinity(0))
     assert memory.value is not None
     assert 10 * 2**20 < memory.value < (memory.limit or 0)
-    end = time.monotonic() + 0.3
-    while time.monotonic() < end:
+    end = time.process_time() + 0.5
+    while time.process_time() < end:
         pass
     cpu, _ = gauge.read(os.getpid())
     assert cpu.value is not None
-    assert cpu.value > 10  # it was busy all the time, on a machine that others share
+    assert cpu.value > 5  # it was busy all the time, on a machine that others share
     assert cpu.why == "100 % a core"
 
 
@@ -367,7 +368,8 @@ def tree(*devices: str) -> Node:
     )
 
 
-def test_a_card_and_its_process_are_one_source() -> None:
+def test_a_card_and_its_process_are_one_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_S", 20.0)
     notebook, card = Gauges(Nvml()).look(tree("gpu0"), "cuda")
     assert notebook.source == "notebook"
     assert [reading.name for reading in notebook.readings] == ["process CPU", "process memory"]
@@ -386,7 +388,6 @@ def test_a_driver_that_hangs_holds_nobody_up_and_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "FIRST_S", 0.01)
-    monkeypatch.setattr(module, "LATE_S", 0.05)
     nvml = Nvml()
     nvml.gate.clear()
     gauges = Gauges(nvml)
@@ -396,8 +397,8 @@ def test_a_driver_that_hangs_holds_nobody_up_and_is_told(
 
     try:
         assert why() == "not read yet"
-        time.sleep(0.06)
-        assert why() == "the driver has not answered for 0 s"
+        gauges._began -= 100  # as after so many seconds
+        assert re.fullmatch(r"the driver has not answered for 1\d\d s", why())
         assert sum(t.name == "accel_lab health" for t in threading.enumerate()) == 1
     finally:
         nvml.gate.set()
@@ -406,7 +407,8 @@ def test_a_driver_that_hangs_holds_nobody_up_and_is_told(
         assert time.monotonic() < end
 
 
-def test_a_real_system_is_sampled_while_somebody_wants_it() -> None:
+def test_a_real_system_is_sampled_while_somebody_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EVERY_S, "health", 600.0)
     with System("host", devices=2) as lab:
         observer = Observer(lab)
         with observer.lock:
@@ -415,7 +417,7 @@ def test_a_real_system_is_sampled_while_somebody_wants_it() -> None:
         observer.want(holder, ["health"])
         with observer.lock:
             health = observer.look().health
-            assert observer.look().health is health  # once a second
+            assert observer.look().health is health  # not with every look
         assert {source: len(samples) for source, samples in health.items()} == {
             "notebook": 1,
             "cpu0": 1,

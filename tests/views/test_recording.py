@@ -29,9 +29,11 @@ from accel_lab.errors import AccelError, InvalidArgument, RecordingError
 from accel_lab.libraries import blas
 from accel_lab.system import System
 from accel_lab.views import Recording
+from accel_lab.views import recording as module
 from accel_lab.views.journal_view import JournalView
 from accel_lab.views.lab import LabView
 from accel_lab.views.observer import observer_of
+from accel_lab.views.publisher import Publisher
 from accel_lab.views.recording import record, retell
 from accel_lab.views.scene import Scene
 from accel_lab.views.tape import encode, header
@@ -122,6 +124,19 @@ def test_the_session_that_is_drawn_has_all_there_is(session: tuple[System, Recor
         fact for fact in recording if isinstance(fact, GenerationChanged)
     ]
     assert len(recording.faults) >= 1
+
+
+class Still(Publisher):
+    """A publisher whose thread never runs."""
+
+    def _run(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have nothing looked at beside what a test looks at; `session` is made before."""
+    monkeypatch.setattr(module, "PUBLISHER", Still())
 
 
 class Live:
