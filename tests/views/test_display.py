@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,10 +93,15 @@ def test_a_buffer_says_what_and_where_it_is_and_what_a_fault_would_do(lab: Syste
     )
 
 
-def test_a_buffer_in_flight_is_shown_without_waiting(lab: System) -> None:
+def wait_for(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.001)
+
+
+def test_a_buffer_in_flight_is_shown_without_waiting(lab: System, tmp_path: Path) -> None:
     gpu = lab.devices[0]
     a = gpu.put(np.ones((4, 4), "f4")).result()
-    gpu.run(time.sleep, 3.0)
+    gpu.run(wait_for, tmp_path / "go")
     c = blas.gemm(a, a)
     unknown = gpu.run(np.add, a, a)
     begin = time.monotonic()
@@ -107,7 +113,8 @@ def test_a_buffer_in_flight_is_shown_without_waiting(lab: System) -> None:
     assert "makes" not in read(blas.Gemm(unknown, a)).facts
     assert read(gpu).facts["in flight"] != "0"
     assert read(gpu.get(c)).facts["state"] == "pending"
-    assert time.monotonic() - begin < 2.0
+    assert time.monotonic() - begin < 5.0
+    (tmp_path / "go").touch()
     unknown.result(WAIT_S)
     assert read(unknown).facts["shape"] == "(4, 4)"
 
@@ -128,7 +135,7 @@ def test_durability_is_not_waited_for(lab: System) -> None:
     held.wait(WAIT_S)
     begin = time.monotonic()
     assert read(ref).facts["durability"] == "being recorded"
-    assert time.monotonic() - begin < 1.0
+    assert time.monotonic() - begin < 5.0
     done.set()
     thread.join()
 

@@ -5,6 +5,7 @@ import signal
 import struct
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -188,15 +189,17 @@ def test_a_fold_costs_what_is_new() -> None:
     done = [Slice(n, "Gemm", "blas", "kernel", n, n + 0.5) for n in range(SLICES)]
     scene.add(work("gpu0", done))
     view = view_of(scene)
-    begin = time.process_time()
+    begin = time.thread_time()
     view.fold(scene)
-    first_s = time.process_time() - begin
-    begin = time.process_time()
+    first_s = time.thread_time() - begin
+    next_s = []
     for _ in range(10):
+        begin = time.thread_time()
         scene.add(work("gpu0", done[:10]))
         view.fold(scene)
         view.pack(scene)
-    assert (time.process_time() - begin) / 10 < first_s / 3
+        next_s.append(time.thread_time() - begin)
+    assert min(next_s) < first_s / 3
 
 
 def test_a_state_of_eight_busy_devices_is_small() -> None:
@@ -267,42 +270,59 @@ def test_a_slice_agrees_with_what_the_function_measured_itself(
         time.sleep(0.2)
         return begin, time.time()
 
-    began, ended = cpu.run(measured).result(WAIT)
+    def longer() -> float:
+        """Return how much longer the slice is than what it is of."""
+        began: float
+        ended: float
+        began, ended = cpu.run(measured).result(WAIT)
 
-    def around(scene: Scene) -> list[Slice]:
-        return [
-            x for x in newest(scene) if x.start <= began and x.end is not None and x.end >= ended
-        ]
+        def around(scene: Scene) -> list[Slice]:
+            return [
+                x
+                for x in newest(scene)
+                if x.start <= began and x.end is not None and x.end >= ended
+            ]
 
-    (one,) = around(look_until(view, around))
-    assert (one.name, one.kind, one.stream) == ("Run", "function", "run")
-    assert one.end is not None
-    assert one.start <= began <= ended <= one.end
-    assert (one.end - one.start) - (ended - began) < 0.05
+        (one,) = around(look_until(view, around))
+        assert (one.name, one.kind, one.stream) == ("Run", "function", "run")
+        assert one.end is not None
+        assert one.start <= began <= ended <= one.end
+        return (one.end - one.start) - (ended - began)
+
+    assert any(longer() < 0.05 for _ in range(10)), "unless the process stands still meanwhile"
+
+
+def wait_for(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.001)
 
 
 def test_a_long_function_is_seen_while_it_runs_and_once_when_it_is_done(
-    view: TimelineView, cpu: Device
+    view: TimelineView, cpu: Device, tmp_path: Path
 ) -> None:
-    reply = cpu.run(time.sleep, 0.8)
+    reply = cpu.run(wait_for, tmp_path / "go")
     scene = look_until(view, running_of)
     (one,) = running_of(scene)
     assert (one.name, one.end) == ("Run", None)
     assert not reply.done
     assert f"Run #{one.seq}" in str(view)
+    (tmp_path / "go").touch()
     reply.result(WAIT)
     scene = look_until(view, lambda s: done_of(s, one.seq))
     look_until(view, lambda s: not running_of(s))
     assert [x.seq for _, _, x in scene.slices].count(one.seq) == 1
 
 
-def test_a_message_that_fails_does_not_stay_running(view: TimelineView, cpu: Device) -> None:
+def test_a_message_that_fails_does_not_stay_running(
+    view: TimelineView, cpu: Device, tmp_path: Path
+) -> None:
     def breaks() -> None:
-        time.sleep(0.3)
+        wait_for(tmp_path / "go")
         raise ValueError("on purpose")
 
     reply = cpu.run(breaks)
     (one,) = running_of(look_until(view, running_of))
+    (tmp_path / "go").touch()
     with pytest.raises(UserCodeError, match="on purpose"):
         reply.result(WAIT)
     look_until(view, lambda s: not running_of(s))
