@@ -410,6 +410,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[System, 
     with pytest.raises(AccelError):
         system.inject("kill").result()
     system.ready()
+    system.events.wait_for(BuffersRebuilt, 20, since=0)  # it is in the journal by then
     kept.append(device.put(np.ones((2, 2), np.float32)))
     system.flush()
     yield system, path

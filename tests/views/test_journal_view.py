@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from accel_lab import views
-from accel_lab.compute.events import RequestFailed
+from accel_lab import AccelRef, views
+from accel_lab.compute.events import BuffersRebuilt, RequestFailed
 from accel_lab.compute.markers import Failed
 from accel_lab.errors import AccelError, InvalidArgument, JournalUnavailable
 from accel_lab.journal.journal import Journal
@@ -25,6 +25,9 @@ from tests.views.made_up import lab as made_up
 from tests.views.test_journal_facts import Written, run
 from tests.views.test_tree import Table
 
+KEPT: list[AccelRef] = []
+"""The buffers of the system: one that is let go of is one entry more, some time later."""
+
 
 @pytest.fixture(scope="module")
 def system() -> Iterator[System]:
@@ -32,15 +35,17 @@ def system() -> Iterator[System]:
     system = System("host", name="lab")
     device = system.devices[0]
     x = device.put(np.ones((4, 4), np.float32))
-    for _ in range(12):
-        device.ask(blas.Gemm(x, x)).result()
+    KEPT.append(x)
+    KEPT.extend(device.ask(blas.Gemm(x, x)).result() for _ in range(12))
     with pytest.raises(AccelError):
         system.inject("kill").result()
     system.ready()
-    device.put(np.ones((2, 2), np.float32))
+    system.events.wait_for(BuffersRebuilt, 20, since=0)  # it is in the journal by then
+    KEPT.append(device.put(np.ones((2, 2), np.float32)))
     system.flush()
     yield system
     system.close()
+    KEPT.clear()
 
 
 @pytest.fixture
@@ -70,7 +75,7 @@ def test_live_it_follows_the_end(view: JournalView, system: System) -> None:
     assert state["position"] == state["count"] == len(system.journal)
     assert state["window"][-1]["n"] == state["count"] - 1
     before = state["count"]
-    system.devices[0].put(np.ones(3, np.float32))
+    KEPT.append(system.devices[0].put(np.ones(3, np.float32)))
     system.flush()
     assert view.sample()["count"] > before
 
@@ -117,6 +122,7 @@ def test_steps_plays_and_pauses(view: JournalView) -> None:
     view.do_step(-2)
     count = view.sample()["count"]
     assert view.sample()["position"] == count - 2
+    view = over(long())  # it lasts for minutes
     view.do_speed(0.25)
     assert view.sample()["speed"] == 0.25
     assert "playing" not in view.sample()
@@ -223,10 +229,11 @@ def test_a_journal_is_opened_by_whatever_names_it(system: System, tmp_path: Path
 def test_a_journal_on_disk_is_opened_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "session.db"
     with System("host", name="disk", journal=path) as system:
-        system.devices[0].put(np.ones(3, np.float32))
+        kept = system.devices[0].put(np.ones(3, np.float32))
         system.flush()
         count = len(system.journal)
         assert views.journal(path).sample()["count"] == count
+        assert kept.is_valid
     with pytest.raises(JournalUnavailable, match="there is no journal"):
         views.journal(tmp_path / "absent.db")
 
@@ -265,7 +272,7 @@ def test_two_runs_are_compared() -> None:
 
 
 def test_a_live_journal_is_read_beside_the_views(view: JournalView, system: System) -> None:
-    system.devices[0].put(np.ones(3, np.float32))
+    KEPT.append(system.devices[0].put(np.ones(3, np.float32)))
     system.flush()
     source = view.source
     told: list[int] = []

@@ -9,7 +9,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from accel_lab.views import Dashboard, dashboard
 from accel_lab.views.watched import Onlooker
 from tests.views.made_up import GIB
 from tests.views.made_up import lab as made_up
+from tests.views.processes import descriptors, eventually
 
 if find_spec("prometheus_client") is None or find_spec("panel") is None:
     pytest.skip("panel and prometheus_client come with the lab extra", allow_module_level=True)
@@ -163,18 +163,15 @@ def test_a_closed_dashboard_leaves_no_thread_and_no_socket() -> None:
     with dashboard(made_up(1)) as page:  # what stays after the first stays once a process
         fetch(page.url).read()
     gc.collect()
-    before = {one.name for one in threading.enumerate()}, descriptors()
+    before = set(threading.enumerate()), descriptors()
     with dashboard(made_up(1)) as page:
         fetch(page.url).read()
     page.close()
     gc.collect()
-    assert ({one.name for one in threading.enumerate()}, descriptors()) == before
+    eventually(lambda: not set(threading.enumerate()) - before[0])
+    eventually(lambda: not descriptors() - before[1])
     with pytest.raises(urllib.error.URLError):
         fetch(page.url)
-
-
-def descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_a_port_that_is_taken_is_named(served: Dashboard) -> None:
