@@ -14,6 +14,7 @@ from accel_lab.compute.device import Device
 from accel_lab.default import default_system
 from accel_lab.errors import InvalidArgument
 from accel_lab.notebook.gpu_cell import GpuCells, publish
+from accel_lab.notebook.timing import Timing
 from accel_lab.system import System, running
 from accel_lab.views.faults import Faults
 from accel_lab.views.lab import lab as view_of
@@ -70,17 +71,35 @@ def gpu(line: str, cell: str) -> None:
 
     The device is a variable of the notebook or the name of one, as `gpu1`; when not given it is the
     first of the system that was opened last, or of the default system. Names that the cell binds
-    come back, with `-o` only these: arrays as AccelRefs, all else as ObjectRefs. With `--quiet`
-    nothing is displayed.
+    come back, with `-o` only these: arrays as AccelRefs, all else as ObjectRefs. Below it stands
+    what it cost, as `accel_lab.notebook.footer.Footer` says. With `--quiet` nothing is displayed.
     """
+    _cells_of(_shell()).run(line, cell)
+
+
+def gputime(line: str, cell: str) -> Timing:
+    """Time the cell where the arrays are: `%%gputime [device] [-n N] [-r R]`.
+
+    It is run once, and then R times (7 when not given), each time as often in a loop as N says, or
+    as takes a tenth of a second. What it takes is measured by the device's clock: as a Timing, with
+    the median and the spread of the runs. It binds no names; arrays that it changes stay changed.
+    """
+    return _cells_of(_shell()).time(line, cell)
+
+
+def _shell() -> Any:
     from IPython.core.getipython import get_ipython
 
-    shell: Any = get_ipython()
+    return get_ipython()
+
+
+def _cells_of(shell: Any) -> GpuCells:
+    """Return what runs the cells of an IPython."""
     cells = _cells.get(shell)
     if cells is None:
         names = shell.user_ns
-        cells = _cells[shell] = GpuCells(names, partial(_device, names), publish)
-    cells.run(line, cell)
+        cells = _cells[shell] = GpuCells(names, partial(_device, names), publish, _display)
+    return cells
 
 
 _cells: weakref.WeakKeyDictionary[Any, GpuCells] = weakref.WeakKeyDictionary()
@@ -149,8 +168,8 @@ def _systems(names: list[str]) -> list[System]:
     return [known[name] for name in names] or systems
 
 
-def _device_words() -> list[str]:
-    return [*(device.name for system in running() for device in system.devices), "-o", "--quiet"]
+def _devices() -> list[str]:
+    return [device.name for system in running() for device in system.devices]
 
 
 def _names() -> list[str]:
@@ -171,7 +190,8 @@ def _display(view: object) -> None:
 
 
 MAGICS = (
-    Magic("cell", "gpu", gpu, _device_words),
+    Magic("cell", "gpu", gpu, lambda: [*_devices(), "-o", "--quiet"]),
+    Magic("cell", "gputime", gputime, lambda: [*_devices(), "-n", "-r"]),
     Magic("line", "lab", lab, lambda: ["full", *_names()]),
     Magic("line", "lab_faults", lab_faults, _names),
 )

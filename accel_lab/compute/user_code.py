@@ -132,7 +132,7 @@ class RunActor(LibraryActor):
 
     def __init__(self, context: "Context", lib: Any) -> None:
         super().__init__(context, lib)
-        workspace.serve(context.backend, context.generation)
+        workspace.serve(context.backend, context.generation, self.stream)
 
     @handles(Run)
     def run(self, m: Run, launch: Launch) -> None:

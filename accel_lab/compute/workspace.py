@@ -16,10 +16,15 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from accel_lab.compute.backend import Backend
+from accel_lab.compute.meter import Cost, Meter, Span, numbers
 from accel_lab.compute.projects import Projects
+from accel_lab.compute.stream import Stream
 from accel_lab.errors import InvalidArgument, StaleRef
 
 TEXT_LIMIT = 200
+LEAST_RUN_S = 0.1
+"""How long a timed run takes at least when nobody says how often it repeats its cell."""
+TIMES = "__accel_lab_times__"
 Bundle = tuple[dict[str, Any], dict[str, Any]]
 """What is displayed: data by MIME type, and metadata."""
 
@@ -47,7 +52,7 @@ class Resident:
 class Ran:
     """What a cell did: the arrays and objects that it bound to names, and what it showed.
 
-    `generation` is that of the context in which it ran.
+    `generation` is that of the context in which it ran; `cost` is there if it was measured.
     """
 
     generation: int
@@ -55,6 +60,15 @@ class Ran:
     residents: dict[str, Resident] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     shown: list[Bundle] = field(default_factory=list)
+    cost: Cost | None = None
+
+
+@dataclass(frozen=True)
+class Timed:
+    """How long each run of a cell took, which repeated it `number` times."""
+
+    number: int
+    runs: list[Span]
 
 
 class Workspace:
@@ -83,6 +97,8 @@ class Workspace:
         given: dict[str, Any],
         modules: list[str],
         kept: dict[str, Any],
+        *,
+        measured: bool,
     ) -> Ran:
         """Run a cell.
 
@@ -91,11 +107,74 @@ class Workspace:
             given: what the notebook's names stand for.
             modules: "name=module" of each module that the notebook knows by a name.
             kept: arrays that the cells have made themselves, for names that are not bound here.
+            measured: wait for the device to be through with it, and tell what it cost.
 
         Raises:
             Exception: what the cell raises.
         """
         body, last = _compiled(source, filename)
+        self._take(given, modules, kept)
+        value = None
+
+        def execute() -> None:
+            nonlocal value
+            exec(body, self.names)  # noqa: S102 - that is what a cell is for
+            if last is not None:
+                value = eval(last, self.names)  # noqa: S307 - as above
+
+        cost = None
+        if measured:
+            cost = _meter[0].cost(execute)
+        else:
+            execute()
+        if value is not None:
+            self._display(value)
+        self._show_figures()
+        ran = self._outcome()
+        ran.shown, self._shown = self._shown, []
+        ran.cost = cost
+        return ran
+
+    def time(
+        self,
+        source: str,
+        filename: str,
+        given: dict[str, Any],
+        modules: list[str],
+        kept: dict[str, Any],
+        *,
+        number: int,
+        repeat: int,
+    ) -> Timed:
+        """Run a cell again and again, and bind nothing; what it displays is dropped.
+
+        Each run begins with the names as they are here, and repeats the cell `number` times in a
+        loop. One repetition before the first run is not timed: it imports and compiles.
+
+        Parameters:
+            number: how often, or 0: as often as takes LEAST_RUN_S, of 1, 2, 5, 10, ….
+            repeat: how many runs.
+
+        Raises:
+            Exception: what the cell raises.
+        """
+        loop = _loop(source, filename)
+        self._take(given, modules, kept)
+
+        def run(number: int) -> Span:
+            names = {**self.names, TIMES: range(number), "display": _drop}
+            return _meter[0].span(lambda: exec(loop, names))  # noqa: S102 - as in `run`
+
+        try:
+            run(1)
+            if not number:
+                number = next(n for n in numbers() if run(n).wall_s >= LEAST_RUN_S)
+            return Timed(number, [run(number) for _ in range(repeat)])
+        finally:
+            self._shown = []
+
+    def _take(self, given: dict[str, Any], modules: list[str], kept: dict[str, Any]) -> None:
+        """Bind what a cell uses of the notebook."""
         for pair in modules:
             name, _, module = pair.partition("=")
             self.names[name] = _imported(module)
@@ -104,15 +183,6 @@ class Workspace:
             self.names.setdefault(name, array)
         self._told |= given | kept
         self._shown = []
-        exec(body, self.names)  # noqa: S102 - that is what a cell is for
-        if last is not None:
-            value = eval(last, self.names)  # noqa: S307 - as above
-            if value is not None:
-                self._display(value)
-        self._show_figures()
-        ran = self._outcome()
-        ran.shown, self._shown = self._shown, []
-        return ran
 
     def find(self, name: str, serial: int) -> Any:
         """Return an object that a cell has left.
@@ -189,12 +259,14 @@ _workspaces: dict[str, Workspace] = {}
 _projects = Projects()
 _backend: list[Backend] = []
 _generation: list[int] = []
+_meter: list[Meter] = []
 
 
-def serve(backend: Backend, generation: int) -> None:
-    """Begin to serve the context of this process."""
+def serve(backend: Backend, generation: int, stream: Stream) -> None:
+    """Begin to serve the context of this process, whose user code runs on `stream`."""
     _backend[:] = [backend]
     _generation[:] = [generation]
+    _meter[:] = [Meter(backend, stream)]
     sys.breakpointhook = _tell_locals
     os.environ.setdefault("MPLBACKEND", "agg")
 
@@ -232,12 +304,32 @@ def run_cell(
     given: dict[str, Any],
     modules: list[str],
     kept: dict[str, Any],
+    *,
+    measured: bool,
 ) -> Ran:
     """Run a cell in the namespace `space`, as `Workspace.run` says."""
     workspace = _workspaces.setdefault(space, Workspace())
-    ran = workspace.run(source, filename, given, modules, kept)
+    ran = workspace.run(source, filename, given, modules, kept, measured=measured)
     _projects.seen()
     return ran
+
+
+def time_cell(
+    space: str,
+    source: str,
+    filename: str,
+    given: dict[str, Any],
+    modules: list[str],
+    kept: dict[str, Any],
+    *,
+    number: int,
+    repeat: int,
+) -> Timed:
+    """Time a cell in the namespace `space`, as `Workspace.time` says."""
+    workspace = _workspaces.setdefault(space, Workspace())
+    timed = workspace.time(source, filename, given, modules, kept, number=number, repeat=repeat)
+    _projects.seen()
+    return timed
 
 
 def resident(space: str, name: str, serial: int) -> Any:
@@ -270,6 +362,21 @@ def _compiled(source: str, filename: str) -> tuple[CodeType, CodeType | None]:
     if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
         last = compile(ast.Expression(tree.body.pop().value), filename, "eval")  # type: ignore[attr-defined]
     return compile(tree, filename, "exec"), last
+
+
+def _loop(source: str, filename: str) -> CodeType:
+    """Compile a cell as the body of a loop over TIMES."""
+    _compiled(source, filename)  # a `break` or a `return` is no more allowed than elsewhere
+    tree = ast.parse(source, filename)
+    loop = ast.parse(f"for {TIMES} in {TIMES}: pass", filename)
+    head = loop.body[0]
+    assert isinstance(head, ast.For)
+    head.body = tree.body or head.body
+    return compile(loop, filename, "exec")
+
+
+def _drop(*_: Any) -> None:
+    """Display nothing."""
 
 
 def _tell_locals(*_: Any, **__: Any) -> None:

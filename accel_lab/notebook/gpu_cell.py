@@ -8,6 +8,7 @@ import base64
 import os
 import shlex
 import sys
+import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,10 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from accel_lab.compute import workspace
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.user_code import pack
-from accel_lab.compute.workspace import Bundle, Ran
+from accel_lab.compute.workspace import Bundle, Ran, Timed
 from accel_lab.errors import AccelError, InvalidArgument
+from accel_lab.notebook import timing
+from accel_lab.notebook.footer import Footer
 from accel_lab.notebook.names import used_names
 from accel_lab.notebook.object_ref import ObjectRef
+from accel_lab.notebook.timing import Timing
 
 if TYPE_CHECKING:
     from accel_lab.compute.device import Device
@@ -51,6 +55,19 @@ class Space:
     """The folder, path and environment that the context has."""
 
 
+@dataclass
+class Captures:
+    """What a cell uses of the notebook: values to bind, modules to import, arrays that are there.
+
+    `nbytes` is what the values take as they are sent.
+    """
+
+    given: dict[str, Any] = field(default_factory=dict)
+    modules: list[str] = field(default_factory=list)
+    kept: dict[str, AccelRef] = field(default_factory=dict)
+    nbytes: int = 0
+
+
 class GpuCells:
     """Runs cells for one notebook.
 
@@ -58,6 +75,7 @@ class GpuCells:
         names: the notebook's namespace.
         device: returns the device of a name, or the one to take when none is given.
         publish: shows what a cell displays.
+        end: shows what a cell cost, below all else.
     """
 
     def __init__(
@@ -65,10 +83,12 @@ class GpuCells:
         names: dict[str, Any],
         device: Callable[[str | None], "Device"],
         publish: Callable[[Bundle], None],
+        end: Callable[[Footer], object] = lambda _: None,
     ) -> None:
         self._names = names
         self._device = device
         self._publish = publish
+        self._end = end
         self._spaces: weakref.WeakKeyDictionary[Device, Space] = weakref.WeakKeyDictionary()
         self._name = f"notebook {os.getpid()}"
         self._count = 0
@@ -81,26 +101,80 @@ class GpuCells:
             UserCodeError: what the cell raised, with the lines of the cell.
             AccelError: as `device.run`.
         """
+        began = time.perf_counter()
         options = parse(line)
         device = self._device(options.device)
         space = self._space(device)
-        given, modules, kept = self._given(device, space, used_names(source))
-        self._settle(device, space)
-        self._count += 1
-        filename = f"<gpu cell {self._count}>"
-        touched = [*given.values(), *kept.values()]
-        reply = device.run(workspace.run_cell, self._name, source, filename, given, modules, kept)
-        try:
-            ran: Ran = reply.result()
-            touched += ran.arrays.values()
-        finally:  # a cell that failed may have written to them, too
-            _keep(device, touched)
+        captures = self._captures(device, space, used_names(source))
+        ran: Ran
+        ran, kept_bytes = self._call(
+            device, space, workspace.run_cell, source, captures, measured=not options.quiet
+        )
+        wall_s = time.perf_counter() - began
         if ran.generation != space.generation:  # that was lost, and the cell ran in the next
             space = self._spaces[device] = Space(ran.generation)
         self._bind(device, space, ran, options)
+        if options.quiet:
+            return
         for bundle in ran.shown:
-            if not options.quiet:
-                self._publish(bundle)
+            self._publish(bundle)
+        if ran.cost is not None:
+            span, peak = ran.cost
+            out_bytes = kept_bytes + sum(map(_nbytes, ran.shown))
+            self._end(Footer(device.name, span.device_s, wall_s, captures.nbytes, out_bytes, peak))
+
+    def time(self, line: str, source: str) -> Timing:
+        """Run a cell again and again, and return how long it takes; blocks meanwhile.
+
+        It binds nothing here or there, and what it displays is dropped. What it changes in place it
+        changes as often as it runs.
+
+        Raises:
+            AccelError: as `run`.
+        """
+        options = timing.parse(line)
+        device = self._device(options.device)
+        space = self._space(device)
+        captures = self._captures(device, space, used_names(source))
+        timed: Timed
+        timed, _ = self._call(
+            device,
+            space,
+            workspace.time_cell,
+            source,
+            captures,
+            number=options.number,
+            repeat=options.repeat,
+        )
+        return Timing(device.name, timed)
+
+    def _call(
+        self,
+        device: "Device",
+        space: Space,
+        function: Callable[..., Any],
+        source: str,
+        captures: Captures,
+        **options: Any,
+    ) -> tuple[Any, int]:
+        """Have a function of `workspace` run a cell; return its answer.
+
+        Beside it, the bytes of the arrays that are kept on the host because of it.
+        """
+        self._settle(device, space)
+        self._count += 1
+        filename = f"<gpu cell {self._count}>"
+        given, modules, kept = captures.given, captures.modules, captures.kept
+        touched = [*given.values(), *kept.values()]
+        reply = device.run(function, self._name, source, filename, given, modules, kept, **options)
+        kept_bytes = 0
+        try:
+            answer = reply.result()
+            if isinstance(answer, Ran):
+                touched += answer.arrays.values()
+        finally:  # a cell that failed may have written to them, too
+            kept_bytes = _keep(device, touched)
+        return answer, kept_bytes
 
     def _space(self, device: "Device") -> Space:
         """Return what is known of the namespace; say so when it was lost."""
@@ -115,30 +189,26 @@ class GpuCells:
             space = self._spaces[device] = Space(device.generation)
         return space
 
-    def _given(
-        self, device: "Device", space: Space, names: list[str]
-    ) -> tuple[dict[str, Any], list[str], dict[str, AccelRef]]:
-        """Sort what the cell uses: values to bind, modules to import, arrays that are there."""
-        given: dict[str, Any] = {}
-        modules: list[str] = []
-        kept: dict[str, AccelRef] = {}
+    def _captures(self, device: "Device", space: Space, names: list[str]) -> Captures:
+        """Sort what the cell uses."""
+        found = Captures()
         for name in names:
             if name not in self._names:
                 continue
             value = self._names[name]
             if isinstance(value, ModuleType):
-                modules.append(f"{name}={value.__name__}")
+                found.modules.append(f"{name}={value.__name__}")
             elif isinstance(value, AccelRef) and value.device is not device:
                 raise InvalidArgument(
                     f"{name} is on {value.device.name}, and the cell runs on {device.name}"
                 )
             elif space.bound.get(name) is value:
                 if isinstance(value, AccelRef):
-                    kept[name] = value  # the namespace has the array; its uses are ordered
+                    found.kept[name] = value  # the namespace has the array; its uses are ordered
             else:
-                _require_small(name, value)
-                given[name] = value
-        return given, modules, kept
+                found.nbytes += _require_small(name, value)
+                found.given[name] = value
+        return found
 
     def _settle(self, device: "Device", space: Space) -> None:
         """Give the context the notebook's folder, path and environment, if they are news."""
@@ -196,14 +266,16 @@ def publish(bundle: Bundle) -> None:
     publish_display_data(data, metadata)  # type: ignore[no-untyped-call]
 
 
-def _require_small(name: str, value: Any) -> None:
+def _require_small(name: str, value: Any) -> int:
     """Refuse a capture that does not pickle, or is large; its buffers cost nothing.
+
+    Returns the bytes that it takes.
 
     Raises:
         InvalidArgument: it is; says what to do.
     """
     if isinstance(value, AccelRef | ObjectRef):
-        return
+        return 0
     nbytes = getattr(value, "nbytes", 0)
     if not isinstance(nbytes, int) or nbytes <= CAPTURE_BYTES:
         try:
@@ -219,17 +291,27 @@ def _require_small(name: str, value: Any) -> None:
             f"{name} is {nbytes:,} bytes, more than the {CAPTURE_BYTES:,} that a cell takes along; "
             f"put it on the device first: {name} = gpu.put({name})"
         )
+    return nbytes
 
 
-def _keep(device: "Device", touched: list[Any]) -> None:
-    """Keep a cell's arrays on the host, the smallest first: it is not run again by itself."""
+def _keep(device: "Device", touched: list[Any]) -> int:
+    """Keep a cell's arrays on the host, the smallest first: it is not run again by itself.
+
+    Returns the bytes that are fetched for that.
+    """
     refs = [ref for ref in touched if isinstance(ref, AccelRef)]
-    left = KEPT_BYTES
+    fetched = 0
     for ref in sorted(refs, key=lambda ref: ref.nbytes):
-        left -= ref.nbytes
-        if left < 0:
-            return
+        if fetched + ref.nbytes > KEPT_BYTES:
+            break
         try:
             device.checkpoint(ref)
         except AccelError:  # the system keeps nothing, or has just lost its context
-            return
+            break
+        fetched += ref.nbytes
+    return fetched
+
+
+def _nbytes(bundle: Bundle) -> int:
+    """Return what a displayed value takes."""
+    return sum(len(value) for value in bundle[0].values() if isinstance(value, str | bytes))
