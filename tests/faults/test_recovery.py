@@ -24,7 +24,7 @@ from accel_lab.errors import (
     StaleRef,
     UserCodeError,
 )
-from tests.faults.conftest import pid_of, settle
+from tests.faults.conftest import pid_of, settle, wait_for
 
 WAIT = 30.0
 A = np.random.default_rng(0).standard_normal((64, 64))
@@ -132,14 +132,15 @@ def test_a_second_and_a_third_loss_are_survived_too(lab: System, cpu: Device) ->
     assert cpu.generation == 4
 
 
-def test_requests_in_flight_get_their_results(lab: System, cpu: Device) -> None:
+def test_requests_in_flight_get_their_results(lab: System, cpu: Device, gate: Path) -> None:
     """A long pure function is killed from outside; it and what waits behind it are run again."""
     x = cpu.put(np.ones(4))
-    slow = cpu.run(_slowly, x, pure=True)
+    slow = cpu.run(_double, x, gate, pure=True)
     behind = [blas.scal(slow, float(k)) for k in range(20)]
     fetched = cpu.get(x)
     mark = lab.events.published
     os.kill(pid_of(lab, cpu), signal.SIGKILL)
+    gate.touch()
     np.testing.assert_array_equal(fetched.result(WAIT), np.ones(4))
     for k, ref in enumerate(behind):
         np.testing.assert_array_equal(value(cpu, ref), 2.0 * k * np.ones(4))
@@ -147,10 +148,8 @@ def test_requests_in_flight_get_their_results(lab: System, cpu: Device) -> None:
     lab.check()
 
 
-def _slowly(x: Any) -> Any:
-    import time
-
-    time.sleep(0.3)
+def _double(x: Any, gate: Path) -> Any:
+    wait_for(gate)
     return 2.0 * x
 
 
@@ -160,14 +159,15 @@ def _suicide(x: Any) -> Any:
 
 
 def test_the_one_that_breaks_the_context_is_found_and_the_others_are_answered(
-    lab: System, cpu: Device
+    lab: System, cpu: Device, gate: Path
 ) -> None:
     x = cpu.put(np.ones(4))
-    cpu.run(_slowly, x, pure=True)
+    cpu.run(_double, x, gate, pure=True)
     before = [blas.scal(x, float(k)) for k in range(10)]
     culprit = cpu.run(_suicide, x, pure=True)
     dependent = blas.scal(culprit, 2.0)
     after = [blas.scal(x, float(k)) for k in range(10)]
+    gate.touch()
     with pytest.raises(ContextLost):
         culprit.result(WAIT)
     with pytest.raises(DependencyFailed):
@@ -194,7 +194,7 @@ def _crash(x: Any) -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
-def test_a_function_that_is_not_pure_is_not_run_again(lab: System, cpu: Device) -> None:
+def test_a_function_that_is_not_pure_is_not_run_again(lab: System, cpu: Device, gate: Path) -> None:
     x = cpu.put(np.ones(4))
     y = cpu.put(np.ones(4))
     value(cpu, y)
@@ -202,7 +202,7 @@ def test_a_function_that_is_not_pure_is_not_run_again(lab: System, cpu: Device) 
     cpu.run(_add_one, x).result(WAIT)
     assert x.durability == "lost on fault"
     assert "pure=True" in x.durability.why
-    running = cpu.run(_slowly, y)
+    running = cpu.run(_double, y, gate)
     os.kill(pid_of(lab, cpu), signal.SIGKILL)
     with pytest.raises(ContextLost):
         running.result(WAIT)
@@ -264,16 +264,21 @@ def test_a_large_upload_says_before_the_fault_that_it_will_be_lost(
         blas.scal(x, 2.0)
 
 
-def test_what_is_sent_while_the_buffers_are_made_waits_its_turn(lab: System, cpu: Device) -> None:
+def test_what_is_sent_while_the_buffers_are_made_waits_its_turn(
+    lab: System, cpu: Device, gate: Path
+) -> None:
     """Handles may be used at once, while the device has no context at all."""
     x = cpu.put(np.ones(4))
-    made = cpu.run(_slowly, x, pure=True).result(WAIT)
+    gate.touch()
+    made = cpu.run(_double, x, gate, pure=True).result(WAIT)
+    gate.unlink()  # to make it again takes until the gate is there again
     since = lab.events.published
     os.kill(pid_of(lab, cpu), signal.SIGKILL)
     lab.events.wait_for(GenerationChanged, WAIT, since=since)
     assert cpu.state == "restarting"
     doubled = blas.scal(made, 2.0)
     del made
+    gate.touch()
     np.testing.assert_array_equal(value(cpu, doubled), 4.0 * np.ones(4))
 
 
@@ -309,24 +314,27 @@ def test_a_hanging_request_is_the_only_one_that_fails(lab: System, cpu: Device) 
     np.testing.assert_array_equal(value(cpu, behind), 2.0 * np.ones(4))
 
 
-def test_a_held_request_can_be_taken_back(lab: System, cpu: Device) -> None:
+def test_a_held_request_can_be_taken_back(lab: System, cpu: Device, gate: Path) -> None:
     x = cpu.put(np.ones(4))
-    slow = cpu.run(_slowly, x, pure=True)
+    slow = cpu.run(_double, x, gate, pure=True)
     behind = blas.scal(slow, 2.0)
     os.kill(pid_of(lab, cpu), signal.SIGKILL)
-    lab.events.wait_for(GenerationChanged, WAIT)
+    lab.events.wait_for(GenerationChanged, WAIT, since=0)
     slow.cancel()
+    gate.touch()  # if it was being run again by then
     with pytest.raises(AccelError):
         behind.result(WAIT)
     np.testing.assert_array_equal(value(cpu, x), np.ones(4))
 
 
-def test_closing_amid_a_recovery_answers_everything(nothing_left: None) -> None:
+def test_closing_amid_a_recovery_answers_everything(nothing_left: None, gate: Path) -> None:
     with System("host", recover="replay") as lab:
         (cpu,) = lab.devices
-        x = cpu.run(_slowly, cpu.put(np.ones(4)), pure=True).result(WAIT)
+        gate.touch()
+        x = cpu.run(_double, cpu.put(np.ones(4)), gate, pure=True).result(WAIT)
+        gate.unlink()  # it is never made again
         os.kill(pid_of(lab, cpu), signal.SIGKILL)
-        lab.events.wait_for(GenerationChanged, WAIT)
+        lab.events.wait_for(GenerationChanged, WAIT, since=0)
         pending = [blas.scal(x, float(k)) for k in range(10)]
     for ref in pending:
         with pytest.raises(AccelError):
