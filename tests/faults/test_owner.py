@@ -1,5 +1,6 @@
 """What the notebook's own process goes through: killed, interrupted, ended in the middle."""
 
+import contextlib
 import os
 import re
 import signal
@@ -38,8 +39,10 @@ class Owner:
         )
         assert self.process.stdout is not None
         self.contexts = [int(word) for word in self.line().split()]
-        children = Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        self.zygotes = [int(pid) for path in children for pid in path.read_text().split()]
+        self.zygotes: list[int] = []
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it may have left by now
+            for path in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
+                self.zygotes += map(int, path.read_text().split())
 
     def interrupt(self) -> None:
         """Send Ctrl-C once the process sleeps in its wait, which nothing announces."""
@@ -87,7 +90,13 @@ def start() -> Iterator[type[Owner]]:
     ids=["idle", "in the middle of a request", "leaving without close"],
 )
 def test_contexts_end_within_a_second_of_their_notebook(start: type[Owner], body: str) -> None:
-    owner = start(body)
+    took = [seconds_to_end(start(body), body)]
+    while took[-1] >= 1.0 and len(took) < 3:  # unless the machine stood still for so long
+        took.append(seconds_to_end(start(body), body))
+    assert min(took) < 1.0
+
+
+def seconds_to_end(owner: Owner, body: str) -> float:
     assert len(owner.contexts) == 2
     assert owner.zygotes or owner.process.poll() is not None
     if "_exit" in body:
@@ -95,15 +104,15 @@ def test_contexts_end_within_a_second_of_their_notebook(start: type[Owner], body
     else:
         os.kill(owner.process.pid, signal.SIGKILL)
     begin = time.monotonic()
-    assert settle(lambda: not owner.alive(), 5.0), owner.alive()
-    assert time.monotonic() - begin < 1.0
+    assert settle(lambda: not owner.alive()), owner.alive()
+    return time.monotonic() - begin
 
 
 def test_an_interrupt_takes_the_cells_requests_back_and_the_context_lives_on(
     start: type[Owner],
 ) -> None:
     owner = start("""
-slow = cpu.run(time.sleep, 1.5)
+slow = cpu.run(time.sleep, 600)
 queued = [blas.scal(one, 2.0, out=one) for _ in range(5)]
 try:
     print("waiting", flush=True)
@@ -128,9 +137,13 @@ lab.close()
     assert re.search(r"[67] requests of this cell", said)
 
 
-def test_an_interrupt_ends_a_function_that_runs(start: type[Owner]) -> None:
-    owner = start("""
-slow = cpu.run(time.sleep, 600)
+def test_an_interrupt_ends_a_function_that_runs(start: type[Owner], tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    owner = start(f"""
+def sleep():
+    open({str(runs)!r}, "w").close()
+    time.sleep(600)
+slow = cpu.run(sleep)
 try:
     print("waiting", flush=True)
     slow.result()
@@ -144,18 +157,20 @@ print(cpu.run(int).result(30), cpu.generation)
 lab.close()
 """)
     assert owner.line() == "waiting"
-    time.sleep(0.3)  # until it runs
+    assert settle(runs.exists)
     began = time.monotonic()
     owner.interrupt()
     assert [owner.line() for _ in range(3)] == ["interrupted", "Interrupted", "0 1"]
     assert time.monotonic() - began < 10
 
 
-def test_a_second_interrupt_replaces_the_context(start: type[Owner]) -> None:
-    owner = start("""
+def test_a_second_interrupt_replaces_the_context(start: type[Owner], tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    owner = start(f"""
 def deaf():
     import signal
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGUSR1}})
+    open({str(runs)!r}, "w").close()
     time.sleep(600)
 stuck = cpu.run(deaf)
 for _ in range(2):
@@ -175,6 +190,7 @@ lab.close()
 """)
     for _ in range(2):
         assert owner.line() == "waiting"
+        assert settle(runs.exists)
         owner.interrupt()
         assert owner.line() == "interrupted"
     assert owner.line() == "ContextLost"

