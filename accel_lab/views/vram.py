@@ -5,17 +5,16 @@ piece that says how many they are. So a state is small however many buffers ther
 pieces always add up to what is in use.
 """
 
-import html as markup
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.namespace import handle_in, notebook
 from accel_lab.compute.samples import Block, MemorySampled
 from accel_lab.compute.tree import Node
+from accel_lab.display import table
 from accel_lab.display.sizes import memory, size
 from accel_lab.errors import AccelError, InvalidArgument
-from accel_lab.views.names import handle_in, notebook
 from accel_lab.views.observer import Lab, Source, Want
 from accel_lab.views.publisher import DEFAULT_HZ
 from accel_lab.views.scene import Scene
@@ -233,15 +232,7 @@ def _block(block: Block) -> State:
 def text(state: State) -> str:
     """Draw a state as lines of text."""
     rows = list(_rows(state))
-    table = [_BLOCKS, *(row.cells for row in rows[:ROWS])]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if name in _NUMBERS else cell.ljust(width)
-            for cell, width, name in zip(row, widths, _BLOCKS, strict=True)
-        ).rstrip()
-        for row in table
-    ]
+    lines = table.as_text(_BLOCKS, [row.cells for row in rows[:ROWS]], _NUMBERS)
     devices = [_sentence(device) for device in state["devices"]]
     return "\n".join((_caption(state), *devices, *(lines if rows else ()), *_unlisted(state)))
 
@@ -249,27 +240,12 @@ def text(state: State) -> str:
 def html(state: State) -> str:
     """Draw a state as two tables, the second for blocks, without style or script."""
     devices = (_summary(device) for device in state["devices"])
-    drawn = _table(_caption(state), _DEVICES, devices)
+    drawn = table.as_html(_caption(state), _DEVICES, devices)
     rows = [row.cells for row in _rows(state)][:ROWS]
     if not rows:
         return drawn
-    return drawn + _table(
+    return drawn + table.as_html(
         ". ".join(("Blocks, the largest first", *_unlisted(state))), _BLOCKS, rows
-    )
-
-
-def _table(
-    caption: str, names: tuple[str, ...], rows: Iterator[tuple[str, ...]] | list[tuple[str, ...]]
-) -> str:
-    heads = "".join(f'<th scope="col">{name}</th>' for name in names)
-    body = ""
-    for head, *cells in rows:
-        line = f'<th scope="row">{markup.escape(head)}</th>'
-        line += "".join(f"<td>{markup.escape(cell)}</td>" for cell in cells)
-        body += f"<tr>{line}</tr>"
-    return (
-        f"<table><caption>{markup.escape(caption)}</caption>"
-        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
     )
 
 
