@@ -14,6 +14,7 @@ from accel_lab.compute.device import Device
 from accel_lab.default import default_system
 from accel_lab.errors import InvalidArgument
 from accel_lab.notebook.gpu_cell import GpuCells, publish
+from accel_lab.notebook.gpu_profile import Profile, execute, profile
 from accel_lab.notebook.timing import Timing
 from accel_lab.system import System, running
 from accel_lab.views.faults import Faults
@@ -85,6 +86,23 @@ def gputime(line: str, cell: str) -> Timing:
     the median and the spread of the runs. It binds no names; arrays that it changes stay changed.
     """
     return _cells_of(_shell()).time(line, cell)
+
+
+def gpuprofile(line: str, cell: str) -> Profile:
+    """Run the cell in the notebook, and show how long the devices work at each of its messages.
+
+    It waits until all that the cell has sent is done. A timeline of the cell stands above the
+    table. What a `%%gpu` cell or a function does inside is one message: `nsys` tells it apart.
+    """
+    if line.strip():
+        raise _mistake(f"%%gpuprofile takes no argument: {line.strip()!r}")
+    shell = _shell()
+    of = f"cell {shell.displayhook.prompt_count}"
+    value, seen, timelines = profile(_systems([]), partial(execute, shell, cell), of)
+    for shown in (value, *timelines):
+        if shown is not None:
+            _display(shown)
+    return seen
 
 
 def _shell() -> Any:
@@ -191,6 +209,7 @@ def _display(view: object) -> None:
 
 MAGICS = (
     Magic("cell", "gpu", gpu, lambda: [*_devices(), "-o", "--quiet"]),
+    Magic("cell", "gpuprofile", gpuprofile, list),
     Magic("cell", "gputime", gputime, lambda: [*_devices(), "-n", "-r"]),
     Magic("line", "lab", lab, lambda: ["full", *_names()]),
     Magic("line", "lab_faults", lab_faults, _names),

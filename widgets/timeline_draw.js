@@ -42,6 +42,7 @@ function timelineWhy({ untraced }) {
 
 function timelineBadge(state, stale) {
   const badge = (tone, name, text) => h("span", { key: "badge", class: `al-badge ${tone}` }, icon(name, 12), text);
+  if (state?.of) return badge("al-calm", "half-open", state.of);
   if (state?.closed) return badge("al-off", "stopped", "closed · last state");
   if (stale !== null) return badge("al-warn", "half-open", `stale ${seconds(stale)}`);
   if (!state) return badge("al-live al-busy", "starting", "waiting");

@@ -75,6 +75,16 @@ class Device:
         """How many messages are sent and not answered."""
         return self._requests.in_flight
 
+    @property
+    def last_number(self) -> int:
+        """The number of the message that was sent last, as views show it; 0 before the first."""
+        return self._requests.last_number
+
+    @property
+    def first_unanswered(self) -> int | None:
+        """The number of the oldest message that has no answer yet."""
+        return self._requests.first_unanswered()
+
     @overload
     def ask(
         self, message: Operation[AccelRef], *, timeout_s: float | None = ..., nowait: bool = ...

@@ -17,6 +17,7 @@ from accel_lab.views.mark import Mark, mark_of
 from accel_lab.views.observer import Lab, Source, Want
 from accel_lab.views.publisher import DEFAULT_HZ
 from accel_lab.views.scene import Scene
+from accel_lab.views.still import Still
 from accel_lab.views.tally import tally
 from accel_lab.views.view import State, View, show
 
@@ -42,7 +43,8 @@ class TimelineView(View):
         `rows` have `device`, `stream`, and of finished work `count`, `busy` and `longest` seconds;
         `works` are [row, name, kind]; `running` are [work, seq, start]; `marks` are [at, device,
         kind, text], the oldest first. `traced` slices were numbered, `untraced` were never seen,
-        `span` is from the first start to the last end. A recording says `at`, which is its now.
+        `span` is from the first start to the last end. A recording says `at`, which is its now; a
+        part of a session says `of`, which part.
         """
         known = tally(scene)
         running = [
@@ -77,6 +79,8 @@ class TimelineView(View):
             state["span"] = list(known.span)
         if self.source.lab is None:
             state["at"] = scene.at
+        if isinstance(self.source, Still):
+            state["of"] = self.source.of
         return state
 
     def pack(self, scene: Scene) -> bytes:
@@ -165,7 +169,8 @@ def _marks(scene: Scene) -> tuple[list[Mark], int]:
 
 def _caption(state: State) -> str:
     rows, span = state["rows"], state.get("span")
-    parts = [f"{state['name'] or 'system'}: {_plural(sum(r['count'] for r in rows), 'slice')}"]
+    name = ", ".join(filter(None, (state["name"] or "system", state.get("of"))))
+    parts = [f"{name}: {_plural(sum(r['count'] for r in rows), 'slice')}"]
     if span is not None:
         parts[0] += f" in {duration(span[1] - span[0])}"
     elif not state["running"]:
@@ -175,7 +180,7 @@ def _caption(state: State) -> str:
             parts.append(_plural(count, noun))
     if state["untraced"]:
         parts.append(f"{_plural(state['untraced'], 'slice')} never seen")
-    return ", ".join(parts) + (" (closed)" if state["closed"] else "")
+    return ", ".join(parts) + (" (closed)" if state["closed"] and "of" not in state else "")
 
 
 def _cells(state: State) -> Iterator[tuple[str, ...]]:

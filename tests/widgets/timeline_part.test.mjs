@@ -1,0 +1,28 @@
+// The timeline of a part of a session says which part it is, not that its system was closed.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { toHtml } from "../../widgets/dom.js";
+import { timelineDraw } from "../../widgets/timeline_draw.js";
+import { timelineLanes } from "../../widgets/timeline_lanes.js";
+import { TimelineRing } from "../../widgets/timeline_ring.js";
+
+const CASE = JSON.parse(readFileSync(new URL("../views/timeline_case.json", import.meta.url), "utf8"));
+
+function drawn(more) {
+  const state = { ...CASE.state, closed: true, ...more };
+  const view = { state, ring: new TimelineRing(), lanes: timelineLanes(state), mode: "all", shown: [1000, 1002], span: null, selection: null, active: 0, detail: null, said: "", stale: null, tabled: false, id: "t", now: 1001.5 };
+  return toHtml(...timelineDraw(view).filter(Boolean));
+}
+
+test("the badge of a part is its name, as text", () => {
+  assert.match(drawn({ of: "cell 12" }), /al-badge[^>]*>.*cell 12/s);
+  assert.ok(!drawn({ of: "cell 12" }).includes("last state"));
+  assert.ok(!drawn({ of: "<b>" }).includes("<b>"));
+});
+
+test("the badge of a system that was closed is as before", () => {
+  assert.match(drawn({}), /closed · last state/);
+});
