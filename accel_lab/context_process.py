@@ -25,6 +25,7 @@ from accel_lab.compute.context import Context
 from accel_lab.compute.control import (
     Bind,
     CancelRequests,
+    Collected,
     DropSegment,
     Expired,
     Heartbeat,
@@ -160,6 +161,8 @@ class Control(threading.Thread):
             self._service.cancelled.update(packet.seqs)
             if self._service.busy_seq in packet.seqs:
                 INTERRUPTS.interrupt()
+        elif isinstance(packet, Collected):
+            self._service.collected.set()
         elif isinstance(packet, Look):
             show(self._channel, packet, self._context, self._service.tracer)
 
@@ -205,7 +208,15 @@ def be_context(transport: Transport, channel: socket.socket, parent: int, module
             os.chdir(bind.folder)
         backend = module.open_backend(bind.index)
         arena = SegmentBytes(backend)
-        context = Context(backend, ACTORS, arena, bind.generation, module.SUPPORT, bind.limit_bytes)
+        context = Context(
+            backend,
+            ACTORS,
+            arena,
+            bind.generation,
+            module.SUPPORT,
+            bind.limit_bytes,
+            bind.spill_bytes,
+        )
     except EOFError:
         return  # the notebook is gone
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason

@@ -30,6 +30,7 @@ from accel_lab.compute.contents import Contents
 from accel_lab.compute.device import Device
 from accel_lab.compute.device_actor import DeviceActor
 from accel_lab.compute.fault import Fault, Inject
+from accel_lab.compute.host_memory import host_memory_bytes
 from accel_lab.compute.keeper import DeviceKeeper, Plant
 from accel_lab.compute.ledger import ArenaStatistics
 from accel_lab.compute.lineage import Lineage, Tidying
@@ -121,6 +122,8 @@ class System:
         results: what is recorded of each result, for comparing when a journal is run again:
             nothing, `digests`, or `values` with their digests. Every result is read back for it.
         memory_bytes: limit of each device's buffers; the device's own when not given.
+        spill: whether buffers that have not been named for longest wait on the host, up to a
+            quarter of its RAM, when an allocation finds no room; they come back by themselves.
         arena_bytes: limit of the host memory for transfers; a quarter of RAM when not given.
 
     Raises:
@@ -144,6 +147,7 @@ class System:
         journal_bytes: int | None = None,
         results: Results | None = None,
         memory_bytes: int | None = None,
+        spill: bool = True,
         arena_bytes: int | None = None,
     ) -> None:
         self._closed = True  # until there is something to close
@@ -188,6 +192,7 @@ class System:
             self._arena,
             self._background,
             memory_bytes,
+            host_memory_bytes() // (4 * len(indices)) if spill else 0,
             SPIN_S if cores >= len(indices) + 1 else 0.0,
         )
         self._dispatcher.start()

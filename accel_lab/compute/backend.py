@@ -54,6 +54,15 @@ class Backend(Protocol):
     def free_bytes(self) -> int:
         """Return what an allocation could still get; any thread."""
 
+    def trim(self) -> None:
+        """Give the device what the pool holds unused."""
+
+    def is_whole(self, array: Any) -> bool:
+        """Whether an array has memory of the pool by itself, which is free when it is gone."""
+
+    def host_memory(self, nbytes: int) -> Any:
+        """Return host memory fit for fast copies, a uint8 array; raises MemoryError."""
+
     def explain(self, error: BaseException, library: str) -> AccelError | Poison:
         """Translate what a library raised; the one place where foreign codes are mapped."""
 

@@ -11,6 +11,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.dtypes import itemsize
 from accel_lab.compute.launch import Launch, LibraryActor, handlers_of
 from accel_lab.compute.operation import Operation, operands_of
+from accel_lab.compute.spill import Spill
 from accel_lab.compute.stream import Stream
 from accel_lab.compute.table import BufferTable
 from accel_lab.errors import BackendUnavailable, OutOfMemory
@@ -43,6 +44,7 @@ class Context:
         generation: int,
         support: Mapping[str, frozenset[str]],
         limit_bytes: int | None,
+        spill_bytes: int = 0,
     ) -> None:
         self.support = support
         self.generation = generation
@@ -50,6 +52,8 @@ class Context:
         self.arena = arena
         self.limit_bytes = limit_bytes or backend.total_bytes
         self.table = BufferTable()
+        self.spill = Spill(self, spill_bytes)
+        self.table.away, self.table.forget = self.spill.held, self.spill.forget
         self.streams: dict[str, Stream] = {}
         self.actors: dict[str, LibraryActor] = {}
         self.routes: dict[type[Operation[Any]], Route] = {}
@@ -77,19 +81,40 @@ class Context:
         """Return what an allocation could still get; any thread."""
         return min(self.backend.free_bytes(), self.limit_bytes - self.table.used_bytes)
 
-    def allocate(self, shape: tuple[int, ...], dtype: str) -> tuple[Any, int]:
+    def allocate(self, shape: tuple[int, ...], dtype: str, now: int = 0) -> tuple[Any, int]:
         """Allocate from the active stream's pool; return the array and its bytes.
+
+        Where there is no room, room is made, as `Spill` says.
+
+        Parameters:
+            now: the message for which; what it names stays.
 
         Raises:
             OutOfMemory: with what was asked, what is free and the largest owners.
         """
         nbytes = math.prod(shape) * itemsize(dtype)
-        if self.table.used_bytes + nbytes > self.limit_bytes:
-            raise self.out_of_memory(nbytes)
-        try:
-            return self.backend.empty(shape, dtype), nbytes
-        except MemoryError as error:
-            raise self.out_of_memory(nbytes) from error
+        array: Any = None
+        cause: MemoryError | None = None
+
+        def has_room() -> bool:
+            nonlocal array, cause
+            if self.table.used_bytes + nbytes > self.limit_bytes:
+                return False
+            try:
+                array = self.backend.empty(shape, dtype)
+            except MemoryError as error:
+                cause = error
+            return array is not None
+
+        if has_room() or (nbytes <= self.limit_bytes and self.spill.make_room(has_room, now)):
+            return array, nbytes
+        raise self.out_of_memory(nbytes) from cause
+
+    def trim(self) -> None:
+        """Give back what libraries and the pool hold for later; may wait for the device."""
+        for actor in self.actors.values():
+            actor.trim()
+        self.backend.trim()
 
     def out_of_memory(self, asked_bytes: int) -> OutOfMemory:
         """Describe an allocation that cannot be had."""
@@ -100,6 +125,8 @@ class Context:
             f"{asked_bytes} bytes were asked for and {free} are free of {self.limit_bytes}; "
             f"the largest owners: {held}"
         )
+        if self.spill.held_bytes:
+            text += f"; {self.spill.held_bytes} bytes wait on the host"
         return OutOfMemory(text, asked_bytes=asked_bytes, free_bytes=free, owners=owners)
 
     def raise_if_poisoned(self, error: BaseException) -> None:

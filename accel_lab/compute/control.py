@@ -20,6 +20,7 @@ class Bind(msgspec.Struct, frozen=True, array_like=True, tag=1):
     index: int
     generation: int
     limit_bytes: int | None
+    spill_bytes: int
     spin_s: float
     sys_path: list[str]
     folder: str
@@ -49,6 +50,10 @@ class Look(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
     memory: bool
     work: bool
+
+
+class Collected(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """What nobody could reach has been freed, and the wire has it: the answer to Crowded."""
 
 
 class StartFailed(msgspec.Struct, frozen=True, array_like=True, tag=11):
@@ -95,7 +100,7 @@ class Traced(msgspec.Struct, frozen=True, array_like=True, tag=15):
     last: bool
 
 
-Downward: TypeAlias = Bind | Segment | DropSegment | CancelRequests | Look
+Downward: TypeAlias = Bind | Segment | DropSegment | CancelRequests | Look | Collected
 Upward: TypeAlias = StartFailed | Heartbeat | Expired | Blocks | Traced
 
 _encode = msgspec.msgpack.Encoder().encode

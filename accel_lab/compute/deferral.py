@@ -12,6 +12,7 @@ from typing import Any
 
 from accel_lab.compute.launch import Launch
 from accel_lab.compute.operation import operands_of
+from accel_lab.compute.stream import Storage
 from accel_lab.compute.transfer import Free
 
 WORKERS = 4
@@ -93,6 +94,10 @@ class Deferral:
         for deferred in self.begun.values():
             self._touched.update(_buffers(deferred.entry))
         return released
+
+    def touches(self, storage: Storage) -> bool:
+        """Whether work that is not finished, or what waits behind it, has this memory."""
+        return storage in self._touched
 
     @property
     def ready(self) -> bool:

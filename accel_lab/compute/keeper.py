@@ -5,6 +5,7 @@ happens on the system thread: the old process is killed and reaped, the requests
 are answered, and the context's actor is told, so that its supervisor decides.
 """
 
+import gc
 import sys
 import time
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from accel_lab.compute.control import (
     Bind,
     Blocks,
     CancelRequests,
+    Collected,
     Downward,
     DropSegment,
     Expired,
@@ -42,7 +44,7 @@ from accel_lab.compute.process import ContextProcess, Spawner
 from accel_lab.compute.recovery import Recovered, Recovery
 from accel_lab.compute.requests import Requests, open_circuit
 from accel_lab.compute.sight import Sight
-from accel_lab.compute.wire import Born, LibraryRestarted, Output, Poisoned, Report
+from accel_lab.compute.wire import Born, Crowded, LibraryRestarted, Output, Poisoned, Report
 from accel_lab.errors import AccelError, BackendUnavailable, ContextLost, DeadlineExceeded
 
 HEARTBEAT_LIMIT_S = 30.0
@@ -72,6 +74,7 @@ class Plant(msgspec.Struct, frozen=True):
     arena: Arena
     background: Background
     limit_bytes: int | None
+    spill_bytes: int
     spin_s: float
 
 
@@ -118,6 +121,7 @@ class DeviceKeeper:
                 self._index,
                 self.requests.generation,
                 plant.limit_bytes,
+                plant.spill_bytes,
                 plant.spin_s,
                 list(sys.path),
                 str(Path.cwd()),
@@ -408,6 +412,14 @@ class DeviceKeeper:
             call(self._plant.events.publish, fact)
         elif isinstance(report, Born):
             call(self._born, link, report)
+        elif isinstance(report, Crowded):
+            call(self._collect)
+
+    def _collect(self) -> None:
+        """Free what nobody can reach; system thread."""
+        gc.collect()
+        self.requests.flush()
+        self.tell(Collected())
 
     def _hurry(self) -> None:
         """Let the restart not wait for a busy cell, until it is over or has taken too long."""

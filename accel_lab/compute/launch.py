@@ -106,7 +106,7 @@ class Launch:
         """
         spec = self.spec or self.message.infer()
         assert spec is not None
-        array, nbytes = self.context.allocate(spec.shape, spec.dtype)
+        array, nbytes = self.context.allocate(spec.shape, spec.dtype, self.seq)
         storage = Storage(self.stream, nbytes, self.label)
         self._enter(self.result, array, spec.shape, spec.dtype, storage)
         return array
@@ -180,6 +180,7 @@ class Launch:
     def _enter(
         self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage
     ) -> None:
+        storage.used = self.seq
         self.context.table.fill(id_, array, shape, dtype, storage)
         if self.made is None:
             self.made = []
@@ -203,6 +204,12 @@ class LibraryActor:
     def statistics(self) -> Mapping[str, int]:
         """Return counters for people, as {"plans": 3}; any thread, so it only reads."""
         return {}
+
+    def trim(self) -> None:
+        """Give back device memory that is held for later use, as plans; may wait for the device."""
+        trim = getattr(self.lib, "trim", None)
+        if trim is not None:
+            trim()
 
     def close(self) -> None:
         """Release the library's handles."""

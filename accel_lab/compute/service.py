@@ -6,6 +6,7 @@ the streams get there. Streams that take long are waited for by a side thread, s
 dispatcher can go on enqueueing.
 """
 
+import itertools
 import math
 import os
 import threading
@@ -30,6 +31,7 @@ from accel_lab.compute.tracer import Tracer
 from accel_lab.compute.transfer import Free, Upload
 from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import (
+    Crowded,
     Done,
     LibraryRestarted,
     Poisoned,
@@ -47,6 +49,7 @@ RETRY_S = 0.0002
 LOOKS = 16
 REMEMBERED = 64
 FORGET_ABOVE = 1 << 14
+GARBAGE_S = 1.0
 
 
 def entry_decoder(context: Context) -> "msgspec.msgpack.Decoder[list[Any]]":
@@ -99,6 +102,11 @@ class Service:
         self._recent: deque[tuple[int, type, Stream]] = deque(maxlen=REMEMBERED)
         self._remember = self._recent.append
         self.tracer = Tracer(context.backend.clock())
+        self._entries: list[Any] = []
+        self._ahead: deque[Any] = deque()
+        self.collected = threading.Event()
+        context.spill.is_busy = self._deferral.touches
+        context.spill.collect_there = self._have_garbage_freed
         self.cancelled: set[int] = set()
         self.executing: Any = None
 
@@ -118,6 +126,7 @@ class Service:
             self._complete()
         if self._deferral.ready:
             self._resume()
+            self._catch_up()
         frame = self._transport.receive()
         if frame is None:
             if self._launched:
@@ -125,8 +134,15 @@ class Service:
             elif self._marked is None:
                 frame = self._next_frame()
         if frame is not None:
-            for entry in self._decoder.decode(frame):
+            self._entries = self._decoder.decode(frame)
+            for entry in self._entries:
                 self._execute(entry)
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Execute what was read ahead."""
+        while self._ahead:
+            self._execute(self._ahead.popleft())
 
     def _look_at_streams(self) -> memoryview | None:
         """Poll the streams with the answer at hand, until they are done or a frame comes."""
@@ -234,9 +250,13 @@ class Service:
         try:
             if self.cancelled:
                 self._require_wanted(entry.seq)
-            for operand in list_operands(message):
-                if operand.storage is None:
-                    context.table.require(operand)
+            operands = list_operands(message)
+            for operand in operands:
+                storage = operand.storage
+                if storage is None:
+                    context.spill.gather(operands, entry.seq)
+                    break
+                storage.used = entry.seq
             if spec is None:  # the notebook did not know every dtype
                 check(context.support, message)
             if context.active is not stream:
@@ -256,6 +276,36 @@ class Service:
             if launch.deferred is None:
                 self._enqueued(launch, timeout_s, alone=alone)
         self.executing = None
+
+    def _have_garbage_freed(self) -> None:
+        """Have the notebook free what nobody there can reach, and take that out of turn.
+
+        What it had sent before is read, and executed afterwards in its order; what that names is
+        not freed yet.
+        """
+        self.collected.clear()
+        self.send([Crowded()])
+        until = time.monotonic() + GARBAGE_S
+        last = False
+        while not last:
+            last = self.collected.is_set() or time.monotonic() > until
+            while (frame := self._transport.receive()) is not None:
+                self._ahead += self._decoder.decode(frame)
+            time.sleep(RETRY_S)
+        executing = self.executing
+        if self._deferral.begun or executing is None:
+            return
+        # Of the frame at hand those before it are done.
+        rest = itertools.dropwhile(lambda entry: entry is not executing, self._entries)
+        named: set[int] = set()
+        for entry in (executing, *rest, *self._ahead):
+            message = entry.message
+            if type(message) is Free:
+                for id_ in [id_ for id_ in message.ids if id_ not in named]:
+                    self._context.table.free(id_)
+            else:
+                named.update(operand.id for operand in operands_of(type(message))(message))
+                named.add(abs(entry.result))
 
     def _enqueued(self, launch: Launch, timeout_s: float | None, *, alone: bool = False) -> None:
         if launch.trace is not None:

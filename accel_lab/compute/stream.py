@@ -53,13 +53,23 @@ class Stream:
 class Storage:
     """One allocation and the streams that use it; views of it share it."""
 
-    __slots__ = ("home", "label", "nbytes", "readers", "users", "write_operation", "writer")
+    __slots__ = (
+        "home",
+        "label",
+        "nbytes",
+        "readers",
+        "used",
+        "users",
+        "write_operation",
+        "writer",
+    )
 
     def __init__(self, home: Stream, nbytes: int, label: str) -> None:
         self.home = home
         self.nbytes = nbytes
         self.label = label
         self.users = 0
+        self.used = 0  # the last message that named it
         self.writer = home
         self.write_operation = home.operations
         self.readers: dict[Stream, int] = {}

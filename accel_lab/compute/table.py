@@ -4,6 +4,7 @@ The table alone decides whether an id means memory. Ids are never used twice by 
 an id of another generation is simply not here.
 """
 
+from collections.abc import Callable, Collection
 from typing import Any
 
 from accel_lab.compute.buffer import AccelRef
@@ -54,6 +55,10 @@ class BufferTable:
         self._buffers: dict[int, Buffer] = {}
         self.known = self._buffers.get
         self.used_bytes = 0
+        self.away: Collection[int] = ()
+        """The ids of the buffers whose contents are kept elsewhere."""
+        self.forget: Callable[[int], None] = _nothing
+        """Drop what is kept elsewhere of a buffer, if anything is."""
 
     def __len__(self) -> int:
         return len(self._buffers)
@@ -101,12 +106,15 @@ class BufferTable:
     def fail(self, id_: int, root: int) -> None:
         """Note that the message that should have made `id_` failed because of `root`."""
         buffer = self.mention(id_)
-        if buffer.storage is None:  # else the message was to overwrite it, and it is as it was
+        if (
+            buffer.storage is None and id_ not in self.away
+        ):
             buffer.failed_root = root
 
     def spoil(self, buffer: AccelRef) -> None:
         """Note that what should have been written to a new buffer never was; free its memory."""
         assert isinstance(buffer, Buffer)
+        self.forget(buffer.id)
         self._release(buffer)
         buffer.failed_root = buffer.failed_root or buffer.id
 
@@ -114,7 +122,13 @@ class BufferTable:
         """Forget an id; the storage goes with its last buffer, after every use of it."""
         buffer = self._buffers.pop(id_, None)
         if buffer is not None:
+            if self.away:
+                self.forget(id_)
             self._release(buffer)
+
+    def leave(self, buffer: Buffer) -> None:
+        """Free the memory of a buffer whose contents are kept elsewhere."""
+        self._release(buffer)
 
     def _release(self, buffer: Buffer) -> None:
         storage = buffer.storage
@@ -135,3 +149,7 @@ class BufferTable:
         }.values():
             sizes[storage.label] = sizes.get(storage.label, 0) + storage.nbytes
         return tuple(sorted(sizes.items(), key=lambda item: -item[1])[:count])
+
+
+def _nothing(_: int) -> None:
+    pass

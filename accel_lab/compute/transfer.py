@@ -1,6 +1,7 @@
 """Arrays between the notebook and the device: small ones in the message, others by the arena."""
 
 import math
+from collections.abc import Mapping
 from typing import ClassVar
 
 from accel_lab.compute.buffer import AccelRef
@@ -81,6 +82,17 @@ class UploadActor(LibraryActor):
     """Writes buffers from the host, on a stream of its own."""
 
     library = "upload"
+
+    def statistics(self) -> Mapping[str, int]:
+        """Return how many buffers gave way, came back, and what waits on the host; any thread."""
+        spill = self.context.spill
+        if not spill.moved:
+            return {}
+        return {
+            "moved to the host": spill.moved,
+            "brought back": spill.returned,
+            "bytes on the host": spill.held_bytes,
+        }
 
     @handles(Put)
     def put(self, m: Put, launch: Launch) -> None:

@@ -87,7 +87,13 @@ class Born(msgspec.Struct, frozen=True, array_like=True, tag=8):
     libraries: list[str]
 
 
-Report: TypeAlias = Done | Shaped | Answer | Failure | Poisoned | Output | LibraryRestarted | Born
+class Crowded(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """Memory is short: free what nobody can reach, and say so."""
+
+
+Report: TypeAlias = (
+    Done | Shaped | Answer | Failure | Poisoned | Output | LibraryRestarted | Born | Crowded
+)
 
 
 def _to_wire(value: Any) -> Any:

@@ -198,7 +198,7 @@ def test_a_library_error_restarts_that_actor_alone(lab: System, cpu: Device) -> 
 
 def test_out_of_memory_names_what_was_asked_and_who_holds_the_rest(nothing_left: None) -> None:
     """The context resumes, nothing is lost, and memory that is given back can be had."""
-    with System("host", recover="stale", memory_bytes=1 << 20) as lab:
+    with System("host", recover="stale", memory_bytes=1 << 20, spill=False) as lab:
         (cpu,) = lab.devices
         held = array.zeros(cpu, (700, 1024), dtype="uint8")
         with pytest.raises(OutOfMemory) as caught:

@@ -337,7 +337,7 @@ def test_memory_is_freed_where_the_record_frees_it() -> None:
             rng.uniform(first.devices[0], (1 << 20,), seed=seed).result()
         first.devices[0].ping().result()
         list(record)
-    with System("host", memory_bytes=24 << 20) as small:
+    with System("host", memory_bytes=24 << 20, spill=False) as small:
         report = replay(record, small)
     assert report.failed == []
     assert report.run == 20

@@ -87,6 +87,30 @@ class CudaDevice:
         limit: int = self._pool.get_limit()
         return min(free, limit - self._pool.used_bytes()) if limit else free
 
+    def trim(self) -> None:
+        """Give the card what CuPy's pool holds unused; waits for the card."""
+        self._pool.free_all_blocks()
+
+    def is_whole(self, array: Any) -> bool:
+        """Whether it is an array of CuPy's on memory of its pool, and no view."""
+        return (
+            isinstance(array, cupy.ndarray)
+            and array.base is None
+            and isinstance(array.data.mem, cupy.cuda.memory.PooledMemory)
+        )
+
+    def host_memory(self, nbytes: int) -> Any:
+        """Return page-locked memory of CuPy's pool, to which it returns with the array.
+
+        Raises:
+            MemoryError: the system gives no more.
+        """
+        try:
+            memory = cupy.cuda.alloc_pinned_memory(nbytes)
+        except runtime.CUDARuntimeError as error:
+            raise MemoryError(str(error)) from error
+        return np.frombuffer(memory, np.uint8, nbytes)
+
     def explain(self, error: BaseException, library: str) -> AccelError | Poison:
         """Translate what a CUDA library or a user's function raised; any thread."""
         return faults.explain(error, library, self._status, self.free_bytes)

@@ -189,6 +189,11 @@ class CudaFft:
             "work bytes": plans.held_bytes,
         }
 
+    def trim(self) -> None:
+        """Destroy every plan; waits for the device. The next transforms plan anew."""
+        self._transforms.clear()
+        self._plans.close()
+
     def close(self) -> None:
         """Destroy every plan; waits for the device."""
         self._transforms.clear()

@@ -92,6 +92,17 @@ class HostBackend:
                 return int(rest.split()[0]) * 1024
         return self.total_bytes
 
+    def trim(self) -> None:
+        """Do nothing: what NumPy frees is free."""
+
+    def is_whole(self, array: Any) -> bool:
+        """Whether it is an array of NumPy's, and no view."""
+        return type(array) is np.ndarray and array.base is None and array.flags.owndata
+
+    def host_memory(self, nbytes: int) -> Any:
+        """Return memory; raises MemoryError."""
+        return np.empty(nbytes, np.uint8)
+
     def explain(self, error: BaseException, library: str) -> AccelError | Poison:
         """Translate what NumPy or SciPy raised: no memory, or a library that failed."""
         if isinstance(error, AccelError | Poison):
