@@ -4,12 +4,12 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from accel_lab.actor.clock import FakeClock
 from accel_lab.actor.dispatcher import Dispatcher
+from tests.held import NOTHING, held
 
 
 @pytest.fixture
@@ -39,11 +39,6 @@ def flush(dispatcher: Dispatcher) -> None:
     done = threading.Event()
     dispatcher.call_soon(done.set)
     assert done.wait(10)
-
-
-def descriptors() -> set[str]:
-    """Return the open descriptors of this process."""
-    return {entry.name for entry in Path("/proc/self/fd").iterdir()}
 
 
 def test_calls_run_in_order_and_calls_they_queue_run_after(manual: Dispatcher) -> None:
@@ -262,7 +257,7 @@ def test_stop_from_a_callback_ends_the_thread() -> None:
 
 
 def test_nothing_is_left_after_stop() -> None:
-    before = (descriptors(), threading.active_count())
+    before = held()
     left, right = socket.socketpair()
     dispatchers = [Dispatcher("thread"), Dispatcher("manual", FakeClock())]
     dispatchers[0].start()
@@ -272,7 +267,7 @@ def test_nothing_is_left_after_stop() -> None:
         dispatcher.stop()
     left.close()
     right.close()
-    assert (descriptors(), threading.active_count()) == before
+    assert before.more() == NOTHING
 
 
 def test_run_pending_is_refused_beside_a_thread(threaded: Dispatcher) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -14,6 +13,7 @@ from accel_lab.actor.reply import Reply
 from accel_lab.actor.system import ActorSystem
 from accel_lab.errors import AccelError, ActorFailed, ActorStopped, QueueFull
 from tests.actor.world import Add, Adder, Fail
+from tests.held import NOTHING, held
 
 
 class Hold(Message[None], frozen=True):
@@ -30,11 +30,6 @@ class Holder(Adder):
     def hold(self, message: Hold) -> None:
         message.busy.set()
         assert message.go_on.wait(20)
-
-
-def descriptors() -> set[str]:
-    """Return the open descriptors of this process."""
-    return {entry.name for entry in Path("/proc/self/fd").iterdir()}
 
 
 def test_each_of_many_senders_is_served_in_its_own_order() -> None:
@@ -132,11 +127,11 @@ def test_two_systems_share_nothing() -> None:
 
 
 def test_nothing_is_left_after_shutdown() -> None:
-    before = (descriptors(), threading.active_count())
+    before = held()
     for _ in range(3):
         with ActorSystem() as system:
             system.spawn(Adder).ask(Add(1)).result(10)
-    assert (descriptors(), threading.active_count()) == before
+    assert before.more() == NOTHING
 
 
 def test_shutdown_past_a_stuck_handler_still_answers_what_is_queued() -> None:

@@ -159,7 +159,7 @@ def test_an_array_of_one_chunk_is_copied_by_the_caller(
 
     pool.map_chunks(array, arena, send, chunk_bytes=PAGE)
     assert sent == ([(0, array.tobytes())] if array.size else [])
-    assert copiers() == before
+    assert copiers() <= before
 
 
 def test_the_next_chunk_is_copied_while_one_is_being_sent(arena: Arena, pool: CopyPool) -> None:

@@ -1,6 +1,5 @@
 """Processes with a system of their own, as a feed and a dashboard find them."""
 
-import contextlib
 import os
 import subprocess
 import sys
@@ -83,15 +82,6 @@ class Program:
             if pipe is not None:
                 pipe.close()
         self.process.wait(20)
-
-
-def descriptors() -> set[tuple[str, str]]:
-    """Return what this process has open: by number and name, so that what is new shows."""
-    found = set()
-    for one in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # the one that this list was read from
-            found.add((one.name, str(one.readlink())))
-    return found
 
 
 def eventually(condition: Callable[[], object], timeout_s: float = 20.0) -> float:

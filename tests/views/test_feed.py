@@ -40,10 +40,11 @@ from accel_lab.views.observer import observer_of
 from accel_lab.views.recap import SLICES, recap
 from accel_lab.views.scene import Scene
 from accel_lab.views.tape import decode
+from tests.held import NOTHING, descriptors, held
 from tests.project import ROOT
 from tests.views.made_up import Lab
 from tests.views.made_up import lab as made_up
-from tests.views.processes import Program, descriptors, eventually
+from tests.views.processes import Program, eventually
 
 
 @pytest.fixture(autouse=True)
@@ -507,7 +508,7 @@ def test_memory_is_bounded_however_long_nobody_reads(lab: Lab, runtime: Path) ->
 
 
 def test_no_thread_and_no_file_is_left_after_the_last_system(runtime: Path) -> None:
-    before = descriptors(), set(threading.enumerate())
+    before = held()
     with System("host") as lab, System("host") as other:
         assert threads() == ["accel_lab feed"]
         assert len(list(runtime.iterdir())) == 1
@@ -521,7 +522,7 @@ def test_no_thread_and_no_file_is_left_after_the_last_system(runtime: Path) -> N
     assert list(runtime.iterdir()) == []
     eventually(lambda: all(one.ended and not one.killed for one in watch.sources()))
     watch.close()
-    eventually(lambda: not descriptors() - before[0] and not set(threading.enumerate()) - before[1])
+    eventually(lambda: before.more() == NOTHING)
 
 
 def test_a_system_that_is_dropped_is_offered_no_more(runtime: Path) -> None:

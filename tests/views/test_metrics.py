@@ -4,7 +4,6 @@ import contextlib
 import gc
 import http.client
 import sys
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,9 +18,10 @@ from accel_lab.compute.samples import WorkTraced
 from accel_lab.errors import DashboardUnavailable
 from accel_lab.views import Dashboard, dashboard
 from accel_lab.views.watched import Onlooker
+from tests.held import NOTHING, held
 from tests.views.made_up import GIB
 from tests.views.made_up import lab as made_up
-from tests.views.processes import descriptors, eventually
+from tests.views.processes import eventually
 
 if find_spec("prometheus_client") is None or find_spec("panel") is None:
     pytest.skip("panel and prometheus_client come with the lab extra", allow_module_level=True)
@@ -163,13 +163,12 @@ def test_a_closed_dashboard_leaves_no_thread_and_no_socket() -> None:
     with dashboard(made_up(1)) as page:  # what stays after the first stays once a process
         fetch(page.url).read()
     gc.collect()
-    before = set(threading.enumerate()), descriptors()
+    before = held()
     with dashboard(made_up(1)) as page:
         fetch(page.url).read()
     page.close()
     gc.collect()
-    eventually(lambda: not set(threading.enumerate()) - before[0])
-    eventually(lambda: not descriptors() - before[1])
+    eventually(lambda: before.more() == NOTHING)
     with pytest.raises(urllib.error.URLError):
         fetch(page.url)
 

@@ -1,0 +1,34 @@
+"""What this process holds, by name: what is new shows, whatever ends meanwhile."""
+
+import contextlib
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Held(NamedTuple):
+    """What was open, and what ran."""
+
+    descriptors: set[tuple[str, str]]
+    threads: set[threading.Thread]
+
+    def more(self) -> tuple[set[tuple[str, str]], set[threading.Thread]]:
+        """Return what has been opened or started since, and is still there."""
+        now = held()
+        return now.descriptors - self.descriptors, now.threads - self.threads
+
+
+NOTHING: tuple[set[tuple[str, str]], set[threading.Thread]] = set(), set()
+
+
+def held() -> Held:
+    return Held(descriptors(), set(threading.enumerate()))
+
+
+def descriptors() -> set[tuple[str, str]]:
+    """Return what is open, by number and name."""
+    found = set()
+    for one in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the one that this list was read from
+            found.add((one.name, str(one.readlink())))
+    return found
