@@ -22,6 +22,7 @@ from accel_lab.errors import (
     QueueFull,
     UnsupportedDtype,
 )
+from tests.faults.conftest import settle
 
 WAIT = 60.0
 
@@ -197,7 +198,9 @@ def test_result_with_a_timeout_gives_up_waiting_and_the_request_goes_on(
     assert latch.reply.result(WAIT) is None
 
 
-def test_a_cancelled_await_takes_its_queued_request_back(cpu: Device, tmp_path: Path) -> None:
+def test_a_cancelled_await_takes_its_queued_request_back(
+    lab: System, cpu: Device, tmp_path: Path
+) -> None:
     latch = Latch(cpu, tmp_path / "gate")
     value = cpu.put(np.ones(2))
 
@@ -208,7 +211,8 @@ def test_a_cancelled_await_takes_its_queued_request_back(cpu: Device, tmp_path: 
     with pytest.raises(TimeoutError):
         asyncio.run(impatient())
     cpu.run(int)
-    time.sleep(0.2)  # the control channel is beside the wire: let it be first
+    # The control channel is beside the wire: let it be first. What it answers now was asked after.
+    assert settle(lambda: bool(list(lab.look(memory=True, work=False))))
     latch.release()
     with pytest.raises(Cancelled):
         waiting.result(WAIT)

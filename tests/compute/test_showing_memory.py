@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,14 +112,20 @@ def test_beyond_a_limit_the_smallest_blocks_are_counted_not_listed(lab: System) 
     assert addresses == sorted(addresses)
 
 
-def test_a_context_that_is_busy_is_still_seen(lab: System) -> None:
+def wait_for(gate: Path) -> None:
+    while not gate.exists():
+        time.sleep(0.001)
+
+
+def test_a_context_that_is_busy_is_still_seen(lab: System, tmp_path: Path) -> None:
     gpu = lab.devices[0]
     x = gpu.put(np.ones(5000))
     x.result()
-    busy = gpu.run(time.sleep, 2)
+    busy = gpu.run(wait_for, tmp_path / "go")
     sample = seen(lab, has(x.id))
     assert not busy.done
     assert sample.used_bytes == x.nbytes
+    (tmp_path / "go").touch()
     busy.result(timeout_s=WAIT_S)
 
 
