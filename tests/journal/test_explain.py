@@ -5,6 +5,7 @@ import random
 import signal
 from collections.abc import Iterator
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from accel_lab.errors import ContextLost, JournalError, StaleRef
 from accel_lab.journal.explain import explain
 from accel_lab.journal.explanation import Explanation
 from tests.conftest import require
+from tests.faults.conftest import wait_for
 from tests.journal.recording import Recording
 
 DEPTH = 100
@@ -149,14 +151,15 @@ def test_a_message_that_never_ends_is_found(lab: System) -> None:
     assert found.culprit.fields["kind"] == "hang"
 
 
-def test_a_kill_from_outside_does_not_show_again(lab: System) -> None:
+def test_a_kill_from_outside_does_not_show_again(lab: System, tmp_path: Path) -> None:
     gpu = lab.devices[0]
     record = Recording(lab)
     x = rng.uniform(gpu, (8, 8), seed=1)
-    latch(gpu)
+    gpu.run(wait_for, tmp_path / "gate", pure=True)
     reply = blas.gemm(x, x)
     generation = gpu.generation
     os.kill(lab.events.history(ContextStarted)[-1].pid, signal.SIGKILL)
+    (tmp_path / "gate").touch()
     reply.result()  # is run again
     assert gpu.generation == generation + 1
     found = explain(record, lab)

@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from accel_lab.journal.index import Index
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.lines import COLUMNS
 from accel_lab.journal.memory_store import MemoryStore
+from tests.held import NOTHING, held
 from tests.journal.journaled import journaled
 from tests.journal.samples import unnumbered
 
@@ -62,6 +62,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_was_just_sent_can_be_read() -> None:
     with journaled() as (lab, journal):
+        lab.ready()  # or that would come in between
         x = lab.devices[0].put(np.ones(4))
         assert journal[-1].name == "Put"
         before = len(journal) - 1
@@ -251,6 +252,7 @@ def test_opening_what_is_not_there(tmp_path: Path) -> None:
 def test_a_journal_is_read_while_another_process_would_write_it(tmp_path: Path) -> None:
     path = tmp_path / "x.journal"
     with journaled(path) as (lab, journal):
+        lab.ready()
         kept = [lab.devices[0].put(np.ones(4))]
         journal.flush()
         other = Journal.open(path)
@@ -397,7 +399,7 @@ def test_any_part_survives_json_lines(
 
 def test_a_journal_in_a_folder_that_is_not_there_is_refused_at_the_call(tmp_path: Path) -> None:
     """And nothing has been started by then."""
-    threads = threading.active_count()
+    before = held()
     with pytest.raises(InvalidArgument, match="no folder"):
         System("host", journal=tmp_path / "mistyped" / "journal.sqlite")
-    assert threading.active_count() == threads
+    assert before.more() == NOTHING

@@ -32,7 +32,8 @@ from tests.project import ROOT
 FEW, MANY = 2_500, 10_000
 PLAIN_KILLS = int(os.environ.get("ACCEL_LAB_KILLS", "12"))
 """How many owners the slow test kills; 48 were killed for `docs/reliability.md`."""
-GONE_S = 1.0
+GONE_S = 4.0
+"""More than the second that `tests/faults/test_owner.py` measures: the machine may stand still."""
 LOOKS = 5
 CELL = 500
 CELLS = 60
@@ -119,9 +120,11 @@ class Estate:
 def descendants(pid: int) -> list[int]:
     """Return the children of a process, and theirs."""
     found: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, path.read_text().split()):
-            found += [child, *descendants(child)]
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for path in Path(f"/proc/{pid}/task").glob("*/children"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # its thread ended
+                for child in map(int, path.read_text().split()):
+                    found += [child, *descendants(child)]
     return found
 
 
@@ -254,7 +257,7 @@ def test_the_next_one_goes_on_in_the_file_of_a_killed_one(lab: System, tmp_path:
     path = tmp_path / "x.journal"
     owners = [run_and_kill(path, seed, FEW) for seed in (6, 7)]
     before = list(map(str, examine(path, owners, lab)))
-    with System("host", journal=path) as third:
+    with System("host", journal=path).ready() as third:
         blas.scal(third.devices[0].put(np.ones(3)), 2.0).result()
         third.flush()
         assert [str(entry) for entry in third.journal][: len(before)] == before
