@@ -201,20 +201,25 @@ def test_captures_that_cannot_go_in_are_refused_by_name(notebook: Notebook) -> N
         notebook("big.sum()")
 
 
-def test_output_appears_while_the_cell_runs(notebook: Notebook) -> None:
+def test_output_appears_while_the_cell_runs(notebook: Notebook, tmp_path: Path) -> None:
     mark = notebook.lab.events.published
-    cell = threading.Thread(target=notebook, args=("import time\nprint('now')\ntime.sleep(1)",))
+    gate = tmp_path / "gate"
+    wait = f"while not os.path.exists({str(gate)!r}):\n    time.sleep(0.01)"
+    cell = threading.Thread(target=notebook, args=(f"import os, time\nprint('now')\n{wait}",))
     cell.start()
-    notebook.lab.events.wait_for(OutputPrinted, 0.9, since=mark)
-    assert cell.is_alive()
-    cell.join()
+    try:
+        notebook.lab.events.wait_for(OutputPrinted, 20, since=mark)
+        assert cell.is_alive()
+    finally:
+        gate.touch()
+        cell.join()
 
 
 def test_a_flood_is_bounded_and_counted(notebook: Notebook) -> None:
     mark = notebook.lab.events.published
     started = time.monotonic()
     notebook("for _ in range(100_000):\n    print('x' * 1023)")  # 100 MB
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
     dropped = f"accel_lab: {100_000 * 1024 - LIMIT:,} more characters were printed"
     seen = notebook.lab.events.wait_for(
         lambda event: isinstance(event, OutputPrinted) and dropped in event.text, since=mark
@@ -231,23 +236,36 @@ def test_a_flood_is_bounded_and_counted(notebook: Notebook) -> None:
 def test_a_breakpoint_tells_what_is_there(notebook: Notebook) -> None:
     mark = notebook.lab.events.published
     notebook("def inner(depth):\n    half = depth / 2\n    breakpoint()\ninner(3)")
-    seen = notebook.lab.events.wait_for(OutputPrinted, since=mark)
-    assert "line 3:" in seen.text
-    assert "depth = 3" in seen.text
-    assert "half = 1.5" in seen.text
+    notebook.lab.events.wait_for(OutputPrinted, since=mark)
+
+    def said() -> str:
+        return "".join(e.text for e in notebook.lab.events.history(OutputPrinted)[-100:])
+
+    for text in ("line 3:", "depth = 3", "half = 1.5"):
+        assert settle(lambda text=text: text in said()), said()  # type: ignore[misc]
 
 
-def test_an_interrupt_ends_the_cell_and_leaves_the_context(notebook: Notebook) -> None:
+def test_an_interrupt_ends_the_cell_and_leaves_the_context(
+    notebook: Notebook, tmp_path: Path
+) -> None:
     notebook("before = 'here'")
     generation = notebook.gpu.generation
+    runs = tmp_path / "runs"
+
+    def interrupt() -> None:
+        if settle(runs.exists):
+            _thread.interrupt_main()
+
+    interrupting = threading.Thread(target=interrupt)
     started = time.monotonic()
-    threading.Timer(0.5, _thread.interrupt_main).start()
+    interrupting.start()
     with pytest.raises(KeyboardInterrupt):
-        notebook("import time\ntime.sleep(30)")
-    assert time.monotonic() - started < 2
+        notebook(f"import time\nopen({str(runs)!r}, 'w').close()\ntime.sleep(100)")
+    assert time.monotonic() - started < 20
+    interrupting.join()
     asked = time.monotonic()
     assert notebook("before") == "'here'"
-    assert time.monotonic() - asked < 1  # nothing sleeps any more
+    assert time.monotonic() - asked < 10  # nothing sleeps any more
     assert notebook.gpu.generation == generation
 
 
