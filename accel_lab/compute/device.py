@@ -12,6 +12,7 @@ from accel_lab.actor.reply import Reply
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.lineage import Durability
 from accel_lab.compute.operation import OWN_TIMEOUT, Operation
+from accel_lab.compute.resident import Released, Resident, look, release_frames
 from accel_lab.compute.transfer import Upload
 from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import State
@@ -294,6 +295,31 @@ class Device:
     def reset(self) -> None:
         """Close an open circuit: start a context on probation. Returns at once."""
         self._keeper.reset()
+
+    @property
+    def resident(self) -> Resident:
+        """What the device holds, as a table: each buffer and object with its size and its keepers.
+
+        It is as after all that was sent before. Blocks until the context has answered; one that is
+        busy for 2 s is looked at while it works, and what is not known then is said. Rows are freed
+        or dropped: `gpu.resident[0].free()`, `gpu.resident["model"].drop()`.
+
+        Raises:
+            AccelError: the device takes no messages.
+        """
+        return look(self, self._keeper)
+
+    def release_frames(self) -> Released:
+        """Give back what only the variables of failed functions hold; returns how much that was.
+
+        The last error and those that have a name keep their texts, and `%tb` its lines, but in
+        their functions no variable has a value any more. In the context all functions that have
+        failed are emptied, and garbage is collected on both sides. Blocks for the context.
+
+        Raises:
+            AccelError: the device takes no messages.
+        """
+        return release_frames(self, self._keeper)
 
     def __repr__(self) -> str:
         waiting = self._requests.queued

@@ -33,6 +33,8 @@ class Sight:
         self._blocks: list[Block] = []
         self._done: list[Slice] = []
         self._running: list[Slice] = []
+        self.memory: MemorySampled | None = None
+        """The newest sample of its memory, whoever has asked for it."""
 
     def look(self, *, memory: bool, work: bool) -> list[MemorySampled | WorkTraced]:
         """Return what has been answered, and ask again; any thread, does not block."""
@@ -68,6 +70,7 @@ class Sight:
                 )
                 self._blocks.clear()
                 self._answers.append(sample)
+                self.memory = sample
             return
         self._done += packet.done
         self._running += packet.running

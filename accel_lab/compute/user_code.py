@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import cloudpickle
 import msgspec
 
-from accel_lab.compute import printing, workspace
+from accel_lab.compute import holding, printing, workspace
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.failure import user_code_error
 from accel_lab.compute.interrupts import INTERRUPTS
@@ -133,6 +133,7 @@ class RunActor(LibraryActor):
     def __init__(self, context: "Context", lib: Any) -> None:
         super().__init__(context, lib)
         workspace.serve(context.backend, context.generation, self.stream)
+        holding.serve(context)
 
     @handles(Run)
     def run(self, m: Run, launch: Launch) -> None:
@@ -148,6 +149,7 @@ class RunActor(LibraryActor):
                 function, args, kwargs = unpack(blob, arrays.__getitem__)
                 value = function(*args, **kwargs)
         except MemoryError as error:
+            holding.note_failure(error)
             raise self.context.out_of_memory(0) from error
         except StaleRef:
             raise
@@ -155,6 +157,7 @@ class RunActor(LibraryActor):
             raise Interrupted("the function was interrupted") from error
         except BaseException as error:
             self.context.raise_if_poisoned(error)
+            holding.note_failure(error)
             raise user_code_error(error) from error
         finally:
             printing.finish()

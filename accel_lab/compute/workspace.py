@@ -205,6 +205,24 @@ class Workspace:
         """Describe every object that cells have left."""
         return {name: self._describe(name) for name in self._serials if name in self.names}
 
+    def bound(self) -> dict[str, Any]:
+        """Return what cells have bound, and what the notebook gave them."""
+        return {
+            name: value
+            for name, value in self.names.items()
+            if not (name in self._own or name.startswith("__") or isinstance(value, ModuleType))
+        }
+
+    def serial(self, name: str) -> int:
+        """Return the number of the object that the notebook has a handle of; 0 if it has none."""
+        return self._serials.get(name, 0)
+
+    def forget(self, name: str, value: Any) -> None:
+        """Forget whatever a name stands for, if it still stands for `value`."""
+        if self.names.get(name) is value:
+            for known in (self.names, self._told, self._serials):
+                known.pop(name, None)
+
     def rebind(self, renewed: Callable[[Any], Any]) -> None:
         """Replace what was defined in a module that has been loaded again."""
         for name, value in list(self.names.items()):
@@ -347,6 +365,11 @@ def drop(space: str, name: str, serial: int) -> None:
     """Forget an object that a cell has left."""
     if space in _workspaces:
         _workspaces[space].drop(name, serial)
+
+
+def spaces() -> dict[str, Workspace]:
+    """Return the namespaces of this context."""
+    return _workspaces
 
 
 def residents(space: str) -> dict[str, Resident]:

@@ -3,7 +3,7 @@
 import sys
 import traceback
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from accel_lab.display.summary import Labelled, as_html, as_text
 PACKAGE = f"{Path(__file__).parent.parent}/"
 CAUSES = 4
 RED = "\x1b[31m{}\x1b[39m"
+offers: list[Callable[[BaseException], str]] = []
+"""Each may say what can be had back because of an error."""
 _shown: "weakref.ref[BaseException] | None" = None
 
 
@@ -25,6 +27,9 @@ def lines(error: BaseException) -> Iterator[tuple[str, str]]:
     for cause in _causes(error):
         if str(cause) not in str(error):
             yield "because", headline(cause)
+    for offer in offers:
+        if text := offer(error):
+            yield "memory", text
     if remedy := getattr(error, "remedy", ""):
         yield "what to do", remedy
 
@@ -45,11 +50,20 @@ def user_line(error: BaseException) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith(PACKAGE)
     ]
-    cells = [frame for frame in frames if _cell(frame.filename)]
+    cells = [frame for frame in frames if place_of(frame.filename)]
     for frame in reversed(cells or frames):
-        place = _cell(frame.filename) or frame.filename
+        place = place_of(frame.filename) or frame.filename
         return f"{place}, line {frame.lineno}: {(frame.line or '').strip()}".rstrip(": ")
     return ""
+
+
+def place_of(filename: str) -> str:
+    """Return "cell 5" for the code of a notebook's cell, else nothing."""
+    shell = _shell()
+    if shell is None:
+        return ""
+    named = shell.compile.format_code_name(filename)
+    return f"cell {named[1].removeprefix('In[').removesuffix(']')}" if named else ""
 
 
 def html(error: BaseException) -> str:
@@ -75,7 +89,7 @@ def whole(error: BaseException) -> str:
             if "/IPython/core/" in frame.filename:
                 link.stack.remove(frame)
             else:
-                frame.filename = _cell(frame.filename) or frame.filename
+                frame.filename = place_of(frame.filename) or frame.filename
         link = link.__cause__ or link.__context__
     return "".join(told.format()).rstrip()
 
@@ -116,15 +130,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             return
         yield cause
         cause = cause.__cause__
-
-
-def _cell(filename: str) -> str:
-    """Return "cell 5" for the code of a notebook's cell, else nothing."""
-    shell = _shell()
-    if shell is None:
-        return ""
-    named = shell.compile.format_code_name(filename)
-    return f"cell {named[1].removeprefix('In[').removesuffix(']')}" if named else ""
 
 
 def _put_below(shell: Any, markup: str) -> None:

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accel_lab.compute import workspace
 from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.resident import offer_frames
 from accel_lab.compute.user_code import pack
 from accel_lab.compute.workspace import Bundle, Ran, Timed
-from accel_lab.errors import AccelError, InvalidArgument
+from accel_lab.errors import AccelError, InvalidArgument, OutOfMemory, UserCodeError
 from accel_lab.notebook import timing
 from accel_lab.notebook.footer import Footer
 from accel_lab.notebook.names import used_names
@@ -172,6 +173,9 @@ class GpuCells:
             answer = reply.result()
             if isinstance(answer, Ran):
                 touched += answer.arrays.values()
+        except (UserCodeError, OutOfMemory) as error:
+            offer_frames(device, error)
+            raise
         finally:  # a cell that failed may have written to them, too
             kept_bytes = _keep(device, touched)
         return answer, kept_bytes
