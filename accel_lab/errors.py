@@ -188,9 +188,18 @@ class CompileError(AccelError):
 
 
 class UserCodeError(AccelError):
-    """A function run in the context raised; `__cause__` is what it raised, when it pickles."""
+    """A function run in the context raised; `__cause__` is what it raised, when it pickles.
+
+    Attributes:
+        frames: of your own code, the innermost last, as (file, line, function, the line's text,
+            [(name, value as text), …]); cut where it is long. `%debug` shows them.
+    """
 
     remedy = "Correct your function; the text has its lines, __cause__ your exception."
+
+    def __init__(self, message: str, *, frames: tuple[tuple[Any, ...], ...] = ()) -> None:
+        super().__init__(message)
+        self.frames = frames
 
 
 class ContextLost(AccelError):

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from accel_lab.compute.device import Device
 from accel_lab.default import default_system
 from accel_lab.errors import InvalidArgument
+from accel_lab.notebook import debug
 from accel_lab.notebook.gpu_cell import GpuCells, publish
 from accel_lab.notebook.gpu_profile import Profile, execute, profile
 from accel_lab.notebook.timing import Timing
@@ -147,11 +148,13 @@ def load_ipython_extension(shell: Any) -> None:
     unload_ipython_extension(shell)
     for magic in MAGICS:
         shell.register_magic_function(magic.obey, magic.kind, magic.name)
+    debug.install(shell)
     shell.Completer.custom_matchers.append(context_matcher()(complete))
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """Take them out of an IPython again."""
+    debug.uninstall(shell)
     for magic in MAGICS:
         shell.magics_manager.magics[magic.kind].pop(magic.name, None)
     if complete in shell.Completer.custom_matchers:

@@ -9,10 +9,21 @@ from typing import Any
 import cloudpickle
 
 import accel_lab.errors as tree
+from accel_lab.compute import post_mortem
 from accel_lab.compute.wire import Failure
 from accel_lab.errors import AccelError, DependencyFailed, LibraryError, UserCodeError
 
-_FIELDS = ("asked_bytes", "free_bytes", "owners", "library", "code", "name", "generation", "log")
+_FIELDS = (
+    "asked_bytes",
+    "free_bytes",
+    "owners",
+    "library",
+    "code",
+    "name",
+    "generation",
+    "log",
+    "frames",
+)
 _CAUSE_LIMIT = 64 << 10
 _PACKAGE = f"{Path(tree.__file__).parent}/"
 
@@ -46,6 +57,10 @@ def unpack(failure: Failure, root: AccelError | None) -> AccelError:
     fields: dict[str, Any] = dict(failure.fields)
     if "owners" in fields:
         fields["owners"] = tuple((label, size) for label, size in fields["owners"])
+    if "frames" in fields:
+        fields["frames"] = tuple(
+            (*frame, [(name, text) for name, text in known]) for *frame, known in fields["frames"]
+        )
     error = kind(failure.text, **fields)
     error.add_note(f"in {failure.what}")
     if isinstance(error, DependencyFailed):
@@ -59,8 +74,9 @@ def unpack(failure: Failure, root: AccelError | None) -> AccelError:
 def user_code_error(error: BaseException) -> UserCodeError:
     """Wrap what a user's function raised, with the lines of the user's own code."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if "/accel_lab/" not in f.filename] or frames
+    own = [f for f in frames if not f.filename.startswith(_PACKAGE)] or frames
     where = "".join(traceback.format_list(own)).rstrip()
-    wrapped = UserCodeError(f"{type(error).__name__}: {error}\n{where}")
+    frames_told = post_mortem.frames_of(error)
+    wrapped = UserCodeError(f"{type(error).__name__}: {error}\n{where}", frames=frames_told)
     wrapped.__cause__ = error
     return wrapped

@@ -1,0 +1,197 @@
+"""`%debug` after code has failed in a context, in a real IPython."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("IPython", reason="IPython comes with the lab extra")
+
+from accel_lab import System
+from accel_lab.compute import post_mortem
+from accel_lab.errors import UserCodeError
+from tests.notebook.ipython import Lab, notebook
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[System]:
+    with System("host") as opened:
+        yield opened
+
+
+@pytest.fixture
+def lab(system: System) -> Iterator[Lab]:
+    with notebook(system) as opened:
+        yield opened
+
+
+@pytest.fixture
+def debugged(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Return the calls of IPython's debugger, which would wait for a terminal."""
+    calls: list[dict[str, Any]] = []
+    monkeypatch.setattr(lab.shell.ipython, "debugger", lambda **options: calls.append(options))
+    return calls
+
+
+CELL = """%%gpu gpu
+def mean(values, axis):
+    total = values.sum(axis)
+    words = {'a': [1, 2], 'of': values}
+    return total / count
+scale = 3
+unused = 4
+mean(np.ones((1000, 1000)), scale - 3)
+"""
+
+
+def test_it_shows_the_frames_and_their_variables(
+    lab: Lab, debugged: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab.fail(CELL)
+    capsys.readouterr()
+    lab("%debug")
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("NameError: name 'count' is not defined, in a context")
+    outer, inner = [n for n, line in enumerate(said) if line.startswith("<gpu cell")]
+    assert said[outer].endswith("line 7, in <module>")
+    assert said[outer + 1] == "  mean(np.ones((1000, 1000)), scale - 3)"
+    told = dict(line.split(" = ", 1) for line in said[outer + 2 : inner])
+    assert {name.strip() for name in told} == {"mean", "scale"}  # what the cell's code uses
+    assert said[inner].endswith("line 4, in mean")
+    assert said[inner + 1] == "  return total / count"
+    assert [line.split() for line in said[inner + 2 :]] == [
+        ["values", "=", "float64[1000,", "1000]"],
+        ["axis", "=", "0"],
+        ["total", "=", "float64[1000]"],
+        ["words", "=", "{'a':", "[1,", "2],", "'of':", "float64[1000,", "1000]}"],
+    ]
+    assert debugged == []
+
+
+def test_it_shows_a_function_of_the_notebook_with_its_line(
+    lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab("def half(x):\n    y = x / 2\n    return y / 0\n")
+    lab.fail("gpu.run(half, 5).result()")
+    capsys.readouterr()
+    lab("%debug")
+    said = capsys.readouterr().out
+    assert "cell 2, line 3, in half\n  return y / 0\n    x = 5\n    y = 2.5\n" in said
+
+
+def test_it_says_why_it_cannot(
+    lab: Lab, debugged: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab.fail("import threading\ngpu.run(threading.Lock).result()")
+    capsys.readouterr()
+    lab("%debug")
+    assert "%debug cannot show more" in capsys.readouterr().out
+    assert debugged == []
+
+
+def test_on_what_failed_in_the_notebook_it_is_ipythons(lab: Lab, debugged: list[Any]) -> None:
+    lab.fail("1 / 0")
+    lab("%debug")
+    assert debugged == [{"force": True}]
+
+
+def test_with_a_statement_it_is_ipythons(
+    lab: Lab, debugged: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.fail(CELL)
+    steps: list[str] = []
+    own = lab.shell.ipython.magics_manager.registry["ExecutionMagics"]
+    monkeypatch.setattr(own, "_debug_exec", lambda code, *_: steps.append(code))
+    lab("%debug x = 1")
+    assert steps == ["x = 1"]
+    assert debugged == []
+
+
+def test_unloading_gives_ipythons_back(lab: Lab) -> None:
+    def current() -> Any:
+        return lab.shell.ipython.magics_manager.magics["line"]["debug"]
+
+    ours = current()
+    lab("%unload_ext accel_lab")
+    assert current() == lab.shell.ipython.magics_manager.registry["ExecutionMagics"].debug
+    lab("%load_ext accel_lab\n%reload_ext accel_lab")
+    assert current() is not ours
+    lab("%unload_ext accel_lab")
+    assert current() == lab.shell.ipython.magics_manager.registry["ExecutionMagics"].debug
+
+
+# What is told, and what it costs.
+
+
+def told(function: Any, *args: Any) -> dict[str, str]:
+    """Return what is told of the innermost frame of a function that fails."""
+    try:
+        function(*args)
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        return dict(post_mortem.frames_of(error)[-1][4])
+    raise AssertionError
+
+
+def failing(value: Any) -> None:
+    raise ValueError(value)
+
+
+class Rude:
+    def __repr__(self) -> str:
+        raise OSError
+
+
+class Stopped:
+    def __str__(self) -> str:
+        return "Stopped"
+
+    def __repr__(self) -> str:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.arange(3), "int64[3] [0, 1, 2]"),
+        (np.float32(2.5), "float32[] 2.5"),
+        (np.zeros(101), "float64[101]"),
+        ("two\nlines", r"'two\nlines'"),
+        (Rude(), "<its repr raised OSError>"),
+        (list(range(100)), "[0, 1, 2, 3, 4, 5, 6, 7, ...]"),
+    ],
+    ids=["array", "scalar", "large array", "text", "rude", "list"],
+)
+def test_values_are_told_on_one_line(value: Any, text: str) -> None:
+    assert told(failing, value) == {"value": text}
+
+
+def test_a_text_is_cut() -> None:
+    assert len(told(failing, "x" * 10_000)["value"]) <= post_mortem.TEXT
+    assert len(told(failing, dict.fromkeys(range(100), "x" * 10_000))["value"]) == post_mortem.TEXT
+
+
+def test_without_time_there_are_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(post_mortem, "LIMIT_S", -1.0)
+    assert told(failing, Rude()) == {"value": "<Rude>"}
+    assert told(failing, np.zeros(3)) == {"value": "<ndarray>"}
+
+
+def test_all_of_it_fits_into_a_message(lab: Lab) -> None:
+    lab(
+        "%%gpu gpu\n"
+        "names = ', '.join(f'v{n}=\"{chr(233) * 500}\"' for n in range(100))\n"
+        "exec(f'def deep(n, {names}):\\n    return deep(n - 1) if n else 1 / 0')"
+    )
+    error = lab.fail("%%gpu gpu\ndeep(100)")
+    assert isinstance(error, UserCodeError)
+    assert len(error.frames) == post_mortem.FRAMES
+    assert all(len(frame[4]) == post_mortem.LOCALS for frame in error.frames)
+    texts = [text for frame in error.frames for _, text in frame[4]]
+    assert sum(map(len, texts)) < post_mortem.ALL_TEXT + 10 * len(texts)
+
+
+def test_an_interrupt_ends_the_telling() -> None:
+    with pytest.raises(ValueError, match="Stopped") as caught:
+        failing(Stopped())
+    assert post_mortem.frames_of(caught.value) == ()
