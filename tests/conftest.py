@@ -91,6 +91,10 @@ def _redis() -> str | None:
     return None
 
 
+def _torch() -> str | None:
+    return None if find_spec("torch") else "PyTorch is not installed: it is the torch extra"
+
+
 PIECES: dict[str, Callable[[], str | None]] = {
     "browser": _browser,
     "compiler": _compiler,
@@ -98,6 +102,7 @@ PIECES: dict[str, Callable[[], str | None]] = {
     "node": _node,
     "postgres": _postgres,
     "redis": _redis,
+    "torch": _torch,
     "wheel": _wheel,
 }
 

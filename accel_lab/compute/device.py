@@ -128,7 +128,7 @@ class Device:
         self._requests.tell(message, nowait=nowait)
 
     def put(self, array: npt.ArrayLike, *, timeout_s: float = 60.0) -> AccelRef:
-        """Copy an array to the device and return its buffer at once.
+        """Copy an array, or a CPU tensor of PyTorch, to the device; return its buffer at once.
 
         The array is copied when this returns; one from `lab.empty` is not, it is read-only
         until the upload is done. Blocks for the host copy and, up to `timeout_s`, for room in

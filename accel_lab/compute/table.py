@@ -106,9 +106,7 @@ class BufferTable:
     def fail(self, id_: int, root: int) -> None:
         """Note that the message that should have made `id_` failed because of `root`."""
         buffer = self.mention(id_)
-        if (
-            buffer.storage is None and id_ not in self.away
-        ):
+        if buffer.storage is None and id_ not in self.away:
             buffer.failed_root = root
 
     def spoil(self, buffer: AccelRef) -> None:

@@ -19,6 +19,7 @@ from accel_lab.compute.operation import OWN_TIMEOUT
 from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.requests import IN_FLIGHT_LIMIT, Requests
 from accel_lab.compute.staging import CopyPool
+from accel_lab.compute.tensors import as_array
 from accel_lab.compute.transfer import INLINE_BYTES, Allocate, Download, Put, Upload
 from accel_lab.compute.user_code import Location, Run
 from accel_lab.compute.wire import FRAME_LIMIT
@@ -109,7 +110,8 @@ class Transfers:
 
     def put(self, array: npt.ArrayLike, timeout_s: float) -> AccelRef:
         """Send an array; when this returns it has been copied or is held read-only."""
-        source = np.asarray(array)
+        tensor = as_array(array)
+        source = np.asarray(array) if tensor is None else tensor
         dtype = dtypes.canonical(source.dtype)
         for attempt in range(1, PUT_ATTEMPTS + 1):
             try:

@@ -16,6 +16,7 @@ from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import Operation
 from accel_lab.compute.stream import Storage
 from accel_lab.compute.table import Buffer
+from accel_lab.compute.tensors import is_whole
 from accel_lab.compute.wire import FRAME_LIMIT, Answer, Report
 from accel_lab.errors import Interrupted, InvalidArgument, StaleRef
 
@@ -101,6 +102,11 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def persistent_id(self, obj: Any) -> int | None:
         return self._place(obj)
+
+    def reducer_override(self, obj: Any) -> Any:
+        if is_whole(obj):
+            return pickle.loads, (cloudpickle.dumps(obj),)
+        return super().reducer_override(obj)
 
 
 class _Unpickler(pickle.Unpickler):

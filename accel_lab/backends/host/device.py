@@ -18,6 +18,7 @@ from accel_lab.backends.host.rng import HostRng
 from accel_lab.compute.backend import Peak, Poison
 from accel_lab.compute.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.stream import NativeStream
+from accel_lab.compute.tensors import as_array
 from accel_lab.errors import AccelError, InvalidArgument, LibraryError, OutOfMemory
 
 SHARE = 4  # several devices, the notebook and the rest of the machine live in the same RAM
@@ -133,12 +134,14 @@ class HostBackend:
         np.copyto(target[: array.nbytes].view(array.dtype).reshape(array.shape), array)
 
     def adopt(self, value: Any) -> tuple[Any, tuple[int, ...], str, int] | None:
-        """Return (array, shape, dtype, bytes held) when the value is a plain array.
+        """Return (array, shape, dtype, bytes held) of a plain array or a CPU tensor of PyTorch.
 
         An array that cannot be written to, or whose bytes are in foreign order, is copied.
         """
         if type(value) is not np.ndarray:
-            return None
+            value = as_array(value)
+            if value is None:
+                return None
         dtype = str(value.dtype.newbyteorder("="))
         if dtype not in _NAMES:
             return None
