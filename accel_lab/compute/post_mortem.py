@@ -99,7 +99,10 @@ class _Teller(reprlib.Repr):
             return f"<{kind.__qualname__}>"
         if hasattr(kind, "shape") and hasattr(kind, "dtype"):
             return self._array(x)
-        return super().repr1(x, level)
+        try:
+            return super().repr1(x, level)
+        except Exception:  # noqa: BLE001 - the user's own class, of a name that reprlib knows
+            return self.repr_instance(x, level)
 
     def repr_instance(self, x: Any, level: int) -> str:  # noqa: ARG002 - as reprlib calls it
         """Write what reprlib does not know; not what would fetch much from the device for that."""

@@ -142,6 +142,11 @@ class Rude:
         raise OSError
 
 
+class deque:  # noqa: N801 - not the one that reprlib takes it for
+    def __repr__(self) -> str:
+        return "my own"
+
+
 class Stopped:
     def __str__(self) -> str:
         return "Stopped"
@@ -158,9 +163,10 @@ class Stopped:
         (np.zeros(101), "float64[101]"),
         ("two\nlines", r"'two\nlines'"),
         (Rude(), "<its repr raised OSError>"),
+        ([deque()], "[my own]"),
         (list(range(100)), "[0, 1, 2, 3, 4, 5, 6, 7, ...]"),
     ],
-    ids=["array", "scalar", "large array", "text", "rude", "list"],
+    ids=["array", "scalar", "large array", "text", "rude", "name", "list"],
 )
 def test_values_are_told_on_one_line(value: Any, text: str) -> None:
     assert told(failing, value) == {"value": text}
