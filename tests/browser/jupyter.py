@@ -27,6 +27,8 @@ from playwright.sync_api import (
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = ROOT / "screenshots"
 STARTUP_S = 60.0
+PATIENCE_S = 30.0
+"""How long whatever comes may take on a machine that others use too."""
 
 # JupyterLab asks at its first start whether it may fetch news; nothing here may leave the machine.
 _NO_NEWS = {"fetchNews": "false", "checkForUpdates": False}
@@ -76,7 +78,7 @@ class JupyterLab:
             headers={"Authorization": f"token {self.token}"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:  # noqa: S310
                 body = answer.read()
         except OSError:
             return None
@@ -250,7 +252,7 @@ class Notebook:
         """The first view of accel_lab in the notebook."""
         return self.page.locator(".accel-lab").first
 
-    def expect(self, selector: str, timeout_s: float = 10) -> Any:
+    def expect(self, selector: str, timeout_s: float = PATIENCE_S) -> Any:
         """Return Playwright's `expect` for `selector` in the view."""
         expect.set_options(timeout=timeout_s * 1000)
         return expect(self.view.locator(selector))
@@ -293,6 +295,7 @@ def document(cells: list[str]) -> dict[str, Any]:
 
 def chromium(playwright: Playwright) -> Browser:
     """Start the machine's own Chromium; Playwright's is never downloaded."""
+    expect.set_options(timeout=PATIENCE_S * 1000)
     path = shutil.which("chromium") or shutil.which("google-chrome")
     return playwright.chromium.launch(
         executable_path=path, args=["--disable-dev-shm-usage", "--disable-gpu"]
@@ -316,7 +319,7 @@ def free_port() -> int:
 def answers(url: str) -> bool:
     """Whether a server answers at `url` at all."""
     try:
-        with urllib.request.urlopen(url, timeout=5):  # noqa: S310  (a test's own server)
+        with urllib.request.urlopen(url, timeout=PATIENCE_S):  # noqa: S310  (a test's own server)
             return True
     except OSError:
         return False

@@ -1,6 +1,7 @@
 """The device tree in a real JupyterLab, over a made-up system."""
 
 import os
+import re
 import signal
 from collections.abc import Callable
 from importlib.resources import files
@@ -66,7 +67,7 @@ def test_every_actor_is_a_row_with_its_state_generation_and_memory(
 def test_the_tree_updates_while_a_cell_awaits(show: "Callable[..., Notebook]") -> None:
     notebook = show(SHOW, "lab.devices[0].in_flight = 7\nawait asyncio.sleep(20)")
     notebook.run(1)
-    notebook.expect(row("/gpu0", ".al-flight"), timeout_s=5).to_have_text("7")
+    notebook.expect(row("/gpu0", ".al-flight"), timeout_s=15).to_have_text("7")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_the_tree_updates_while_a_cell_awaits(show: "Callable[..., Notebook]") -
 def test_the_tree_updates_while_a_cell_blocks(show: "Callable[..., Notebook]", block: str) -> None:
     notebook = show(SHOW, f"end = time.time() + 20\nlab.devices[0].in_flight = 7\n{block}")
     notebook.run(1)
-    notebook.expect(row("/gpu0", ".al-flight"), timeout_s=5).to_have_text("7")
+    notebook.expect(row("/gpu0", ".al-flight"), timeout_s=15).to_have_text("7")
     notebook.expect(".al-badge").to_have_text("live")
 
 
@@ -105,11 +106,16 @@ def test_a_closed_system_leaves_its_last_state_and_no_thread(
     show: "Callable[..., Notebook]",
 ) -> None:
     threads = "print(*[t.name for t in threading.enumerate() if 'accel_lab' in t.name])"
+    ended = """import time
+until = time.monotonic() + 20
+while any('accel_lab' in t.name for t in threading.enumerate()) and time.monotonic() < until:
+    time.sleep(0.01)
+"""
     notebook = show(
         SHOW,
         f"import threading\n{threads}\nlab.devices[0].in_flight = 7",
         "lab.closed = True",
-        threads,
+        ended + threads,
     )
     notebook.run(1)
     notebook.expect(row("/gpu0", ".al-flight")).to_have_text("7")
@@ -131,7 +137,7 @@ def test_a_kernel_that_falls_silent_is_called_stale_until_it_speaks_again(
     kernel = int(notebook.printed(1))
     os.kill(kernel, signal.SIGSTOP)
     try:
-        notebook.expect(".al-badge").to_contain_text("stale 3.")
+        notebook.expect(".al-badge").to_contain_text(re.compile(r"stale \d"))
     finally:
         os.kill(kernel, signal.SIGCONT)
     notebook.expect(".al-badge").to_have_text("live")
@@ -150,7 +156,7 @@ def test_one_widget_may_be_shown_twice_and_folds_apart(show: "Callable[..., Note
     notebook.run(1)
     notebook.wait(1)
     both = notebook.page.locator(".accel-lab")
-    both.nth(1).wait_for()
+    both.nth(1).locator("tbody tr").nth(8).wait_for()
     both.nth(0).locator(row("/gpu0", ".al-fold")).click()
     notebook.expect("tbody tr").to_have_count(6)
     assert both.nth(1).locator("tbody tr").count() == 9
