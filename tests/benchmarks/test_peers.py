@@ -40,7 +40,7 @@ print(os.getpid(), left.pid, file.name, memory.name, flush=True)
 """
 
 
-def soon(condition: Callable[[], object], limit_s: float = 20.0) -> None:
+def soon(condition: Callable[[], object], limit_s: float = 60.0) -> None:
     """Wait for another process's doing, of which nothing but its outcome can be seen."""
     give_up = time.monotonic() + limit_s
     while not condition():
@@ -67,6 +67,13 @@ def below(pid: int) -> Iterator[int]:
             if int(parent) == pid:
                 yield int(folder.name)
                 yield from below(int(folder.name))
+
+
+def command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):  # it has ended by now
+        return b""
 
 
 def shared(name: str) -> bool:
@@ -108,7 +115,7 @@ def test_benchmark_that_is_interrupted_takes_its_peer_along(end: signal.Signals)
 
         def measuring() -> bool:
             family[:] = below(process.pid)
-            lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in family if runs(pid)]
+            lines = [command_of(pid) for pid in family if runs(pid)]
             return any(b"bench.peers.worker" in line and b"guard.py" not in line for line in lines)
 
         soon(measuring)
