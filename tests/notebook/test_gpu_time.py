@@ -5,6 +5,7 @@ import statistics
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,13 +124,20 @@ def test_what_it_has_written_survives_a_fault(notebook: Notebook, lab: System) -
     assert notebook.gpu.get(x).result().tolist() == (ONES + 3).tolist()
 
 
-def test_it_can_be_interrupted(notebook: Notebook) -> None:
+def interrupt_when(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.01)
+    _thread.interrupt_main()
+
+
+def test_it_can_be_interrupted(notebook: Notebook, tmp_path: Path) -> None:
     notebook.run("before = 'here'")
     generation = notebook.gpu.generation
     started = time.monotonic()
-    threading.Timer(0.5, _thread.interrupt_main).start()
+    runs = tmp_path / "runs"
+    threading.Thread(target=interrupt_when, args=(runs,)).start()
     with pytest.raises(KeyboardInterrupt):
-        notebook.time("time.sleep(0.01)", "-n 100000")
+        notebook.time(f"open({str(runs)!r}, 'w').close()\ntime.sleep(0.01)", "-n 100000")
     assert time.monotonic() - started < STALL_S
     assert notebook.run("before") == "'here'"
     assert notebook.gpu.generation == generation
