@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accel_lab.compute import workspace
 from accel_lab.compute.frames import clear, of_function, of_user, suspended, variables, within
+from accel_lab.compute.tensors import as_array
 
 if TYPE_CHECKING:
     from accel_lab.compute.context import Context
@@ -255,7 +256,10 @@ def _piece(value: Any) -> Piece | None:
         while base is not None and (first := backend.address(base)) is not None:
             value, start, base = base, first, getattr(base, "base", None)
         return Piece(start, int(value.nbytes), value)
-    with suppress(Exception):  # a tensor of torch that is on the CPU
+    tensor = as_array(value)
+    if tensor is not None and (start := backend.address(tensor)) is not None:
+        return Piece(start, int(tensor.nbytes), value)
+    with suppress(Exception):  # one of torch that is neither dense nor on a card
         start = value.__cuda_array_interface__["data"][0]
         return Piece(int(start), int(value.nbytes), value)
     return None
