@@ -16,7 +16,7 @@ from accel_lab.errors import AccelError
 from tests.faults.campaign_faults import until
 from tests.faults.campaign_plan import Round
 from tests.faults.campaign_stage import WAIT_S, Bench, Stage
-from tests.faults.conftest import Census, census, settle
+from tests.faults.conftest import Census, census, no_more_than, settle
 
 CHECK_EVERY = 50
 ARENA_BYTES = 16 << 20
@@ -74,12 +74,12 @@ class Campaign:
             changes = [e for e in lab.events.history(GenerationChanged) if e.device == device.name]
             assert all(e.after == e.before + 1 for e in changes)
             assert all(a.after == b.before for a, b in pairwise(changes))
-        assert settle(lambda: lab.arena().blocks == 0, 5.0), lab.arena()
+        assert settle(lambda: lab.arena().blocks == 0), lab.arena()
         assert settle(lambda: sys.getswitchinterval() == self._turns), sys.getswitchinterval()
         if self._baseline is None:
             self._baseline = census()
-        settle(lambda: census() == self._baseline, 5.0)
-        assert census() == self._baseline
+        baseline = self._baseline
+        assert settle(lambda: no_more_than(baseline)), (census(), baseline)
 
     def _check_background(self) -> None:
         """What failed and was not awaited is known, and is an AccelError."""

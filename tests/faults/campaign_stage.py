@@ -80,7 +80,7 @@ class Stage:
         deadline_s: what a hang may take before its context is replaced.
     """
 
-    deadline_s = 0.05
+    deadline_s = 0.15
 
     def __init__(self, bench: Bench, twin: Twin, scene: Scene) -> None:
         self.bench = bench

@@ -39,6 +39,11 @@ def census() -> Census:
     )
 
 
+def no_more_than(before: Census) -> bool:
+    """Whether nothing is left since; what another test had left to its end may be gone."""
+    return all(now <= was for now, was in zip(census(), before, strict=True))
+
+
 def wait_for(gate: Path) -> None:
     """Run until a file is there; in a context."""
     while not gate.exists():
@@ -81,13 +86,7 @@ def nothing_left(first_system: None) -> Iterator[None]:
     before = census()
     yield
     gc.collect()
-
-    def gone() -> bool:
-        """What was there before may have ended meanwhile, as what another test left to its end."""
-        return all(now <= was for now, was in zip(census(), before, strict=True))
-
-    settle(gone)
-    assert gone(), (census(), before)
+    assert settle(lambda: no_more_than(before)), (census(), before)
 
 
 @pytest.fixture
