@@ -173,7 +173,11 @@ class Spawner:
         self._closed = closed
         for process in list(self.processes.values()):
             process.kill()
-        self._end_zygote()
+        if self._channel is not None and not any(one.pid for one in self.processes.values()):
+            assert self._child is not None
+            self._child.kill()  # it may still be loading, and nothing that it forked needs it
+        else:
+            self._end_zygote()
 
     def _end_zygote(self) -> None:
         """End the zygote once no context is left, so that each is reaped by its parent."""

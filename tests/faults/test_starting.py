@@ -272,3 +272,14 @@ def test_a_corrupt_frame_to_a_context_replaces_it(cpu: Device, gate: Path) -> No
         replies.append(caught.value)
     assert works(cpu)
     assert cpu.generation == 2
+
+
+def test_a_system_that_is_closed_before_it_is_up_leaves_nothing(nothing_left: None) -> None:
+    """It does not wait for what its processes were still loading."""
+    for pause_s in (0.0, 0.02, 0.05, 0.3):
+        lab = System("host")
+        time.sleep(pause_s)
+        lab.close()
+        assert lab._spawner.processes == {}
+        child = lab._spawner._child
+        assert child is None or child.returncode is not None
