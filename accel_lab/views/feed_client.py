@@ -218,7 +218,7 @@ class Watch:
         for place, connection in list(self._connections.items()):
             # Somebody else, as a child that C code forked, holds the other end of a dead process.
             if now - connection.heard > SETTLED_S and not place.name.lives:
-                self._end(connection)
+                self._hear_out(connection)
         for place, sources in list(self._adrift.items()):
             again = self._connections.get(place)
             if again is None and place.name.lives and place in there:
@@ -229,6 +229,12 @@ class Watch:
             for source in sources:
                 if again is None or source.key not in again.sources:
                     source.vanish()
+
+    def _hear_out(self, connection: _Connection) -> None:
+        """Read the last words of a dead process, and hang up."""
+        while self._connections.get(connection.place) is connection:
+            if not self._read(connection):
+                self._end(connection)
 
     def _connect(self, place: _Place, entered: int) -> None:
         connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
@@ -245,11 +251,12 @@ class Watch:
         connection = self._connections[place] = _Connection(connected, place)
         self._selector.register(connected, selectors.EVENT_READ, connection)
 
-    def _read(self, connection: _Connection) -> None:
+    def _read(self, connection: _Connection) -> bool:
+        """Take what there is; return whether there was anything, an end included."""
         try:
             heard = connection.socket.recv(_CHUNK)
         except BlockingIOError:
-            return
+            return False
         except OSError:
             heard = b""
         connection.said += heard
@@ -265,9 +272,10 @@ class Watch:
             heard = b""
         if not heard or len(rest) > _LINE_LIMIT:
             self._end(connection)
-            return
+            return True
         for source in connection.sources.values():
             source.heard, source.heard_at = connection.heard, time.time()
+        return True
 
     def _take(self, connection: _Connection, line: bytes) -> None:
         if connection.speaker is None:

@@ -58,7 +58,7 @@ def cause_of(error: AccelError | None) -> BaseException | None:
 
 
 def test_what_has_not_begun_is_never_run_and_what_needs_it_says_why(
-    cpu: Device, latch: Latch
+    lab: System, cpu: Device, latch: Latch
 ) -> None:
     """The answer is there at once, although the context is busy."""
     a = cpu.put(ONES)
@@ -70,10 +70,11 @@ def test_what_has_not_begun_is_never_run_and_what_needs_it_says_why(
     for reply in (doubled, before):
         with pytest.raises(Cancelled, match="taken back"):
             reply.result(WAIT)
-    assert time.perf_counter() - begun < 0.1
+    assert time.perf_counter() - begun < WAIT / 2  # the latch is held for as long as it takes
     for late in (blas.gemm(before, a), blas.scal(doubled, 2.0)):
         assert isinstance(cause_of(late.error), Cancelled)
-    time.sleep(0.2)  # the control channel is beside the wire: let it be first
+    # The control channel is beside the wire: let it be first. What it answers was asked after.
+    assert settle(lambda: bool(list(lab.look(memory=True, work=False))))
     latch.release()
     with pytest.raises(DependencyFailed) as caught:
         needs[1].result(WAIT)
@@ -105,7 +106,7 @@ def test_what_waits_for_a_context_is_taken_out_of_the_queue(lab: System, cpu: De
 
 def test_the_result_of_what_was_at_work_is_freed_when_it_is_done(nothing_left: None) -> None:
     """Though its failed handle lives on; there is room for one of them only."""
-    with System("host", memory_bytes=1 << 20) as lab:
+    with System("host", memory_bytes=1 << 20, spill=False) as lab:
         (cpu,) = lab.devices
         kept: list[object] = []
         for _ in range(20):
@@ -147,7 +148,7 @@ def test_a_waiting_thread_and_a_waiting_loop_are_woken(cpu: Device, latch: Latch
     waiter.start()
     time.sleep(0.1)
     first.cancel()
-    waiter.join(2.0)
+    waiter.join(WAIT)
     assert [type(a) for a in answers] == [Cancelled]
 
     async def both() -> None:
@@ -156,7 +157,7 @@ def test_a_waiting_thread_and_a_waiting_loop_are_woken(cpu: Device, latch: Latch
         await asyncio.sleep(0.05)
         second.cancel()
         with pytest.raises(Cancelled):
-            await asyncio.wait_for(task, 2.0)
+            await asyncio.wait_for(task, WAIT)
 
     asyncio.run(both())
     latch.release()
