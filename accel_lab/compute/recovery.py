@@ -400,6 +400,8 @@ class Recovery:
                     self._held[seq] = held
                 raise
             self._requests.wait(waited, None)
+            if waited is reply and reply.failed:  # that we have waited for it tells nobody
+                self._requests.unclaimed(reply)
             if isinstance(waited.error, ContextLost):
                 raise Overtaken
             if waited.failed and step.made:

@@ -18,7 +18,7 @@ from accel_lab.compute import origin
 from accel_lab.compute.answers import Answers, InFlight, Settle, Told
 from accel_lab.compute.buffer import FREED, AccelRef, Owner, RunRef
 from accel_lab.compute.link import Link
-from accel_lab.compute.markers import ContextBegan, ContextEnded
+from accel_lab.compute.markers import ContextBegan, ContextEnded, Failed
 from accel_lab.compute.operation import (
     DEFAULT_TIMEOUT_S,
     NO_RESULT,
@@ -38,6 +38,7 @@ from accel_lab.compute.wire import encode_entry
 from accel_lab.compute.witness import Witness
 from accel_lab.errors import (
     AccelError,
+    Cancelled,
     CircuitOpen,
     DependencyFailed,
     InvalidArgument,
@@ -500,6 +501,11 @@ class Requests(Waiting):
                 lost = [seq for seq in unanswered if seq not in queued]
                 before = self.generation - (state != "stopped")
                 self.recorder.mark(ContextEnded(before, time.time(), lost))
+                for seq in set(self._answers.withdrawn).difference(queued):
+                    # Nobody waits for what it has not done: it is not to be done again.
+                    self.recorder.mark(
+                        Failed(seq, Cancelled.__name__, f"request {seq} was taken back")
+                    )
             if refusal is not None:
                 self._queue.clear()
             if self.recovery is None:

@@ -33,6 +33,8 @@ ROWS = 30
 KEEPERS = 5
 """How many of the keepers of a buffer are drawn."""
 NOTE_WITHIN_S = 1.0
+OFFERED_BYTES = 4 << 10
+"""What is less is not worth a line."""
 GLANCE_S = 0.01
 CELLS = "%%gpu"
 _ARTICLES: dict[type, str] = {dict: "a", list: "a", tuple: "a", set: "a", CellType: "a closure's"}
@@ -318,23 +320,23 @@ def release_frames(device: "Device", keeper: "DeviceKeeper") -> Released:
 
 
 def offer(error: BaseException) -> str:
-    """Say what the frames of an error hold in this notebook; empty when that is nothing."""
+    """Say what the frames of an error hold in this notebook; empty when that is next to nothing."""
     found = tracebacks.only_there(error).values()
     nbytes = sum(ref.nbytes for ref in found if ref.known)
     devices = {ref.device.name: ref.device for ref in found}
-    return told(nbytes, *devices.values()) if nbytes else ""
+    return told(nbytes, *devices.values()) if nbytes >= OFFERED_BYTES else ""
 
 
 failure.offers.append(offer)
 
 
 def offer_frames(device: "Device", error: AccelError) -> None:
-    """Note on an error what the frames that it left in the context hold, if that is something."""
+    """Note on an error what the frames that it left in the context hold, if that is much."""
     try:
         nbytes = device.run(holding.left_bytes).result(NOTE_WITHIN_S)
     except (AccelError, TimeoutError):  # it has other worries
         return
-    if nbytes:
+    if nbytes >= OFFERED_BYTES:
         error.add_note(told(nbytes, device))
 
 

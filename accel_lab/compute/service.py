@@ -49,7 +49,7 @@ RETRY_S = 0.0002
 LOOKS = 16
 REMEMBERED = 64
 FORGET_ABOVE = 1 << 14
-GARBAGE_S = 1.0
+GARBAGE_S = 10.0
 
 
 def entry_decoder(context: Context) -> "msgspec.msgpack.Decoder[list[Any]]":

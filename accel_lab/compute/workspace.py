@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.meter import Cost, Meter, Span, numbers
 from accel_lab.compute.projects import Projects
@@ -179,9 +181,10 @@ class Workspace:
             name, _, module = pair.partition("=")
             self.names[name] = _imported(module)
         self.names.update(given)
+        self._told |= given
         for name, array in kept.items():
-            self.names.setdefault(name, array)
-        self._told |= given | kept
+            if name not in self.names:
+                self.names[name] = self._told[name] = array
         self._shown = []
 
     def find(self, name: str, serial: int) -> Any:
@@ -238,9 +241,11 @@ class Workspace:
             if name in self._told and self._told[name] is value:
                 continue
             self._told[name] = value
-            if is_array(value):
+            # What is an array without axes on a card is a number of NumPy's on the host.
+            array = np.asarray(value) if isinstance(value, np.generic) else value
+            if is_array(array):
                 self._serials.pop(name, None)
-                ran.arrays[name] = value
+                ran.arrays[name] = array
             else:
                 self._count += 1
                 self._serials[name] = self._count

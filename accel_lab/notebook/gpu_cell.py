@@ -23,7 +23,7 @@ from accel_lab.compute.workspace import Bundle, Ran, Timed
 from accel_lab.errors import AccelError, InvalidArgument, OutOfMemory, UserCodeError
 from accel_lab.notebook import timing
 from accel_lab.notebook.footer import Footer
-from accel_lab.notebook.names import used_names
+from accel_lab.notebook.names import bound_names, used_names
 from accel_lab.notebook.object_ref import ObjectRef
 from accel_lab.notebook.timing import Timing
 
@@ -106,7 +106,7 @@ class GpuCells:
         options = parse(line)
         device = self._device(options.device)
         space = self._space(device)
-        captures = self._captures(device, space, used_names(source))
+        captures = self._captures(device, space, source)
         ran: Ran
         ran, kept_bytes = self._call(
             device, space, workspace.run_cell, source, captures, measured=not options.quiet
@@ -136,7 +136,7 @@ class GpuCells:
         options = timing.parse(line)
         device = self._device(options.device)
         space = self._space(device)
-        captures = self._captures(device, space, used_names(source))
+        captures = self._captures(device, space, source)
         timed: Timed
         timed, _ = self._call(
             device,
@@ -193,13 +193,16 @@ class GpuCells:
             space = self._spaces[device] = Space(device.generation)
         return space
 
-    def _captures(self, device: "Device", space: Space, names: list[str]) -> Captures:
+    def _captures(self, device: "Device", space: Space, source: str) -> Captures:
         """Sort what the cell uses."""
         found = Captures()
-        for name in names:
+        used, bound = used_names(source), bound_names(source)
+        for name in used:
             if name not in self._names:
                 continue
             value = self._names[name]
+            if name in bound and _is_lost(device, value):
+                continue  # the cell makes it anew
             if isinstance(value, ModuleType):
                 found.modules.append(f"{name}={value.__name__}")
             elif isinstance(value, AccelRef) and value.device is not device:
@@ -209,6 +212,12 @@ class GpuCells:
             elif space.bound.get(name) is value:
                 if isinstance(value, AccelRef):
                     found.kept[name] = value  # the namespace has the array; its uses are ordered
+                else:  # through which the cell may reach any array that is there
+                    found.kept |= {
+                        other: ref
+                        for other, ref in space.bound.items()
+                        if isinstance(ref, AccelRef) and device.holds(ref) and not ref.failed
+                    }
             else:
                 found.nbytes += _require_small(name, value)
                 found.given[name] = value
@@ -268,6 +277,13 @@ def publish(bundle: Bundle) -> None:
         if isinstance(value, bytes):
             data[mime] = base64.b64encode(value).decode()
     publish_display_data(data, metadata)  # type: ignore[no-untyped-call]
+
+
+def _is_lost(device: "Device", value: Any) -> bool:
+    """Whether this stands for something that its context has taken along."""
+    if isinstance(value, ObjectRef):
+        return value.device is device and value.generation != device.generation
+    return isinstance(value, AccelRef) and value.device is device and not device.holds(value)
 
 
 def _require_small(name: str, value: Any) -> int:

@@ -31,3 +31,21 @@ def used_names(source: str) -> list[str]:
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
     }
     return sorted(name for name in found if not hasattr(builtins, name))
+
+
+def bound_names(source: str) -> set[str]:
+    """Return the names that a cell binds by itself, functions in it left out."""
+    found: set[str] = set()
+    ahead: list[ast.AST] = [ast.parse(source)]
+    while ahead:
+        node = ahead.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.alias):
+            found.add((node.asname or node.name).partition(".")[0])
+        if not isinstance(node, ast.Lambda):
+            ahead += ast.iter_child_nodes(node)
+    return found

@@ -206,14 +206,14 @@ def test_taking_back_and_answering_at_once_gives_one_answer(cpu: Device) -> None
     asked: list[Reply[Any]] = []
     ready, go = threading.Barrier(2), threading.Barrier(2)
     current: list[Reply[Any]] = []
-    delays = dice.uniform(0.0, 0.0003, 1000)
+    usual_s = [0.0002]  # made longer and shorter until both ends come about as often
 
     def take_back() -> None:
-        for delay in delays:
+        for part in dice.uniform(0.0, 2.0, 1000):
             ready.wait(WAIT)
             reply = current[0]
             go.wait(WAIT)
-            until = time.perf_counter() + delay
+            until = time.perf_counter() + part * usual_s[0]
             while time.perf_counter() < until:
                 pass
             reply.cancel()
@@ -231,9 +231,11 @@ def test_taking_back_and_answering_at_once_gives_one_answer(cpu: Device) -> None
             value = reply.result(WAIT)
         except Cancelled:
             ends["cancelled"] += 1
+            usual_s[0] = min(1.1 * usual_s[0], 0.05)
             assert (reply.done, reply.failed) == (True, True)
         else:
             ends["value"] += 1
+            usual_s[0] /= 1.1
             assert not reply.failed
             if turn % 3:
                 assert value is reply

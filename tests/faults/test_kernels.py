@@ -2,11 +2,12 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from accel_lab import Device, System, array, jit
+from accel_lab import Device, System, array, blas, jit
 from accel_lab.compute.events import OutputPrinted
 from accel_lab.errors import CompileError, ContextLost, StaleRef
 from tests.conftest import require
@@ -164,3 +165,36 @@ def test_counters_tell_of_the_disk(lab: System, cpu: Device, tmp_path: Path) -> 
 
     assert settle(lambda: detail() == "kernels 3, cache hits 2, cache misses 1")
     assert len(kernels) == 3
+
+
+ENDLESS = "__global__ void endless(float* x) { for (;;) *(volatile float*)x = 1; }"
+CRASH = "__global__ void crash(float* x) { *(volatile int*)(x + (1ll << 40)) = 1; }"
+
+
+@pytest.fixture
+def kept() -> Iterator[Device]:
+    """Open a device whose buffers are made again."""
+    with System("host") as lab:
+        yield lab.devices[0]
+
+
+def test_a_kernel_that_was_taken_back_is_not_run_again_by_the_recovery(kept: Device) -> None:
+    """It would never end: only the end of its context has ended it."""
+    kernel = jit.compile(kept, ENDLESS, "endless").result(WAIT)
+    x = array.full(kept, (3,), 2.0).result(WAIT)
+    reply = kernel(1, 1, (x,))
+    assert settle(lambda: kept.in_flight == 1)
+    reply.cancel()
+    kept.replace()
+    assert kept.get(x).result(WAIT).tolist() == [2.0, 2.0, 2.0]
+    assert kept.generation == 2
+
+
+def test_a_kernel_that_crashes_among_others_is_told_though_nobody_asks(kept: Device) -> None:
+    """What was in flight with it has its result, so that nothing else would tell."""
+    kernel = jit.compile(kept, CRASH, "crash").result(WAIT)
+    x = array.full(kept, (3,), 2.0).result(WAIT)
+    kernel(1, 1, (x,))
+    assert kept.get(blas.scal(x, 2.0)).result(WAIT).tolist() == [4.0, 4.0, 4.0]
+    with pytest.raises(ContextLost, match="SIGSEGV"):
+        kept._keeper._plant.background.check()

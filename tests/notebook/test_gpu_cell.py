@@ -17,7 +17,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
 from accel_lab.compute.events import OutputPrinted
 from accel_lab.compute.printing import LIMIT
-from accel_lab.errors import InvalidArgument, StaleRef, UserCodeError
+from accel_lab.errors import ContextLost, InvalidArgument, StaleRef, UserCodeError
 from accel_lab.notebook.gpu_cell import CAPTURE_BYTES, GpuCells
 from accel_lab.notebook.names import used_names
 from accel_lab.notebook.object_ref import ObjectRef
@@ -287,6 +287,43 @@ def test_arrays_come_back_after_a_loss_and_objects_say_that_they_do_not(
     with pytest.raises(StaleRef, match="'model'"):
         notebook.names["model"].get()
     assert "lost with its context" in repr(notebook.names["model"])
+
+
+def lose(notebook: Notebook) -> None:
+    notebook.lab.flush()
+    with pytest.raises(ContextLost):
+        notebook.lab.inject("kill").result()
+    notebook.lab.ready()
+
+
+def test_a_cell_that_binds_what_was_lost_can_be_run_again(notebook: Notebook) -> None:
+    """Though it reads the name, too, below."""
+    cell = "import random\nrolled = random.Random(7)\nfirst = rolled.random()\nfirst"
+    before = notebook(cell)
+    lose(notebook)
+    assert notebook(cell) == before
+    lose(notebook)
+    with pytest.raises(StaleRef, match="rolled"):
+        notebook("rolled.random()")
+
+
+def test_what_a_cell_changes_through_an_object_is_not_taken_for_what_it_was(
+    notebook: Notebook,
+) -> None:
+    """The array's own name is not in the cell."""
+    notebook("inner = xp.zeros(3)\nholder = {'inner': inner}")
+    for _ in range(5):
+        notebook("holder['inner'] += 1")
+    assert notebook.value("inner").tolist() == [5.0, 5.0, 5.0]
+    lose(notebook)
+    assert notebook.value("inner").tolist() == [5.0, 5.0, 5.0]
+
+
+def test_a_number_that_a_cell_computes_is_a_handle(notebook: Notebook) -> None:
+    notebook("total = xp.arange(5.0).sum()")
+    assert isinstance(notebook.names["total"], AccelRef)
+    assert float(notebook.names["total"]) == 10.0
+    assert notebook("float(total) + 1") == "11.0"
 
 
 def test_a_handle_never_finds_what_has_its_name_in_another_life() -> None:
