@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,6 +48,23 @@ class Resident:
     kind: str
     text: str
     nbytes: int
+
+
+class Cell(NamedTuple):
+    """A cell as it is sent.
+
+    Attributes:
+        filename: names it in tracebacks.
+        given: what the notebook's names stand for that it uses.
+        modules: "name=module" of each module that the notebook knows by a name.
+        kept: arrays that the cells have made themselves, for names that are not bound here.
+    """
+
+    source: str
+    filename: str
+    given: dict[str, Any]
+    modules: list[str]
+    kept: dict[str, Any]
 
 
 @dataclass
@@ -92,30 +109,17 @@ class Workspace:
         self._count = _generation[0] << 32  # never the serial of another life
         self._shown: list[Bundle] = []
 
-    def run(
-        self,
-        source: str,
-        filename: str,
-        given: dict[str, Any],
-        modules: list[str],
-        kept: dict[str, Any],
-        *,
-        measured: bool,
-    ) -> Ran:
+    def run(self, cell: Cell, *, measured: bool) -> Ran:
         """Run a cell.
 
         Parameters:
-            filename: names the cell in tracebacks.
-            given: what the notebook's names stand for.
-            modules: "name=module" of each module that the notebook knows by a name.
-            kept: arrays that the cells have made themselves, for names that are not bound here.
             measured: wait for the device to be through with it, and tell what it cost.
 
         Raises:
             Exception: what the cell raises.
         """
-        body, last = _compiled(source, filename)
-        self._take(given, modules, kept)
+        body, last = _compiled(cell.source, cell.filename)
+        self._take(cell)
         value = None
 
         def execute() -> None:
@@ -137,17 +141,7 @@ class Workspace:
         ran.cost = cost
         return ran
 
-    def time(
-        self,
-        source: str,
-        filename: str,
-        given: dict[str, Any],
-        modules: list[str],
-        kept: dict[str, Any],
-        *,
-        number: int,
-        repeat: int,
-    ) -> Timed:
+    def time(self, cell: Cell, *, number: int, repeat: int) -> Timed:
         """Run a cell again and again, and bind nothing; what it displays is dropped.
 
         Each run begins with the names as they are here, and repeats the cell `number` times in a
@@ -160,8 +154,8 @@ class Workspace:
         Raises:
             Exception: what the cell raises.
         """
-        loop = _loop(source, filename)
-        self._take(given, modules, kept)
+        loop = _loop(cell.source, cell.filename)
+        self._take(cell)
 
         def run(number: int) -> Span:
             names = {**self.names, TIMES: range(number), "display": _drop}
@@ -175,14 +169,14 @@ class Workspace:
         finally:
             self._shown = []
 
-    def _take(self, given: dict[str, Any], modules: list[str], kept: dict[str, Any]) -> None:
+    def _take(self, cell: Cell) -> None:
         """Bind what a cell uses of the notebook."""
-        for pair in modules:
+        for pair in cell.modules:
             name, _, module = pair.partition("=")
             self.names[name] = _imported(module)
-        self.names.update(given)
-        self._told |= given
-        for name, array in kept.items():
+        self.names.update(cell.given)
+        self._told |= cell.given
+        for name, array in cell.kept.items():
             if name not in self.names:
                 self.names[name] = self._told[name] = array
         self._shown = []
@@ -320,37 +314,18 @@ def refresh() -> None:
             workspace.rebind(renewed)
 
 
-def run_cell(
-    space: str,
-    source: str,
-    filename: str,
-    given: dict[str, Any],
-    modules: list[str],
-    kept: dict[str, Any],
-    *,
-    measured: bool,
-) -> Ran:
+def run_cell(space: str, cell: Cell, *, measured: bool) -> Ran:
     """Run a cell in the namespace `space`, as `Workspace.run` says."""
     workspace = _workspaces.setdefault(space, Workspace())
-    ran = workspace.run(source, filename, given, modules, kept, measured=measured)
+    ran = workspace.run(cell, measured=measured)
     _projects.seen()
     return ran
 
 
-def time_cell(
-    space: str,
-    source: str,
-    filename: str,
-    given: dict[str, Any],
-    modules: list[str],
-    kept: dict[str, Any],
-    *,
-    number: int,
-    repeat: int,
-) -> Timed:
+def time_cell(space: str, cell: Cell, *, number: int, repeat: int) -> Timed:
     """Time a cell in the namespace `space`, as `Workspace.time` says."""
     workspace = _workspaces.setdefault(space, Workspace())
-    timed = workspace.time(source, filename, given, modules, kept, number=number, repeat=repeat)
+    timed = workspace.time(cell, number=number, repeat=repeat)
     _projects.seen()
     return timed
 

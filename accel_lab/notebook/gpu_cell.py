@@ -19,7 +19,7 @@ from accel_lab.compute import workspace
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.resident import offer_frames
 from accel_lab.compute.user_code import pack
-from accel_lab.compute.workspace import Bundle, Ran, Timed
+from accel_lab.compute.workspace import Bundle, Cell, Ran, Timed
 from accel_lab.errors import AccelError, InvalidArgument, OutOfMemory, UserCodeError
 from accel_lab.notebook import timing
 from accel_lab.notebook.footer import Footer
@@ -165,9 +165,9 @@ class GpuCells:
         self._settle(device, space)
         self._count += 1
         filename = f"<gpu cell {self._count}>"
-        given, modules, kept = captures.given, captures.modules, captures.kept
-        touched = [*given.values(), *kept.values()]
-        reply = device.run(function, self._name, source, filename, given, modules, kept, **options)
+        cell = Cell(source, filename, captures.given, captures.modules, captures.kept)
+        touched = [*cell.given.values(), *cell.kept.values()]
+        reply = device.run(function, self._name, cell, **options)
         kept_bytes = 0
         try:
             answer = reply.result()
