@@ -98,6 +98,8 @@ def test_a_function_of_each_element_is_numpys_in_every_dtype(device: Device, op:
     assert op in UNARY
     for dtype in NAMES:
         x = small(0, (2, 3), dtype)
+        if op == "reciprocal" and x.dtype.kind in "iu":
+            x = np.where(x == 0, 1, x).astype(dtype)  # of zero NumPy has no defined answer
         compare(device, getattr(np, op), getattr(array, op), x)
 
 

@@ -53,9 +53,10 @@ def test_a_kernel_that_faults_costs_its_context_only(
 ) -> None:
     _, gpu = fragile
     good = jit.compile(gpu, FILL, "fill").result(WAIT_S)
-    bad = jit.compile(gpu, f"__global__ void f(float* x) {{ {body} }}", "f")
-    with pytest.raises(ContextLost) as caught:
-        bad(1, 1, (array.zeros(gpu, (4,), "float32"),)).result(WAIT_S)
+    bad = jit.compile(gpu, f"__global__ void f(float* x) {{ {body} }}", "f").result(WAIT_S)
+    zeros = array.zeros(gpu, (4,), "float32").result(WAIT_S)
+    with pytest.raises(ContextLost) as caught:  # alone, so it is not tried again
+        bad(1, 1, (zeros,)).result(WAIT_S)
     assert caught.value.name in names
     assert gpu.generation == 2
     x = array.zeros(gpu, (4,), "float32")

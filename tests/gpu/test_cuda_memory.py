@@ -1,0 +1,101 @@
+"""Memory that is short on a card: what gives way, what comes back, and what is told about it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel_lab import AccelRef, System, blas
+from accel_lab.compute.device import Device
+from accel_lab.compute.resident import ResidentBuffer
+from accel_lab.errors import OutOfMemory, UserCodeError
+
+pytestmark = pytest.mark.gpu
+
+WAIT_S = 120.0
+MIB = 1 << 20
+EACH = 64 * MIB
+POOL = 8
+"""How many buffers of `EACH` bytes the pool of these tests may hold."""
+
+
+def limit_pool(nbytes: int) -> None:
+    import cupy
+
+    cupy.get_default_memory_pool().set_limit(size=nbytes)
+
+
+def used_bytes() -> int:
+    import cupy
+
+    return int(cupy.get_default_memory_pool().used_bytes())
+
+
+@pytest.fixture
+def small() -> Iterator[Device]:
+    with System("cuda", devices=1) as lab:
+        device = lab.devices[0]
+        device.run(limit_pool, POOL * EACH, pure=True).result(WAIT_S)
+        yield device
+
+
+def filled(value: float) -> Any:
+    return np.full(EACH // 4, value, np.float32)
+
+
+def test_what_is_half_as_large_again_as_the_pool_is_computed_with(small: Device) -> None:
+    kept = [small.put(filled(i)) for i in range(POOL * 3 // 2)]
+    for turn in range(3):
+        for i, ref in enumerate(kept):
+            doubled = blas.scal(ref, 2.0)
+            assert (doubled.get(timeout_s=WAIT_S) == 2.0 * i).all(), (turn, i)
+            assert small.run(used_bytes, pure=True).result(WAIT_S) <= POOL * EACH
+    assert small.generation == 1
+
+
+def test_a_view_and_its_array_stay_together(small: Device) -> None:
+    whole = small.put(filled(1.0))
+    part = whole[: MIB // 8]
+    kept = [small.put(filled(i)) for i in range(POOL * 3 // 2)]
+    blas.scal(part, 3.0, out=part)
+    both = whole.get(timeout_s=WAIT_S)
+    assert (both[: MIB // 8] == 3.0).all()
+    assert (both[MIB // 8 :] == 1.0).all()
+    assert [float(ref.get(timeout_s=WAIT_S)[-1]) for ref in kept] == list(map(float, range(12)))
+
+
+def test_without_spilling_it_fails_and_the_next_message_is_served() -> None:
+    with System("cuda", devices=1, spill=False) as lab:
+        device = lab.devices[0]
+        device.run(limit_pool, POOL * EACH, pure=True).result(WAIT_S)
+        kept: list[AccelRef] = [device.put(filled(i)) for i in range(POOL)]
+        with pytest.raises(OutOfMemory) as caught:
+            blas.scal(kept[0], 2.0).result(WAIT_S)
+        assert caught.value.asked_bytes >= EACH
+        del kept[1]
+        assert float(blas.scal(kept[1], 2.0).get(timeout_s=WAIT_S)[0]) == 4.0
+
+
+def test_the_frames_of_a_failed_function_give_their_memory_back(gpu: Device) -> None:
+    def fails(n: int) -> None:
+        import cupy
+
+        kept = [cupy.ones(n, "b") for _ in range(4)]
+        cycle: list[Any] = [kept]
+        cycle.append(cycle)
+        raise ValueError(len(kept))
+
+    before = gpu.run(used_bytes, pure=True).result(WAIT_S)
+    with pytest.raises(UserCodeError):
+        gpu.run(fails, EACH).result(WAIT_S)
+    gpu.release_frames()
+    after = gpu.run(used_bytes, pure=True).result(WAIT_S)
+    assert after - before <= 0.01 * 4 * EACH
+
+
+def test_what_a_buffer_holds_is_told(gpu: Device) -> None:
+    x = gpu.put(np.zeros(MIB, np.float32))
+    x.result(WAIT_S)
+    (row,) = (row for row in gpu.resident if isinstance(row, ResidentBuffer) and x.id in row.ids)
+    assert (row.nbytes, row.dtype, row.shape) == (4 * MIB, "float32", (MIB,))

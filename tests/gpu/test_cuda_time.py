@@ -1,0 +1,64 @@
+"""What a cell's footer says on a card: the device's own clock, and CuPy's pool."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from accel_lab import System
+from accel_lab.notebook.footer import Footer
+from accel_lab.notebook.gpu_cell import GpuCells
+
+pytestmark = pytest.mark.gpu
+
+PRODUCTS = """
+import cupy
+left = cupy.ones((4096, 4096), "f")
+out = cupy.empty_like(left)
+cupy.matmul(left, left, out=out)
+cupy.cuda.Device().synchronize()
+"""
+REFERENCE = """
+import statistics
+import cupyx.profiler
+times = cupyx.profiler.benchmark(cupy.matmul, (left, left), {"out": out}, n_repeat=30).gpu_times
+statistics.median(times.ravel().tolist())
+"""
+
+
+class Notebook:
+    """The cells of a notebook, and what they show."""
+
+    def __init__(self, lab: System) -> None:
+        self.shown: list[Any] = []
+        self.footers: list[Footer] = []
+        self.cells = GpuCells({}, lambda _: lab.devices[0], self.shown.append, self.footers.append)
+
+    def run(self, source: str) -> None:
+        self.cells.run("", source)
+
+
+@pytest.fixture(scope="module")
+def notebook() -> Iterator[Notebook]:
+    with System("cuda", devices=1) as lab:
+        yield Notebook(lab)
+
+
+def test_it_agrees_with_cupy_s_profiler(notebook: Notebook) -> None:
+    """Within the 2 % that two runs of one kernel differ by, after both have warmed the card."""
+    notebook.run(PRODUCTS)
+    for _ in range(3):
+        notebook.run(REFERENCE)
+        theirs = float(notebook.shown.pop()[0]["text/plain"])
+        ours = notebook.cells.time("-n 10 -r 9", "cupy.matmul(left, left, out=out)").median_s
+        if abs(ours / theirs - 1) <= 0.02:
+            return
+    pytest.fail(f"ours {ours * 1e6:.1f} µs, CuPy's {theirs * 1e6:.1f} µs")
+
+
+def test_the_peak_has_what_a_cell_held_only_for_a_while(notebook: Notebook) -> None:
+    notebook.run("import cupy\ncupy.ones(256 << 20, 'b').sum()\nNone")
+    peak = notebook.footers[-1].peak
+    assert peak is not None
+    grown = peak.most_bytes - peak.before_bytes
+    assert 256 << 20 <= grown < 300 << 20
