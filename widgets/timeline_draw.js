@@ -8,12 +8,14 @@ import { timelineHeight, timelineIsOf, timelinePath } from "./timeline_lanes.js"
 import { timelineClock, timelineDuration, timelineExact } from "./timeline_scale.js";
 
 const TIMELINE_LISTED = 20; // slices in the table
+const TIMELINE_LONG_S = 1; // what runs for so long is named below the picture
+const TIMELINE_LONGEST = 3; // of these, the longest
 const TIMELINE_HELP = "Wheel or + and − zoom, drag or arrows pan, shift and drag brush. Home shows everything, End follows live.";
 const TIMELINE_PLOT_HELP = `${TIMELINE_HELP} S brushes what is shown, Escape takes the brush away.`;
 
 /** Draw `view`: state, ring, lanes, mode, span, selection, active, detail, said, stale, tabled, id. */
 export function timelineDraw(view) {
-  return [timelineHeader(view), timelineTools(view), timelineBody(view), timelineLegend(), timelineDetail(view), timelineTable(view), h("div", { key: "said", class: "al-sr", role: "status" }, view.said)];
+  return [timelineHeader(view), timelineTools(view), timelineBody(view), timelineLegend(), timelineNow(view), timelineDetail(view), timelineTable(view), h("div", { key: "said", class: "al-sr", role: "status" }, view.said)];
 }
 
 function timelineHeader({ state, ring, stale }) {
@@ -110,10 +112,10 @@ function timelineOption({ device, stream, count: done }, row, isActive, selected
 }
 
 /** What the picture shows, in words. */
-export function timelineSummary({ state, ring, shown }) {
+export function timelineSummary({ state, ring, shown, now }) {
   if (!state) return "Nothing was seen yet.";
   const rows = state.rows.map(({ device, stream, count: done, longest }) => `${device} ${stream}: ${done} done${done ? `, the longest ${timelineDuration(longest)}` : ""}`);
-  const running = state.running.map(([work, seq]) => `${state.works[work][1]} #${seq} runs on ${state.rows[state.works[work][0]].device}`);
+  const running = state.running.map(([work, seq, start]) => `${state.works[work][1]} #${seq} runs on ${state.rows[state.works[work][0]].device}${now - start >= TIMELINE_LONG_S ? ` for ${Math.floor(now - start)} s` : ""}`);
   const changes = state.marks.filter(([, , kind]) => kind === "generation").map(([, device, , text]) => `${device} ${text}`);
   const missed = ring.notShown(state);
   return [
@@ -141,6 +143,21 @@ function timelineLegend() {
     entry("rule", [h("path", { d: "M9 0v12", class: "timeline-stroke", "stroke-dasharray": "3 2" })], "new generation"),
     entry("fault", [h("circle", { cx: 9, cy: 6, r: 5, class: "timeline-stroke" }), h("path", { d: "M7 4l4 4M11 4 7 8", class: "timeline-stroke" })], "fault"),
   );
+}
+
+/** What has been running for long, the longest first, in words: ["saxpy #5 on gpu0/jit for 12 s"]. */
+export function timelineLong(state, now) {
+  const long = (state?.running ?? []).filter(([, , start]) => now - start >= TIMELINE_LONG_S).sort((a, b) => a[2] - b[2]);
+  const words = long.slice(0, TIMELINE_LONGEST).map(([work, seq, start]) => {
+    const [row, name] = state.works[work];
+    return `${name} #${seq} on ${state.rows[row].device}/${state.rows[row].stream} for ${timelineDuration(now - start)}`;
+  });
+  return long.length > TIMELINE_LONGEST ? [...words, `and ${long.length - TIMELINE_LONGEST} more`] : words;
+}
+
+function timelineNow({ state, now }) {
+  const long = timelineLong(state, now);
+  return long.length > 0 && h("div", { key: "now", class: "timeline-now" }, icon("running", 12), h("strong", {}, "running"), ` ${long.join(", ")}`);
 }
 
 function timelineDetail({ detail }) {

@@ -170,7 +170,7 @@ class TimelinePainter {
       pen.strokeStyle = this.colours[kind];
       pen.stroke();
     }
-    this.name(`${name} · running`, kind, left, right - 5, y, height);
+    this.name(`${name} #${seq} · running ${timelineDuration(now - start)}`, kind, left, right - 5, y, height);
     for (const mark of [scene.hovered, scene.picked]) {
       if (mark?.row === row && mark.seq === seq && mark.number === undefined) this.outline(left, right, y, height);
     }

@@ -175,7 +175,9 @@ class Launch:
     @property
     def label(self) -> str:
         """Who owns what this launch allocates, for people."""
-        return f"{type(self.message).__name__} #{self.seq}"
+        message = self.message
+        title = message.title if message.subject else type(message).__name__  # most have none
+        return f"{title} #{self.seq}"
 
     def _enter(
         self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage

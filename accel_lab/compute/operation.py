@@ -48,6 +48,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         written: the field of the buffers that it changes, if there is such a field.
         aliased: the field of the buffer whose memory the result shares.
         opaque: why it cannot be run again, if it cannot.
+        subject: the field of the thing after which people call it, as the kernel of a launch.
     """
 
     library: ClassVar[str] = ""
@@ -55,6 +56,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
     written: ClassVar[str] = "out"
     aliased: ClassVar[str] = ""
     opaque: ClassVar[str] = ""
+    subject: ClassVar[str] = ""
 
     def infer(self) -> Spec | None:
         """Return the result's shape and dtype, or None when the answer is no single buffer.
@@ -97,6 +99,15 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         except InvalidArgument as error:
             return f"nothing: {error}"
         return f"{spec.dtype}[{', '.join(map(str, spec.shape))}]" if spec is not None else ""
+
+    @property
+    def title(self) -> str:
+        """What people call it: its type, or, in a context, the name of its subject."""
+        if self.subject:
+            thing = getattr(getattr(self, self.subject), "array", None)
+            if name := getattr(thing, "name", ""):
+                return str(name)
+        return type(self).__name__
 
     @property
     def dtype_key(self) -> str:

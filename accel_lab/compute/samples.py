@@ -36,7 +36,7 @@ class Slice(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     Attributes:
         seq: the request's number.
-        name: of the message, as "Gemm".
+        name: of the message, as "Gemm"; of a launch the kernel's, as "saxpy".
         stream: on which it ran, as "blas".
         kind: a library's kernel, a copy, or a function of the user's.
         start, end: by the device's clock, in wall seconds; `end` is None while it runs.

@@ -99,7 +99,7 @@ class Service:
         self._watched = False
         self._completer = Completer(self._report, self._broken)
         self._deferral = Deferral()
-        self._recent: deque[tuple[int, type, Stream]] = deque(maxlen=REMEMBERED)
+        self._recent: deque[tuple[int, type | str, Stream]] = deque(maxlen=REMEMBERED)
         self._remember = self._recent.append
         self.tracer = Tracer(context.backend.clock())
         self._entries: list[Any] = []
@@ -198,8 +198,15 @@ class Service:
         return found
 
     def recent(self) -> list[str]:
-        """Return the last operations, the newest last, as "Gemm #12 on blas"; any thread."""
-        return [f"{kind.__name__} #{seq} on {s.name}" for seq, kind, s in self._recent.copy()]
+        """Return the last operations, the newest last, as "Gemm #12 on blas"; any thread.
+
+        A launch has the name of its kernel. What it was is kept as text, not by the message, for
+        that would keep its buffers.
+        """
+        return [
+            f"{what if isinstance(what, str) else what.__name__} #{seq} on {stream.name}"
+            for seq, what, stream in self._recent.copy()
+        ]
 
     @property
     def busy_seq(self) -> int:
@@ -244,7 +251,7 @@ class Service:
             self._refuse(entry)
             return
         actor, handler, list_operands, stream = route
-        self._remember((entry.seq, kind, stream))
+        self._remember((entry.seq, message.title if kind.subject else kind, stream))
         result, spec = entry.result, entry.spec
         launch = Launch(context, stream, entry.seq, abs(result), message, spec)
         try:

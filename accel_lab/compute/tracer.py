@@ -70,8 +70,7 @@ class Tracer:
         if len(self._traces) >= KEPT:
             self._drop()
         kind: Work = KINDS.get(message.library, "kernel")
-        name = type(message).__name__
-        trace = Trace(seq, name, kind, stream, self._clock.mark(stream.native))
+        trace = Trace(seq, message.title, kind, stream, self._clock.mark(stream.native))
         self._traces.append(trace)
         return trace
 

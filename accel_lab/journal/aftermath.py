@@ -23,6 +23,7 @@ class Aftermath:
         contents: the kept bytes by request.
         results: the digests by request.
         arrays: the buffers inside an answer, by request.
+        kernels: the names of compiled kernels, by the number of the token.
     """
 
     def __init__(self) -> None:
@@ -32,6 +33,7 @@ class Aftermath:
         self.contents: dict[int, Contained] = {}
         self.results: dict[int, markers.Result] = {}
         self.arrays: dict[int, list[int]] = {}
+        self.kernels: dict[int, str] = {}
 
     def take(self, marker: Marker) -> None:
         """Note what a marker says."""

@@ -5,7 +5,7 @@ and an operand is the number it had. What became of a message stands later in th
 message, so an entry's `outcome` is what has been read so far.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -19,6 +19,7 @@ from accel_lab.compute.transfer import Free, Upload
 from accel_lab.compute.user_code import Run
 from accel_lab.errors import Cancelled, Interrupted, JournalDamaged, JournalError
 from accel_lab.journal.aftermath import Aftermath
+from accel_lab.libraries.program import Compile, LaunchKernel
 
 SCHEMA = 1
 TAKEN_BACK = frozenset((Cancelled.__name__, Interrupted.__name__))
@@ -39,6 +40,9 @@ Kind: TypeAlias = Literal[
     "checkpoint",
     "rebuilt",
 ]
+
+Kernels: TypeAlias = Mapping[tuple[str, str], Mapping[int, str]]
+"""The names of compiled kernels by session and device, and there by the number of the token."""
 
 _ARRAY32 = b"\xdd"
 _KINDS: dict[type, Kind] = {
@@ -153,6 +157,13 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
         return tuple([id_ for id_ in values if id_ is not None])
 
     @property
+    def title(self) -> str:
+        """What people call it: its name, or, of a launch, the kernel's, where that is known."""
+        if self.kind != "message" or self.name != LaunchKernel.__name__:
+            return self.name
+        return self.aftermath.kernels.get(self.fields["kernel"], self.name)
+
+    @property
     def failed(self) -> bool:
         """Whether the message is known to have made nothing: failed, cancelled or lost."""
         return self.kind == "message" and (
@@ -218,28 +229,34 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
 
 
 def describe(entry: Entry) -> str:
-    """Return an entry for people, on one line: `Gemm(a=#1, b=#2) -> #3 float32[8, 8]`."""
+    """Return an entry for people, on one line: `Gemm(a=#1, b=#2) -> #3 float32[8, 8]`.
+
+    A launch has the name of its kernel: `saxpy(kernel=#1, grid=[1, 1, 1], …)`.
+    """
     if entry.kind != "message":
         return f"{entry.kind}({_listed(entry.fields, ())})"
     required, optional, many = operand_fields(kind_of(entry.raw[3][0]))
-    text = f"{entry.name}({_listed(entry.fields, (*required, *optional, *many))})"
+    text = f"{entry.title}({_listed(entry.fields, (*required, *optional, *many))})"
     if not entry.result:
         return text
     made = "" if entry.spec is None else f" {entry.spec.dtype}{list(entry.spec.shape)}"
     return f"{text} -> #{abs(entry.result)}{made}"
 
 
-def entries_of(groups: Iterable[Drained], first: int = 0) -> Iterator[Entry]:
+def entries_of(
+    groups: Iterable[Drained], first: int = 0, kernels: Kernels | None = None
+) -> Iterator[Entry]:
     """Decode groups, one entry at a time; what an entry knows of its outcome grows meanwhile.
 
     Parameters:
         first: the number of the first entry.
+        kernels: the names of those that were compiled in groups before.
 
     Raises:
         JournalDamaged: a group does not decode.
         JournalError: something in it is of a later version, by name.
     """
-    reader = _Reader(first)
+    reader = _Reader(first, kernels or {})
     for group in groups:
         yield from reader.read(group)
 
@@ -277,8 +294,9 @@ class _Place:
 class _Reader:
     """Reads groups in order."""
 
-    def __init__(self, first: int) -> None:
+    def __init__(self, first: int, kernels: Kernels) -> None:
         self._places: dict[tuple[str, str], _Place] = {}
+        self._kernels = kernels
         self._count = first
 
     def read(self, group: Drained) -> Iterator[Entry]:
@@ -287,6 +305,7 @@ class _Reader:
         place = self._places.get(name)
         if place is None:
             place = self._places[name] = _Place(group.generation, group.cell)
+            place.aftermath.kernels.update(self._kernels.get(name, {}))
         try:
             if not group.device:
                 yield self._session(group, place)
@@ -327,6 +346,8 @@ class _Reader:
                 f"the journal holds a {kind.__name__} with {len(values)} fields, and this version "
                 f"of accel_lab knows {len(names)} of them: {', '.join(names)}"
             )
+        if kind is Compile:
+            place.aftermath.kernels[abs(result)] = str(values[1])
         shaped = Spec(tuple(spec[0]), spec[1]) if spec and spec[1] else None
         return self._new(
             group,

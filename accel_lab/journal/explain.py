@@ -23,7 +23,6 @@ from accel_lab.journal.part import read, refuse_code
 from accel_lab.journal.prelude import place_of, prelude
 from accel_lab.journal.repeat import NotSent, Recorded, Repeater, outcome
 from accel_lab.journal.replay import Lab
-from accel_lab.libraries.program import Compile, LaunchKernel
 
 LIMIT_S = 60.0
 LEFT_OUT = frozenset(kind.__name__ for kind in (Download, Digest, Ping))
@@ -80,7 +79,7 @@ def explain(
         len(loss.fields["in_flight"]),
         culprit,
         trial.operands,
-        "" if culprit is None else _kernel(entries, culprit),
+        "" if culprit is None else _kernel(culprit),
         trial.error,
         trial.messages,
         tuple(trial.not_run),
@@ -190,18 +189,9 @@ def _operand(name: str, id_: Any, ref: AccelRef) -> Involved:
     return Involved(name, id_, *((ref.shape, ref.dtype) if ref.known else (None, "")))
 
 
-def _kernel(entries: Iterable[Entry], culprit: Entry) -> str:
+def _kernel(culprit: Entry) -> str:
     """Return the name of the kernel that a message launches; empty if it launches none."""
-    if culprit.name != LaunchKernel.__name__:
-        return ""
-    for entry in entries:
-        if (
-            entry.name == Compile.__name__
-            and place_of(entry) == place_of(culprit)
-            and entry.result == culprit.fields["kernel"]
-        ):
-            return str(entry.fields["name"])
-    return ""
+    return culprit.title if culprit.title != culprit.name else ""
 
 
 def _second(system: Lab) -> Spare:

@@ -1,9 +1,17 @@
 """Where in a store which entry is, so that the last of a million are read without the others."""
 
 from bisect import bisect_right
+from contextlib import suppress
 
-from accel_lab.errors import JournalDamaged
+import msgspec
+
+from accel_lab.errors import JournalDamaged, JournalError
+from accel_lab.journal.entry import entries_of
+from accel_lab.journal.group import Group
 from accel_lab.journal.store import Store
+from accel_lab.libraries.program import Compile
+
+_COMPILE = msgspec.msgpack.encode(Compile.__struct_config__.tag)
 
 
 class Index:
@@ -11,6 +19,7 @@ class Index:
 
     Attributes:
         total: how many entries there are.
+        kernels: the names of compiled kernels, by session and device: a launch has only the number.
         damage: what ended the reading, if something did.
     """
 
@@ -20,6 +29,7 @@ class Index:
         self._starts: list[int] = []
         self._first: int | None = None
         self.total = 0
+        self.kernels: dict[tuple[str, str], dict[int, str]] = {}
         self.damage: JournalDamaged | None = None
 
     def refresh(self) -> None:
@@ -34,6 +44,8 @@ class Index:
                 self._numbers.append(group.number)
                 self._starts.append(self.total)
                 self.total += group.entries
+                if _COMPILE in group.data:
+                    self._name_kernels(group)
         except JournalDamaged as error:
             self.damage = error
 
@@ -41,6 +53,14 @@ class Index:
         """Return after which group entry `number` is found, and the first entry found there."""
         where = bisect_right(self._starts, number) - 1
         return self._numbers[where] - 1, self._starts[where]
+
+    def _name_kernels(self, group: Group) -> None:
+        """Take in the names of the kernels that were compiled in a group, if it does hold one."""
+        with suppress(JournalError):  # whoever reads the group is told
+            for entry in entries_of([group]):
+                if entry.name == Compile.__name__:
+                    known = self.kernels.setdefault((entry.session, entry.device), {})
+                    known |= entry.aftermath.kernels
 
     def _clear(self) -> None:
         self._numbers.clear()

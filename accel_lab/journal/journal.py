@@ -250,7 +250,7 @@ class Journal(Sequence[Entry]):
     def _read(self, after: int = 0, first: int = 0) -> Iterator[Entry]:
         """Yield entries up to the end or the damage."""
         try:
-            yield from entries_of(self._groups(after), first)
+            yield from entries_of(self._groups(after), first, self._index.kernels)
         except JournalDamaged as error:
             self._index.damage = error
 

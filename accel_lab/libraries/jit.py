@@ -84,10 +84,12 @@ class Loaded(Protocol):
     """A kernel that can be launched, in its context.
 
     Attributes:
+        name: the kernel's, template arguments included.
         arguments: what packs its arguments.
         nbytes: the size of the code.
     """
 
+    name: str
     arguments: Arguments
     nbytes: int
 

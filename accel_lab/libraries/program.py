@@ -111,6 +111,7 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
 
     library: ClassVar[str] = "jit"
     written: ClassVar[str] = "refs"
+    subject: ClassVar[str] = "kernel"
     kernel: AccelRef
     grid: Triple
     block: Triple

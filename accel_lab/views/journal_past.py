@@ -15,6 +15,7 @@ from accel_lab.journal.aftermath import Aftermath
 from accel_lab.journal.entry import TAKEN_BACK, Entry, describe, entries_of
 from accel_lab.journal.group import Group
 from accel_lab.journal.store import Store
+from accel_lab.libraries.program import Compile
 from accel_lab.views.journal_facts import JournalFold, Place
 from accel_lab.views.player import Line, Player
 
@@ -142,7 +143,11 @@ class JournalPast:
             self.name = str(entry.fields.get("system", self.name))
         elif entry.kind == "message":
             pending = self._pending
-            pending[(*place, entry.seq)] = number, f"{entry.name} #{entry.seq}"
+            after = self.aftermaths.setdefault(place, Aftermath())
+            if entry.name == Compile.__name__:
+                after.kernels[abs(entry.result)] = entry.fields["name"]
+            title = self._known(entry, after).title
+            pending[(*place, entry.seq)] = number, f"{title} #{entry.seq}"
             if len(pending) > PENDING:
                 pending.popitem(last=False)
         elif entry.kind != "free":

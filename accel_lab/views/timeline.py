@@ -5,6 +5,7 @@ travel beside it, as `Tally.pack` says.
 """
 
 import html as markup
+import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -88,7 +89,10 @@ class TimelineView(View):
         return tally(scene).pack()
 
     def text(self, state: State) -> str:
-        """Draw a line a stream: how much it did, its share of the span, and what it is at."""
+        """Draw a line a stream: how much it did, its share of the span, and what it is at.
+
+        What runs has been running for as long as is written, up to now or to a recording's `at`.
+        """
         rows = [_COLUMNS, *_cells(state)]
         if len(rows) == 1:
             return _caption(state)
@@ -186,11 +190,12 @@ def _caption(state: State) -> str:
 def _cells(state: State) -> Iterator[tuple[str, ...]]:
     """Yield what stands in each column, for every row by its device."""
     first, last = state.get("span") or (0.0, 0.0)
+    now = state.get("at", time.time())
     numbered = enumerate(state["rows"])
     for number, row in sorted(numbered, key=lambda item: state["devices"].index(item[1]["device"])):
         running = [
-            f"{state['works'][work][1]} #{seq}"
-            for work, seq, _ in state["running"]
+            f"▶ {state['works'][work][1]} #{seq} for {duration(max(0.0, now - start))}"
+            for work, seq, start in state["running"]
             if state["works"][work][0] == number
         ]
         yield (

@@ -5,7 +5,8 @@ without a browser.
 """
 
 import html as markup
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from accel_lab.compute.tree import Node
@@ -23,17 +24,21 @@ GLYPHS = {
     "circuit open": "⊗",
     "stopped": "■",
 }
+LONG_S = 1.0
+"""What has been running for so long is named, where the work is traced."""
 _COLUMNS = ("Actor", "State", "Generation", "Mailbox", "In flight", "Memory", "Restarts", "Detail")
 _NUMBERS = {"Mailbox", "In flight", "Restarts"}
 
 
-def state_of(node: Node | None, *, closed: bool = False) -> State:
+def state_of(
+    node: Node | None, *, closed: bool = False, long: Mapping[tuple[str, str], str] | None = None
+) -> State:
     """Fold a snapshot into plain JSON values: `{"root": …, "closed": …}`.
 
     An actor is a dict of its fields; what is zero, empty or absent is left out, and the path too,
-    because it follows from the names.
+    because it follows from the names. `long` says by device and stream what runs there for long.
     """
-    return {"root": None if node is None else _actor(node), "closed": closed}
+    return {"root": None if node is None else _actor(node, long or {}), "closed": closed}
 
 
 def text(state: State) -> str:
@@ -79,8 +84,9 @@ class TreeView(View):
     name = "tree"
 
     def fold(self, scene: Scene) -> State:
-        """Fold the newest tree."""
-        return state_of(scene.tree, closed=scene.closed)
+        """Fold the newest tree; what is seen to run for a second or more stands in the detail."""
+        at = scene.at if self.source.lab is None else time.time()
+        return state_of(scene.tree, closed=scene.closed, long=_long(scene, at))
 
     def text(self, state: State) -> str:
         """Draw it as aligned columns."""
@@ -108,7 +114,18 @@ def tree(lab: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> TreeView:
     return show(TreeView, lab, rate_hz=rate_hz)
 
 
-def _actor(node: Node) -> State:
+def _long(scene: Scene, at: float) -> dict[tuple[str, str], str]:
+    """Say by device and stream what has been running for a second or more."""
+    return {
+        (device, one.stream): f"▶ {one.name} #{one.seq} running for {int(at - one.start)} s"
+        for device, running in scene.running.items()
+        for one in reversed(running)
+        if at - one.start >= LONG_S
+    }
+
+
+def _actor(node: Node, long: Mapping[tuple[str, str], str], device: str = "") -> State:
+    device = node.name if node.kind == "device" else device
     actor: State = {"name": node.name, "kind": node.kind, "state": node.state}
     for field in ("generation", "used_bytes", "total_bytes"):
         if (value := getattr(node, field)) is not None:
@@ -116,8 +133,10 @@ def _actor(node: Node) -> State:
     for field in ("mailbox", "in_flight", "restarts", "detail"):
         if value := getattr(node, field):
             actor[field] = value
+    if node.kind == "library" and (running := long.get((device, node.name))):
+        actor["detail"] = " · ".join(filter(None, (running, node.detail)))
     if node.children:
-        actor["children"] = [_actor(child) for child in node.children]
+        actor["children"] = [_actor(child, long, device) for child in node.children]
     return actor
 
 

@@ -46,6 +46,8 @@ class Clock:
 class Message:
     """A message of a library."""
 
+    title = "Message"
+
     def __init__(self, library: str = "blas") -> None:
         self.library = library
 

@@ -9,7 +9,7 @@ import pytest
 
 from accel_lab import Device, System, array, blas, jit
 from accel_lab.compute.events import OutputPrinted
-from accel_lab.errors import CompileError, ContextLost, StaleRef
+from accel_lab.errors import CompileError, ContextLost, DeadlineExceeded, StaleRef
 from tests.conftest import require
 from tests.faults.conftest import settle
 
@@ -48,6 +48,16 @@ def test_a_kernel_that_crashes_costs_its_context_only(cpu: Device, body: str, si
         bad(1, 2, (array.zeros(cpu, (3,), "float32"),)).result(WAIT)
     assert caught.value.name == signal
     assert filled(cpu, good, 4) == [4, 4, 4]
+
+
+def test_a_kernel_that_is_too_late_is_called_by_its_name(cpu: Device) -> None:
+    endless = "__global__ void endless(volatile float* x) { while (x[0] == 0) {} }"
+    kernel = jit.compile(cpu, endless, "endless").result(WAIT)
+    late = jit.LaunchKernel(kernel.ref, (1, 1, 1), (1, 1, 1), (array.zeros(cpu, (1,)),), (None,))
+    with pytest.raises(DeadlineExceeded) as caught:
+        cpu.ask(late, timeout_s=0.1).result(WAIT)
+    assert caught.value.recent[-1] == f"endless #{cpu.last_number} on jit"
+    assert "what it ran last: endless #" in str(caught.value)
 
 
 def test_a_kernel_is_compiled_again_after_a_loss(lab: System, cpu: Device) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel_lab import System, blas
+from accel_lab import System, array, blas, jit
 from accel_lab.compute.contents import key_of
 from accel_lab.compute.fault import Inject
 from accel_lab.errors import (
@@ -28,6 +28,9 @@ from accel_lab.journal.index import Index
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.lines import COLUMNS
 from accel_lab.journal.memory_store import MemoryStore
+from accel_lab.journal.open_store import open_store
+from accel_lab.views.journal_past import JournalPast
+from tests.conftest import require
 from tests.held import NOTHING, held
 from tests.journal.journaled import journaled
 from tests.journal.samples import unnumbered
@@ -403,3 +406,25 @@ def test_a_journal_in_a_folder_that_is_not_there_is_refused_at_the_call(tmp_path
     with pytest.raises(InvalidArgument, match="no folder"):
         System("host", journal=tmp_path / "mistyped" / "journal.sqlite")
     assert before.more() == NOTHING
+
+
+def test_a_launch_is_called_by_its_kernel_wherever_that_was_compiled(tmp_path: Path) -> None:
+    require("compiler")
+    source = "__global__ void fill(float* x, float v) { x[threadIdx.x] = v; }"
+    file = tmp_path / "k.journal"
+    with journaled(str(file)) as (lab, journal):
+        gpu = lab.devices[0]
+        kernel = jit.compile(gpu, source, "fill").result()
+        x = array.zeros(gpu, (4,), "float32")
+        journal.flush()
+        kernel(1, 4, (x, 1.0)).result()
+        journal.flush()
+        position = next(i for i, e in enumerate(journal) if e.name == "LaunchKernel")
+        launch = journal[position]
+        assert launch.title == "fill"
+        assert str(launch).startswith("fill(kernel=#1, grid=[1, 1, 1], ")
+        assert journal.filter(name="LaunchKernel")[0].title == "fill"
+        assert "fill(kernel=#1" in repr(journal[position:])
+        past = JournalPast(open_store(str(file)))
+        (line,) = past.lines(range(position, position + 1))
+    assert line.what.startswith("fill(kernel=#1, ")

@@ -1,6 +1,7 @@
 """The timeline without a browser."""
 
 import os
+import re
 import signal
 import struct
 import time
@@ -12,14 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel_lab import Device, System, views
+from accel_lab import Device, System, array, jit, views
 from accel_lab.compute.events import ContextStarted, GenerationChanged
 from accel_lab.compute.samples import Slice, SystemEnded, Work
-from accel_lab.errors import UserCodeError
+from accel_lab.errors import ContextLost, UserCodeError
 from accel_lab.views.mark import LONGEST
 from accel_lab.views.scene import SLICES, Scene
 from accel_lab.views.tally import PACKED, tally
 from accel_lab.views.timeline import MARKED, TimelineView, duration
+from tests.conftest import require
 from tests.views.made_up import lab
 from tests.views.test_tree import Table
 from tests.views.work import CASE, Recorded, case_scene, tree, work
@@ -63,7 +65,7 @@ def test_a_line_a_stream_says_count_share_of_the_span_and_the_longest() -> None:
         "gpu0/upload     1  33.3 %   250 ms",
         "gpu0/blas       2  50.0 %   250 ms",
         "gpu1/blas       1   8.3 %  62.5 ms",
-        "gpu1/run        0   0.0 %           Run #8",
+        "gpu1/run        0   0.0 %           ▶ Run #8 for 500 ms",
     ]
 
 
@@ -311,6 +313,45 @@ def test_a_long_function_is_seen_while_it_runs_and_once_when_it_is_done(
     scene = look_until(view, lambda s: done_of(s, one.seq))
     look_until(view, lambda s: not running_of(s))
     assert [x.seq for _, _, x in scene.slices].count(one.seq) == 1
+
+
+SPIN = """
+__global__ void spin(volatile int* go) { while (*go == 0) {} }
+__global__ void saxpy(float a, const float* x, float* y) { y[threadIdx.x] += a * x[threadIdx.x]; }
+"""
+
+
+def test_a_kernel_has_its_own_name_and_says_for_how_long_it_runs(
+    view: TimelineView, system: System, cpu: Device, tmp_path: Path
+) -> None:
+    require("compiler")
+    saxpy = jit.compile(cpu, SPIN, "saxpy").result(WAIT)
+    x, y = array.full(cpu, (4,), 1.0, "float32"), array.zeros(cpu, (4,), "float32")
+    saxpy(1, 4, (2.0, x, y)).result(WAIT)
+    seq = cpu.last_number
+    done = done_of(look_until(view, lambda scene: done_of(scene, seq)), seq)
+    assert done is not None
+    assert (done.name, done.kind, done.stream) == ("saxpy", "kernel", "jit")
+    assert "LaunchKernel" not in view.export(tmp_path / "trace.json").read_text()
+
+    spin = jit.compile(cpu, SPIN, "spin").result(WAIT)
+    endless = spin(1, 1, (array.zeros(cpu, (1,), "int32"),))
+    seq = cpu.last_number
+    long = f"▶ spin #{seq} running for "
+    look_until(view, lambda scene: long in str(views.tree(system)) and scene)
+    assert re.search(rf"▶ spin #{seq} for [\d.]+ m?s", str(view))
+    cpu.replace()
+    with pytest.raises(ContextLost):
+        endless.result(WAIT)
+
+
+def test_what_a_stream_is_at_is_told_with_its_time() -> None:
+    scene = Scene()
+    scene.add(work("gpu0", running=[Slice(7, "saxpy", "jit", "kernel", 1.0, None)]))
+    view = views.timeline(lab())
+    state = view.fold(scene) | {"at": 13.5}
+    assert "▶ saxpy #7 for 12.5 s" in view.text(state)
+    assert "▶ saxpy #7 for 12.5 s" in view.html(state)
 
 
 def test_a_message_that_fails_does_not_stay_running(

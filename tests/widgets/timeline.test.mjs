@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { toHtml } from "../../widgets/dom.js";
-import { timelineDescribe, timelineDraw, timelineSummary } from "../../widgets/timeline_draw.js";
+import { timelineDescribe, timelineDraw, timelineLong, timelineSummary } from "../../widgets/timeline_draw.js";
 import { TIMELINE_AXIS, timelineHeight, timelineIsOf, timelineLanes } from "../../widgets/timeline_lanes.js";
 import { timelineMerged } from "../../widgets/timeline_paint.js";
 import { TimelineRing } from "../../widgets/timeline_ring.js";
@@ -184,6 +184,16 @@ test("the page has a name for every stream, a legend in words, and a summary tha
   const summary = timelineSummary(caseView());
   for (const part of ["gpu0 blas: 2 done, the longest 250 ms", "Run #8 runs on gpu1", "gpu0 g1→g2", "2 slices are not shown"]) assert.ok(summary.includes(part), part);
   assert.match(text, /2 not shown/);
+});
+
+test("what runs for a second or more is named below the picture, with its time", () => {
+  const page = (now) => toHtml(...timelineDraw(caseView({ now })).filter(Boolean));
+  assert.match(page(1012.75), /timeline-now.*<strong>running<\/strong> Run #8 on gpu1\/run for 12 s/s);
+  assert.doesNotMatch(page(1001.5), /timeline-now/);
+  assert.match(timelineSummary(caseView({ now: 1012.75 })), /Run #8 runs on gpu1 for 12 s/);
+  const running = [8, 9, 10, 11, 12].map((seq) => [3, seq, 1000 + seq]);
+  const words = timelineLong({ ...CASE.state, running }, 1020);
+  assert.deepEqual([words.length, words[0], words.at(-1)], [4, "Run #8 on gpu1/run for 12 s", "and 2 more"]);
 });
 
 test("the table has what runs, then the newest", () => {

@@ -47,6 +47,7 @@ class CudaKernel:
     def __init__(self, built: Built, shared_limit: int, retired: list[int]) -> None:
         compiled = built.compiled
         self._built = built
+        self.name = built.program.name
         self._retired = retired
         self._shared_limit = shared_limit
         self.nbytes = len(compiled.cubin)

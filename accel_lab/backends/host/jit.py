@@ -45,6 +45,7 @@ class HostKernel:
     def __init__(self, built: Built) -> None:
         path = built.folder / compiler.LIBRARY
         self._built = built
+        self.name = built.program.name
         self.nbytes = path.stat().st_size
         self._library = ctypes.CDLL(str(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
         table = ctypes.addressof(ctypes.c_char.in_dll(self._library, TABLE))
