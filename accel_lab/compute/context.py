@@ -71,6 +71,10 @@ class Context:
             stream = self.streams[name] = Stream(name, self.backend.native_stream())
         return stream
 
+    def launched(self) -> int:
+        """Return how many operations there were on all streams; any thread."""
+        return sum(stream.operations for stream in list(self.streams.values()))
+
     def activate(self, stream: Stream) -> None:
         """Enqueue the libraries' next calls on this stream."""
         if self.active is not stream:

@@ -46,10 +46,14 @@ class CancelRequests(msgspec.Struct, frozen=True, array_like=True, tag=4):
 
 
 class Look(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """Say what memory the context has, what it has worked at, or both."""
+    """Say what memory the context has, what it has worked at, or both.
+
+    `every` has all work traced, however much there is.
+    """
 
     memory: bool
     work: bool
+    every: bool = False
 
 
 class Collected(msgspec.Struct, frozen=True, array_like=True, tag=6):

@@ -101,7 +101,7 @@ class Service:
         self._deferral = Deferral()
         self._recent: deque[tuple[int, type | str, Stream]] = deque(maxlen=REMEMBERED)
         self._remember = self._recent.append
-        self.tracer = Tracer(context.backend.clock())
+        self.tracer = Tracer(context.backend.clock(), context.launched)
         self._entries: list[Any] = []
         self._ahead: deque[Any] = deque()
         self.collected = threading.Event()

@@ -22,7 +22,7 @@ def show(channel: socket.socket, look: Look, context: Context, tracer: Tracer) -
     if look.memory:
         _show_memory(channel, context)
     if look.work:
-        tracer.watch()
+        tracer.watch(every=look.every)
         _show_work(channel, tracer)
 
 

@@ -33,13 +33,15 @@ class Sight:
         self._blocks: list[Block] = []
         self._done: list[Slice] = []
         self._running: list[Slice] = []
+        self.closely = 0
+        """How many need all of its work traced, whatever that costs those who compute."""
         self.memory: MemorySampled | None = None
         """The newest sample of its memory, whoever has asked for it."""
 
     def look(self, *, memory: bool, work: bool) -> list[MemorySampled | WorkTraced]:
         """Return what has been answered, and ask again; any thread, does not block."""
         if memory or work:
-            self._device.tell(Look(memory, work))
+            self._device.tell(Look(memory, work, self.closely > 0))
         return [self._answers.popleft() for _ in range(len(self._answers))]
 
     # The system thread.

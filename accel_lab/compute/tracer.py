@@ -1,11 +1,14 @@
 """When a context's work began and ended, by the device's clock, while somebody watches.
 
 The dispatcher puts a mark on the stream before and after what a handler enqueues; the control
-thread reads the marks that the stream has reached. Without a watcher there is no mark.
+thread reads the marks that the stream has reached. Without a watcher there is no mark. Of messages
+that come thick and fast a few are marked and the others counted, so that looking does not slow what
+is looked at.
 """
 
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from accel_lab.compute.samples import Slice, Work
@@ -15,6 +18,10 @@ WATCHED_S = 2.0
 """How long a look keeps the tracing on."""
 KEPT = 2_000
 """How many traces wait to be read; older ones are dropped and counted."""
+CALM = 500
+FEW = 50
+"""Where more than `CALM` messages came between two looks, only `FEW` are traced until the next:
+two marks cost about as much as a small message does."""
 KINDS: dict[str, Work] = {"upload": "copy", "download": "copy", "run": "function"}
 
 
@@ -51,21 +58,33 @@ class Tracer:
 
     Attributes:
         watched: whether work is to be marked.
+
+    Parameters:
+        launched: tells how many messages there were up to now; any thread.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, launched: Callable[[], int] = lambda: 0) -> None:
         self._clock = clock
+        self._launched = launched
+        self._looked = 0  # how many there were at the last look
+        self._left = KEPT  # how many more are marked before the next look
+        self._rested: int | None = None  # how many there were when that was used up
         self._traces: deque[Trace] = deque()
         self._until = 0.0
         self.watched = False
         self._dropped = 0
+        self._skipped = 0  # the control thread's own
         self._told = 0
 
     # The dispatcher's thread.
 
     def begin(self, seq: int, message: Any, stream: Stream) -> Trace:
         """Mark where a message's work begins."""
-        if time.monotonic() > self._until:
+        self._left -= 1
+        if self._left <= 0:
+            self._rested = self._launched()
+            self.watched = False
+        elif time.monotonic() > self._until:
             self.watched = False
         if len(self._traces) >= KEPT:
             self._drop()
@@ -87,9 +106,21 @@ class Tracer:
 
     # The control thread.
 
-    def watch(self) -> None:
-        """Trace what is executed from now on, for a while."""
-        self._until = time.monotonic() + WATCHED_S
+    def watch(self, *, every: bool = False) -> None:
+        """Trace what is executed from now on, for a while.
+
+        Parameters:
+            every: however many they are, as long as there is room for them.
+        """
+        launched, now = self._launched(), time.monotonic()
+        goes_on = now <= self._until
+        if goes_on and self._rested is not None:
+            self._skipped += launched - self._rested
+        self._rested = None
+        many = goes_on and launched - self._looked > CALM
+        self._left = FEW if many and not every else KEPT
+        self._looked = launched
+        self._until = now + WATCHED_S
         self.watched = True
 
     def take(self) -> tuple[list[Slice], list[Slice], int]:
@@ -114,7 +145,7 @@ class Tracer:
                 one = Slice(trace.seq, trace.name, trace.stream.name, trace.kind, trace.began, end)
                 (running if end is None else done).append(one)
         self._traces.extendleft(reversed(waiting))
-        dropped = self._dropped
+        dropped = self._dropped + self._skipped
         since, self._told = dropped - self._told, dropped
         return done, running, since
 

@@ -113,6 +113,7 @@ class Watch:
         self.unseen = 0
         self._observer = observer_of(lab)
         self._facts: list[Event] = []
+        self._closely = ExitStack()
         self._answers: Counter[str] = Counter()
         self._sent: dict[str, range] = {}
         self._ended = threading.Event()
@@ -120,6 +121,7 @@ class Watch:
 
     def __enter__(self) -> Self:
         """Have the devices trace; blocks until those that run do."""
+        self._closely.enter_context(self.lab.closely())
         self._observer.want(self, {"work"})
         self._look()  # takes what was answered to others, before it is listened to
         self._observer.followers.append(self._saw)
@@ -175,6 +177,7 @@ class Watch:
     ) -> None:
         self._ended.set()
         self._thread.join()
+        self._closely.close()
         with self._observer.lock:
             self._observer.followers.remove(self._saw)
 

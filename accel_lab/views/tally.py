@@ -1,7 +1,6 @@
 """What is counted of a scene's work, so that a look costs what is new, not what was ever seen."""
 
 import weakref
-from collections import deque
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -45,18 +44,21 @@ class Tally:
         self.span: tuple[float, float] | None = None
         self.seen = 0
         self._places: dict[tuple[str, str], int] = {}
-        self._newest: deque[tuple[float, float, int, int]] = deque(maxlen=PACKED)
+        # Columns as rows. What is packed lies up to `_end`; without room it moves to the front.
+        self._columns = np.empty((4, 2 * PACKED), "<f8")
+        self._first = self._end = 0
         self._packed: bytes | None = None
 
     def follow(self, scene: Scene) -> None:
         """Take what is new in the scene."""
-        new = list(takewhile(lambda item: item[0] >= self.seen, reversed(scene.slices)))
-        for number, device, one in reversed(new):
-            if number != self.seen:
-                self._newest.clear()  # what is packed has no gap
-            self._add(device, one)
-            self.seen = number + 1
+        seen = self.seen
+        new = list(takewhile(lambda item: item[0] >= seen, reversed(scene.slices)))
         if new:
+            new.reverse()
+            if new[0][0] != seen:
+                self._first = self._end  # what is packed has no gap
+            self._keep([self._add(device, one) for _, device, one in new])
+            self.seen = new[-1][0] + 1
             self._packed = None
         for device, running in scene.running.items():
             for one in running:
@@ -69,16 +71,31 @@ class Tally:
             self.rows.append(Row(device, one.stream))
         return self.works.setdefault((row, one.name, one.kind), len(self.works))
 
-    def _add(self, device: str, one: Slice) -> None:
-        end = one.start if one.end is None else one.end
-        self._newest.append((one.start, end, one.seq, self.work(device, one)))
+    def _add(self, device: str, one: Slice) -> tuple[float, float, int, int]:
+        start = one.start
+        end = start if one.end is None else one.end
+        work = self.work(device, one)
         row = self.rows[self._places[device, one.stream]]
         row.count += 1
-        row.busy += max(0.0, end - max(one.start, row.until))
+        row.busy += max(0.0, end - max(start, row.until))
         row.until = max(row.until, end)
-        row.longest = max(row.longest, end - one.start)
-        first, last = self.span or (one.start, end)
-        self.span = min(first, one.start), max(last, end)
+        row.longest = max(row.longest, end - start)
+        span = self.span
+        if span is None:
+            self.span = start, end
+        elif start < span[0] or end > span[1]:
+            self.span = min(span[0], start), max(span[1], end)
+        return start, end, one.seq, work
+
+    def _keep(self, new: list[tuple[float, float, int, int]]) -> None:
+        new = new[-PACKED:]
+        if self._end + len(new) > self._columns.shape[1]:
+            kept = self._columns[:, self._first : self._end].copy()
+            self._first, self._end = 0, kept.shape[1]
+            self._columns[:, : self._end] = kept
+        self._columns[:, self._end : self._end + len(new)] = np.array(new, "<f8").T
+        self._end += len(new)
+        self._first = max(self._first, self._end - PACKED)
 
     def pack(self) -> bytes:
         """Return the newest slices as little-endian Float64.
@@ -88,10 +105,9 @@ class Tally:
         numbers are consecutive.
         """
         if self._packed is None:
-            count = len(self._newest)
+            count = self._end - self._first
             head = np.array([self.seen - count, count], "<f8")
-            columns = np.array(self._newest, "<f8").reshape(count, 4)
-            self._packed = head.tobytes() + columns.T.tobytes()
+            self._packed = head.tobytes() + self._columns[:, self._first : self._end].tobytes()
         return self._packed
 
 

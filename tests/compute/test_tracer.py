@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from accel_lab.compute.samples import Slice
 from accel_lab.compute.stream import Stream
-from accel_lab.compute.tracer import KEPT, KINDS, WATCHED_S, Trace, Tracer
+from accel_lab.compute.tracer import CALM, FEW, KEPT, KINDS, WATCHED_S, Trace, Tracer
 
 
 @dataclass(eq=False)
@@ -197,3 +197,69 @@ def test_without_a_look_the_tracing_ends(monkeypatch: pytest.MonkeyPatch) -> Non
     now[0] += WATCHED_S
     tracer.begin(2, Message(), Stream("blas", native))
     assert not tracer.watched
+
+
+class Sender:
+    """Sends messages as the service does: only while they are watched are they marked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr("accel_lab.compute.tracer.time.monotonic", lambda: self.now)
+        self.sent = 0
+        self.native = Native()
+        self.stream: Any = Stream("blas", self.native)  # type: ignore[arg-type]
+        self.tracer = Tracer(Clock(), lambda: self.sent)
+
+    def send(self, count: int) -> None:
+        for _ in range(count):
+            self.sent += 1
+            if self.tracer.watched:
+                self.tracer.end(self.tracer.begin(self.sent, Message(), self.stream))
+
+    def look(self, *, every: bool = False) -> tuple[int, int]:
+        """Return how many were seen and how many were not; the stream is done with all."""
+        self.tracer.watch(every=every)
+        for mark in self.native.marks:
+            mark.reached = self.now
+        self.native.marks.clear()
+        done, running, dropped = self.tracer.take()
+        assert running == []
+        return len(done), dropped
+
+
+def test_of_many_messages_a_few_are_marked_and_the_others_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sender = Sender(monkeypatch)
+    sender.send(10_000)
+    assert sender.look() == (0, 0), "nobody watched"
+    sender.send(CALM)
+    assert sender.look() == (CALM, 0)
+    sender.send(KEPT + 100)
+    assert sender.look() == (KEPT, 100), "as many at once as there is room for"
+    sender.send(10_000)
+    assert sender.look() == (FEW, 10_000 - FEW)
+    sender.send(FEW - 1)
+    assert sender.look() == (FEW - 1, 0)
+    sender.send(KEPT)
+    assert sender.look() == (KEPT, 0), "it had been calm"
+
+
+def test_who_needs_every_message_has_as_many_as_there_is_room_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sender = Sender(monkeypatch)
+    for _ in range(3):
+        sender.look(every=True)
+        sender.send(KEPT)
+    assert sender.look(every=True) == (KEPT, 0)
+
+
+def test_what_was_sent_while_nobody_looked_was_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sender = Sender(monkeypatch)
+    sender.look()
+    sender.send(KEPT + 7)
+    sender.now += 2 * WATCHED_S
+    assert sender.look() == (KEPT, 0)
+    sender.send(CALM)
+    assert sender.look() == (CALM, 0)
