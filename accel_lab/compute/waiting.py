@@ -22,6 +22,9 @@ from accel_lab.compute.wire import Report, encode_entry
 from accel_lab.errors import Cancelled
 
 SECOND_INTERRUPT_S = 3.0
+SOON_S = 0.3
+"""What ends within this time after an interrupt is not told of."""
+LOOK_S = 0.05
 
 
 class Keeper(Protocol):
@@ -62,6 +65,9 @@ class Waiting:
     _link: Link | None
     _filling: Link | None
     _interrupted: float
+    _interrupted_on: Link | None
+    patience_s = SECOND_INTERRUPT_S
+    """How long an interrupted cell waits for what still runs, so that ■ can be pressed again."""
 
     @property
     def current_link(self) -> Link | None:
@@ -123,11 +129,11 @@ class Waiting:
         for seq in seqs:
             self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
 
-    def cancel_of(self, cell: object) -> int:
-        """Take back what a cell has sent and is not done; return how many requests that is."""
+    def cancel_of(self, cell: object) -> list[int]:
+        """Take back what a cell has sent and is not done; return the numbers of the requests."""
         seqs = [seq for seq, reply in self._unanswered() if reply.origin is cell]
         self._cancel(seqs)
-        return len(seqs)
+        return seqs
 
     def _unanswered(self) -> list[tuple[int, Reply[Any]]]:
         held = {} if self.recovery is None else self.recovery.held
@@ -180,19 +186,59 @@ class Waiting:
             stand_in.hold(over)
 
     def interrupted(self, reply: Reply[Any]) -> None:
-        """A waiting thread got Ctrl-C: take its cell's requests back; the second time, replace."""
-        now = time.monotonic()
-        if now - self._interrupted < SECOND_INTERRUPT_S:
-            self._keeper.replace("interrupted twice within 3 s")
+        """A waiting thread got Ctrl-C: take its cell's requests back; the second time, replace.
+
+        Blocks for 3 s at most while the device still runs one of them, for a cell that has ended
+        hears no second Ctrl-C.
+        """
+        link = self._link
+        since = time.monotonic() - self._interrupted
+        if since < SECOND_INTERRUPT_S and link is self._interrupted_on:
+            self._replace()
             return
-        self._interrupted = now
-        count = self.cancel_of(reply.origin)
-        text = (
-            f"accel_lab: interrupted; {count} requests of this cell to {self.name} "
-            f"are taken back. Interrupt again within {SECOND_INTERRUPT_S:g} s to replace its "
-            "context.\n"
-        )
-        origin.current().write("stderr", text)
+        try:
+            self._interrupted, self._interrupted_on = time.monotonic(), link
+            seqs = self.cancel_of(reply.origin)
+            taken = f"{len(seqs)} requests of this cell to {self.name} are taken back"
+            if len(seqs) == 1:
+                taken = f"1 request of this cell to {self.name} is taken back"
+            self._say(f"interrupted; {taken}.")
+            self._outlast(seqs)
+        except KeyboardInterrupt:
+            self._replace()
+
+    def _outlast(self, seqs: list[int]) -> None:
+        """Wait a little for what runs to end; without a context nothing runs."""
+        pending, link = self._answers.pending, self._link
+        began, told = time.monotonic(), False
+        while link is not None and link is self._link:
+            left = next((one for seq in seqs if (one := pending.get(seq)) is not None), None)
+            passed = time.monotonic() - began
+            if left is None:
+                break
+            if passed >= self.patience_s:
+                self._interrupted = time.monotonic()
+                self._say(
+                    f"left running on {self.name}; its replace() ends that, and so does an "
+                    "interrupt of a cell that waits for it."
+                )
+                return
+            if passed >= SOON_S and not told:
+                told = True
+                self._say(
+                    f"still running on {self.name}; interrupt (■) again within "
+                    f"{self.patience_s:g} s to replace its context."
+                )
+            self._wait(left, min(self.patience_s - passed, LOOK_S))
+        self._interrupted = float("-inf")  # what is interrupted next is another matter
+
+    def _replace(self) -> None:
+        self._interrupted = float("-inf")  # the next one does not concern the next context
+        self._say(f"interrupted again; the context of {self.name} is replaced.")
+        self._keeper.replace("interrupted twice within 3 s")
+
+    def _say(self, text: str) -> None:
+        origin.current().write("stderr", f"accel_lab: {text}\n")
 
 
 def _taken_back(seq: int) -> Cancelled:

@@ -76,6 +76,7 @@ def _connected(device: Device) -> bool:
 def interrupt(device: Device, replies: list[Reply[Any]], variant: int) -> None:
     """Press Ctrl-C while this thread waits for one of the replies; for odd variants twice."""
     device._requests._interrupted = float("-inf")
+    device._requests.patience_s = 0.01  # what runs is held until the campaign lets it go
     for _ in range(1 + variant % 2):
         pending = [reply for reply in replies if not reply.done]
         if pending:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import require
 from tests.faults.conftest import settle
 
 PROGRAM = """
@@ -52,6 +53,10 @@ class Owner:
             asleep = asleep + 1 if stat.read_text().rsplit(")", 1)[1].split()[0] == "S" else 0
             time.sleep(0.01)
         os.kill(self.process.pid, signal.SIGINT)
+
+    def said(self) -> str:
+        assert self.process.stderr is not None
+        return self.process.stderr.readline().strip()
 
     def line(self) -> str:
         assert self.process.stdout is not None
@@ -135,6 +140,7 @@ lab.close()
     assert owner.line() == "[1.0, 1.0, 1.0, 1.0] 1"
     _, said = owner.process.communicate(timeout=30)
     assert re.search(r"[67] requests of this cell", said)
+    assert "left running" not in said
 
 
 def test_an_interrupt_ends_a_function_that_runs(start: type[Owner], tmp_path: Path) -> None:
@@ -195,6 +201,57 @@ lab.close()
         assert owner.line() == "interrupted"
     assert owner.line() == "ContextLost"
     assert owner.line() == "[1.0] 2"
+
+
+SPIN = """
+from accel_lab import jit
+spin = jit.compile(cpu, "__global__ void spin(volatile int* go) { while (*go == 0) {} }", "spin")
+go = cpu.put(np.zeros(1, np.int32)).result()
+spin.result()
+stuck = spin(1, 1, (go,))
+cpu._requests.patience_s = 60.0
+behind = one + 1
+try:
+    print("waiting", flush=True)
+    behind.result()
+except KeyboardInterrupt:
+    print("interrupted", cpu.generation, flush=True)
+"""
+
+
+def test_a_second_interrupt_while_a_kernel_runs_replaces_the_context(start: type[Owner]) -> None:
+    """The cell is still there to be interrupted: it has not ended with the first."""
+    require("compiler")
+    owner = start(f"""{SPIN}
+try:
+    stuck.result(30)
+except Exception as error:
+    print(type(error).__name__, flush=True)
+lab.close()
+""")
+    assert owner.line() == "waiting"
+    owner.interrupt()
+    assert "requests of this cell to cpu0 are taken back" in owner.said()
+    assert "still running on cpu0; interrupt (■) again within 60 s" in owner.said()
+    owner.interrupt()
+    assert owner.line() == "interrupted 2"
+    assert owner.line() == "ContextLost"
+    assert "interrupted again; the context of cpu0 is replaced" in owner.said()
+
+
+def test_one_interrupt_of_a_kernel_ends_the_cell_and_leaves_the_kernel(start: type[Owner]) -> None:
+    require("compiler")
+    owner = start(f"""{SPIN.replace("60.0", "1.0")}
+print(stuck.done, flush=True)
+cpu.replace()
+lab.close()
+""")
+    assert owner.line() == "waiting"
+    owner.interrupt()
+    assert owner.line() == "interrupted 1"
+    assert owner.line() == "False"
+    said = [owner.said() for _ in range(3)]
+    assert "left running on cpu0; its replace() ends that" in said[2], said
 
 
 @pytest.mark.parametrize("body", ["", "cpu.get(one).result()"], ids=["idle", "after an answer"])
