@@ -7,6 +7,7 @@ import pkgutil
 import sys
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from accel_lab.compute.host_memory import host_memory_bytes
 from accel_lab.compute.keeper import DeviceKeeper, Plant
 from accel_lab.compute.ledger import ArenaStatistics
 from accel_lab.compute.lineage import Lineage, Tidying
+from accel_lab.compute.loaded_driver import UNPROTECTED, open_contexts
 from accel_lab.compute.operation import DEFAULT_TIMEOUT_S
 from accel_lab.compute.process import Spawner
 from accel_lab.compute.recorder import Recorder
@@ -314,7 +316,7 @@ class System:
         keeper.reopen_after_s = options.strategy.within_s
         if options.results is not None and recorder is not None:
             requests.witness = Witness(requests, recorder, values=options.results == "values")
-        transfers = Transfers(requests, self._arena, self._copies)
+        transfers = Transfers(requests, self._arena, self._copies, on_card=self.backend == "cuda")
         if options.recover == "replay" and recorder is not None:
             lineage = Lineage(requests.first_unanswered)
             lineage.checkpoint = transfers.checkpoint_soon
@@ -462,10 +464,17 @@ class System:
             work: have the work of each device traced, for the next two seconds.
         """
         sights = [keeper.sight for keeper in self._keepers]
+        Warns (`RuntimeWarning`) when this process has a CUDA context of its own, for a fault of
+        the code that uses it is not survived.
+
         return [seen for sight in sights for seen in sight.look(memory=memory, work=work)]
 
     def arena(self) -> ArenaStatistics:
         """Return what the host arena holds."""
+        if cards := open_contexts():
+            where = ", ".join(map(str, cards))
+            text = f"this process has a CUDA context of its own on card {where}: {UNPROTECTED}"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
         return self._arena.statistics()
 
     def close(self) -> None:

@@ -76,6 +76,13 @@ class Backend(Protocol):
     def download(self, array: Any, target: Any) -> None:
         """Copy an array in C order into a uint8 arena view, in order on the active stream."""
 
+    def copy_in(self, array: Any, handle: bytes, offset_bytes: int) -> None:
+        """Fill a contiguous array from another process's memory on this device; waits for it.
+
+        Raises:
+            InvalidArgument: this device cannot read it.
+        """
+
     def adopt(self, value: Any) -> tuple[Any, tuple[int, ...], str, int] | None:
         """Return (array, shape, dtype, bytes) when the value is an array of this device."""
 

@@ -128,16 +128,23 @@ class Device:
         self._requests.tell(message, nowait=nowait)
 
     def put(self, array: npt.ArrayLike, *, timeout_s: float = 60.0) -> AccelRef:
-        """Copy an array, or a CPU tensor of PyTorch, to the device; return its buffer at once.
+        """Copy an array to the device; return its buffer at once.
 
-        The array is copied when this returns; one from `lab.empty` is not, it is read-only
-        until the upload is done. Blocks for the host copy and, up to `timeout_s`, for room in
-        the arena.
+        NumPy's and PyTorch's, and arrays on a card that this process's own CuPy, PyTorch, Numba
+        or JAX has made (`__cuda_array_interface__`). The array is copied when this returns; one
+        from `lab.empty` is not, it is read-only until the upload is done. Blocks for the host copy
+        and, up to `timeout_s`, for room in the arena.
+
+        An array on a card is waited for on its stream. When it is large the device's context reads
+        it there (`cudaIpcGetMemHandle`), and this blocks until that is done; small ones, and memory
+        that no other process can read, go by the host.
 
         Raises:
-            InvalidArgument: the dtype is not one of `compute.dtypes`.
+            InvalidArgument: the dtype is not one of `compute.dtypes`, or the array is sparse,
+                masked, or of CUDA that is in error.
             ArenaFull: no room in time.
         """
+            TimeoutError: the device did not come to the array on the card in time.
         return self._transfers.put(array, timeout_s)
 
     def get(self, ref: AccelRef, *, timeout_s: float = 60.0) -> Reply[Array]:

@@ -58,6 +58,21 @@ class Upload(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=4)
     nbytes: int
 
 
+class CopyIn(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=16):
+    """Copy another process's memory on the same card into all of `out`; answered when it is done.
+
+    `handle` is the allocation's (`cudaIpcGetMemHandle`), `offset` where in it the bytes begin.
+    """
+
+    library: ClassVar[str] = "upload"
+    opaque: ClassVar[str] = (
+        "it was copied from memory of the notebook's own CUDA; device.checkpoint(ref) keeps it"
+    )
+    out: AccelRef
+    handle: bytes
+    offset: int
+
+
 class Download(Operation[None], frozen=True, array_like=True, eq=False, tag=5):
     """Copy `x` in C order into the arena."""
 
@@ -118,6 +133,11 @@ class UploadActor(LibraryActor):
         """Copy from the arena; the bytes are read when the stream gets there."""
         source = self.context.arena.view(m.segment, m.start, m.nbytes)
         self.context.backend.upload(launch.write(m.out), m.offset, source)
+
+    @handles(CopyIn)
+    def copy_in(self, m: CopyIn, launch: Launch) -> None:
+        """Copy on the card; waits for it, because the memory is another process's."""
+        self.context.backend.copy_in(launch.write(m.out), m.handle, m.offset)
 
 
 class DownloadActor(LibraryActor):

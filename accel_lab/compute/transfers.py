@@ -16,11 +16,12 @@ from accel_lab.compute.block import Block
 from accel_lab.compute.buffer import AccelRef, Borrowed
 from accel_lab.compute.markers import Checkpoint
 from accel_lab.compute.operation import OWN_TIMEOUT
+from accel_lab.compute.own_cuda import DeviceArray, Export, device_array
 from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.requests import IN_FLIGHT_LIMIT, Requests
-from accel_lab.compute.staging import CopyPool
+from accel_lab.compute.staging import CHUNK_BYTES, CopyPool, Send
 from accel_lab.compute.tensors import as_array
-from accel_lab.compute.transfer import INLINE_BYTES, Allocate, Download, Put, Upload
+from accel_lab.compute.transfer import INLINE_BYTES, Allocate, CopyIn, Download, Put, Upload
 from accel_lab.compute.user_code import Location, Run
 from accel_lab.compute.wire import FRAME_LIMIT
 from accel_lab.errors import (
@@ -37,6 +38,8 @@ PUT_ATTEMPTS = 3
 KEPT_BYTES = 64 << 20
 KEPT_IN_PLACE_BYTES = 4 << 20
 COPY_OUT_BYTES = 4 << 10
+SHARED_BYTES = 1 << 20
+"""From how many bytes on an array on a card is read there: below it the host is no slower."""
 
 
 class ArrayReply(Reply[Array]):
@@ -101,21 +104,37 @@ class CheckpointReply(ArrayReply):
 
 
 class Transfers:
-    """The bulk traffic of one device."""
+    """The bulk traffic of one device.
 
-    def __init__(self, requests: Requests, arena: Arena, copies: CopyPool) -> None:
+    Parameters:
+        on_card: whether the device is a card, which can read another process's memory on it.
+    """
+
+    def __init__(
+        self, requests: Requests, arena: Arena, copies: CopyPool, *, on_card: bool = False
+    ) -> None:
         self._requests = requests
         self._arena = arena
         self._copies = copies
+        self._on_card = on_card
 
     def put(self, array: npt.ArrayLike, timeout_s: float) -> AccelRef:
         """Send an array; when this returns it has been copied or is held read-only."""
+        theirs = device_array(array)
+        if theirs is not None:
+            source, stream = theirs
+            source.settle(stream)
+            return self._attempt(lambda: self._put_from_card(source, timeout_s))
         tensor = as_array(array)
-        source = np.asarray(array) if tensor is None else tensor
-        dtype = dtypes.canonical(source.dtype)
+        plain = np.asarray(array) if tensor is None else tensor
+        dtype = dtypes.canonical(plain.dtype)
+        return self._attempt(lambda: self._put(plain, dtype, timeout_s))
+
+    def _attempt(self, put: Callable[[], AccelRef]) -> AccelRef:
+        """Put again what was lost with its context on the way."""
         for attempt in range(1, PUT_ATTEMPTS + 1):
             try:
-                return self._put(source, dtype, timeout_s)
+                return put()
             except (StaleRef, ContextLost, DependencyFailed):
                 if attempt == PUT_ATTEMPTS:
                     raise
@@ -138,10 +157,51 @@ class Transfers:
             self._requests.flush()  # bulk is not held back for a fuller batch
             return ref
         last = [target]
-        large = _too_large(source) if source.nbytes > KEPT_BYTES else None
+        send = self._sender(last, source.nbytes)
+        self._copies.map_chunks(source, self._arena, send, timeout_s=timeout_s)
+        return last[0]
+
+    def _put_from_card(self, source: DeviceArray, timeout_s: float) -> AccelRef:
+        """Have the device copy it, or where it cannot, copy it by the host, which keeps it too."""
+        kept_below = KEPT_BYTES if self._requests.recorder is not None else SHARED_BYTES
+        if self._on_card and source.nbytes > kept_below:
+            export = source.export()
+            if export is not None:
+                with suppress(InvalidArgument):  # the device cannot read it
+                    return self._copy_in(source, export, timeout_s)
+        if source.nbytes <= INLINE_BYTES:
+            data = np.empty(source.nbytes, np.uint8)
+            if source.nbytes:
+                source.read(0, data)
+            return self._buffer(Put(source.shape, source.dtype, data.tobytes()))
+        last = [self._buffer(Allocate(source.shape, source.dtype))]
+        send = self._sender(last, source.nbytes)
+        for offset in range(0, source.nbytes, CHUNK_BYTES):
+            size = min(CHUNK_BYTES, source.nbytes - offset)
+            block = self._arena.allocate(size, timeout_s=timeout_s)
+            try:
+                source.read(offset, block.view)
+            except BaseException:
+                block.release()
+                raise
+            send(offset, block)
+        return last[0]
+
+    def _copy_in(self, source: DeviceArray, export: Export, timeout_s: float) -> AccelRef:
+        target = self._buffer(Allocate(source.shape, source.dtype))
+        copied = self._buffer(CopyIn(target, *export))
+        try:
+            return copied.result(timeout_s)
+        except TimeoutError:
+            copied.cancel()  # the array may be gone when the device would come to it
+            raise
+
+    def _sender(self, last: list[AccelRef], nbytes: int) -> Send:
+        """Return what sends a filled block to the buffer in `last`, and owns it from then on."""
+        large = _too_large(nbytes) if nbytes > KEPT_BYTES else None
 
         def send(offset: int, block: Block) -> None:
-            message = Upload(target, offset, block.segment_id, block.offset, block.nbytes)
+            message = Upload(last[0], offset, block.segment_id, block.offset, block.nbytes)
             settle, kept = _release(block), large
             if large is None and self._requests.recorder is not None:
                 settle, kept = _shared(block)
@@ -152,8 +212,7 @@ class Transfers:
                 block.release()
                 raise
 
-        self._copies.map_chunks(source, self._arena, send, timeout_s=timeout_s)
-        return last[0]
+        return send
 
     def upload(self, message: Upload, data: bytes, timeout_s: float | None) -> Reply[Any]:
         """Send an upload again, with these bytes in place of those that lay in the arena then."""
@@ -250,7 +309,9 @@ class Transfers:
         if self._requests.recorder is None:
             return None
         return (
-            Kept(source.tobytes()) if source.nbytes <= KEPT_IN_PLACE_BYTES else _too_large(source)
+            Kept(source.tobytes())
+            if source.nbytes <= KEPT_IN_PLACE_BYTES
+            else _too_large(source.nbytes)
         )
 
     def _buffer(
@@ -265,9 +326,9 @@ def _nothing() -> None:
     """Wait for an answer of which nobody has to hear."""
 
 
-def _too_large(source: Array) -> Kept:
+def _too_large(nbytes: int) -> Kept:
     text = (
-        f"an upload of {source.nbytes} bytes is not kept (arrays of at most {KEPT_BYTES} are, from "
+        f"an upload of {nbytes} bytes is not kept (arrays of at most {KEPT_BYTES} are, from "
         f"lab.empty of at most {KEPT_IN_PLACE_BYTES}); device.checkpoint(ref) keeps it"
     )
     return Kept(None, text)

@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from accel_lab.doctor.machine import machine
-from accel_lab.doctor.nvidia import nvidia
+from accel_lab.doctor.nvidia import nvidia, own_contexts
 from accel_lab.doctor.packages import core_packages, cuda_packages, jupyter_packages
 from accel_lab.doctor.report import Report
 
@@ -15,6 +15,7 @@ def examine() -> Report:
         *machine(),
         *core_packages(),
         *card.findings,
+        *own_contexts(),
         *cuda_packages(card.cuda_version),
         *jupyter_packages(),
     )

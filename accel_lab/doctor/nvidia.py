@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from accel_lab.compute.loaded_driver import UNPROTECTED, open_contexts
 from accel_lab.doctor.finding import CUDA, Finding
 from accel_lab.doctor.machine import size
 
@@ -51,6 +52,19 @@ def nvidia(nvml: Any = None) -> Nvidia:
         return Nvidia(None, (_absent(f"the driver does not answer: {error}"),))
     finally:
         nvml.nvmlShutdown()
+
+
+def own_contexts() -> Iterator[Finding]:
+    """Say on which cards this process itself has a CUDA context, whose faults would be its own."""
+    cards = open_contexts()
+    if cards:
+        yield Finding(
+            topic="gpu",
+            name="own CUDA context",
+            state="limited",
+            found=f"this process has one on card {', '.join(map(str, cards))}",
+            disables=UNPROTECTED,
+        )
 
 
 def _absent(found: str) -> Finding:

@@ -154,6 +154,24 @@ class CudaDevice:
             self.active.ptr,
         )
 
+    def copy_in(self, array: Any, handle: bytes, offset_bytes: int) -> None:
+        """Copy from another process's memory (`cudaIpcOpenMemHandle`), and wait for that.
+
+        Raises:
+            InvalidArgument: the handle cannot be opened on this card.
+        """
+        try:
+            base: int = runtime.ipcOpenMemHandle(handle)
+        except runtime.CUDARuntimeError as error:
+            raise InvalidArgument(f"memory of another process cannot be read: {error}") from error
+        try:
+            kind = runtime.memcpyDeviceToDevice
+            source = base + offset_bytes
+            runtime.memcpyAsync(array.data.ptr, source, array.nbytes, kind, self.active.ptr)
+            self.active.synchronize(self.active.record())
+        finally:
+            runtime.ipcCloseMemHandle(base)
+
     def adopt(self, value: Any) -> tuple[Any, tuple[int, ...], str, int] | None:
         """Return (array, shape, dtype, bytes) of a CuPy array or a torch tensor on this card.
 

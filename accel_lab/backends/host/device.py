@@ -133,6 +133,14 @@ class HostBackend:
         """Copy an array in C order into host bytes."""
         np.copyto(target[: array.nbytes].view(array.dtype).reshape(array.shape), array)
 
+    def copy_in(self, array: Any, handle: bytes, offset_bytes: int) -> None:  # noqa: ARG002 - as cuda
+        """Refuse: memory of a card is not the host's.
+
+        Raises:
+            InvalidArgument: always.
+        """
+        raise InvalidArgument("the host reads no memory of a card")
+
     def adopt(self, value: Any) -> tuple[Any, tuple[int, ...], str, int] | None:
         """Return (array, shape, dtype, bytes held) of a plain array or a CPU tensor of PyTorch.
 

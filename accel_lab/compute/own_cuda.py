@@ -1,0 +1,152 @@
+"""Arrays that CUDA code of the notebook's own process has made on a card.
+
+Nothing here loads CUDA: what holds such an array has loaded its driver, which is asked in C.
+"""
+
+import ctypes
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from accel_lab.compute import dtypes
+from accel_lab.compute.loaded_driver import loaded_driver
+from accel_lab.errors import InvalidArgument
+
+_CONTEXT, _ORDINAL = 1, 9  # of CUpointer_attribute
+_HANDLE_BYTES = 64
+
+Export = tuple[bytes, int]
+"""The handle of an allocation for other processes, and where in it an array begins."""
+
+
+class DeviceArray:
+    """A C-contiguous array on a card, made by CUDA code of this process; kept alive by this.
+
+    Attributes:
+        shape: its extents.
+        dtype: its name in `compute.dtypes`.
+        nbytes: its size.
+    """
+
+    def __init__(self, owner: object, pointer: int, spec: tuple[tuple[int, ...], str]) -> None:
+        self.shape, self.dtype = spec
+        self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * dtypes.itemsize(self.dtype)
+        self._owner = owner
+        self._pointer = pointer
+
+    def settle(self, stream: int | None) -> None:
+        """Wait until what was enqueued on this stream is done, None for on all; blocks.
+
+        Raises:
+            InvalidArgument: this process's CUDA is in error.
+        """
+        if self.nbytes:
+            with self._current() as driver:
+                if stream is None:
+                    _check(driver, driver.cuCtxSynchronize())
+                else:
+                    _check(driver, driver.cuStreamSynchronize(ctypes.c_void_p(stream)))
+
+    def export(self) -> Export | None:
+        """Return what another process needs to read it, None for memory that cannot be shared.
+
+        The array must live, unchanged, until the other process has read it.
+        """
+        base, handle = ctypes.c_uint64(), (ctypes.c_ubyte * _HANDLE_BYTES)()
+        pointer = ctypes.c_uint64(self._pointer)
+        with self._current() as driver:
+            failed = driver.cuMemGetAddressRange_v2(ctypes.byref(base), None, pointer)
+            if failed or driver.cuIpcGetMemHandle(handle, pointer):
+                return None
+        return bytes(handle), self._pointer - base.value
+
+    def read(self, offset_bytes: int, target: Any) -> None:
+        """Copy its bytes from an offset to a uint8 array; blocks for the copy.
+
+        Raises:
+            InvalidArgument: this process's CUDA is in error.
+        """
+        address = target.__array_interface__["data"][0]
+        source = ctypes.c_uint64(self._pointer + offset_bytes)
+        size = ctypes.c_size_t(target.nbytes)
+        with self._current() as driver:
+            _check(driver, driver.cuMemcpyDtoH_v2(ctypes.c_void_p(address), source, size))
+
+    @contextmanager
+    def _current(self) -> Iterator[Any]:
+        """Have the context of the array current in this thread; gives the driver."""
+        driver = loaded_driver()
+        if driver is None:
+            raise InvalidArgument("the array says that it lies on a card, and no driver is loaded")
+        context, pointer = ctypes.c_void_p(), ctypes.c_uint64(self._pointer)
+        _check(driver, driver.cuPointerGetAttribute(ctypes.byref(context), _CONTEXT, pointer))
+        primary = ctypes.c_int(-1)
+        if context.value is None:  # memory of a pool belongs to a card
+            _check(driver, driver.cuPointerGetAttribute(ctypes.byref(primary), _ORDINAL, pointer))
+            _check(driver, driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), primary))
+        _check(driver, driver.cuCtxPushCurrent_v2(context))
+        try:
+            yield driver
+        finally:
+            driver.cuCtxPopCurrent_v2(ctypes.byref(context))
+            if primary.value >= 0:
+                driver.cuDevicePrimaryCtxRelease_v2(primary)
+
+
+def device_array(value: Any) -> tuple[DeviceArray, int | None] | None:
+    """Return an array on a card and the stream on which it is made; None for anything else.
+
+    Takes a dense CUDA tensor of PyTorch, and whatever has `__cuda_array_interface__`: arrays of
+    CuPy, Numba and JAX. One that is not C-contiguous is copied by its own library.
+
+    Raises:
+        InvalidArgument: it is sparse, masked, or has a dtype that no buffer has.
+    """
+    if isinstance(value, np.ndarray):
+        return None
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _of_torch(torch, value) if value.is_cuda else None
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if not isinstance(interface, dict):
+        return None
+    if interface.get("mask") is not None:
+        raise InvalidArgument("an array with a mask has no place on the device")
+    shape, strides = tuple(interface["shape"]), interface.get("strides")
+    dtype = dtypes.canonical(getattr(value, "dtype", interface["typestr"]))
+    if strides is not None and not _is_contiguous(shape, strides, dtypes.itemsize(dtype)):
+        cupy = sys.modules.get("cupy")
+        if cupy is None:
+            raise InvalidArgument("an array on a card has to be C-contiguous: copy it first")
+        return device_array(cupy.ascontiguousarray(cupy.asarray(value)))
+    return DeviceArray(value, interface["data"][0], (shape, dtype)), interface.get("stream")
+
+
+def _of_torch(torch: Any, tensor: Any) -> tuple[DeviceArray, int | None]:
+    if tensor.layout is not torch.strided:
+        raise InvalidArgument("a sparse tensor has no place on the device: to_dense() it first")
+    dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    dtype = dtypes.canonical(str(dense.dtype).removeprefix("torch."))
+    stream = torch.cuda.current_stream(dense.device).cuda_stream
+    return DeviceArray(dense, dense.data_ptr(), (tuple(dense.shape), dtype)), stream
+
+
+def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+    expected = itemsize
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != expected:
+            return 0 in shape
+        expected *= extent
+    return True
+
+
+def _check(driver: Any, code: int) -> None:
+    if code:
+        name = ctypes.c_char_p()
+        driver.cuGetErrorName(code, ctypes.byref(name))
+        called = (name.value or b"").decode()
+        text = f"the CUDA of the notebook's own process answers {called} ({code})"
+        raise InvalidArgument(text)

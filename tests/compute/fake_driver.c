@@ -1,0 +1,43 @@
+/* A CUDA driver whose card is this process's own memory, so that what asks a driver can be tried
+   where there is no card. It counts what is current, and can be told to be in error. */
+#include <stdlib.h>
+#include <string.h>
+
+int depth, waits, broken, active, shareable = 1;
+
+int cuDeviceGetCount(int* count) { *count = 2; return 0; }
+int cuDevicePrimaryCtxGetState(int card, unsigned* flags, int* is) {
+  *flags = 0;
+  *is = active >> card & 1;
+  return 0;
+}
+int cuDevicePrimaryCtxRetain(void** context, int card) { *context = &depth; return card; }
+int cuDevicePrimaryCtxRelease_v2(int card) { return card; }
+int cuPointerGetAttribute(void* data, int attribute, unsigned long long pointer) {
+  (void)pointer;
+  if (attribute == 9) *(int*)data = 0;
+  else *(void**)data = attribute == 1 && shareable ? &depth : NULL;
+  return 0;
+}
+int cuCtxPushCurrent_v2(void* context) { depth += context == &depth; return context != &depth; }
+int cuCtxPopCurrent_v2(void** context) { *context = &depth; depth--; return 0; }
+int cuCtxSynchronize(void) { waits += 1; return depth == 1 ? broken : 201; }
+int cuStreamSynchronize(void* stream) { waits += 10 * (int)(size_t)stream; return broken; }
+int cuMemGetAddressRange_v2(unsigned long long* base, size_t* size, unsigned long long pointer) {
+  (void)size;
+  *base = pointer - 256;
+  return 0;
+}
+int cuIpcGetMemHandle(void* handle, unsigned long long pointer) {
+  memset(handle, 7, 64);
+  return shareable && pointer ? 0 : 1;
+}
+int cuMemcpyDtoH_v2(void* target, unsigned long long source, size_t size) {
+  if (depth != 1) return 201;
+  if (!broken) memcpy(target, (void*)source, size);
+  return broken;
+}
+int cuGetErrorName(int code, const char** name) {
+  *name = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_INVALID_CONTEXT";
+  return 0;
+}
