@@ -433,10 +433,17 @@ class System:
     def check(self) -> None:
         """Raise what failed in the background and was not awaited; blocks for nothing.
 
+        Warns (`RuntimeWarning`) when this process has a CUDA context of its own, for a fault of
+        the code that uses it is not survived.
+
         Raises:
             AccelError: the only such failure.
             ExceptionGroup: several.
         """
+        if cards := open_contexts():
+            where = ", ".join(map(str, cards))
+            text = f"this process has a CUDA context of its own on card {where}: {UNPROTECTED}"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
         self._background.check()
 
     def tree(self) -> Node:
@@ -464,17 +471,10 @@ class System:
             work: have the work of each device traced, for the next two seconds.
         """
         sights = [keeper.sight for keeper in self._keepers]
-        Warns (`RuntimeWarning`) when this process has a CUDA context of its own, for a fault of
-        the code that uses it is not survived.
-
         return [seen for sight in sights for seen in sight.look(memory=memory, work=work)]
 
     def arena(self) -> ArenaStatistics:
         """Return what the host arena holds."""
-        if cards := open_contexts():
-            where = ", ".join(map(str, cards))
-            text = f"this process has a CUDA context of its own on card {where}: {UNPROTECTED}"
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
         return self._arena.statistics()
 
     def close(self) -> None:

@@ -96,10 +96,6 @@ class Requests(Waiting):
         self.witness: Witness | None = None
         self._interrupted = float("-inf")
         self._interrupted_on: Link | None = None
-        self.kept = False
-        """Whether what the device holds is kept on the host, until a context has it again."""
-        self.revive: Callable[[], None] = _nothing
-        """Have a suspended device start a context; any thread, returns at once."""
 
     @property
     def device(self) -> Any:
