@@ -143,8 +143,8 @@ class Device:
             InvalidArgument: the dtype is not one of `compute.dtypes`, or the array is sparse,
                 masked, or of CUDA that is in error.
             ArenaFull: no room in time.
-        """
             TimeoutError: the device did not come to the array on the card in time.
+        """
         return self._transfers.put(array, timeout_s)
 
     def get(self, ref: AccelRef, *, timeout_s: float = 60.0) -> Reply[Array]:
