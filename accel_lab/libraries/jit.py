@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.device import Device
 from accel_lab.compute.launch import Launch, LibraryActor, handles
+from accel_lab.compute.operation import OWN_TIMEOUT
 from accel_lab.compute.wire import Answer
 from accel_lab.libraries.arguments import Arguments
 from accel_lab.libraries.kernel import Kernel
@@ -66,13 +67,14 @@ def launch_kernel(
     args: Iterable[Any] = (),
     *,
     shared_bytes: int = 0,
+    timeout_s: float | None = OWN_TIMEOUT,
 ) -> Reply[None]:
     """Launch a kernel: the same as to call it.
 
     Raises:
         InvalidArgument: there is no such launch.
     """
-    return kernel(grid, block, args, shared_bytes=shared_bytes)
+    return kernel(grid, block, args, shared_bytes=shared_bytes, timeout_s=timeout_s)
 
 
 def inspect_kernel(kernel: Kernel) -> Reply[KernelFacts]:

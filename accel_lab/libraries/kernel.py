@@ -8,6 +8,8 @@ import numpy as np
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
+from accel_lab.compute.operation import OWN_TIMEOUT
+from accel_lab.compute.requests import require_timeout
 from accel_lab.errors import CompileError, InvalidArgument, StaleRef
 from accel_lab.libraries.program import (
     Compile,
@@ -51,7 +53,13 @@ class Kernel:
         self.ref: AccelRef = self._compile()
 
     def __call__(
-        self, grid: Extents, block: Extents, args: Iterable[Any] = (), *, shared_bytes: int = 0
+        self,
+        grid: Extents,
+        block: Extents,
+        args: Iterable[Any] = (),
+        *,
+        shared_bytes: int = 0,
+        timeout_s: float | None = OWN_TIMEOUT,
     ) -> Reply[None]:
         """Launch it, and return the handle of its end; does not block.
 
@@ -61,6 +69,8 @@ class Kernel:
             args: buffers, numbers, and bytes for a struct, in the kernel's order. None is a
                 pointer to nothing.
             shared_bytes: the size of the kernel's `extern __shared__` array.
+            timeout_s: how long it may run before its context is replaced, as in `device.ask`; when
+                not given the device's, 600 s unless you said otherwise; None is for ever.
 
         Raises:
             InvalidArgument: there is no such launch; the types are checked by the context, and
@@ -76,17 +86,19 @@ class Kernel:
             args = tuple([arg if isinstance(arg, AccelRef) else _travelling(arg) for arg in args])
         refs = tuple([arg for arg in args if isinstance(arg, AccelRef)])
         values = tuple([None if isinstance(arg, AccelRef) else arg for arg in args])
+        if timeout_s != OWN_TIMEOUT:
+            require_timeout(timeout_s)
         message = blocks, threads, refs, values, shared_bytes
         ref = self.ref
         if ref.failed and not isinstance(ref.error, CompileError):
             self.ref = self._compile()  # it was lost while it was being compiled
         try:
-            return self.device.ask(LaunchKernel(self.ref, *message))
+            return self.device.ask(LaunchKernel(self.ref, *message), timeout_s=timeout_s)
         except StaleRef:
             if self.ref.is_valid:
                 raise
             self.ref = self._compile()
-            return self.device.ask(LaunchKernel(self.ref, *message))
+            return self.device.ask(LaunchKernel(self.ref, *message), timeout_s=timeout_s)
 
     def inspect(self) -> Reply[KernelFacts]:
         """Ask what became of it: its parameters, its files, the compiler's warnings."""

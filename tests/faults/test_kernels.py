@@ -9,7 +9,7 @@ import pytest
 
 from accel_lab import Device, System, array, blas, jit
 from accel_lab.compute.events import OutputPrinted
-from accel_lab.errors import CompileError, ContextLost, DeadlineExceeded, StaleRef
+from accel_lab.errors import CompileError, ContextLost, DeadlineExceeded, InvalidArgument, StaleRef
 from tests.conftest import require
 from tests.faults.conftest import settle
 
@@ -50,12 +50,15 @@ def test_a_kernel_that_crashes_costs_its_context_only(cpu: Device, body: str, si
     assert filled(cpu, good, 4) == [4, 4, 4]
 
 
-def test_a_kernel_that_is_too_late_is_called_by_its_name(cpu: Device) -> None:
+def test_a_launch_that_is_too_late_is_told_by_the_name_of_its_kernel(cpu: Device) -> None:
     endless = "__global__ void endless(volatile float* x) { while (x[0] == 0) {} }"
     kernel = jit.compile(cpu, endless, "endless").result(WAIT)
-    late = jit.LaunchKernel(kernel.ref, (1, 1, 1), (1, 1, 1), (array.zeros(cpu, (1,)),), (None,))
-    with pytest.raises(DeadlineExceeded) as caught:
-        cpu.ask(late, timeout_s=0.1).result(WAIT)
+    x = array.zeros(cpu, (1,), "float32")
+    with pytest.raises(InvalidArgument, match="a number of seconds above 0"):
+        kernel(1, 1, (x,), timeout_s=0)
+    late = jit.launch_kernel(kernel, 1, 1, (x,), timeout_s=0.1)
+    with pytest.raises(DeadlineExceeded, match=r"longer than its 0\.1 s") as caught:
+        late.result(WAIT)
     assert caught.value.recent[-1] == f"endless #{cpu.last_number} on jit"
     assert "what it ran last: endless #" in str(caught.value)
 
