@@ -23,6 +23,11 @@ Want = Literal["memory", "work", "health"]
 EVERY_S: dict[Want, float] = {"memory": 0.5, "work": 0.1, "health": 1.0}
 
 
+ANSWER_S = 1.0
+"""How long what is drawn once waits for a device's memory; one that is very busy is not awaited."""
+POLL_S = 0.005
+
+
 class Lab(Protocol):
     """What a view needs of a system."""
 
@@ -124,6 +129,23 @@ class Observer:
                 self._take(reading)
         return self.scene
 
+    def see(self) -> None:
+        """Have all that is wanted looked at now, and wait up to a second for the answers.
+
+        Any thread that does not hold `lock`.
+        """
+        if not self._wanted.get("memory"):
+            return
+        asked_at = time.time()
+        until = time.monotonic() + ANSWER_S
+        with self.lock:
+            self._sampled.pop("memory", None)
+            scene = self.look()
+        while not (self.ended or _answered(scene, asked_at)) and time.monotonic() < until:
+            time.sleep(POLL_S)
+            with self.lock:
+                scene = self.look()
+
     def _is_due(self, one: Want, now: float) -> bool:
         due = (
             self._wanted.get(one, 0) > 0
@@ -146,6 +168,16 @@ class Observer:
         self.scene.add(fact)
         for follower in list(self.followers):
             follower(fact)
+
+
+def _answered(scene: Scene, asked_at: float) -> bool:
+    """Whether each device that runs has told of its memory since."""
+    running = [
+        node.name
+        for node in (() if scene.tree is None else scene.tree.children)
+        if node.kind == "device" and node.state == "running"
+    ]
+    return all(name in scene.memory and scene.memory[name].at >= asked_at for name in running)
 
 
 def stopped(node: Node) -> Node:

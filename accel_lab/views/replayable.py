@@ -62,6 +62,11 @@ class Replayable:
             return self.player.look()
         return self.live.look()
 
+    def see(self) -> None:
+        """Have the live system looked at now; waits up to a second."""
+        if not self._replaying and self.live is not None:
+            self.live.see()
+
     def want(self, holder: object, wants: Iterable[Want]) -> None:
         """Sample this of the live system as long as `holder` lives."""
         if self.live is not None:

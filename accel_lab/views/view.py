@@ -51,11 +51,23 @@ class View:
         with self.source.lock:
             return self.fold(self.source.look())
 
+    def drawn(self) -> State:
+        """Return the state as a new look has it; waits up to a second for a device to tell.
+
+        A view that nobody has shown before would else have nothing to draw.
+        """
+        see = getattr(self.source, "see", None)
+        if see is not None:
+            see()
+        return self.sample()
+
     def __str__(self) -> str:
-        return self.text(self.sample())
+        return self.text(self.drawn())
+
+    __repr__ = __str__
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        state = self.sample()
+        state = self.drawn()
         return {"text/plain": self.text(state), "text/html": self.html(state)}, {}
 
 

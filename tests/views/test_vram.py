@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from accel_lab import views
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.samples import Block, MemorySampled, SystemEnded, TreeSampled
+from accel_lab.compute.samples import Block, MemorySampled, SystemEnded, TreeSampled, WorkTraced
 from accel_lab.errors import AccelError, InvalidArgument, StaleRef
 from accel_lab.libraries import blas
 from accel_lab.system import System
@@ -24,7 +24,7 @@ from accel_lab.views import names as names_
 from accel_lab.views.observer import observer_of
 from accel_lab.views.scene import Scene
 from accel_lab.views.vram import LISTED, PADDING_BYTES, ROWS, VramView, html, state_of, text
-from tests.views.made_up import GIB, lab
+from tests.views.made_up import GIB, Device, Lab, lab
 
 MIB = 2**20
 WAIT_S = 20.0
@@ -52,6 +52,30 @@ def scene(*samples: MemorySampled, devices: int = 1) -> Scene:
 def device(seen: Scene) -> dict[str, Any]:
     found: dict[str, Any] = state_of(seen)["devices"][0]
     return found
+
+
+class Slow(Lab):
+    """Its devices tell of their memory with the third look, as it is then."""
+
+    looks = 0
+
+    def look(self, *, memory: bool, work: bool) -> list[MemorySampled | WorkTraced]:
+        self.looks += 1
+        return [sample(block(1), block(2, MIB))] if self.looks % 3 == 0 else []
+
+
+def test_a_view_that_nobody_has_shown_draws_what_there_is() -> None:
+    slow = Slow([Device("gpu0")])
+    for drawn in (str, repr, lambda view: view._repr_mimebundle_()[0]["text/html"]):
+        view = VramView(slow)
+        assert "Gemm #1" in drawn(view), "not: not seen yet"
+    before = slow.looks
+    str(VramView(slow))
+    assert slow.looks == before + 3, "it is as it is now, not as it was"
+
+
+def test_a_device_that_does_not_tell_is_not_awaited_for_long() -> None:
+    assert "gpu0: not seen yet" in str(VramView(lab()))
 
 
 def test_blocks_come_by_address_with_the_gaps_between_them() -> None:
