@@ -5,6 +5,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ _INSTALLED = tuple(
 
 
 class _Source(NamedTuple):
+    file: str
     stat: tuple[int, int, int]
     digest: bytes
 
@@ -30,17 +32,22 @@ class Projects:
     def __init__(self) -> None:
         self._known: dict[str, _Source] = {}
         self._passed: set[str] = set()
+        self._newest: tuple[int, str] = 0, ""
 
     def seen(self) -> None:
         """Take note of what has been imported since."""
+        newest = len(sys.modules), next(reversed(sys.modules))
+        if newest == self._newest:
+            return
+        self._newest = newest
         for name, module in list(sys.modules.items()):
-            path = self._path(name, module)
-            if path is None or name in self._known:
+            if name in self._passed or name in self._known:
                 continue
-            source = _read(path)
+            file = self._file(name, module)
+            source = None if file is None else _read(file)
             if source is not None:
-                young = time.time() - path.stat().st_mtime < FRESH_S
-                self._known[name] = _Source(source.stat, b"" if young else source.digest)
+                young = time.time() - source.stat[0] / 1e9 < FRESH_S
+                self._known[name] = source._replace(digest=b"") if young else source
 
     def refresh(self) -> Callable[[Any], Any] | None:
         """Load again what has changed, and what comes after it; return what renews a value.
@@ -53,16 +60,16 @@ class Projects:
         self.seen()
         changed: list[str] = []
         for name, known in list(self._known.items()):
-            path = self._path(name, sys.modules.get(name))
-            if path is None:
+            if getattr(sys.modules.get(name), "__file__", None) != known.file:
                 del self._known[name]
+                self._newest = 0, ""
                 continue
             try:
-                if _stat(path) == known.stat and known.digest:
+                if _stat(known.file) == known.stat and known.digest:
                     continue
             except FileNotFoundError:
                 continue
-            source = _read(path)
+            source = _read(known.file)
             if source is not None:
                 if source.digest != known.digest:
                     changed.append(name)
@@ -81,40 +88,48 @@ class Projects:
     def _load(self, name: str) -> None:
         """Run a module's source again in the module that there is."""
         module = sys.modules[name]
-        path = self._path(name, module)
-        assert path is not None
-        text = path.read_bytes()
-        self._known[name] = _Source(_stat(path), hashlib.sha256(text).digest())
+        file = self._known[name].file
+        text = Path(file).read_bytes()
+        self._known[name] = _Source(file, _stat(file), hashlib.sha256(text).digest())
         try:
-            exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102 - as import does
+            exec(compile(text, file, "exec"), module.__dict__)  # noqa: S102 - as import does
         except BaseException:
             self._known[name] = self._known[name]._replace(digest=b"")  # to be tried again
             raise
 
-    def _path(self, name: str, module: ModuleType | None) -> Path | None:
+    def _file(self, name: str, module: ModuleType | None) -> str | None:
         """Return the source of a module of the user's; None for every other."""
-        if name in self._passed or module is None:
+        if module is None:
             return None
-        file = getattr(module, "__file__", None)
+        file: str | None = getattr(module, "__file__", None)
         if name == "__main__" or not file or not file.endswith(".py") or _is_installed(file):
             self._passed.add(name)
             return None
-        return Path(file)
+        return file
 
 
 def _is_installed(file: str) -> bool:
+    """Whether Python or pip has put a file there, or it is one of ours."""
     path = Path(file).resolve()
-    return str(path).startswith(_INSTALLED) or _PACKAGE in path.parents
+    if str(path).startswith(_INSTALLED) or _PACKAGE in path.parents:
+        return True
+    return any(_is_pips(folder) for folder in map(str, Path(file).parents) if folder in sys.path)
 
 
-def _stat(path: Path) -> tuple[int, int, int]:
-    found = path.stat()
+@cache
+def _is_pips(folder: str) -> bool:
+    """Whether pip installs into this folder of `sys.path`."""
+    return any(Path(folder).glob("*.dist-info"))
+
+
+def _stat(file: str) -> tuple[int, int, int]:
+    found = Path(file).stat()
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _read(path: Path) -> _Source | None:
+def _read(file: str) -> _Source | None:
     try:
-        return _Source(_stat(path), hashlib.sha256(path.read_bytes()).digest())
+        return _Source(file, _stat(file), hashlib.sha256(Path(file).read_bytes()).digest())
     except OSError:
         return None
 
