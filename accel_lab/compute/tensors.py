@@ -1,4 +1,4 @@
-"""PyTorch's tensors on the CPU, as arrays on the same memory. Nothing here imports PyTorch."""
+"""PyTorch's tensors and arrays on the same memory. What needs PyTorch imports it when called."""
 
 import sys
 from typing import Any
@@ -28,6 +28,31 @@ def as_array(value: Any) -> npt.NDArray[Any] | None:
     # PyTorch's NumPy knows no narrow floats: the bits cross as integers.
     bits = torch.uint8 if itemsize(dtype) == 1 else torch.int16
     return np.asarray(tensor.view(bits).numpy().view(native))
+
+
+def kind_of(value: Any) -> str:
+    """Return `parameter`, `leaf` (autograd keeps its gradient) or `tensor`; "" for all else."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return ""
+    if isinstance(value, torch.nn.Parameter):
+        return "parameter"
+    return "leaf" if value.requires_grad and value.is_leaf else "tensor"
+
+
+def made(array: Any, kind: str) -> Any:
+    """Return a tensor of a kind on the memory of an array, CuPy's or NumPy's; without gradient."""
+    import torch
+
+    dtype = str(array.dtype)
+    if numpy_dtype(dtype).isbuiltin == 1:
+        tensor = torch.from_dlpack(array)
+    else:
+        bits = "uint8" if itemsize(dtype) == 1 else "int16"
+        tensor = torch.from_dlpack(array.view(bits)).view(getattr(torch, dtype))
+    if kind == "parameter":
+        return torch.nn.Parameter(tensor)
+    return tensor.requires_grad_(kind == "leaf")
 
 
 def is_whole(value: Any) -> bool:

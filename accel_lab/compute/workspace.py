@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accel_lab.compute import tensors
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.meter import Cost, Meter, Span, numbers
 from accel_lab.compute.projects import Projects
@@ -58,6 +59,7 @@ class Cell(NamedTuple):
         given: what the notebook's names stand for that it uses.
         modules: "name=module" of each module that the notebook knows by a name.
         kept: arrays that the cells have made themselves, for names that are not bound here.
+        tensors: what kind of tensor such an array was, if it was one.
     """
 
     source: str
@@ -65,6 +67,7 @@ class Cell(NamedTuple):
     given: dict[str, Any]
     modules: list[str]
     kept: dict[str, Any]
+    tensors: dict[str, str]
 
 
 @dataclass
@@ -76,6 +79,7 @@ class Ran:
 
     generation: int
     arrays: dict[str, Any] = field(default_factory=dict)
+    tensors: dict[str, str] = field(default_factory=dict)
     residents: dict[str, Resident] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     shown: list[Bundle] = field(default_factory=list)
@@ -178,7 +182,9 @@ class Workspace:
         self._told |= cell.given
         for name, array in cell.kept.items():
             if name not in self.names:
-                self.names[name] = self._told[name] = array
+                kind = cell.tensors.get(name)
+                value = array if kind is None else tensors.made(array, kind)
+                self.names[name] = self._told[name] = value
         self._shown = []
 
     def find(self, name: str, serial: int) -> Any:
@@ -240,6 +246,8 @@ class Workspace:
             if is_array(array):
                 self._serials.pop(name, None)
                 ran.arrays[name] = array
+                if kind := tensors.kind_of(array):
+                    ran.tensors[name] = kind
             else:
                 self._count += 1
                 self._serials[name] = self._count

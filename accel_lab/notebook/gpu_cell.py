@@ -5,6 +5,7 @@ all else as ObjectRefs. What it prints appears under the cell while it runs.
 """
 
 import base64
+import builtins
 import os
 import shlex
 import sys
@@ -20,7 +21,8 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.resident import offer_frames
 from accel_lab.compute.user_code import pack
 from accel_lab.compute.workspace import Bundle, Cell, Ran, Timed
-from accel_lab.errors import AccelError, InvalidArgument, OutOfMemory, UserCodeError
+from accel_lab.display.sizes import size
+from accel_lab.errors import AccelError, InvalidArgument, OutOfMemory, StaleRef, UserCodeError
 from accel_lab.notebook import timing
 from accel_lab.notebook.footer import Footer
 from accel_lab.notebook.names import bound_names, used_names
@@ -54,6 +56,13 @@ class Space:
     """The handles that cells have left under the notebook's names."""
     told: tuple[Any, ...] = ()
     """The folder, path and environment that the context has."""
+    tensors: dict[str, tuple[AccelRef, str]] = field(default_factory=dict)
+    """Which of those handles are of PyTorch's tensors, and of what kind."""
+
+    def after_loss(self, generation: int) -> "Space":
+        """Return what is known of the next one: the arrays come back."""
+        arrays = {name: ref for name, ref in self.bound.items() if isinstance(ref, AccelRef)}
+        return Space(generation, arrays, tensors=self.tensors)
 
 
 @dataclass
@@ -66,6 +75,7 @@ class Captures:
     given: dict[str, Any] = field(default_factory=dict)
     modules: list[str] = field(default_factory=list)
     kept: dict[str, AccelRef] = field(default_factory=dict)
+    tensors: dict[str, str] = field(default_factory=dict)
     nbytes: int = 0
 
 
@@ -113,7 +123,7 @@ class GpuCells:
         )
         wall_s = time.perf_counter() - began
         if ran.generation != space.generation:  # that was lost, and the cell ran in the next
-            space = self._spaces[device] = Space(ran.generation)
+            space = self._spaces[device] = space.after_loss(ran.generation)
         self._bind(device, space, ran, options)
         if options.quiet:
             return
@@ -165,7 +175,14 @@ class GpuCells:
         self._settle(device, space)
         self._count += 1
         filename = f"<gpu cell {self._count}>"
-        cell = Cell(source, filename, captures.given, captures.modules, captures.kept)
+        cell = Cell(
+            source,
+            filename,
+            captures.given,
+            captures.modules,
+            captures.kept,
+            captures.tensors,
+        )
         touched = [*cell.given.values(), *cell.kept.values()]
         reply = device.run(function, self._name, cell, **options)
         kept_bytes = 0
@@ -190,7 +207,7 @@ class GpuCells:
                     f"{device.name} lost its context of generation {space.generation}, and with it "
                     f"{', '.join(lost)}; run the cells again that made them\n"
                 )
-            space = self._spaces[device] = Space(device.generation)
+            space = self._spaces[device] = space.after_loss(device.generation)
         return space
 
     def _captures(self, device: "Device", space: Space, source: str) -> Captures:
@@ -201,26 +218,14 @@ class GpuCells:
             if name not in self._names:
                 continue
             value = self._names[name]
+            if hasattr(builtins, name) and _is_ipythons(value):
+                continue  # a context has its own `open` and `display`
             if name in bound and _is_lost(device, value):
                 continue  # the cell makes it anew
-            if isinstance(value, ModuleType):
-                found.modules.append(f"{name}={value.__name__}")
-            elif isinstance(value, AccelRef) and value.device is not device:
-                raise InvalidArgument(
-                    f"{name} is on {value.device.name}, and the cell runs on {device.name}"
-                )
-            elif space.bound.get(name) is value:
-                if isinstance(value, AccelRef):
-                    found.kept[name] = value  # the namespace has the array; its uses are ordered
-                else:  # through which the cell may reach any array that is there
-                    found.kept |= {
-                        other: ref
-                        for other, ref in space.bound.items()
-                        if isinstance(ref, AccelRef) and device.holds(ref) and not ref.failed
-                    }
-            else:
-                found.nbytes += _require_small(name, value)
-                found.given[name] = value
+            _capture(device, space, name, value, found)
+        for name, (ref, kind) in space.tensors.items():
+            if found.kept.get(name) is ref:
+                found.tensors[name] = kind
         return found
 
     def _settle(self, device: "Device", space: Space) -> None:
@@ -237,6 +242,8 @@ class GpuCells:
         for name, handle in made.items():
             if options.names is None or name in options.names:
                 self._names[name] = space.bound[name] = handle
+                if kind := ran.tensors.get(name):
+                    space.tensors[name] = handle, kind
         for name in ran.gone:
             handle = space.bound.pop(name, None)
             if handle is not None and self._names.get(name) is handle:
@@ -279,11 +286,42 @@ def publish(bundle: Bundle) -> None:
     publish_display_data(data, metadata)  # type: ignore[no-untyped-call]
 
 
+def _capture(device: "Device", space: Space, name: str, value: Any, found: Captures) -> None:
+    """Sort one value that the cell uses."""
+    if isinstance(value, ModuleType):
+        found.modules.append(f"{name}={value.__name__}")
+    elif isinstance(value, AccelRef) and value.device is not device:
+        raise InvalidArgument(
+            f"{name} is on {value.device.name}, and the cell runs on {device.name}"
+        )
+    elif space.bound.get(name) is not value:
+        found.nbytes += _require_small(name, value)
+        found.given[name] = value
+    elif not isinstance(value, AccelRef):  # through which it may reach any array that is there
+        found.kept |= {
+            other: ref
+            for other, ref in space.bound.items()
+            if isinstance(ref, AccelRef) and device.holds(ref) and not ref.failed
+        }
+    elif device.holds(value):
+        found.kept[name] = value  # the namespace has the array; its uses are ordered
+    else:
+        raise StaleRef(
+            f"{name!r} was lost with its context: of one cell's arrays, {size(KEPT_BYTES)} are "
+            f"kept; run its cell again, and gpu.checkpoint({name}) to have it kept"
+        )
+
+
 def _is_lost(device: "Device", value: Any) -> bool:
     """Whether this stands for something that its context has taken along."""
     if isinstance(value, ObjectRef):
         return value.device is device and value.generation != device.generation
     return isinstance(value, AccelRef) and value.device is device and not device.holds(value)
+
+
+def _is_ipythons(value: Any) -> bool:
+    """Whether this is what IPython has put into the notebook by itself."""
+    return str(getattr(value, "__module__", "")).startswith("IPython.")
 
 
 def _require_small(name: str, value: Any) -> int:

@@ -1,13 +1,13 @@
 """Which of the notebook's names a cell uses, from its text."""
 
 import ast
-import builtins
+from symtable import symtable
 
 from accel_lab.errors import InvalidArgument
 
 
 def used_names(source: str) -> list[str]:
-    """Return the names that a cell, or a function in it, reads and that are not built in; sorted.
+    """Return the global names that a cell, or a function in it, reads, built-in ones too; sorted.
 
     A name counts although the cell binds it too: the first use may come before that.
 
@@ -16,21 +16,28 @@ def used_names(source: str) -> list[str]:
     """
     try:
         tree = ast.parse(source)
+        ahead = [symtable(source, "<cell>", "exec")]
     except SyntaxError as error:
         where = f"line {error.lineno}: {(error.text or '').strip()}"
         raise InvalidArgument(f"the cell is not plain Python: {error.msg}, {where}") from error
-    found = {
-        node.id
+    # `x += 1` and `del x` need x, and are no reference to it.
+    needed = {
+        name.id
         for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)
+        for name in ([node.target] if isinstance(node, ast.AugAssign) else [node])
+        if isinstance(name, ast.Name) and (name is not node or isinstance(name.ctx, ast.Del))
     }
-    # `x += 1` reads x, and its syntax tree says only that it is written.
-    found |= {
-        node.target.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
-    }
-    return sorted(name for name in found if not hasattr(builtins, name))
+    found: set[str] = set()
+    while ahead:
+        scope = ahead.pop()
+        ahead += scope.get_children()
+        found |= {
+            symbol.get_name()
+            for symbol in scope.get_symbols()
+            if (scope.get_type() == "module" or symbol.is_global())
+            and (symbol.is_referenced() or symbol.get_name() in needed)
+        }
+    return sorted(found)
 
 
 def bound_names(source: str) -> set[str]:

@@ -18,6 +18,7 @@ from accel_lab.compute.device import Device
 from accel_lab.compute.events import OutputPrinted
 from accel_lab.compute.printing import LIMIT
 from accel_lab.errors import ContextLost, InvalidArgument, StaleRef, UserCodeError
+from accel_lab.notebook import gpu_cell
 from accel_lab.notebook.gpu_cell import CAPTURE_BYTES, GpuCells
 from accel_lab.notebook.names import used_names
 from accel_lab.notebook.object_ref import ObjectRef
@@ -123,6 +124,20 @@ def test_a_decorated_function_runs_in_the_context(notebook: Notebook) -> None:
     assert answer.durability == "replayable"
     assert scaled.__doc__ == "Scale."
     assert scaled.__wrapped__(2, by=2) == 4  # type: ignore[attr-defined]
+
+
+def test_a_name_that_hides_a_built_in_one_goes_in(notebook: Notebook) -> None:
+    notebook.names |= {"input": notebook.gpu.put(ONES), "max": 3}
+    assert notebook("float(input.sum()) + max") == "12.0"
+
+
+def test_a_parameter_is_not_the_notebooks_name(notebook: Notebook) -> None:
+    """However large what the notebook calls so, and though a fault took it."""
+    notebook.names["table"] = b"0" * (CAPTURE_BYTES + 1)
+    notebook("row = 'lost'")
+    lose(notebook)
+    notebook("def first(table, row=0):\n    return table[row]")
+    assert notebook("first('abc')") == "'a'"
 
 
 def test_what_is_bound_anew_goes_in_again(notebook: Notebook) -> None:
@@ -319,6 +334,18 @@ def test_what_a_cell_changes_through_an_object_is_not_taken_for_what_it_was(
     assert notebook.value("inner").tolist() == [5.0, 5.0, 5.0]
 
 
+def test_an_array_that_did_not_come_back_is_named(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_cell, "KEPT_BYTES", 80)
+    notebook("small, large = xp.ones(10), xp.ones(11)")
+    lose(notebook)
+    assert notebook("small.sum()") == "np.float64(10.0)"
+    with pytest.raises(StaleRef, match=r"'large' was lost .* run its cell again"):
+        notebook("large.sum()")
+    assert notebook("large = xp.ones(11)\nlarge.sum()") == "np.float64(11.0)"
+
+
 def test_a_number_that_a_cell_computes_is_a_handle(notebook: Notebook) -> None:
     notebook("total = xp.arange(5.0).sum()")
     assert isinstance(notebook.names["total"], AccelRef)
@@ -374,6 +401,18 @@ def test_a_hundred_edits_of_a_module_are_all_seen(
         sys.modules.pop(name)
 
 
+def test_what_pip_has_installed_is_not_looked_at_again(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `pip install --target` does it: hundreds of files would be read before each cell."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "settled-1.0.dist-info").mkdir()
+    (tmp_path / "settled.py").write_text("value = 1\n")
+    assert notebook("import settled\nsettled.value") == "1"
+    (tmp_path / "settled.py").write_text("value = 22\n")
+    assert notebook("settled.value") == "1"
+
+
 def test_a_module_that_is_broken_says_so_until_it_is_mended(
     notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -407,10 +446,15 @@ def test_the_cell_works_in_the_notebooks_folder_and_environment(
 @pytest.mark.parametrize(
     ("source", "names"),
     [
-        ("y = x + len(z)", ["x", "z"]),
+        ("y = x + len(z)", ["len", "x", "z"]),
         ("x += 1", ["x"]),
-        ("def f(a):\n    return a + b\nf(c)", ["a", "b", "c", "f"]),
-        ("for i in n: print(i)", ["i", "n"]),
+        ("def f(a):\n    return a + b\nf(c)", ["b", "c", "f"]),
+        ("def f(a=d):\n    n = a\n    return [n for i in m]", ["d", "m"]),
+        ("def f():\n    def g():\n        return n\n    n = b", ["b"]),
+        ("def f():\n    global n\n    n += 1", ["n"]),
+        ("class C(B):\n    size = 3\n    def get(self):\n        return self.size * k", ["B", "k"]),
+        ("[i for i in n]\nk = lambda i: i + z", ["n", "z"]),
+        ("for i in n: print(i)", ["i", "n", "print"]),
         ("del gone", ["gone"]),
         ("import os\nos.path", ["os"]),
     ],
