@@ -49,6 +49,7 @@ from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import Node, State
 from accel_lab.compute.witness import Witness
 from accel_lab.errors import BackendUnavailable, InvalidArgument, NameTaken
+from accel_lab.journal import sanitizer
 from accel_lab.journal.explain import explain
 from accel_lab.journal.explanation import Explanation
 from accel_lab.journal.facts import Facts
@@ -246,7 +247,11 @@ class System:
         return self._journal
 
     def explain(
-        self, device: Device | str | None = None, *, timeout_s: float = 60.0
+        self,
+        device: Device | str | None = None,
+        *,
+        timeout_s: float = 60.0,
+        sanitize: bool = False,
     ) -> Explanation:
         """Say which message ended the last context that was lost; blocks until it is known.
 
@@ -256,12 +261,20 @@ class System:
         Parameters:
             device: which; that of the last loss when not given.
             timeout_s: how long a message may run there before it counts as hanging.
+            sanitize: whether to run them once more in a process of their own under NVIDIA's
+                compute-sanitizer, which says what a kernel did wrong, where; takes seconds more.
 
         Raises:
             JournalError: no context was lost.
+            JournalUnavailable: compute-sanitizer is asked for, and not installed.
             InvalidArgument: the system keeps no journal.
         """
-        return explain(self.journal, self, device, timeout_s=timeout_s, spare=self._spare)
+        found = explain(self.journal, self, device, timeout_s=timeout_s, spare=self._spare)
+        if not sanitize or found.culprit is None:
+            return found
+        index = self._indices.get(found.device, 0)
+        told = sanitizer.report(self.journal, self.backend, found.device, index)
+        return found.with_memcheck(told)
 
     @contextlib.contextmanager
     def _spare(self, device: Device) -> Iterator["_Spare"]:

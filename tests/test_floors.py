@@ -17,11 +17,21 @@ FLOORS = (
     {"journal"},
     {"system", "context_process", "default"},
     {"views"},
-    {"bench", "cli", "demo", "doctor", "extension", "jupyter", "notebook", "tutorials"},
+    {
+        "bench",
+        "cli",
+        "demo",
+        "doctor",
+        "explain_process",
+        "extension",
+        "jupyter",
+        "notebook",
+        "tutorials",
+    },
 )
 CUDA_PACKAGES = {"cuda", "cudnn", "cupy", "cupyx", "nccl", "nvmath"}
 OPENS_BACKENDS = {"system", "context_process"}
-NAMES_BACKENDS = {"bench"}  # a module that only the context imports
+NAMES_BACKENDS = {"bench", "explain_process"}  # a module that only the context imports
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 

@@ -45,6 +45,7 @@ class Explanation(msgspec.Struct, frozen=True, eq=False):
         messages: how many messages were run for this, one at a time.
         not_run: messages that could not be run again, each with the reason.
         seconds: how long it took.
+        memcheck: what compute-sanitizer says of it; empty when it was not asked.
     """
 
     device: str
@@ -60,11 +61,16 @@ class Explanation(msgspec.Struct, frozen=True, eq=False):
     messages: int
     not_run: tuple[tuple[Entry, str], ...]
     seconds: float
+    memcheck: str = ""
 
     @property
     def cell(self) -> int | None:
         """The notebook cell that sent the message; None for a plain program, or without one."""
         return None if self.culprit is None else self.culprit.cell
+
+    def with_memcheck(self, told: str) -> "Explanation":
+        """Return the same with what compute-sanitizer says."""
+        return msgspec.structs.replace(self, memcheck=told)
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Give the explanation as (what, which)."""
@@ -85,6 +91,8 @@ class Explanation(msgspec.Struct, frozen=True, eq=False):
             for operand in self.operands:
                 yield "operand", str(operand)
             yield "run again", f"it ended a spare context, too: {self.error}"
+        for line in self.memcheck.splitlines():
+            yield "memcheck", line
         yield "by", f"running {ran} again, one at a time, in {self.seconds:.2f} s"
         for entry, why in self.not_run:
             yield "not run", f"entry {entry.number}, {describe(entry)}: {why}"

@@ -170,3 +170,17 @@ def test_explain_names_the_kernel_that_went_astray(capsys: pytest.CaptureFixture
         worst, middle = max(seconds), float(np.median(seconds))
         sys.stdout.write(f"\nexplained in {middle:.2f} s (worst {worst:.2f} s)\n")
     assert max(seconds) < 5.0
+
+
+def test_compute_sanitizer_says_which_line_did_it() -> None:
+    """It has the line, and a write that is astray by one element, where no driver sees it."""
+    source = "__global__ void astray(float* x, int n) {\n    x[n] = 1.0f;\n}\n"
+    with System("cuda", devices=1, max_restarts=100) as lab:
+        (gpu,) = lab.devices
+        x = gpu.put(np.ones(256, np.float32))
+        kernel = jit.compile(gpu, source, "astray").result(WAIT)
+        with pytest.raises(ContextLost):
+            kernel(1, 1, (x, 1 << 30)).result(WAIT)
+        found = lab.explain(sanitize=True)
+    assert "Invalid __global__ write of size 4 bytes" in found.memcheck, found
+    assert ":2" in found.memcheck, found

@@ -143,4 +143,5 @@ def options(program: Compile, architecture: str) -> tuple[str, ...]:
     lacks = any(map(_CONSTANTS.search, texts)) and not any(map(_LIBCUXX.search, texts))
     before = (f"--pre-include={_ALWAYS}",) if lacks else ()
     folders = [f"--include-path={folder}" for folder in include_folders()]
-    return (f"-arch=sm_{architecture}", *before, *standard, *given, *folders)
+    lines = () if "-lineinfo" in given else ("-lineinfo",)  # for tools; the code is the same
+    return (f"-arch=sm_{architecture}", *before, *lines, *standard, *given, *folders)
