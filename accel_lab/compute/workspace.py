@@ -7,10 +7,11 @@ All of it happens in a context process, on the dispatcher's thread; the notebook
 import ast
 import builtins
 import io
+import itertools
 import linecache
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -25,9 +26,12 @@ from accel_lab.compute.stream import Stream
 from accel_lab.errors import InvalidArgument, StaleRef
 
 TEXT_LIMIT = 200
+DEPTH = 4
+"""Of containers inside containers; what is deeper is asked for its repr as one."""
 LEAST_RUN_S = 0.1
 """How long a timed run takes at least when nobody says how often it repeats its cell."""
 TIMES = "__accel_lab_times__"
+_BRACKETS: dict[type, str] = {list: "[]", tuple: "()", set: "{}", dict: "{}"}
 Bundle = tuple[dict[str, Any], dict[str, Any]]
 """What is displayed: data by MIME type, and metadata."""
 
@@ -403,10 +407,29 @@ def _tell_locals(*_: Any, **__: Any) -> None:
 def _text(value: Any) -> str:
     """Return a value's repr on one line, cut."""
     try:
-        text = " ".join(repr(value).split())
+        text = " ".join(_repr(value).split())
     except Exception as error:  # noqa: BLE001 - the user's own repr
         text = f"<its repr raised {type(error).__name__}>"
     return text if len(text) <= TEXT_LIMIT else f"{text[: TEXT_LIMIT - 1]}…"
+
+
+def _repr(value: Any, depth: int = 0) -> str:
+    """Return `repr(value)`, of a container only so far as is shown: a tensor's repr is costly."""
+    brackets = _BRACKETS.get(type(value))
+    if brackets is None or not value or depth == DEPTH:
+        return repr(value)
+    keys: Iterator[str] = itertools.repeat("")
+    if isinstance(value, dict):
+        keys, value = (f"{key!r}: " for key in value), value.values()
+    parts: list[str] = []
+    length = 0
+    for key, part in zip(keys, value, strict=False):
+        parts.append(key + _repr(part, depth + 1))
+        length += len(parts[-1])
+        if length > TEXT_LIMIT:
+            break
+    comma = "," if isinstance(value, tuple) and len(value) == 1 else ""
+    return f"{brackets[0]}{', '.join(parts)}{comma}{brackets[1]}"
 
 
 def _imported(name: str) -> ModuleType:

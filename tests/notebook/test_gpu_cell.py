@@ -106,6 +106,34 @@ def test_the_notebooks_own_functions_and_what_they_use_go_in(notebook: Notebook)
     assert notebook("scaled(np.zeros((3, 3))).sum() + math.floor(1.5)") == "np.float64(10.0)"
 
 
+def test_an_object_is_described_as_it_describes_itself(notebook: Notebook) -> None:
+    values: list[Any] = [
+        [[1, (2,)], {"a": {3}}, []],
+        list(range(500)),
+        ({}, set(), "x" * 300),
+    ]
+    for value in values:
+        notebook(f"thing = {value!r}")
+        text = notebook.names["thing"]._resident.text
+        assert text.removesuffix("…") == repr(value)[: len(text.removesuffix("…"))]
+        assert len(text) == min(len(repr(value)), 200)
+    notebook("loop = []\nloop.append(loop)")
+    assert "..." in notebook.names["loop"]._resident.text
+
+
+def test_items_that_are_not_shown_are_not_asked_how_they_look(notebook: Notebook) -> None:
+    """As a tensor on a card has to be fetched for that."""
+    notebook(
+        "class Costly:\n"
+        "    asked = 0\n"
+        "    def __repr__(self):\n"
+        "        Costly.asked += 1\n"
+        "        return 'costly ' * 9\n"
+        "many = {n: [Costly() for _ in range(100)] for n in range(100)}"
+    )
+    assert int(notebook("Costly.asked")) < 9
+
+
 def test_an_object_is_an_operand_of_run(notebook: Notebook) -> None:
     notebook("table = {'x': 5}")
     assert notebook.gpu.run(lambda t: t["x"] + 1, notebook.names["table"]).result() == 6
