@@ -54,10 +54,10 @@ class AccelError(Exception):
     Attributes:
         taken: whether it has been raised to somebody, so that no later check repeats it.
     """
+        remedy: what whoever meets it can do about it; where more is known of one, it has its own.
 
     directive: ClassVar[Directive] = Directive.RESUME
-    remedy: ClassVar[str] = ""
-    """What whoever meets it can do about it."""
+    remedy: str = ""
     taken = False
 
     def take(self) -> Self:
@@ -112,7 +112,12 @@ class UnsupportedDtype(InvalidArgument):
 class StaleRef(AccelError):
     """A buffer's generation is over, or it was freed; its contents are gone."""
 
-    remedy = 'put or compute the buffer again; recover="replay" does it by itself.'
+    remedy = "Make it again: put or compute the buffer, or run the cell that made the object."
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        if remedy:
+            self.remedy = remedy
 
 
 class DependencyFailed(AccelError):

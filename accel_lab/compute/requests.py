@@ -51,6 +51,16 @@ IN_FLIGHT_LIMIT = 8192
 FREES_PER_BATCH = 4096
 ROOM_AFTER_S = 0.002
 
+_FREED = "put or compute it again; free() gives the buffer back for good."
+_NOT_MADE_AGAIN = (
+    "put or compute it again. What no message makes again survives the next fault as a copy: "
+    "gpu.checkpoint(ref); ref.durability says beforehand."
+)
+_NOT_RECOVERED = (
+    'put or compute it again. A System(recover="replay"), the default, would make buffers again '
+    "by itself."
+)
+
 Make = Callable[["Requests", int], Reply[Any]]
 
 
@@ -378,16 +388,18 @@ class Requests(Waiting):
 
     def _stale(self, ref: AccelRef) -> StaleRef:
         if ref.generation == FREED:
-            return StaleRef(f"buffer {ref.id} was freed; compute or put() it again")
+            return StaleRef(f"buffer {ref.id} was freed; compute or put() it again", remedy=_FREED)
         why = "" if self.recovery is None else self.recovery.lost.get(ref.id, "")
         if why:
             return StaleRef(
                 f"buffer {ref.id} of generation {ref.generation} could not be made again for "
-                f"generation {self.generation}: {why}; compute or put() it again"
+                f"generation {self.generation}: {why}; compute or put() it again",
+                remedy=_NOT_MADE_AGAIN,
             )
         return StaleRef(
             f"buffer {ref.id} is of generation {ref.generation}; {self.name} is at "
-            f"{self.generation}, and what it held before is gone: compute or put() it again"
+            f"{self.generation}, and what it held before is gone: compute or put() it again",
+            remedy=_NOT_RECOVERED if self.recovery is None else "",
         )
 
     def trailer(self) -> bytes | None:

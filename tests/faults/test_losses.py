@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -426,3 +427,25 @@ def test_two_systems_are_isolated(nothing_left: None) -> None:
         )
         assert not two.events.history(GenerationChanged)
         assert works(two.devices[0])
+
+
+@pytest.mark.parametrize("recover", ["stale", "replay"])
+def test_what_to_do_about_a_buffer_that_is_gone_goes_by_what_is_known(
+    nothing_left: None, recover: Literal["stale", "replay"]
+) -> None:
+    with System("host", recover=recover) as lab:
+        (cpu,) = lab.devices
+        freed = cpu.put(np.ones(4))
+        freed.free()
+        with pytest.raises(StaleRef) as caught:
+            blas.scal(freed, 2.0)
+        assert "free() gives the buffer back" in caught.value.remedy
+        drawn = cpu.run(np.random.default_rng().random, 4).result(WAIT)
+        with pytest.raises(ContextLost):
+            lab.inject("kill", cpu).result(WAIT)
+        lab.ready(timeout_s=WAIT)
+        with pytest.raises(StaleRef) as caught:
+            cpu.get(drawn).result(WAIT)
+        said = caught.value.remedy
+        assert ('recover="replay"' in said) == (recover == "stale")
+        assert ("gpu.checkpoint(ref)" in said) == (recover == "replay")

@@ -60,6 +60,7 @@ class Slow(Lab):
     looks = 0
 
     def look(self, *, memory: bool, work: bool) -> list[MemorySampled | WorkTraced]:
+        del memory, work
         self.looks += 1
         return [sample(block(1), block(2, MIB))] if self.looks % 3 == 0 else []
 
