@@ -149,6 +149,7 @@ class Life(RuleBasedStateMachine):
         assert self.device.generation == self.generation
 
 
+@pytest.mark.timeout(300)  # a card takes most of a second for a context
 def test_every_answer_is_the_models(lab: System) -> None:
     class LifeHere(Life):
         pass

@@ -14,6 +14,7 @@ import pytest
 from accel_lab import AccelRef, System, array, blas, fft, jit, rng
 from accel_lab.compute.fault import Fault
 from accel_lab.errors import AccelError, ContextLost, LibraryError, OutOfMemory
+from tests.gpu.card import assert_used_at_most, card_bytes
 
 pytestmark = pytest.mark.gpu
 
@@ -31,6 +32,12 @@ __global__ void scale(float* x, float a, int n) {
     if (i < n) x[i] *= a;
 }
 """
+
+
+def used_bytes() -> int:
+    import cupy
+
+    return int(cupy.get_default_memory_pool().used_bytes())
 
 
 class Program:
@@ -125,13 +132,20 @@ def test_random_programs_survive_real_faults(capsys: pytest.CaptureFixture[str])
     """Every buffer that is in use has the right value after every fault."""
     dice = random.Random(SEED)
     began = time.perf_counter()
+    before = card_bytes()
     with System("cuda", devices=1, max_restarts=1_000_000, within_s=0.001) as lab:
         program = Program(lab, dice)
         for _ in range(STEPS):
             program.step()
         program.check()
         losses = program.gpu.generation - 1
+        program.twins.clear()
+        gc.collect()
+        until = time.monotonic() + WAIT
+        while found := program.gpu.run(used_bytes, pure=True).result(WAIT):
+            assert time.monotonic() < until, f"{found} bytes are left when all is dropped"
         lab.check()
+    assert_used_at_most(before)
     assert all(program.done[f"fault {fault}"] for fault in FAULTS), program.done
     with capsys.disabled():
         sys.stdout.write(

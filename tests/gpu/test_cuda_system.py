@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pynvml
 import pytest
 
 from accel_lab import Device, System, array, blas
+from tests.gpu.card import assert_used_at_most, card_bytes
 
 pytestmark = pytest.mark.gpu
 WAIT = 120.0
@@ -56,17 +56,11 @@ print(sorted(found))
 
 
 def test_the_card_is_as_it_was_after_close() -> None:
-    pynvml.nvmlInit()
-    card = pynvml.nvmlDeviceGetHandleByIndex(0)
-
-    def used_mib() -> float:
-        return float(pynvml.nvmlDeviceGetMemoryInfo(card).used) / 2**20
-
-    before = used_mib()
+    before = card_bytes()
     with System("cuda", devices=1) as lab:
         kept = array.zeros(lab.devices[0], (1 << 28,), "float32").result(WAIT)
-        assert used_mib() > before + 1024
-    assert abs(used_mib() - before) <= 8.0
+        assert card_bytes() > before + (1 << 30)
+    assert_used_at_most(before)
     del kept
 
 
