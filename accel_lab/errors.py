@@ -133,9 +133,12 @@ class OutOfMemory(AccelError, MemoryError):
         asked_bytes: size of the allocation that failed.
         free_bytes: what the device's pool could still give.
         owners: the largest owners, `(label, bytes)`, largest first.
+        others: what other processes have of the device, likewise, as far as the driver tells.
     """
 
-    remedy = "Free handles (del), or compute in parts. See asked_bytes, free_bytes and owners."
+    remedy = (
+        "Free handles (del), or compute in parts. See asked_bytes, free_bytes, owners and others."
+    )
 
     def __init__(
         self,
@@ -144,11 +147,13 @@ class OutOfMemory(AccelError, MemoryError):
         asked_bytes: int = 0,
         free_bytes: int = 0,
         owners: tuple[tuple[str, int], ...] = (),
+        others: tuple[tuple[str, int], ...] = (),
     ) -> None:
         super().__init__(message)
         self.asked_bytes = asked_bytes
         self.free_bytes = free_bytes
         self.owners = owners
+        self.others = others
 
 
 class ArenaFull(AccelError, MemoryError):

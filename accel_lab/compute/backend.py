@@ -1,12 +1,16 @@
 """What a backend provides to a context process, and what the notebook may know of it."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from accel_lab.compute.stream import NativeStream
 from accel_lab.compute.tracer import Clock
 from accel_lab.errors import AccelError
+
+MakeRoom = Callable[[Callable[[], bool]], bool]
+"""Climbs the ladder of `Spill` until the function that it is given finds room; whether it has."""
 
 
 class Poison(Exception):
@@ -56,6 +60,12 @@ class Backend(Protocol):
 
     def trim(self) -> None:
         """Give the device what the pool holds unused."""
+
+    def climbing(self, make_room: MakeRoom) -> AbstractContextManager[None]:
+        """Have the allocations of user code that runs meanwhile ask for room before they fail."""
+
+    def others(self) -> tuple[tuple[str, int], ...]:
+        """Return what other processes have of the device, `(name, bytes)`, as far as is known."""
 
     def is_whole(self, array: Any) -> bool:
         """Whether an array has memory of the pool by itself, which is free when it is gone."""

@@ -131,7 +131,13 @@ class Context:
         )
         if self.spill.held_bytes:
             text += f"; {self.spill.held_bytes} bytes wait on the host"
-        return OutOfMemory(text, asked_bytes=asked_bytes, free_bytes=free, owners=owners)
+        others = self.backend.others()
+        if others:
+            used = ", ".join(f"{name} has {size} bytes" for name, size in others)
+            text += f"; beside us {used}"
+        return OutOfMemory(
+            text, asked_bytes=asked_bytes, free_bytes=free, owners=owners, others=others
+        )
 
     def raise_if_poisoned(self, error: BaseException) -> None:
         """Raise Poison when the error of a user's function says that the device is lost."""

@@ -17,6 +17,7 @@ _FIELDS = (
     "asked_bytes",
     "free_bytes",
     "owners",
+    "others",
     "library",
     "code",
     "name",
@@ -55,8 +56,8 @@ def unpack(failure: Failure, root: AccelError | None) -> AccelError:
     """Return the error a failure describes, chained to its cause."""
     kind: type[AccelError] = getattr(tree, failure.kind, AccelError)
     fields: dict[str, Any] = dict(failure.fields)
-    if "owners" in fields:
-        fields["owners"] = tuple((label, size) for label, size in fields["owners"])
+    for name in fields.keys() & {"owners", "others"}:
+        fields[name] = tuple((label, size) for label, size in fields[name])
     if "frames" in fields:
         fields["frames"] = tuple(
             (*frame, [(name, text) for name, text in known]) for *frame, known in fields["frames"]

@@ -3,6 +3,7 @@
 import io
 import pickle
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import cloudpickle
@@ -150,7 +151,7 @@ class RunActor(LibraryActor):
             at = m.blob_at
             blob = self.context.arena.view(at.segment, at.start, at.nbytes).tobytes()
         try:
-            with INTERRUPTS:
+            with INTERRUPTS, self.context.backend.climbing(partial(self._make_room, launch.seq)):
                 workspace.refresh()
                 function, args, kwargs = unpack(blob, arrays.__getitem__)
                 value = function(*args, **kwargs)
@@ -172,6 +173,11 @@ class RunActor(LibraryActor):
     @handles(Ping)
     def ping(self, _: Ping, __: Launch) -> None:
         """Return; the answer goes back as every other's."""
+
+    def _make_room(self, now: int, has_room: Callable[[], bool]) -> bool:
+        """Make room for what the user's code allocates itself."""
+        with INTERRUPTS.shield():
+            return self.context.spill.make_room(has_room, now)
 
     def _operands(self, m: Run, launch: Launch) -> list[Any]:
         arrays = []

@@ -1,5 +1,6 @@
 """Memory that is short on a card: what gives way, what comes back, and what is told about it."""
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -75,6 +76,64 @@ def test_without_spilling_it_fails_and_the_next_message_is_served() -> None:
         assert caught.value.asked_bytes >= EACH
         del kept[1]
         assert float(blas.scal(kept[1], 2.0).get(timeout_s=WAIT_S)[0]) == 4.0
+
+
+def test_allocations_of_the_user_s_code_make_room_too(small: Device) -> None:
+    kept = [small.put(filled(i)) for i in range(POOL)]
+
+    def three(n: int) -> float:
+        import cupy
+
+        with cupy.cuda.Stream(non_blocking=True):
+            held = [cupy.full(n, i, "f") for i in range(3)]
+            return float(sum(x.sum() for x in held))
+
+    for _ in range(3):
+        assert small.run(three, EACH // 4).result(WAIT_S) == 3 * EACH // 4
+    assert [float(ref.get(timeout_s=WAIT_S)[-1]) for ref in kept] == list(map(float, range(POOL)))
+
+
+def test_torch_and_cupy_draw_on_one_pool(capsys: pytest.CaptureFixture[str]) -> None:
+    """What both reserve together is little more than what both have had in use at once."""
+
+    def compute(steps: int) -> tuple[int, int, int]:
+        import cupy
+        import torch
+
+        model = torch.nn.Sequential(
+            torch.nn.Linear(2048, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 2048)
+        ).cuda()
+        optimizer = torch.optim.Adam(model.parameters())
+        for _ in range(steps):
+            x = cupy.random.standard_normal((8192, 2048), dtype="f")
+            y = cupy.tanh(x @ x[:2048])
+            optimizer.zero_grad()
+            loss = ((model(torch.from_dlpack(x)) - torch.from_dlpack(y)) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            del x, y, loss
+        torch.cuda.synchronize()
+        return (
+            torch.cuda.max_memory_reserved(),
+            torch.cuda.max_memory_allocated(),
+            int(cupy.get_default_memory_pool().total_bytes()),
+        )
+
+    with System("cuda", devices=1) as lab:
+        gpu = lab.devices[0]
+        kept = gpu.put(np.arange(1 << 20, dtype=np.float32))
+        gpu.run(compute, 1).result(WAIT_S)
+        x = gpu.run(lambda a: a * 2, kept)
+        assert float(x.get(timeout_s=WAIT_S)[-1]) == 2.0 * ((1 << 20) - 1)
+        del kept, x
+        gpu.ping().result(WAIT_S)
+        gpu.run(compute, 1).result(WAIT_S)
+        reserved, live, own = gpu.run(compute, 30).result(WAIT_S)
+    with capsys.disabled():
+        text = f"{reserved / 2**20:.0f} MiB reserved, {live / 2**20:.0f} MiB in use at most"
+        sys.stdout.write(f"\ntorch and cupy: {text}, {reserved / live:.3f}, CuPy's own {own}\n")
+    assert own == 0
+    assert reserved <= 1.1 * live
 
 
 def test_the_frames_of_a_failed_function_give_their_memory_back(gpu: Device) -> None:

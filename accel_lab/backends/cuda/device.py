@@ -1,11 +1,12 @@
 """One card, opened in a context process: memory, streams, copies, and what its errors mean.
 
-Arrays are CuPy's, from its default pool, which reuses freed memory in stream order. Dtypes that
+Arrays are CuPy's, from a pool that reuses freed memory in stream order. Dtypes that
 CuPy lacks are held as unsigned integers of the same width.
 """
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any
 
@@ -21,11 +22,12 @@ from accel_lab.backends.cuda.exchange import adopt, expose, overlap, storage_of
 from accel_lab.backends.cuda.fft import CudaFft
 from accel_lab.backends.cuda.injection import Injection
 from accel_lab.backends.cuda.jit import CudaJit
-from accel_lab.backends.cuda.peak import watch_peak
+from accel_lab.backends.cuda.neighbours import neighbours
 from accel_lab.backends.cuda.pinned import PinnedSegments
+from accel_lab.backends.cuda.pool import Pool
 from accel_lab.backends.cuda.rng import CudaRng
 from accel_lab.backends.cuda.stream import CudaEvent, CudaStream
-from accel_lab.compute.backend import Peak, Poison
+from accel_lab.compute.backend import MakeRoom, Peak, Poison
 from accel_lab.compute.dtypes import NAMES
 from accel_lab.errors import AccelError, InvalidArgument
 
@@ -45,7 +47,7 @@ class CudaDevice:
 
     def __init__(self, index: int) -> None:
         self.index = index
-        self._pool = cupy.get_default_memory_pool()
+        self._pool = Pool(index)
         self._events: deque[int] = deque()
         self._pinned = PinnedSegments(index)
         self._injection = Injection()
@@ -83,20 +85,26 @@ class CudaDevice:
 
     def free_bytes(self) -> int:
         """Return what the card has free and what the pool holds unused."""
-        free: int = runtime.memGetInfo()[0] + self._pool.free_bytes()
-        limit: int = self._pool.get_limit()
-        return min(free, limit - self._pool.used_bytes()) if limit else free
+        return self._pool.within_limit(runtime.memGetInfo()[0] + self._pool.idle_bytes())
 
     def trim(self) -> None:
-        """Give the card what CuPy's pool holds unused; waits for the card."""
-        self._pool.free_all_blocks()
+        """Give the card what the pool holds unused; waits for the card."""
+        self._pool.trim()
+
+    def climbing(self, make_room: MakeRoom) -> AbstractContextManager[None]:
+        """Have CuPy's allocations in the user's code ask for room before they fail."""
+        return self._pool.climbing(make_room)
+
+    def others(self) -> tuple[tuple[str, int], ...]:
+        """Return what other processes have of the card, `(name, bytes)`, largest first."""
+        return neighbours(self.index)
 
     def is_whole(self, array: Any) -> bool:
-        """Whether it is an array of CuPy's on memory of its pool, and no view."""
+        """Whether it is an array of CuPy's on memory of the pool, and no view."""
         return (
             isinstance(array, cupy.ndarray)
             and array.base is None
-            and isinstance(array.data.mem, cupy.cuda.memory.PooledMemory)
+            and self._pool.owns(array.data.mem)
         )
 
     def host_memory(self, nbytes: int) -> Any:
@@ -217,8 +225,8 @@ class CudaDevice:
         self.active.wait(event)
 
     def watch_peak(self) -> Callable[[], Peak | None]:
-        """Begin to watch what this thread takes from CuPy's pool; torch's own is not seen."""
-        return watch_peak(self.index, self._pool.used_bytes())
+        """Begin to watch how much memory is in use at most."""
+        return self._pool.watch_peak()
 
     def map_segment(self, view: Any) -> None:
         """Page-lock an arena segment, about 0.1 s a GiB; any thread.
@@ -250,6 +258,7 @@ class CudaDevice:
     def _return_from_user(self) -> None:
         """Make this card and its stream current again, after what the user put there instead."""
         runtime.setDevice(self.index)
+        self._pool.follow()
         current = cupy.cuda.get_current_stream()
         if current.ptr != self.active.ptr:
             event = current.record()

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +16,7 @@ from accel_lab.backends.host.fft import HostFft
 from accel_lab.backends.host.jit import HostJit
 from accel_lab.backends.host.peak import watch_peak
 from accel_lab.backends.host.rng import HostRng
-from accel_lab.compute.backend import Peak, Poison
+from accel_lab.compute.backend import MakeRoom, Peak, Poison
 from accel_lab.compute.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.stream import NativeStream
 from accel_lab.compute.tensors import as_array
@@ -95,6 +96,14 @@ class HostBackend:
 
     def trim(self) -> None:
         """Do nothing: what NumPy frees is free."""
+
+    def climbing(self, make_room: MakeRoom) -> AbstractContextManager[None]:  # noqa: ARG002 - as cuda
+        """Do nothing: NumPy's allocations fail when the machine has no memory left."""
+        return nullcontext()
+
+    def others(self) -> tuple[tuple[str, int], ...]:
+        """Return nothing: main memory is everybody's."""
+        return ()
 
     def is_whole(self, array: Any) -> bool:
         """Whether it is an array of NumPy's, and no view."""

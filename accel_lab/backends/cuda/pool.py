@@ -1,0 +1,119 @@
+"""Where the memory of CuPy's arrays on one card comes from.
+
+CuPy's own pool, which is the faster one; and once PyTorch computes in this process, PyTorch's, so
+that the two do not keep from each other what they hold unused. What CuPy's has given out by then
+goes back to it, and from there to the card.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import cupy
+from cupy.cuda.memory import PooledMemory, PythonFunctionAllocator, PythonFunctionAllocatorMemory
+
+from accel_lab.backends.cuda.peak import watch_peak
+from accel_lab.compute.backend import MakeRoom, Peak
+
+
+class Pool:
+    """The pool of one card; for the dispatcher's thread, but `free_bytes` for any."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+        self._own = cupy.get_default_memory_pool()
+        self._allocate: Callable[[int], Any] = self._own.malloc
+        self._torch: Any = None
+
+    def follow(self) -> None:
+        """Take memory from PyTorch's pool from now on if PyTorch computes here by now; quick."""
+        if self._torch is not None or (torch := sys.modules.get("torch")) is None:
+            return
+        cuda = getattr(torch, "cuda", None)  # it may still be being imported
+        if cuda is not None and cuda.is_initialized():
+            self._torch = torch
+            self._allocate = PythonFunctionAllocator(self._take, self._give_back).malloc
+            cupy.cuda.set_allocator(self._allocate)
+            self._own.free_all_blocks()
+
+    def idle_bytes(self) -> int:
+        """Return what is held unused; any thread."""
+        idle: int = self._own.free_bytes()
+        if self._torch is not None:
+            cuda = self._torch.cuda
+            idle += cuda.memory_reserved(self._index) - cuda.memory_allocated(self._index)
+        return idle
+
+    def within_limit(self, free_bytes: int) -> int:
+        """Return how much of what is free CuPy's own limit leaves, if it has one."""
+        limit: int = self._own.get_limit()
+        if not limit or self._torch is not None:
+            return free_bytes
+        return min(free_bytes, limit - int(self._own.used_bytes()))
+
+    def trim(self) -> None:
+        """Give the card what is held unused; waits for the card."""
+        self._own.free_all_blocks()
+        if self._torch is not None:
+            self._torch.cuda.empty_cache()
+
+    def owns(self, memory: Any) -> bool:
+        """Whether memory is the pool's."""
+        return isinstance(memory, PooledMemory | PythonFunctionAllocatorMemory)
+
+    def watch_peak(self) -> Callable[[], Peak]:
+        """Begin to watch how much is in use at most; what this returns ends that, and tells.
+
+        That is what this thread takes from CuPy's pool, and once PyTorch's serves both, what any
+        thread takes from that.
+        """
+        if self._torch is None:
+            return watch_peak(self._index, self._own.used_bytes())
+        cuda, own = self._torch.cuda, int(self._own.used_bytes())
+        before = own + cuda.memory_allocated(self._index)
+        cuda.reset_peak_memory_stats(self._index)
+        return lambda: Peak(before, own + cuda.max_memory_allocated(self._index), "in use")
+
+    @contextmanager
+    def climbing(self, make_room: MakeRoom) -> Iterator[None]:
+        """Have CuPy's allocations of this thread ask for room before they fail."""
+
+        def malloc(size: int) -> Any:
+            try:
+                return self._allocate(size)
+            except MemoryError:
+                found: list[Any] = []
+                current = cupy.cuda.get_current_stream()
+
+                def has_room() -> bool:
+                    current.use()  # from whose part of the pool it comes
+                    try:
+                        found.append(self._allocate(size))
+                    except MemoryError:
+                        return False
+                    return True
+
+                try:
+                    if not make_room(has_room):
+                        raise
+                finally:
+                    current.use()
+                return found[0]
+
+        with cupy.cuda.using_allocator(malloc):
+            yield
+
+    def _take(self, size: int, _: int) -> int:
+        if not size:
+            return 0
+        stream = cupy.cuda.get_current_stream().ptr
+        try:
+            taken: int = self._torch.cuda.caching_allocator_alloc(size, self._index, stream)
+        except self._torch.cuda.OutOfMemoryError as error:
+            raise MemoryError(str(error)) from error
+        return taken
+
+    def _give_back(self, address: int, _: int) -> None:
+        if address:
+            self._torch.cuda.caching_allocator_delete(address)
