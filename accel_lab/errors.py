@@ -53,8 +53,8 @@ class AccelError(Exception):
 
     Attributes:
         taken: whether it has been raised to somebody, so that no later check repeats it.
-    """
         remedy: what whoever meets it can do about it; where more is known of one, it has its own.
+    """
 
     directive: ClassVar[Directive] = Directive.RESUME
     remedy: str = ""
