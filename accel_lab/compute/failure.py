@@ -26,6 +26,8 @@ _FIELDS = (
     "frames",
 )
 _CAUSE_LIMIT = 64 << 10
+_TOLD = 200
+"""How much of the first line of a failure is told again by what depends on it."""
 _PACKAGE = f"{Path(tree.__file__).parent}/"
 
 
@@ -62,13 +64,27 @@ def unpack(failure: Failure, root: AccelError | None) -> AccelError:
         fields["frames"] = tuple(
             (*frame, [(name, text) for name, text in known]) for *frame, known in fields["frames"]
         )
-    error = kind(failure.text, **fields)
+    if kind is DependencyFailed and root is not None:
+        error: AccelError = depends_on(root, failure.text)
+    else:
+        error = kind(failure.text, **fields)
     error.add_note(f"in {failure.what}")
     if isinstance(error, DependencyFailed):
-        error.__cause__ = root
-    elif failure.cause:
+        return error
+    if failure.cause:
         with contextlib.suppress(Exception):  # its class may exist only in the context
             error.__cause__ = pickle.loads(failure.cause)  # noqa: S301 - our own child wrote it
+    return error
+
+
+def depends_on(root: AccelError, text: str) -> DependencyFailed:
+    """Return the failure of what needs something that failed with `root`; it says how that did."""
+    said = str(root).partition("\n")[0]
+    said = said if len(said) <= _TOLD else f"{said[: _TOLD - 1]}…"
+    where = next((f" {note}" for note in getattr(root, "__notes__", ())), "")
+    error = DependencyFailed(f"{text}: {type(root).__name__}{where}: {said}")
+    error.remedy = f"This comes of the first failure: {root.remedy}"
+    error.__cause__ = root
     return error
 
 

@@ -17,6 +17,7 @@ from accel_lab.actor.reply import FAILED, Reply
 from accel_lab.compute import origin
 from accel_lab.compute.answers import Answers, InFlight, Settle, Told
 from accel_lab.compute.buffer import FREED, AccelRef, Owner, RunRef
+from accel_lab.compute.failure import depends_on
 from accel_lab.compute.link import Link
 from accel_lab.compute.markers import ContextBegan, ContextEnded, Failed
 from accel_lab.compute.operation import (
@@ -351,9 +352,11 @@ class Requests(Waiting):
 
     def _refused(self, failed: AccelRef, reply: Reply[Any]) -> Reply[Any]:
         first = failed.error
-        error = DependencyFailed(f"operand {failed.id} was never made: {first}")
-        error.__cause__ = first.__cause__ if isinstance(first, DependencyFailed) else first
-        reply.reject(error)
+        assert first is not None
+        chained = isinstance(first, DependencyFailed) and isinstance(first.__cause__, AccelError)
+        root = first.__cause__ if chained else first
+        assert isinstance(root, AccelError)
+        reply.reject(depends_on(root, f"operand {failed.id} was never made"))
         return reply
 
     def _adopt(self, reply: Reply[Any], id_: int, shape: tuple[int, ...], dtype: str) -> AccelRef:

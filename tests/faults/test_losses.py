@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 import threading
 import time
@@ -449,3 +450,16 @@ def test_what_to_do_about_a_buffer_that_is_gone_goes_by_what_is_known(
         said = caught.value.remedy
         assert ('recover="replay"' in said) == (recover == "stale")
         assert ("gpu.checkpoint(ref)" in said) == (recover == "replay")
+
+
+def test_what_depends_on_a_failure_says_what_that_was(nothing_left: None) -> None:
+    """Whether the notebook knows of it already or the context is to tell."""
+    with System("host", memory_bytes=1 << 20, spill=False) as lab:
+        (cpu,) = lab.devices
+        large = array.zeros(cpu, (1 << 22,), "uint8")
+        told = f"OutOfMemory in Zeros #{cpu.last_number}: {1 << 22} bytes were asked for and "
+        for number in (1, 2):
+            with pytest.raises(DependencyFailed, match=re.escape(told)) as caught:
+                ((large + number) * 2).get()
+            assert isinstance(caught.value.__cause__, OutOfMemory)
+            assert OutOfMemory.remedy in caught.value.remedy
