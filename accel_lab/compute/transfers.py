@@ -244,8 +244,7 @@ class Transfers:
         recorder: Recorder | None = None,
     ) -> Reply[Array]:
         if not isinstance(ref, AccelRef):
-            text = f"only an AccelRef can be fetched, not a {type(ref).__name__}"
-            raise InvalidArgument(text)
+            raise _no_ref(ref)
         shape, dtype = ref.shape, ref.dtype
         block = self._arena.allocate(ref.nbytes, timeout_s=timeout_s)
 
@@ -324,6 +323,14 @@ class Transfers:
 
 def _nothing() -> None:
     """Wait for an answer of which nobody has to hear."""
+
+
+def _no_ref(given: Any) -> InvalidArgument:
+    """Say that something is no buffer; the handle of an object has a `get` of its own."""
+    text = f"get takes an AccelRef, and this is an instance of {type(given).__name__}"
+    if hasattr(given, "device") and callable(getattr(given, "get", None)):
+        text += f": fetch it with its own get, {getattr(given, 'name', 'it')}.get()"
+    return InvalidArgument(text)
 
 
 def _too_large(nbytes: int) -> Kept:

@@ -1,5 +1,6 @@
 """An error as a notebook shows it: where it came up, why, what to do; the long story apart."""
 
+import re
 import sys
 import traceback
 import weakref
@@ -12,6 +13,7 @@ from accel_lab.display.summary import Labelled, as_html, as_text
 
 PACKAGE = f"{Path(__file__).parent.parent}/"
 CAUSES = 4
+CELL_MAGIC = re.compile(r"get_ipython\(\)\.run_cell_magic\('(\w+)', '([^']*)', ")
 RED = "\x1b[31m{}\x1b[39m"
 offers: list[Callable[[BaseException], str]] = []
 """Each may say what can be had back because of an error."""
@@ -53,7 +55,10 @@ def user_line(error: BaseException) -> str:
     cells = [frame for frame in frames if place_of(frame.filename)]
     for frame in reversed(cells or frames):
         place = place_of(frame.filename) or frame.filename
-        return f"{place}, line {frame.lineno}: {(frame.line or '').strip()}".rstrip(": ")
+        line = (frame.line or "").strip()
+        if magic := CELL_MAGIC.match(line):  # what IPython makes of it is not the user's line
+            return f"{place}: %%{magic[1]} {magic[2]}".rstrip()
+        return f"{place}, line {frame.lineno}: {line}".rstrip(": ")
     return ""
 
 

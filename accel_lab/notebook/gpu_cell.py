@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from accel_lab.compute import workspace
+from accel_lab.compute import origin, workspace
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.resident import offer_frames
 from accel_lab.compute.user_code import pack
@@ -174,10 +174,14 @@ class GpuCells:
         """
         self._settle(device, space)
         self._count += 1
-        filename = f"<gpu cell {self._count}>"
+        number = origin.current().cell
+        filename = f"<gpu cell {self._count if number is None else number}>"
+        self._filename = filename
         cell = Cell(
             source,
             filename,
+            if isinstance(error, UserCodeError):
+                error.remedy = "Correct the cell; the text has its lines, __cause__ its exception."
             captures.given,
             captures.modules,
             captures.kept,

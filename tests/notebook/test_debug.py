@@ -10,7 +10,8 @@ pytest.importorskip("IPython", reason="IPython comes with the lab extra")
 
 from accel_lab import System
 from accel_lab.compute import post_mortem
-from accel_lab.errors import UserCodeError
+from accel_lab.display import failure
+from accel_lab.errors import InvalidArgument, UserCodeError
 from tests.notebook.ipython import Lab, notebook
 
 
@@ -67,6 +68,27 @@ def test_it_shows_the_frames_and_their_variables(
         ["words", "=", "{'a':", "[1,", "2],", "'of':", "float64[1000,", "1000]}"],
     ]
     assert debugged == []
+
+
+def test_a_cell_is_called_a_cell_and_has_the_number_that_jupyter_gives_it(lab: Lab) -> None:
+    lab("one = 1")
+    error = lab.fail(CELL)
+    number = lab.shell.ipython.execution_count - 1
+    assert f'File "<gpu cell {number}>", line 7, in <module>' in str(error)
+    told = failure.short(error)
+    assert f"cell {number}: %%gpu gpu\n" in told
+    assert "run_cell_magic" not in told
+    assert "Correct the cell; " in told
+    assert "Correct your function; " in failure.short(lab.fail("gpu.run(lambda: 1 / 0).result()"))
+
+
+def test_an_object_comes_with_its_own_get_and_that_is_said(lab: Lab) -> None:
+    lab("%%gpu gpu\nmodel = {'k': 1}")
+    with pytest.raises(InvalidArgument, match=r"instance of ObjectRef: .* its own get, model\.get"):
+        lab.gpu.get(lab.names["model"])
+    assert lab("model.get()") == {"k": 1}
+    with pytest.raises(InvalidArgument, match=r"this is an instance of int$"):
+        lab.gpu.get(3)  # type: ignore[arg-type]
 
 
 def test_it_shows_a_function_of_the_notebook_with_its_line(
