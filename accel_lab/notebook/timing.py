@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from html import escape
 from typing import NamedTuple
 
 import numpy as np
@@ -61,14 +62,21 @@ class Timing:
         return float(np.median(self.wall_s))
 
     def __repr__(self) -> str:
-        return "\n".join((self._title(), *as_text(_COLUMNS, list(self._rows()), set(_COLUMNS[1:]))))
+        rows = as_text(_COLUMNS, list(self._rows()), set(_COLUMNS[1:]))
+        return "\n".join((self._title(), *rows, self._note()))
 
     def _repr_html_(self) -> str:
-        return as_html(self._title(), _COLUMNS, list(self._rows()))
+        table = as_html(self._title(), _COLUMNS, list(self._rows()))
+        return f"{table}<small>{escape(self._note())}</small>"
 
     def _title(self) -> str:
         runs = f"{self.repeat} run{'' if self.repeat == 1 else 's'}"
         return f"{duration(self.median_s)} on {self.device}: {runs} of {self.number:,}"
+
+    def _note(self) -> str:
+        """Warn of what timing does: a cell such as `x += 1` has done it as often."""
+        times = 1 + self.repeat * self.number
+        return f"the cell ran at least {times:,} times: what it writes in place is written as often"
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         for clock, times in (("device", self.device_s), ("wall", self.wall_s)):
