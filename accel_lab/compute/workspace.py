@@ -12,6 +12,7 @@ import linecache
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ import numpy as np
 
 from accel_lab.compute import tensors
 from accel_lab.compute.backend import Backend
+from accel_lab.compute.definitions import compiled
 from accel_lab.compute.meter import Cost, Meter, Span, numbers
 from accel_lab.compute.projects import Projects
 from accel_lab.compute.stream import Stream
@@ -72,6 +74,14 @@ class Cell(NamedTuple):
     modules: list[str]
     kept: dict[str, Any]
     tensors: dict[str, str]
+
+
+class Piece(NamedTuple):
+    """Names that a cell has defined, which can be defined again by running its text in part."""
+
+    source: str
+    filename: str
+    names: frozenset[str]
 
 
 @dataclass
@@ -176,6 +186,20 @@ class Workspace:
             return Timed(number, [run(number) for _ in range(repeat)])
         finally:
             self._shown = []
+
+    def define(self, cell: Cell, pieces: list[Piece]) -> Ran:
+        """Define again what cells have defined; what fails is left out.
+
+        Parameters:
+            cell: has what the definitions use, and no text.
+        """
+        self._take(cell)
+        for piece in pieces:
+            _remember(piece.source, piece.filename)
+            for statement in compiled(*piece):
+                with suppress(Exception):
+                    exec(statement, self.names)  # noqa: S102 - it was run before
+        return self._outcome()
 
     def _take(self, cell: Cell) -> None:
         """Bind what a cell uses of the notebook."""
@@ -334,6 +358,14 @@ def run_cell(space: str, cell: Cell, *, measured: bool) -> Ran:
     return ran
 
 
+def define(space: str, cell: Cell, pieces: list[Piece]) -> Ran:
+    """Define again what cells have defined in the namespace `space`, as `Workspace.define` says."""
+    workspace = _workspaces.setdefault(space, Workspace())
+    ran = workspace.define(cell, pieces)
+    _projects.seen()
+    return ran
+
+
 def time_cell(space: str, cell: Cell, *, number: int, repeat: int) -> Timed:
     """Time a cell in the namespace `space`, as `Workspace.time` says."""
     workspace = _workspaces.setdefault(space, Workspace())
@@ -371,12 +403,17 @@ def residents(space: str) -> dict[str, Resident]:
 
 def _compiled(source: str, filename: str) -> tuple[CodeType, CodeType | None]:
     """Compile a cell; an expression at its end apart, because its value is shown."""
-    linecache.cache[filename] = len(source), None, source.splitlines(keepends=True), filename
+    _remember(source, filename)
     tree = ast.parse(source, filename)
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
         last = compile(ast.Expression(tree.body.pop().value), filename, "eval")  # type: ignore[attr-defined]
     return compile(tree, filename, "exec"), last
+
+
+def _remember(source: str, filename: str) -> None:
+    """Have tracebacks show the lines of a cell."""
+    linecache.cache[filename] = len(source), None, source.splitlines(keepends=True), filename
 
 
 def _loop(source: str, filename: str) -> CodeType:

@@ -12,6 +12,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,6 +28,7 @@ from accel_lab.notebook import timing
 from accel_lab.notebook.footer import Footer
 from accel_lab.notebook.names import bound_names, used_names
 from accel_lab.notebook.object_ref import ObjectRef
+from accel_lab.notebook.space import Space
 from accel_lab.notebook.timing import Timing
 
 if TYPE_CHECKING:
@@ -45,24 +47,6 @@ class Options(NamedTuple):
     device: str | None
     names: frozenset[str] | None
     quiet: bool
-
-
-@dataclass
-class Space:
-    """What the notebook knows of its namespace in one device's context."""
-
-    generation: int
-    bound: dict[str, Any] = field(default_factory=dict)
-    """The handles that cells have left under the notebook's names."""
-    told: tuple[Any, ...] = ()
-    """The folder, path and environment that the context has."""
-    tensors: dict[str, tuple[AccelRef, str]] = field(default_factory=dict)
-    """Which of those handles are of PyTorch's tensors, and of what kind."""
-
-    def after_loss(self, generation: int) -> "Space":
-        """Return what is known of the next one: the arrays come back."""
-        arrays = {name: ref for name, ref in self.bound.items() if isinstance(ref, AccelRef)}
-        return Space(generation, arrays, tensors=self.tensors)
 
 
 @dataclass
@@ -103,6 +87,7 @@ class GpuCells:
         self._spaces: weakref.WeakKeyDictionary[Device, Space] = weakref.WeakKeyDictionary()
         self._name = f"notebook {os.getpid()}"
         self._count = 0
+        self._filename = ""
 
     def run(self, line: str, source: str) -> None:
         """Run a cell; blocks until it has run. Ctrl-C interrupts its Python code.
@@ -125,6 +110,8 @@ class GpuCells:
         if ran.generation != space.generation:  # that was lost, and the cell ran in the next
             space = self._spaces[device] = space.after_loss(ran.generation)
         self._bind(device, space, ran, options)
+        made = ran.arrays.keys() | ran.residents.keys() | set(ran.gone)
+        space.note(source, self._filename, made)
         if options.quiet:
             return
         for bundle in ran.shown:
@@ -180,8 +167,6 @@ class GpuCells:
         cell = Cell(
             source,
             filename,
-            if isinstance(error, UserCodeError):
-                error.remedy = "Correct the cell; the text has its lines, __cause__ its exception."
             captures.given,
             captures.modules,
             captures.kept,
@@ -195,6 +180,8 @@ class GpuCells:
             if isinstance(answer, Ran):
                 touched += answer.arrays.values()
         except (UserCodeError, OutOfMemory) as error:
+            if isinstance(error, UserCodeError):
+                error.remedy = "Correct the cell; the text has its lines, __cause__ its exception."
             offer_frames(device, error)
             raise
         finally:  # a cell that failed may have written to them, too
@@ -202,17 +189,39 @@ class GpuCells:
         return answer, kept_bytes
 
     def _space(self, device: "Device") -> Space:
-        """Return what is known of the namespace; say so when it was lost."""
+        """Return what is known of the namespace; after a loss, define again what can be."""
         space = self._spaces.setdefault(device, Space(device.generation))
         if space.generation != device.generation:
-            lost = [name for name, ref in space.bound.items() if isinstance(ref, ObjectRef)]
-            if lost:
-                sys.stderr.write(
-                    f"{device.name} lost its context of generation {space.generation}, and with it "
-                    f"{', '.join(lost)}; run the cells again that made them\n"
-                )
             space = self._spaces[device] = space.after_loss(device.generation)
+        if space.lost is not None:
+            lost, space.lost = space.lost, None
+            self._define(device, space)
+            gone = [name for name, ref in lost.items() if self._names.get(name) is ref]
+            if gone:
+                sys.stderr.write(
+                    f"{device.name} lost its context, and with it {', '.join(gone)}; run the cells "
+                    "again that made them\n"
+                )
         return space
+
+    def _define(self, device: "Device", space: Space) -> None:
+        """Define imports, functions, classes and constants again, under the names they have."""
+        captures = Captures()
+        for name in {name for piece in space.pieces for name in used_names(piece.source)}:
+            value = self._names.get(name)
+            if value is None or _is_lost(device, value) or _is_ipythons(value):
+                continue
+            with suppress(InvalidArgument):
+                _capture(device, space, name, value, captures)
+        ran: Ran
+        try:
+            ran, _ = self._call(device, space, workspace.define, "", captures, pieces=space.pieces)
+        except AccelError:  # the next cell says what is wrong
+            return
+        for name, resident in ran.residents.items():
+            if _is_lost(device, self._names.get(name)):
+                handle = ObjectRef(device, self._name, resident, space.generation)
+                self._names[name] = space.bound[name] = handle
 
     def _captures(self, device: "Device", space: Space, source: str) -> Captures:
         """Sort what the cell uses."""

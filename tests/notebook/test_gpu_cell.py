@@ -397,7 +397,7 @@ def test_a_handle_never_finds_what_has_its_name_in_another_life() -> None:
 
 def test_a_loss_right_after_a_cell_is_noticed_by_the_next(notebook: Notebook) -> None:
     """Also when the notebook hears of both at once."""
-    notebook("first = 'here'")
+    notebook("first = 'here'.upper()")
     generation = notebook.gpu.generation
     notebook.lab.inject("kill")
     assert settle(lambda: notebook.gpu.generation > generation)

@@ -1,0 +1,81 @@
+"""The statements of a cell that only define something, and so can be run again by themselves.
+
+Imports, functions, classes, and names of constants.
+"""
+
+import ast
+from collections.abc import Iterator
+from types import CodeType
+
+
+def definitions(source: str, changing: set[str]) -> set[str]:
+    """Return what only such statements of a cell bind; `a.b` for `import a.b`.
+
+    Parameters:
+        changing: what functions change wherever they are called, so that it is no constant.
+    """
+    tree = ast.parse(source)
+    found: set[str] = set()
+    other: set[str] = set()
+    for statement in tree.body:
+        names = set(_defined(statement))
+        found |= names
+        if not names:
+            other |= _bound(statement)
+    constants = {name for statement in tree.body for name in _constant(statement)}
+    return found - other - (constants & changing)
+
+
+def changed(source: str) -> set[str]:
+    """Return what functions of a cell declare global."""
+    declared = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Global))
+    return {name for node in declared for name in node.names}
+
+
+def compiled(source: str, filename: str, names: frozenset[str]) -> Iterator[CodeType]:
+    """Compile those statements of a cell that define one of these names, each by itself."""
+    tree = ast.parse(source, filename)
+    ahead: list[ast.stmt] = []
+    for statement in tree.body:
+        if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
+            ahead.append(statement)
+        elif names & set(_defined(statement)):
+            yield compile(ast.Module([*ahead, statement], []), filename, "exec")
+
+
+def _defined(statement: ast.stmt) -> Iterator[str]:
+    """Yield what a statement defines, if it does nothing else."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield statement.name
+    elif isinstance(statement, ast.Import | ast.ImportFrom):
+        yield from (alias.asname or alias.name for alias in statement.names)
+    else:
+        yield from _constant(statement)
+
+
+def _constant(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, ast.Assign) and _is_constant(statement.value):
+        targets = statement.targets
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        yield from names if len(names) == len(targets) else []
+
+
+def _is_constant(value: ast.expr) -> bool:
+    if isinstance(value, ast.UnaryOp):
+        value = value.operand
+    if isinstance(value, ast.Tuple):
+        return all(map(_is_constant, value.elts))
+    return isinstance(value, ast.Constant)
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """Return whatever a statement may bind, and more."""
+    found: set[str] = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        elif isinstance(node, ast.alias):
+            found.add(node.asname or node.name)
+    return found

@@ -1,0 +1,52 @@
+"""What the notebook knows of its namespace in one device's context, and of what a loss costs."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.definitions import changed, definitions
+from accel_lab.compute.workspace import Piece
+from accel_lab.notebook.names import bound_names
+from accel_lab.notebook.object_ref import ObjectRef
+
+
+@dataclass
+class Space:
+    """The namespace of one context."""
+
+    generation: int
+    bound: dict[str, Any] = field(default_factory=dict)
+    """The handles that cells have left under the notebook's names."""
+    told: tuple[Any, ...] = ()
+    """The folder, path and environment that the context has."""
+    tensors: dict[str, tuple[AccelRef, str]] = field(default_factory=dict)
+    """Which of those handles are of PyTorch's tensors, and of what kind."""
+    pieces: list[Piece] = field(default_factory=list)
+    """What cells have defined that still stands, in the order in which they did."""
+    changed: set[str] = field(default_factory=set)
+    """What functions may change, wherever they are called."""
+    lost: dict[str, ObjectRef] | None = None
+    """The objects of a context that was lost, until what can be is defined again."""
+
+    def note(self, source: str, filename: str, made: set[str]) -> None:
+        """Take note of what a cell has defined, and of the names that it has bound otherwise."""
+        changing = changed(source)
+        self.changed |= changing
+        found = definitions(source, self.changed)
+        gone = bound_names(source) | made | found | changing
+        pieces = [piece._replace(names=piece.names - gone) for piece in self.pieces]
+        pieces.append(Piece(source, filename, frozenset(found)))
+        self.pieces = [piece for piece in pieces if piece.names]
+
+    def after_loss(self, generation: int) -> "Space":
+        """Return what is known of the next one: the arrays come back."""
+        arrays = {name: ref for name, ref in self.bound.items() if isinstance(ref, AccelRef)}
+        lost = {name: ref for name, ref in self.bound.items() if isinstance(ref, ObjectRef)}
+        return Space(
+            generation,
+            arrays,
+            tensors=self.tensors,
+            pieces=self.pieces,
+            changed=self.changed,
+            lost=(self.lost or {}) | lost,
+        )

@@ -1,0 +1,148 @@
+"""What `%%gpu` cells have defined, after the context that they ran in is lost."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from accel_lab import System
+from accel_lab.compute.definitions import changed, compiled, definitions
+from accel_lab.errors import ContextLost, StaleRef, UserCodeError
+from accel_lab.notebook.object_ref import ObjectRef
+from tests.notebook.ipython import Lab
+from tests.notebook.ipython import notebook as opened
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[System]:
+    with System("host", max_restarts=20) as lab:
+        yield lab
+
+
+@pytest.fixture
+def notebook(lab: System) -> Iterator[Lab]:
+    with opened(lab) as notebook:
+        yield notebook
+
+
+def lose(lab: System) -> None:
+    lab.flush()
+    with pytest.raises(ContextLost):
+        lab.inject("kill").result()
+    lab.ready()
+
+
+def shown(notebook: Lab, source: str) -> str:
+    """Run a cell, and return what its last line shows."""
+    before = len(notebook.shell.published)
+    notebook(f"%%gpu\n{source}")
+    return str(notebook.shell.published[before]["text/plain"])
+
+
+def test_imports_functions_classes_and_constants_are_there_after_a_fault(
+    notebook: Lab, lab: System, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notebook("%%gpu\nimport math, os.path\nRATE = -2.5")
+    notebook(
+        "%%gpu\nfrom __future__ import annotations\nfrom functools import cache\n"
+        "@cache\ndef half(n: Unknown):\n    return n / 2"
+    )
+    notebook(
+        "%%gpu\nclass Shape:\n    sides = 3, 4\n"
+        "    def hypotenuse(self):\n        return math.hypot(*self.sides)"
+    )
+    capsys.readouterr()
+    lose(lab)
+    source = "(math.pi > 3, os.path.sep, RATE, half(3), Shape().hypotenuse())"
+    assert shown(notebook, source) == "(True, '/', -2.5, 1.5, 5.0)"
+    assert "run the cells again" not in capsys.readouterr().err
+    half = notebook.names["half"]
+    assert isinstance(half, ObjectRef)
+    assert half.generation == lab.devices[0].generation
+
+
+def test_only_objects_are_said_to_be_lost(
+    notebook: Lab, lab: System, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notebook("%%gpu\nmodel = {'w': 3}\ndef weight():\n    return model['w']")
+    notebook("%%gpu\ndef twice(w=model['w']):\n    return 2 * w")
+    lose(lab)
+    assert notebook.fail("%%gpu\nmodel").__class__ is StaleRef
+    said = capsys.readouterr().err
+    assert "with it model, twice; run the cells again that made them" in said  # as twice needs it
+    assert isinstance(notebook.fail("%%gpu\nweight()"), UserCodeError)
+    notebook("%%gpu\nmodel = {'w': 4}")
+    assert shown(notebook, "weight()") == "4"
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["count += 1", "for count in range(3): pass", "bump()", "count = len('abc')", "del count"],
+)
+def test_what_is_constant_no_more_is_lost(notebook: Lab, lab: System, change: str) -> None:
+    notebook("%%gpu\ncount = 0")
+    notebook("%%gpu\ndef bump():\n    global count\n    count += 1")
+    notebook(f"%%gpu\n{change}")
+    lose(lab)
+    assert isinstance(notebook.fail("%%gpu\ncount"), StaleRef | UserCodeError)
+
+
+def test_the_last_definition_of_a_name_counts(notebook: Lab, lab: System) -> None:
+    notebook("%%gpu\ndef f():\n    return 'first'")
+    notebook("%%gpu\ndef f():\n    return 'second'\nlimit = 5")
+    notebook("%%gpu\nlimit = 6")
+    for _ in range(2):
+        lose(lab)
+        assert shown(notebook, "f(), limit") == "('second', 6)"
+
+
+def test_what_the_notebook_has_put_at_the_name_since_stays(notebook: Lab, lab: System) -> None:
+    notebook("%%gpu\nlimit = 5\ndef get():\n    return limit")
+    notebook("limit = 7")
+    lose(lab)
+    assert shown(notebook, "get(), limit") == "(7, 7)"
+    assert notebook.names["limit"] == 7
+
+
+def test_a_function_that_is_defined_again_has_what_it_uses_of_the_notebook(
+    notebook: Lab, lab: System
+) -> None:
+    notebook("factor = 3\nbase = gpu.put(np.ones(4))")
+    notebook("%%gpu\ndef scaled():\n    return factor * float(base.sum())")
+    lose(lab)
+    assert shown(notebook, "scaled()") == "12.0"
+    lose(lab)
+    assert shown(notebook, "scaled()") == "12.0"
+
+
+def test_a_mistake_in_what_was_defined_again_shows_its_line(notebook: Lab, lab: System) -> None:
+    notebook("%%gpu\n\ndef broken():\n    return 1 / 0")
+    lose(lab)
+    text = str(notebook.fail("%%gpu\nbroken()"))
+    assert "line 3, in broken" in text
+    assert "return 1 / 0" in text
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("import a.b, c as d\nfrom e import f as g, h", {"a.b", "d", "g", "h"}),
+        ("x = y = 3\nz = (1, 'a', None)\nw = -1", {"x", "y", "z", "w"}),
+        ("x = [1]\ny = f()\nz = x\nu, v = 1, 2", set()),
+        ("def f(): pass\nf = g(f)", set()),
+        ("if x:\n    def f(): pass", set()),
+        ("x = 1\nfor x in y: pass", set()),
+        ("x = 1\nx += 1", set()),
+        ("x = 1\ndef f():\n    global x\n    x = 2", {"f"}),
+        ("try:\n    import a\nexcept ImportError:\n    a = None", set()),
+    ],
+)
+def test_what_a_cell_only_defines(source: str, names: set[str]) -> None:
+    assert definitions(source, changed(source)) == names
+
+
+def test_nothing_else_of_a_cell_is_run_again() -> None:
+    source = "import math\nlog.append(1)\nsize = 2\nother = 3\ndef f():\n    return math.tau"
+    names: dict[str, object] = {}
+    for code in compiled(source, "<cell>", frozenset({"math", "size", "f"})):
+        exec(code, names)  # noqa: S102 - what the notebook's cells are for
+    assert names.keys() - {"__builtins__"} == {"math", "size", "f"}
