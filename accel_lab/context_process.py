@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from accel_lab.compute import keeping
 from accel_lab.compute.arena_view import ArenaView
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.context import Context
@@ -29,6 +30,7 @@ from accel_lab.compute.control import (
     DropSegment,
     Expired,
     Heartbeat,
+    Keep,
     Look,
     Segment,
     StartFailed,
@@ -149,10 +151,10 @@ class Control(threading.Thread):
         )
 
     def _follow(self) -> None:
-        packet, fd = receive_downward(self._channel)
+        packet, fds = receive_downward(self._channel)
         if isinstance(packet, Segment):
             self._sizes[packet.id] = packet.size
-            self._arena.attach(packet, fd)
+            self._arena.attach(packet, fds[0])
         elif isinstance(packet, DropSegment):
             size = self._sizes.pop(packet.id, None)
             if size is not None:
@@ -163,6 +165,8 @@ class Control(threading.Thread):
                 INTERRUPTS.interrupt()
         elif isinstance(packet, Collected):
             self._service.collected.set()
+        elif isinstance(packet, Keep):
+            keeping.received(fds)
         elif isinstance(packet, Look):
             show(self._channel, packet, self._context, self._service.tracer)
 

@@ -7,6 +7,7 @@
     ├── DependencyFailed                  an operand's message failed; the root is `__cause__`
     ├── OutOfMemory (MemoryError)         the device pool cannot hold the result
     ├── ArenaFull (MemoryError)           the host arena cannot hold the array in time
+    ├── CannotKeep                        what suspending would lose; nothing changed
     ├── LibraryError                      a library call failed; that library's actor restarts
     ├── CompileError                      a kernel's source does not compile; the text is the log
     ├── UserCodeError                     a function given to `run` raised; see `__cause__`
@@ -160,6 +161,20 @@ class ArenaFull(AccelError, MemoryError):
     """The host arena stayed full for as long as the call was willing to wait."""
 
     remedy = "del arrays that get or lab.empty gave, or raise System(arena_bytes=…)."
+
+
+class CannotKeep(AccelError):
+    """Suspending the device would lose something that cannot be kept on the host; nothing changed.
+
+    Attributes:
+        lost: why, by the name of each such thing.
+    """
+
+    remedy = "Delete or free what lost names, or give it up with suspend(drop=True)."
+
+    def __init__(self, message: str, *, lost: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.lost = lost or {}
 
 
 class LibraryError(AccelError):

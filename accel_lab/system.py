@@ -45,6 +45,7 @@ from accel_lab.compute.samples import MemorySampled, WorkTraced
 from accel_lab.compute.scribe import Scribe
 from accel_lab.compute.snapshot import node_of, node_of_actor
 from accel_lab.compute.staging import CopyPool
+from accel_lab.compute.suspension import Idle, Suspended
 from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import Node, State
 from accel_lab.compute.witness import Witness
@@ -86,6 +87,7 @@ class _Options(NamedTuple):
     timeout_s: float | None
     recover: Recover
     results: Results | None
+    suspend_after_s: float | None = None
 
 
 @dataclass
@@ -128,6 +130,8 @@ class System:
         spill: whether buffers that have not been named for longest wait on the host, up to a
             quarter of its RAM, when an allocation finds no room; they come back by themselves.
         arena_bytes: limit of the host memory for transfers; a quarter of RAM when not given.
+        suspend_after_s: how long a device is asked nothing before it is suspended by itself; never
+            when not given.
 
     Raises:
         BackendUnavailable: the backend cannot run here; says what to install.
@@ -152,6 +156,7 @@ class System:
         memory_bytes: int | None = None,
         spill: bool = True,
         arena_bytes: int | None = None,
+        suspend_after_s: float | None = None,
     ) -> None:
         self._closed = True  # until there is something to close
         self.backend, module = _open(backend)
@@ -160,7 +165,7 @@ class System:
         if results is not None:
             _require_word("results", results, Results)
         _require_word("strategy", strategy, Supervision)
-        require_timeout(timeout_s)
+        _require_times(timeout_s=timeout_s, suspend_after_s=suspend_after_s)
         if journal_bytes is not None and journal_bytes <= 0:
             text = f"journal_bytes must be positive, not {journal_bytes}"
             raise InvalidArgument(text)
@@ -204,7 +209,7 @@ class System:
         if store is not None:
             self._keep_journal(store, journal_bytes)
         rules = STRATEGIES[strategy](max_restarts=max_restarts, within_s=within_s)
-        options = _Options(rules, timeout_s, recover, results)
+        options = _Options(rules, timeout_s, recover, results, suspend_after_s)
         # They have a thread of their own: a handler that waits must not hold up supervision.
         self._own_thread = Dispatcher(
             f"accel_lab {self.name} actors", on_error=self._background.escaped
@@ -309,6 +314,8 @@ class System:
         keeper, device = self._device(name, index, options, recorder)
         self._keepers.append(keeper)
         self._indices[name] = index
+        if options.suspend_after_s is not None:
+            Idle(keeper, self._dispatcher, options.suspend_after_s)
         return device
 
     def _device(
@@ -365,7 +372,7 @@ class System:
         raise InvalidArgument(text)
 
     def ready(self, timeout_s: float = 120.0) -> Self:
-        """Block until every device's context is up.
+        """Block until every device's context is up, those apart that are suspended.
 
         Raises:
             AccelError: a device cannot start, with the reason.
@@ -378,6 +385,28 @@ class System:
             if keeper.requests.refusal is not None:
                 raise keeper.requests.refusal.copy()
         return self
+
+    def suspend(self, *, drop: bool = False, timeout_s: float | None = None) -> list[Suspended]:
+        """Give the hardware back, one device after the other; `Device.suspend` says how.
+
+        Raises:
+            AccelError: as `Device.suspend`; the devices before that one are suspended.
+            TimeoutError: as there.
+        """
+        return [device.suspend(drop=drop, timeout_s=timeout_s) for device in self.devices]
+
+    def resume(self, *, timeout_s: float = 120.0) -> None:
+        """Start contexts for all devices that are suspended, together; blocks until they are up.
+
+        Raises:
+            AccelError: as `Device.resume`, of the first device that cannot.
+            TimeoutError: not within `timeout_s` seconds.
+        """
+        for keeper in self._keepers:
+            keeper.requests.wake()
+        deadline = time.monotonic() + timeout_s
+        for device in self.devices:
+            device.resume(timeout_s=max(0.0, deadline - time.monotonic()))
 
     def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = "float32") -> Array:
         """Return an uninitialised NumPy array in the host arena: its upload is one copy by DMA.
@@ -486,15 +515,6 @@ class System:
         sights = [keeper.sight for keeper in self._keepers]
         return [seen for sight in sights for seen in sight.look(memory=memory, work=work)]
 
-    def arena(self) -> ArenaStatistics:
-        """Return what the host arena holds."""
-        return self._arena.statistics()
-
-    def close(self) -> None:
-        """End every context and answer what is pending with SystemClosed. Safe to repeat.
-
-        Blocks until all processes are reaped and the system thread has ended, 5 s at most.
-        """
     @contextlib.contextmanager
     def closely(self) -> Iterator[None]:
         """Have all work traced while this lasts, where otherwise some of much work would do.
@@ -510,6 +530,15 @@ class System:
             for sight in sights:
                 sight.closely -= 1
 
+    def arena(self) -> ArenaStatistics:
+        """Return what the host arena holds."""
+        return self._arena.statistics()
+
+    def close(self) -> None:
+        """End every context and answer what is pending with SystemClosed. Safe to repeat.
+
+        Blocks until all processes are reaped and the system thread has ended, 5 s at most.
+        """
         with self._closing:
             if self._closed or self._forked:
                 return
@@ -654,6 +683,11 @@ def _require_word(option: str, word: str, words: Any) -> None:
     if word not in get_args(words):
         text = f"{option} is {' or '.join(get_args(words))}, not {word!r}"
         raise InvalidArgument(text)
+
+
+def _require_times(**times: float | None) -> None:
+    for option, seconds in times.items():
+        require_timeout(seconds, option)
 
 
 def backends() -> list[str]:

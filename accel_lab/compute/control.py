@@ -60,6 +60,10 @@ class Collected(msgspec.Struct, frozen=True, array_like=True, tag=6):
     """What nobody could reach has been freed, and the wire has it: the answer to Crowded."""
 
 
+class Keep(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """Where to keep what the device has while it is suspended; the files come with the packet."""
+
+
 class StartFailed(msgspec.Struct, frozen=True, array_like=True, tag=11):
     """The device could not be opened."""
 
@@ -104,7 +108,7 @@ class Traced(msgspec.Struct, frozen=True, array_like=True, tag=15):
     last: bool
 
 
-Downward: TypeAlias = Bind | Segment | DropSegment | CancelRequests | Look | Collected
+Downward: TypeAlias = Bind | Segment | DropSegment | CancelRequests | Look | Collected | Keep
 Upward: TypeAlias = StartFailed | Heartbeat | Expired | Blocks | Traced
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -112,10 +116,10 @@ _downward = msgspec.msgpack.Decoder(Downward)
 _upward = msgspec.msgpack.Decoder(Upward)
 
 
-def send_packet(channel: socket.socket, packet: Downward | Upward, fd: int = -1) -> bool:
-    """Send one packet, with a descriptor if given; False when the other end is gone."""
+def send_packet(channel: socket.socket, packet: Downward | Upward, *fds: int) -> bool:
+    """Send one packet with up to eight descriptors; False when the other end is gone."""
     try:
-        packet_.send(channel, _encode(packet), [fd] if fd >= 0 else [])
+        packet_.send(channel, _encode(packet), list(fds))
     except OSError:
         return False
     return True
@@ -134,8 +138,8 @@ def receive_upward(channel: socket.socket) -> Upward | None:
     return packet
 
 
-def receive_downward(channel: socket.socket) -> tuple[Downward, int]:
-    """Block for the next packet from the notebook; returns it with its descriptor or -1.
+def receive_downward(channel: socket.socket) -> tuple[Downward, list[int]]:
+    """Block for the next packet from the notebook; returns it with its descriptors.
 
     Raises:
         EOFError: the notebook's process is gone.
@@ -143,4 +147,4 @@ def receive_downward(channel: socket.socket) -> tuple[Downward, int]:
     received = packet_.receive(channel, block=True)
     assert received is not None
     data, fds = received
-    return _downward.decode(data), fds[0] if fds else -1
+    return _downward.decode(data), fds

@@ -13,6 +13,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.lineage import Durability
 from accel_lab.compute.operation import OWN_TIMEOUT, Operation
 from accel_lab.compute.resident import Released, Resident, look, release_frames
+from accel_lab.compute.suspension import Suspended
 from accel_lab.compute.transfer import Upload
 from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import State
@@ -298,6 +299,41 @@ class Device:
         in line. Returns at once.
         """
         self._keeper.replace("it was replaced on demand")
+
+    def suspend(self, *, drop: bool = False, timeout_s: float | None = None) -> Suspended:
+        """Give the hardware back, and keep on the host what the device holds.
+
+        Waits for what was sent before, copies every buffer and pickles the objects of `%%gpu`
+        cells; then the context's process ends, which is no fault: nothing restarts, the generation
+        stays. The next message, or `resume()`, starts a context with all of it under the same
+        handles. What is sent meanwhile waits. A device that is suspended stays so, and one whose
+        circuit is open has nothing to give back. Blocks; any thread.
+
+        Parameters:
+            drop: give up what cannot be kept: objects that do not pickle, buffers for which the
+                host has no room. Otherwise that is refused before anything is lost.
+            timeout_s: how long to wait for what runs; None for ever.
+
+        Returns:
+            Suspended: how much waits on the host, and what was dropped.
+
+        Raises:
+            CannotKeep: something would be lost; nothing changed. `lost` names it.
+            ContextLost: the context was lost meanwhile; the device comes back as after any loss.
+            TimeoutError: not in time; nothing changed.
+            SystemClosed: its system is closed.
+        """
+        return self._keeper.suspension.suspend(timeout_s, drop=drop)
+
+    def resume(self, *, timeout_s: float = 120.0) -> None:
+        """Start a context for a suspended device, with all that was kept; blocks until it is up.
+
+        Raises:
+            OutOfMemory: the hardware has no room for it any more; it stays suspended.
+            AccelError: the device takes no messages, and why.
+            TimeoutError: not in time; it goes on coming back.
+        """
+        self._keeper.suspension.resume(timeout_s)
 
     def reset(self) -> None:
         """Close an open circuit: start a context on probation. Returns at once."""

@@ -26,6 +26,12 @@ class Reset(Message[None], frozen=True):
     """Close open circuits: try contexts on probation."""
 
 
+class Revive(Message[None], frozen=True):
+    """Start a context for a device that was suspended."""
+
+    keeper: Any
+
+
 class ContextActor(Actor):
     """Owns the context process of the current generation; fails when it is lost."""
 
@@ -38,6 +44,11 @@ class ContextActor(Actor):
         self._keeper.start()
         process = self._keeper.process
         self._number = 0 if process is None else process.number
+
+    @handles(Revive)
+    def revive(self, _: Revive) -> None:
+        """Start a context where the one before was given up in order."""
+        self.started()
 
     def restarting(self, cause: AccelError) -> None:
         """Give the process up, if it is another's loss that this one is replaced for."""
@@ -71,6 +82,7 @@ class DeviceActor(Actor):
         for keeper in self._keepers:
             keeper.lost = partial(self._lost, keeper)
             keeper.restart = lambda: me.tell(Reset())
+            keeper.requests.revive = partial(me.tell, Revive(keeper))
             self._spawn(keeper)
 
     @handles(Terminated)
@@ -91,6 +103,13 @@ class DeviceActor(Actor):
         for keeper in resting:
             keeper.requests.half_open()
             self._spawn(keeper)
+
+    @handles(Revive)
+    def revive(self, message: Revive) -> None:
+        """Have a suspended device's context started, by the actor that will hear of its loss."""
+        child = self._children.get(message.keeper)
+        if child is not None:
+            child.tell(message)
 
     def _spawn(self, keeper: DeviceKeeper) -> None:
         factory: Callable[[], ContextActor] = lambda: ContextActor(keeper)  # noqa: E731

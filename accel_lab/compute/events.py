@@ -52,6 +52,43 @@ class BuffersRebuilt(Event, frozen=True):
     seconds: float
 
 
+class DeviceSuspended(Event, frozen=True):
+    """A device has given its hardware back; what it held waits on the host.
+
+    `lost` names what could not be kept and was to be dropped.
+    """
+
+    device: str
+    generation: int
+    buffers: int
+    objects: int
+    nbytes: int
+    lost: tuple[str, ...]
+    seconds: float
+
+
+class DeviceResumed(Event, frozen=True):
+    """A suspended device has a context again, with all that was kept.
+
+    `seconds` is from the new context's start; `lost` says what could not be brought back, and why.
+    """
+
+    device: str
+    generation: int
+    buffers: int
+    objects: int
+    nbytes: int
+    lost: tuple[str, ...]
+    seconds: float
+
+
+class SuspensionFailed(Event, frozen=True):
+    """A device that was idle was not suspended, or a suspended one could not come back, yet."""
+
+    device: str
+    cause: str
+
+
 class ContextExited(Event, frozen=True):
     """A context process has been reaped; `status` is a signal's name or an exit status."""
 

@@ -147,6 +147,11 @@ def drop(space: str, name: str) -> None:
         one.forget(name, one.bound()[name])
 
 
+def pieces_of(value: Any) -> Iterator[Piece]:
+    """Yield the arrays and tensors of the device that can be reached from an object."""
+    return _pieces([value])
+
+
 def bytes_of(value: Any) -> int:
     """Return how many bytes of the device an object is seen to hold."""
     return sum(piece.nbytes for piece in _unseen(list(_pieces([value])), [])) if _holder else 0

@@ -44,12 +44,14 @@ from accel_lab.compute.process import ContextProcess, Spawner
 from accel_lab.compute.recovery import Recovered, Recovery
 from accel_lab.compute.requests import Requests, open_circuit
 from accel_lab.compute.sight import Sight
+from accel_lab.compute.suspension import Suspension
 from accel_lab.compute.wire import Born, Crowded, LibraryRestarted, Output, Poisoned, Report
 from accel_lab.errors import AccelError, BackendUnavailable, ContextLost, DeadlineExceeded
 
 HEARTBEAT_LIMIT_S = 30.0
 START_LIMIT_S = 120.0
 HURRY_LIMIT_S = 5.0
+END_LIMIT_S = 5.0
 LAST_READ_S = 1.0
 # What only a change of the code mends.
 MISTAKES = {
@@ -106,14 +108,15 @@ class DeviceKeeper:
         self.reopen_after_s = 60.0
         self.sight = Sight(self)
         self.recovery: Recovery | None = None
+        self.suspension = Suspension(self, plant.dispatcher)
 
     # The life of a context; system thread.
 
     def start(self) -> None:
         """Start a context in a fresh process."""
         plant = self._plant
-        if self.requests.state == "stopped":
-            return  # closed while a restart was due
+        if self.requests.state in ("stopped", "suspended"):
+            return  # since a restart became due
         process = self.process = plant.spawner.take()
         process.bind(
             Bind(
@@ -157,6 +160,18 @@ class DeviceKeeper:
             in_flight.fail(refusal)
         if self.recovery is not None:
             self.recovery.abandon(refusal)
+        self.suspension.forget()
+
+    def retire(self) -> ContextProcess:
+        """Let the process end, which needs no supervisor; system thread."""
+        self._relax()
+        self._link = None
+        process, self.process = self.process, None
+        assert process is not None
+        self.sight.lost()
+        self.used_bytes, self.statistics = 0, {}
+        self._plant.dispatcher.call_later(END_LIMIT_S, process.kill)
+        return process
 
     def open_circuit(self, cause: AccelError | None) -> None:
         """Refuse every request until `reset`, or until a probe after the window succeeds."""
@@ -174,11 +189,11 @@ class DeviceKeeper:
         """The number of the context that answers now."""
         return self.requests.generation
 
-    def tell(self, packet: Downward) -> None:
+    def tell(self, packet: Downward, *fds: int) -> None:
         """Send a control packet to the context, if there is one; any thread."""
         process = self.process
         if process is not None:
-            process.tell(packet)
+            process.tell(packet, *fds)
 
     def segment_made(self, segment: Any) -> None:
         """Pass a new arena segment on; any thread."""
@@ -207,7 +222,7 @@ class DeviceKeeper:
         Parameters:
             because: what the supervisor has decided upon; else it is told, to decide.
         """
-        generation = self.requests.generation
+        generation, kept = self.requests.generation, self.requests.kept
         in_flight = self.requests.disconnect(link, "restarting") if link is not None else None
         if link is not None and in_flight is None:
             return  # somebody else noticed first
@@ -231,7 +246,7 @@ class DeviceKeeper:
             fields,
             late,
             noticed=lambda error: self._noticed_loss(
-                error, process.number, because, connected=in_flight is not None
+                error, process.number, because, moved=in_flight is not None and not kept
             ),
             explained=self._explained_loss,
             answer=partial(self._answer, again=again),
@@ -258,13 +273,13 @@ class DeviceKeeper:
             in_flight.fail(error, late)
 
     def _noticed_loss(
-        self, error: ContextLost, number: int, because: AccelError | None, *, connected: bool
+        self, error: ContextLost, number: int, because: AccelError | None, *, moved: bool
     ) -> None:
         """Have the supervisor decide, unless it has."""
         self.cause = error
         error.__cause__ = because
         self.restarts += 1
-        if connected:
+        if moved:
             before = error.generation
             self._plant.events.publish(
                 facts.GenerationChanged(device=self.name, before=before, after=before + 1)
@@ -449,15 +464,17 @@ class DeviceKeeper:
                 seconds=time.monotonic() - process.started,
             )
         )
+        up = partial(self._taken_up, probing=probing)
+        if self.suspension.begin(link, process, born.pid, up):
+            return
         if self.recovery is None:
             self.requests.connected(link, process.token, born.pid)
-            self._taken_up(probing=probing)
+            up()
         else:
-            up = partial(self._taken_up, probing=probing)
             self.recovery.begin(link, process.token, born.pid, up)
 
     def _taken_up(self, *, probing: bool) -> None:
-        """The device takes messages again; system thread, or the recovery's."""
+        """The device takes messages again; system thread, or that which filled the context."""
         if probing:
             self._plant.events.publish(facts.CircuitClosed(device=self.name))
 

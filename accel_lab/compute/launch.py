@@ -131,6 +131,7 @@ class Launch:
         `read` of it returns the thing.
         """
         self._enter(self.result, thing, (), kind, Storage(self.stream, nbytes, self.label))
+        self.context.table.mention(self.result).made_by = self.message
 
     def defer(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
         """Have `work`, which may block, called on another thread, and return at once.

@@ -82,9 +82,9 @@ class ContextProcess:
         self.generation = bind.generation
         self.tell(bind)
 
-    def tell(self, packet: Downward, fd: int = -1) -> bool:
+    def tell(self, packet: Downward, *fds: int) -> bool:
         """Send a control packet; any thread. False when the process is gone."""
-        return send_packet(self.control, packet, fd)
+        return send_packet(self.control, packet, *fds)
 
     def kill(self) -> None:
         """End the process now; it is reaped when it is gone. Harmless when it already is."""

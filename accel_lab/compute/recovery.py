@@ -147,7 +147,7 @@ class Recovery:
                 settle = in_flight.settles.get(seq)
                 step = steps.get(seq)
                 safe = again and step is not None and not step.opaque and seq != self._probed
-                if safe and seq not in special and not isinstance(reply, _Again):
+                if safe and seq not in special and not isinstance(reply, Again):
                     self._held[seq] = reply, settle, token
                     continue
                 if settle is not None:
@@ -155,7 +155,7 @@ class Recovery:
                 failed.append((seq, reply, special.get(seq, error)))
             self._probed = 0
         for seq, reply, why in failed:
-            if not isinstance(reply, _Again) or reply.told is not None:
+            if not isinstance(reply, Again) or reply.told is not None:
                 self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
             reply.reject(why)
         in_flight.clear()
@@ -292,7 +292,7 @@ class Recovery:
         ends: dict[int, list[int]] = {}
         for id_, position in last.items():
             ends.setdefault(position, []).append(id_)
-        sent: list[tuple[Step | Restore, _Again]] = []
+        sent: list[tuple[Step | Restore, Again]] = []
         for position, step in enumerate(found.steps):
             sent += [(step, reply) for reply in self._send(link, step)]
             if position in ends:
@@ -303,7 +303,7 @@ class Recovery:
             self._finish(each)
         return sum(isinstance(step, Step) for step in found.steps)
 
-    def _send(self, link: "Link", step: Step | Restore) -> list["_Again"]:
+    def _send(self, link: "Link", step: Step | Restore) -> list["Again"]:
         if isinstance(step, Restore):
             point = step.checkpoint
             spec = Spec(point.shape, point.dtype)
@@ -329,7 +329,7 @@ class Recovery:
             raise StaleRef(f"the bytes that were kept as {key} are gone")
         return data
 
-    def _upload(self, link: "Link", out: int, offset: int, data: bytes) -> list["_Again"]:
+    def _upload(self, link: "Link", out: int, offset: int, data: bytes) -> list["Again"]:
         """Copy kept bytes to the arena, in pieces, and have them uploaded."""
         replies = []
         for start in range(0, len(data), CHUNK_BYTES):
@@ -340,7 +340,7 @@ class Recovery:
             replies.append(self._again(link, seq, entry, settle))
         return replies
 
-    def _call(self, link: "Link", raw: Any, data: bytes) -> list["_Again"]:
+    def _call(self, link: "Link", raw: Any, data: bytes) -> list["Again"]:
         """Send a call again whose pickle went by the arena."""
         place, settle = self._place(memoryview(data))
         _, refs, _, pure, _, *rest = raw[3]
@@ -353,12 +353,12 @@ class Recovery:
         place = block.segment_id, block.offset, block.nbytes
         return place, lambda lost: block.release(after=lost)
 
-    def _again(self, link: "Link", seq: int, data: bytes, settle: Settle | None = None) -> "_Again":
-        reply = _Again()
+    def _again(self, link: "Link", seq: int, data: bytes, settle: Settle | None = None) -> "Again":
+        reply = Again()
         self._requests.resend(link, seq, data, reply, settle)
         return reply
 
-    def _finish(self, sent: tuple[Step | Restore, "_Again"]) -> None:
+    def _finish(self, sent: tuple[Step | Restore, "Again"]) -> None:
         """Wait for one; what it should have made or changed is lost when it has failed."""
         step, reply = sent
         self._requests.wait(reply, None)
@@ -392,7 +392,7 @@ class Recovery:
             if held is None:  # taken back meanwhile
                 continue
             reply, settle, _ = held
-            waited = _Again(reply) if isinstance(reply, Told) else reply
+            waited = Again(reply) if isinstance(reply, Told) else reply
             try:
                 self._requests.resend(link, seq, step.data, waited, settle)
             except Overtaken:
@@ -429,7 +429,7 @@ class _Plan(NamedTuple):
     passing: set[int]
 
 
-class _Again(Reply[Any]):
+class Again(Reply[Any]):
     """The answer to a message that is run again; a failure is passed on to `told`."""
 
     __slots__ = ("told",)

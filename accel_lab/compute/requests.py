@@ -107,6 +107,10 @@ class Requests(Waiting):
         self.witness: Witness | None = None
         self._interrupted = float("-inf")
         self._interrupted_on: Link | None = None
+        self.kept = False
+        """Whether what the device holds is kept on the host, until a context has it again."""
+        self.revive: Callable[[], None] = _nothing
+        """Have a suspended device start a context; any thread, returns at once."""
 
     @property
     def device(self) -> Any:
@@ -326,6 +330,7 @@ class Requests(Waiting):
                     self._lock.acquire()
                 if self.refusal is not None:
                     raise self.refusal.copy()
+            self._wake()
             link = self._link
             depth, limit = (
                 (len(self._queue), self._queue_limit)
@@ -468,6 +473,82 @@ class Requests(Waiting):
                 self._answers.expect(seq, reply, settle)
             link.send(data, idle=False)
 
+    def hold(self) -> Link | None:
+        """Have what is sent from now on wait, while the context answers what it has.
+
+        Returns its link; None when there is no context, or one that is being filled.
+        """
+        with self._lock:
+            link = self._link
+            if link is None:
+                return None
+            link.flush()
+            self._filling, self._link = link, None
+            return link
+
+    def release(self, link: Link) -> None:
+        """Undo `hold`, unless that context is lost."""
+        with self._lock:
+            if self._filling is link:
+                self._link, self._filling = link, None
+                self._send_queue(link)
+
+    def rest(self, link: Link, refusal: AccelError | None = None) -> "InFlight | None":
+        """Let go of a context that is held or being filled: what comes next has another started.
+
+        Returns what was in flight, and with a `refusal` also what has waited, to be answered with
+        that; None when that context is lost.
+        """
+        with self._lock:
+            if self._filling is not link:
+                return None
+            self._filling = None
+            self.state = "suspended"
+            self.kept = True
+            link.close()
+            queued = self._queue if refusal is None else {}
+            if refusal is not None:
+                if self.recorder is not None:
+                    for seq in self._queue:
+                        kind, text = type(refusal).__name__, str(refusal)
+                        self.recorder.mark(Failed(seq, kind, text))
+                self._queue = {}
+            self._room.notify_all()
+            token, self._token = self._token, None
+            return self._answers.take_all(token, queued)
+
+    def wake(self) -> bool:
+        """Have a suspended device start a context; whether it was suspended."""
+        with self._lock:
+            return self._wake()
+
+    def _wake(self) -> bool:
+        if self.state != "suspended":
+            return False
+        self.state = "starting"
+        self.revive()
+        return True
+
+    def refilling(self, link: Link, token: Hashable) -> None:
+        """A context is up and will be given what is kept.
+
+        Raises:
+            Overtaken: the system is closed.
+        """
+        with self._lock:
+            if self.state == "stopped":
+                raise Overtaken
+            self._filling = link
+            self._token = token
+
+    def _send_queue(self, link: Link) -> None:
+        """Send what has waited, in order; the lock is held."""
+        queue, self._queue = self._queue, {}
+        for data in queue.values():
+            link.send(data, idle=False)
+        link.flush()
+        self._room.notify_all()
+
     def connected(self, link: Link, token: Hashable, pid: int, free: Iterable[int] = ()) -> bool:
         """A context is up: send what has waited, in order; False when it is lost again.
 
@@ -476,19 +557,18 @@ class Requests(Waiting):
             free: buffers in it that nobody needs after what has waited.
         """
         with self._lock:
-            if self.state == "stopped" or (self.recovery is not None and self._filling is not link):
+            filled = self.recovery is not None or self.kept
+            if self.state == "stopped" or (filled and self._filling is not link):
                 return False
+            self.kept = False
             self._link = link
             self._filling = None
             self._token = token
             self.state = "running"
             self.refusal = None
-            queue, self._queue = self._queue, {}
             if self.recorder is not None:
                 self.recorder.mark(ContextBegan(self.generation, time.time(), pid))
-            for data in queue.values():
-                link.send(data, idle=False)
-            link.flush()
+            self._send_queue(link)
             self._freed.extend(free)
             self._room.notify_all()
             return True
@@ -498,7 +578,8 @@ class Requests(Waiting):
     ) -> "InFlight | None":
         """The context of `link` is lost: move the generation and return what was in flight.
 
-        None when this link is no longer the current one. Nothing in flight is answered here.
+        None when this link is no longer the current one. Nothing in flight is answered here. What
+        is kept is not lost with a context that was to get it, and the generation stays.
         """
         with self._lock:
             if self.current_link is not link:
@@ -507,12 +588,12 @@ class Requests(Waiting):
             self.state = state
             self.refusal = refusal
             if link is not None:
-                self.generation += state != "stopped"
+                self.generation += state != "stopped" and not self.kept
                 link.close()
             if link is None and refusal is None:
                 return InFlight({}, {}, None)  # nothing was sent; the queue waits for a context
             queued = self._queue if refusal is None else {}
-            if self.recorder is not None and link is not None:
+            if self.recorder is not None and link is not None and not self.kept:
                 unanswered = [*self._answers.pending, *self._answers.withdrawn]
                 lost = [seq for seq in unanswered if seq not in queued]
                 before = self.generation - (state != "stopped")
@@ -524,7 +605,7 @@ class Requests(Waiting):
                     )
             if refusal is not None:
                 self._queue.clear()
-            if self.recovery is None:
+            if self.recovery is None and not self.kept:
                 self._freed.clear()
             self._room.notify_all()
             token, self._token = self._token, None
@@ -553,13 +634,13 @@ class Requests(Waiting):
         return len(self._queue)
 
     def settled(self, deadline: float) -> None:
-        """Block until the device runs, or has given up.
+        """Block until the device runs, is suspended, or has given up.
 
         Raises:
             TimeoutError: it does neither by `deadline`, in monotonic seconds.
         """
         with self._lock:
-            while self.state not in ("running", "circuit open", "stopped"):
+            while self.state not in ("running", "suspended", "circuit open", "stopped"):
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise TimeoutError(f"{self.name} is still {self.state}")
@@ -603,7 +684,11 @@ class Requests(Waiting):
             link.flush()
 
 
-def require_timeout(timeout_s: float | None) -> float | None:
+def _nothing() -> None:
+    pass
+
+
+def require_timeout(timeout_s: float | None, what: str = "timeout_s") -> float | None:
     """Return a limit that a message may have.
 
     Raises:
@@ -611,7 +696,7 @@ def require_timeout(timeout_s: float | None) -> float | None:
     """
     if timeout_s is None or timeout_s > 0:
         return timeout_s
-    text = f"timeout_s is a number of seconds above 0, or None for ever, not {timeout_s!r}"
+    text = f"{what} is a number of seconds above 0, or None for ever, not {timeout_s!r}"
     raise InvalidArgument(text)
 
 

@@ -37,7 +37,7 @@ def node_of(keeper: DeviceKeeper, root: str) -> Node:
         used_bytes=keeper.used_bytes,
         total_bytes=keeper.total_bytes,
         restarts=keeper.restarts,
-        detail=f"process {process.pid}" if process is not None else str(keeper.cause or ""),
+        detail=f"process {process.pid}" if process is not None else _without(keeper),
         pid=None if process is None else process.pid or None,
         children=libraries,
     )
@@ -56,6 +56,12 @@ def node_of(keeper: DeviceKeeper, root: str) -> Node:
         detail=model,
         children=(context,),
     )
+
+
+def _without(keeper: DeviceKeeper) -> str:
+    """Say why a device has no context."""
+    waits = keeper.suspension.told
+    return str(keeper.cause or "") if waits is None else waits.text
 
 
 def node_of_actor(ref: ActorRef[Any], root: str) -> Node:

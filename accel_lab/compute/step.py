@@ -105,3 +105,4 @@ def _layout(kind: type[Operation[Any]]) -> _Layout:
 
 
 decode = msgspec.msgpack.decode
+encode = msgspec.msgpack.encode

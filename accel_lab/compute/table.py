@@ -19,7 +19,7 @@ class Buffer(AccelRef):
     has run; until then it has no array.
     """
 
-    __slots__ = ("array", "failed_root", "storage")
+    __slots__ = ("array", "failed_root", "made_by", "storage")
 
     # Operators are the notebook's; here two buffers are equal when they are the same one.
     __eq__ = object.__eq__  # type: ignore[assignment]
@@ -31,6 +31,7 @@ class Buffer(AccelRef):
         self.array: Any = None
         self.storage: Storage | None = None
         self.failed_root = 0
+        self.made_by: Any = None  # the message, where it is no array and could not be copied
         self.known = False
 
     def fill(self, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage) -> None:

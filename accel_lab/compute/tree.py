@@ -6,7 +6,9 @@ from typing import Literal
 import msgspec
 
 Kind = Literal["system", "device", "context", "library", "actor"]
-State = Literal["starting", "running", "restarting", "circuit open", "half-open", "stopped"]
+State = Literal[
+    "starting", "running", "suspended", "restarting", "circuit open", "half-open", "stopped"
+]
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import cloudpickle
 import msgspec
 
-from accel_lab.compute import holding, printing, workspace
+from accel_lab.compute import holding, keeping, printing, workspace
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.failure import user_code_error
 from accel_lab.compute.interrupts import INTERRUPTS
@@ -135,12 +135,14 @@ class RunActor(LibraryActor):
     """Runs functions one at a time on the dispatcher thread, with its stream as the current one."""
 
     library = "run"
-    _made = 0
+    made = 0
+    """How many buffers came inside answers, in this process and in those that it goes on for."""
 
     def __init__(self, context: "Context", lib: Any) -> None:
         super().__init__(context, lib)
         workspace.serve(context.backend, context.generation, self.stream)
         holding.serve(context)
+        keeping.serve(context)
 
     @handles(Run)
     def run(self, m: Run, launch: Launch) -> None:
@@ -236,5 +238,5 @@ class RunActor(LibraryActor):
     def _next_id(self) -> int:
         # Marked, and with the generation: never an id of the notebook's or of another life. Less
         # than 2**53, so that a browser can count with it.
-        RunActor._made += 1
-        return MARK | (self.context.generation & 0xFFFFF) << 32 | RunActor._made
+        RunActor.made += 1
+        return MARK | (self.context.generation & 0xFFFFF) << 32 | RunActor.made

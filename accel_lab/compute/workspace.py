@@ -108,6 +108,18 @@ class Timed:
     runs: list[Span]
 
 
+class Kept(NamedTuple):
+    """What of a workspace outlives its context, when its device is suspended.
+
+    `told` lists the names whose values the notebook knows, `counted` the objects so far.
+    """
+
+    names: dict[str, Any]
+    told: list[str]
+    serials: dict[str, int]
+    counted: int
+
+
 class Workspace:
     """The namespace of one notebook in one context.
 
@@ -254,6 +266,18 @@ class Workspace:
             for known in (self.names, self._told, self._serials):
                 known.pop(name, None)
 
+    def state(self) -> Kept:
+        """Return what is to be kept of it."""
+        names = {name: value for name, value in self.names.items() if name not in self._own}
+        told = [name for name, value in self._told.items() if names.get(name) is value]
+        return Kept(names, told, dict(self._serials), self._count)
+
+    def take_up(self, kept: Kept) -> None:
+        """Be as another was that its context has lost."""
+        self.names.update(kept.names)
+        self._told = {name: self.names[name] for name in kept.told if name in kept.names}
+        self._serials, self._count = kept.serials, kept.counted
+
     def rebind(self, renewed: Callable[[Any], Any]) -> None:
         """Replace what was defined in a module that has been loaded again."""
         for name, value in list(self.names.items()):
@@ -389,6 +413,11 @@ def drop(space: str, name: str, serial: int) -> None:
     """Forget an object that a cell has left."""
     if space in _workspaces:
         _workspaces[space].drop(name, serial)
+
+
+def space(name: str) -> Workspace:
+    """Return a namespace of this context, made when it is first asked for."""
+    return _workspaces.setdefault(name, Workspace())
 
 
 def spaces() -> dict[str, Workspace]:

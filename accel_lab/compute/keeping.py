@@ -1,0 +1,663 @@
+"""What a context holds, kept on the host while its device is suspended, and brought back.
+
+All of it happens in a context process, on the dispatcher's thread. What shares memory is kept as
+one range of bytes and the arrays that look into it, be they buffers or inside objects of `%%gpu`
+cells; so it shares memory afterwards. Bytes pass through a few pieces of page-locked memory, which
+threads empty into the files or fill from them while the device copies the next.
+"""
+
+import io
+import linecache
+import math
+import os
+import pickle
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import cloudpickle
+import numpy as np
+
+from accel_lab.compute import holding, workspace
+from accel_lab.compute.operation import operands_of
+from accel_lab.compute.stream import Storage, Stream
+from accel_lab.compute.stripes import PIECE_BYTES, Stripes, pieces
+from accel_lab.compute.wire import encode_entry
+from accel_lab.errors import LibraryError
+
+if TYPE_CHECKING:
+    from accel_lab.compute.context import Context
+    from accel_lab.compute.table import Buffer
+
+SLOTS = 12
+THREADS = 8
+IN_FLIGHT = 3
+"""How many pieces the device copies at a time."""
+PAGE = 4096
+FILES_WAIT_S = 30.0
+
+
+class Look(NamedTuple):
+    """How an array looks into its memory; `dtype` is None where the memory is the array alone."""
+
+    start: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any] | None
+    writeable: bool = True
+
+
+class Entry(NamedTuple):
+    """A buffer as the table has it."""
+
+    id: int
+    shape: tuple[int, ...]
+    dtype: str
+    look: Look
+
+
+class Memory(NamedTuple):
+    """A range of bytes, and what looks into it.
+
+    Attributes:
+        piece: the first of those in which it is kept.
+        arrays: those inside objects, by their number in the pickle.
+    """
+
+    piece: int
+    nbytes: int
+    label: str
+    used: int
+    entries: list[Entry]
+    arrays: dict[int, Look]
+
+
+class Record(NamedTuple):
+    """All that a new context needs to be as the old one was.
+
+    Attributes:
+        failed: buffers that were never made, with the one that failed first.
+        made: how many buffers functions have answered with, for their ids.
+        objects: the piece and the length of their pickle.
+    """
+
+    memories: list[Memory]
+    failed: dict[int, int]
+    made: int
+    objects: tuple[int, int]
+    settled: tuple[str, list[str], dict[str, str]]
+    cells: dict[str, Any]
+
+
+class Saved(NamedTuple):
+    """What became of a request to keep all.
+
+    Attributes:
+        lost: why something cannot be kept, by the id of its buffer or by its name.
+        record: the piece and the length of the record; a length of 0 when nothing was kept.
+        again: messages that make what is no array, as kernels, encoded without a number.
+        nbytes: of the host's memory.
+    """
+
+    lost: dict[int | str, str]
+    record: tuple[int, int] = (0, 0)
+    again: tuple[bytes, ...] = ()
+    buffers: int = 0
+    objects: int = 0
+    nbytes: int = 0
+
+
+_context: list["Context"] = []
+_files: list[Stripes] = []
+_arrival = threading.Condition()
+
+
+def serve(context: "Context") -> None:
+    """Begin to serve the context of this process."""
+    _context[:] = [context]
+
+
+def received(fds: list[int]) -> None:
+    """Take the files in which to keep things, or that have them; control thread."""
+    with _arrival:
+        for one in _files:
+            one.close()
+        _files[:] = [Stripes(fds)]
+        _arrival.notify_all()
+
+
+def save(room_bytes: int, *, drop: bool) -> Saved:
+    """Copy all that the context holds to the host.
+
+    Parameters:
+        room_bytes: how much may be kept there.
+        drop: go on without what cannot be kept.
+    """
+    context = _context[0]
+    with _given() as files:
+        inventory = _Inventory(context)
+        objects = inventory.take_objects()
+        try:
+            memories = inventory.leave_out(inventory.memories(), len(objects), room_bytes)
+            if inventory.lost and not drop:
+                return Saved(inventory.lost)
+            return _save(context, files, inventory, memories, objects)
+        except (OSError, _NoRoomError) as error:
+            return Saved({"the host": str(error)})
+
+
+def restore(place: tuple[int, int]) -> dict[int | str, str]:
+    """Bring back what was kept; return why something could not be.
+
+    Parameters:
+        place: the record's, as `Saved` has it.
+    """
+    context = _context[0]
+    with _given() as files:
+        record: Record = pickle.loads(_read(files, *place))  # noqa: S301 - our own
+        arrays = _bring_back(context, files, record.memories)
+        for id_, root in record.failed.items():
+            context.table.fail(id_, root)
+        type(context.actors["run"]).made = record.made  # type: ignore[attr-defined]
+        workspace.settle(*record.settled)
+        linecache.cache.update(record.cells)
+        return _unpickle(_read(files, *record.objects), arrays)
+
+
+# What there is.
+
+
+class _Seen(NamedTuple):
+    """An array where it lies: a buffer's, or one inside an object.
+
+    `key` is the id of the buffer, or minus the number of the array.
+    """
+
+    low: int
+    high: int
+    start: int
+    key: int
+    array: Any
+
+
+class _Range(NamedTuple):
+    """What lies together, from the lowest byte to the highest."""
+
+    low: int
+    high: int
+    seen: list[_Seen]
+
+    @property
+    def nbytes(self) -> int:
+        """How long it is."""
+        return self.high - self.low
+
+
+class _Inventory:
+    """Finds what a context holds, and what of it cannot be kept.
+
+    Attributes:
+        lost: why something cannot be kept, by buffer or by name.
+        again: messages that make what is no array.
+        objects: how many objects are kept.
+    """
+
+    def __init__(self, context: "Context") -> None:
+        self._context = context
+        self._arrays: list[Any] = []  # those inside objects, by number
+        self.lost: dict[int | str, str] = {}
+        self.again: list[bytes] = []
+        self.objects = 0
+        self._things: set[int] = set()
+        for buffer in context.table.buffers():
+            if buffer.storage is not None and context.backend.address(buffer.array) is None:
+                self._take_thing(buffer)
+
+    def _take_thing(self, buffer: "Buffer") -> None:
+        """Have what is no array made again by its message."""
+        self._things.add(buffer.id)
+        message = buffer.made_by
+        if message is None or operands_of(type(message))(message):
+            self.lost[buffer.id] = f"a {buffer.dtype} is no array"
+        else:
+            spec = message.infer()
+            self.again.append(encode_entry(0, buffer.id, message.timeout_s, message, spec))
+
+    def take_objects(self) -> bytes:
+        """Pickle the namespaces of the cells; each array is a number in it."""
+        states = {name: one.state() for name, one in workspace.spaces().items()}
+        self._find_sharing(states)
+        try:
+            data = self._pickle(states)
+        except Exception:  # noqa: BLE001 - the user's own classes: find out which
+            for state in states.values():
+                self._find_unpicklable(state)
+            self._arrays.clear()
+            data = self._pickle(states)
+        self.objects = sum(len(state.serials) for state in states.values())
+        return data
+
+    def _find_unpicklable(self, state: workspace.Kept) -> None:
+        for name, value in list(state.names.items()):
+            try:
+                self._pickle(value)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._lose(state, name, f"it does not pickle: {error}")
+
+    def _find_sharing(self, states: dict[str, workspace.Kept]) -> None:
+        """Leave out what shares memory by something that is no array, as a tensor does."""
+        plain = self._context.backend.arrays.ndarray
+        named = [
+            (state, name, piece)
+            for state in states.values()
+            for name, value in state.names.items()
+            for piece in holding.pieces_of(value)
+        ]
+        known = [(one.low, one.high) for one in self._seen()]
+        known += [(one.start, one.end) for _, _, one in named if type(one.array) is plain]
+        for state, name, piece in named:
+            inside = any(low < piece.end and piece.start < high for low, high in known)
+            if inside and type(piece.array) is not plain:
+                kind = type(piece.array).__name__
+                self._lose(state, name, f"a {kind} in it shares its memory with an array")
+
+    def _lose(self, state: workspace.Kept, name: str, why: str) -> None:
+        self.lost[name] = why
+        state.names.pop(name, None)
+        state.serials.pop(name, None)
+
+    def _pickle(self, value: Any) -> bytes:
+        file = io.BytesIO()
+        _Pickler(file, self._number, self._context.backend.arrays.ndarray).dump(value)
+        return file.getvalue()
+
+    def _number(self, array: Any) -> int:
+        self._arrays.append(array)
+        return len(self._arrays)
+
+    def _seen(self) -> list[_Seen]:
+        """Return every array on the device that has an element, each where it lies."""
+        found: list[_Seen] = []
+        keyed = [(one.id, one.array) for one in self._context.table.buffers() if one.storage]
+        keyed += [(-number, array) for number, array in enumerate(self._arrays, 1)]
+        for key, array in keyed:
+            if key not in self._things:
+                found.append(self._place(key, array))
+        return found
+
+    def _place(self, key: int, array: Any) -> _Seen:
+        start = self._context.backend.address(array) or 0
+        if not array.nbytes:
+            return _Seen(start, start, start, key, array)
+        reach = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
+        low = start + sum(min(0, one) for one in reach)
+        high = start + sum(max(0, one) for one in reach) + array.dtype.itemsize
+        return _Seen(low, high, start, key, array)
+
+    def memories(self) -> list[tuple[_Range, Memory]]:
+        """Return the memory that arrays look into."""
+        ranges: list[_Range] = []
+        for one in sorted(self._seen(), key=lambda seen: (seen.low, seen.high)):
+            last = ranges[-1] if ranges else None
+            if last is not None and one.low < last.high:
+                last.seen.append(one)
+                ranges[-1] = last._replace(high=max(last.high, one.high))
+            else:
+                ranges.append(_Range(one.low, one.high, [one]))
+        return [(one, self._memory(one)) for one in ranges]
+
+    def _memory(self, one: _Range) -> Memory:
+        entries: list[Entry] = []
+        arrays: dict[int, Look] = {}
+        label, used = "", 0
+        alone = len(one.seen) == 1
+        for seen in one.seen:
+            look = _look(seen, one.low)
+            if seen.key < 0:
+                arrays[-seen.key] = look
+                continue
+            buffer = self._context.table.mention(seen.key)
+            assert buffer.storage is not None
+            if alone and _is_in_order(seen.array):
+                look = look._replace(dtype=None)
+            label = label or buffer.storage.label
+            used = max(used, buffer.storage.used)
+            entries.append(Entry(buffer.id, tuple(buffer.shape), buffer.dtype, look))
+        return Memory(0, one.nbytes, label or "%%gpu cell", used, entries, arrays)
+
+    def leave_out(
+        self, memories: list[tuple[_Range, Memory]], taken: int, room_bytes: int
+    ) -> list[tuple[_Range, Memory]]:
+        """Keep the smallest for which there is room; the rest is lost. Objects come first."""
+        away = sum(_in_pages(one.data.nbytes) for one in self._context.spill.held.values())
+        left = room_bytes - taken - away
+        kept: list[tuple[_Range, Memory]] = []
+        for pair in sorted(memories, key=lambda two: (not two[1].arrays, two[0].nbytes)):
+            needed = _in_pages(pair[0].nbytes)
+            if needed <= left or pair[1].arrays:
+                left -= needed
+                kept.append(pair)
+                continue
+            why = f"it takes {needed} bytes, and the host has {max(left, 0)} for it"
+            self.lost |= dict.fromkeys((entry.id for entry in pair[1].entries), why)
+        if left < 0:
+            raise _NoRoomError(f"{-left} bytes more than it has room for are to be kept")
+        return sorted(kept, key=lambda two: two[1].used)
+
+
+class _NoRoomError(Exception):
+    """The host cannot keep what has to be kept."""
+
+
+def _look(seen: _Seen, low: int) -> Look:
+    array = seen.array
+    writeable = bool(getattr(array.flags, "writeable", True))
+    return Look(seen.start - low, tuple(array.shape), tuple(array.strides), array.dtype, writeable)
+
+
+def _is_in_order(array: Any) -> bool:
+    return bool(array.flags.c_contiguous)
+
+
+def _in_pages(nbytes: int) -> int:
+    return -(-nbytes // PAGE) * PAGE
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Pickles objects of cells: arrays by number, and the cells' names as those there will be."""
+
+    def __init__(self, file: io.BytesIO, number: Callable[[Any], int], plain: type) -> None:
+        super().__init__(file, protocol=5)
+        self._number = number
+        self._plain = plain
+        self._numbers: dict[int, int] = {}
+        self._spaces = {id(one.names): name for name, one in workspace.spaces().items()}
+
+    def persistent_id(self, obj: Any) -> int | str | None:
+        kind = type(obj)
+        if kind is self._plain and not obj.dtype.hasobject:
+            if id(obj) not in self._numbers:
+                self._numbers[id(obj)] = self._number(obj)
+            return self._numbers[id(obj)]
+        return self._spaces.get(id(obj)) if kind is dict else None
+
+    def reducer_override(self, obj: Any) -> Any:
+        reduced = super().reducer_override(obj)
+        if reduced is not NotImplemented and type(obj) is FunctionType:
+            if id(obj.__globals__) not in self._spaces:
+                return reduced
+            # It has the cells' names, which come back by themselves, and no copy of some.
+            make, (code, _, *rest), (state, slots), *more = reduced
+            slots["__globals__"] = {}
+            return make, (code, obj.__globals__, *rest), (state, slots), *more
+        return reduced
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data: bytes, arrays: dict[int, Any]) -> None:
+        super().__init__(io.BytesIO(data))
+        self._arrays = arrays
+
+    def persistent_load(self, pid: Any) -> Any:
+        if isinstance(pid, str):
+            return workspace.space(pid).names
+        return self._arrays[pid]
+
+
+def _unpickle(data: bytes, arrays: dict[int, Any]) -> dict[int | str, str]:
+    """Have the cells' names again; all of them are lost when one of them cannot be."""
+    try:
+        kept: dict[str, workspace.Kept] = _Unpickler(data, arrays).load()
+    except Exception as error:  # noqa: BLE001 - the user's own classes
+        workspace.spaces().clear()
+        return {"%%gpu": f"its objects could not be made again: {type(error).__name__}: {error}"}
+    for name, state in kept.items():
+        workspace.space(name).take_up(state)
+    return {}
+
+
+# Moving the bytes.
+
+
+def _save(
+    context: "Context",
+    files: Stripes,
+    inventory: _Inventory,
+    found: list[tuple[_Range, Memory]],
+    objects: bytes,
+) -> Saved:
+    at = nbytes = 0
+    memories: list[Memory] = []
+    with ThreadPoolExecutor(THREADS, "accel_lab keeping") as pool:
+        for id_, away in context.spill.held.items():
+            buffer = context.table.mention(id_)
+            shape, length = tuple(buffer.shape), int(away.data.nbytes)
+            entry = Entry(id_, shape, buffer.dtype, Look(0, shape, (), None))
+            memories.append(Memory(at, length, away.label, 0, [entry], {}))
+            nbytes += _in_pages(length)
+            at = _write(pool, files, at, away.data)
+        jobs: list[tuple[int, Any]] = []
+        for one, memory in found:
+            memories.append(memory._replace(piece=at))
+            nbytes += _in_pages(one.nbytes)
+            if one.nbytes:
+                flat = _flat(context, one)
+                for start in range(0, one.nbytes, PIECE_BYTES):
+                    jobs.append((at, flat[start : start + PIECE_BYTES]))
+                    at += 1
+        _download(context, files, pool, jobs)
+        place = at, len(objects)
+        at = _write(pool, files, at, np.frombuffer(objects, np.uint8))
+        table = context.table.buffers()
+        record = Record(
+            memories,
+            {one.id: one.failed_root for one in table if one.failed_root},
+            context.actors["run"].made,  # type: ignore[attr-defined]
+            place,
+            (os.getcwd(), list(sys.path), dict(os.environ)),  # noqa: PTH109 - what chdir takes
+            {name: lines for name, lines in linecache.cache.items() if name.startswith("<")},
+        )
+        data = pickle.dumps(record)
+        _write(pool, files, at, np.frombuffer(data, np.uint8))
+    kept = sum(len(one.entries) for one in memories) + len(inventory.again)
+    nbytes += len(objects) + len(data)
+    again = tuple(inventory.again)
+    return Saved(inventory.lost, (at, len(data)), again, kept, inventory.objects, nbytes)
+
+
+def _download(
+    context: "Context", files: Stripes, pool: ThreadPoolExecutor, jobs: list[tuple[int, Any]]
+) -> None:
+    """Copy arrays of bytes into their pieces."""
+    with _streaming(context, "download") as stream:
+        for buffer in context.table.buffers():
+            if buffer.storage is not None:
+                buffer.storage.read_on(stream)
+        context.backend.join()
+        slots = _slots(context, [part.nbytes for _, part in jobs])
+        marked: deque[tuple[Any, int, Any, int]] = deque()
+        writing: deque[tuple[Future[None], Any]] = deque()
+
+        def pass_on() -> None:
+            event, piece, slot, nbytes = marked.popleft()
+            stream.native.synchronize(event)
+            writing.append((pool.submit(files.write, piece, slot[:nbytes]), slot))
+
+        for piece, part in jobs:
+            if not slots:
+                done, slot = writing.popleft()
+                done.result()
+                slots.append(slot)
+            slot = slots.pop()
+            context.backend.download(part, slot[: part.nbytes])
+            marked.append((stream.native.record(), piece, slot, part.nbytes))
+            if len(marked) >= IN_FLIGHT:
+                pass_on()
+        while marked:
+            pass_on()
+        for done, _ in writing:
+            done.result()
+
+
+def _bring_back(context: "Context", files: Stripes, memories: list[Memory]) -> dict[int, Any]:
+    """Make every memory again and fill it; return the arrays that belong to objects."""
+    arrays: dict[int, Any] = {}
+    jobs = [
+        (memory.piece + i, min(PIECE_BYTES, memory.nbytes - i * PIECE_BYTES))
+        for memory in memories
+        for i in range(pieces(memory.nbytes))
+    ]
+    with (
+        _streaming(context, "upload") as stream,
+        ThreadPoolExecutor(THREADS, "accel_lab keeping") as pool,
+    ):
+        ahead = _Ahead(files, pool, stream, jobs, _slots(context, [nbytes for _, nbytes in jobs]))
+        for memory in memories:
+            root = _root(context, memory)
+            for index in range(pieces(memory.nbytes)):
+                with ahead.next() as data:
+                    context.backend.upload(root, index * PIECE_BYTES, data)
+            _enter(context, stream, memory, root, arrays)
+        stream.native.synchronize(stream.native.record())
+    return arrays
+
+
+class _Ahead:
+    """Reads pieces before they are needed."""
+
+    def __init__(
+        self,
+        files: Stripes,
+        pool: ThreadPoolExecutor,
+        stream: Stream,
+        jobs: list[tuple[int, int]],
+        slots: list[Any],
+    ) -> None:
+        self._files = files
+        self._pool = pool
+        self._native = stream.native
+        self._jobs = deque(jobs)
+        self._slots = slots
+        self._reading: deque[tuple[Future[None], Any, Any]] = deque()
+        self._copying: deque[tuple[Any, Any]] = deque()
+
+    @contextmanager
+    def next(self) -> Iterator[Any]:
+        """Yield the bytes of the next piece, of which a copy is enqueued meanwhile."""
+        while self._jobs and (self._slots or not self._reading):
+            if not self._slots:
+                self._reclaim()
+            piece, nbytes = self._jobs.popleft()
+            slot = self._slots.pop()
+            done = self._pool.submit(self._files.read, piece, slot[:nbytes])
+            self._reading.append((done, slot, slot[:nbytes]))
+        done, slot, view = self._reading.popleft()
+        done.result()
+        yield view
+        self._copying.append((self._native.record(), slot))
+        if len(self._copying) > IN_FLIGHT:
+            self._reclaim()
+
+    def _reclaim(self) -> None:
+        event, slot = self._copying.popleft()
+        self._native.synchronize(event)
+        self._slots.append(slot)
+
+
+def _root(context: "Context", memory: Memory) -> Any:
+    """Allocate a memory: an array by itself, or bytes into which several look."""
+    first = memory.entries[0] if memory.entries else None
+    if first is not None and first.look.dtype is None:
+        return context.allocate(first.shape, first.dtype, -1)[0]
+    return context.allocate((memory.nbytes,), "uint8", -1)[0]
+
+
+def _enter(
+    context: "Context", stream: Stream, memory: Memory, root: Any, arrays: dict[int, Any]
+) -> None:
+    """Make the arrays that look into a memory, and enter the buffers."""
+    storage = Storage(stream, memory.nbytes, memory.label)
+    storage.used = memory.used
+    for entry in memory.entries:
+        array = root if entry.look.dtype is None else _laid(context, root, entry.look)
+        context.table.fill(entry.id, array, entry.shape, entry.dtype, storage)
+    for number, look in memory.arrays.items():
+        arrays[number] = _laid(context, root, look)
+
+
+def _laid(context: "Context", root: Any, look: Look) -> Any:
+    """Return the array that looks into bytes; it has a base, for its memory is not its own."""
+    xp: Any = context.backend.arrays
+    assert look.dtype is not None
+    if not math.prod(look.shape):
+        return xp.empty(look.shape, look.dtype)
+    first = root[look.start : look.start + look.dtype.itemsize].view(look.dtype)
+    array = xp.lib.stride_tricks.as_strided(first, look.shape, look.strides).view()
+    if not look.writeable:
+        array.flags.writeable = False
+    return array
+
+
+def _flat(context: "Context", one: _Range) -> Any:
+    """Return the bytes of a range as one array."""
+    xp: Any = context.backend.arrays
+    for seen in one.seen:
+        if (seen.low, seen.high) == (one.low, one.high) and _is_in_order(seen.array):
+            return seen.array.reshape(-1).view(xp.uint8)
+    lowest = next(seen.array for seen in one.seen if seen.low == one.low)
+    corner = tuple(slice(-1, None) if step < 0 else slice(0, 1) for step in lowest.strides)
+    first = lowest[corner].reshape(1).view(xp.uint8)
+    return xp.lib.stride_tricks.as_strided(first, (one.nbytes,), (1,))
+
+
+def _slots(context: "Context", sizes: list[int]) -> list[Any]:
+    """Return page-locked memory for some pieces of these sizes."""
+    count = min(SLOTS, len(sizes))
+    return [context.backend.host_memory(max(sizes)) for _ in range(count)]
+
+
+def _write(pool: ThreadPoolExecutor, files: Stripes, at: int, data: Any) -> int:
+    """Write bytes that lie on the host; return the next free piece."""
+    count = pieces(data.nbytes)
+    parts = (data[i * PIECE_BYTES : (i + 1) * PIECE_BYTES] for i in range(count))
+    list(pool.map(files.write, range(at, at + count), parts))
+    return at + count
+
+
+def _read(files: Stripes, at: int, nbytes: int) -> bytes:
+    data = np.empty(nbytes, np.uint8)
+    for i in range(pieces(nbytes)):
+        files.read(at + i, data[i * PIECE_BYTES : (i + 1) * PIECE_BYTES])
+    return data.tobytes()
+
+
+@contextmanager
+def _streaming(context: "Context", name: str) -> Iterator[Stream]:
+    """Enqueue on a stream of this name."""
+    stream, before = context.stream(name), context.active
+    stream.operations += 1
+    context.activate(stream)
+    try:
+        yield stream
+    finally:
+        if before is not None:
+            context.activate(before)
+
+
+@contextmanager
+def _given() -> Iterator[Stripes]:
+    """Wait for the files, which come on another way than the request, and close them at last."""
+    with _arrival:
+        if not _arrival.wait_for(lambda: _files, FILES_WAIT_S):
+            text = f"the files for what is kept have not come within {FILES_WAIT_S:g} s"
+            raise LibraryError(text, library="suspension", name="FILES")
+        files = _files.pop()
+    try:
+        yield files
+    finally:
+        files.close()

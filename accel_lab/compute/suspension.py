@@ -1,0 +1,396 @@
+"""Giving a device's hardware back: what it holds waits on the host until it is used again.
+
+Suspending is no fault. What is sent meanwhile waits, what was sent before is answered, the context
+copies what it holds into anonymous files of the notebook, and its process ends. The next message
+starts a context, which is given all of it under the same ids before it takes that message; so the
+generation stays. Until then the files take precedence over what the record could make again.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.compute import events as facts
+from accel_lab.compute import keeping
+from accel_lab.compute.control import Keep
+from accel_lab.compute.host_memory import free_host_bytes, host_memory_bytes
+from accel_lab.compute.keeping import Saved
+from accel_lab.compute.namespace import held_in, names
+from accel_lab.compute.operation import NO_RESULT, Operation
+from accel_lab.compute.recovery import Again, Overtaken
+from accel_lab.compute.step import decode, encode
+from accel_lab.compute.stripes import Stripes
+from accel_lab.compute.user_code import Ping, Run, pack_call
+from accel_lab.compute.wire import encode_entry
+from accel_lab.display.sizes import size
+from accel_lab.errors import AccelError, CannotKeep, ContextLost
+
+if TYPE_CHECKING:
+    from accel_lab.compute.keeper import DeviceKeeper
+    from accel_lab.compute.link import Link
+    from accel_lab.compute.process import ContextProcess
+
+ENDED_WITHIN_S = 5.0
+GONE_WITHIN_S = 30.0
+LOOK_S = 0.005
+LOOKS = 4
+"""How often the time after which a device is idle is looked at."""
+
+
+class Suspended(NamedTuple):
+    """What waits on the host for a device.
+
+    Attributes:
+        device: its name.
+        buffers, objects: how many there are.
+        nbytes: what they take there.
+        lost: what was dropped, and why.
+    """
+
+    device: str
+    buffers: int = 0
+    objects: int = 0
+    nbytes: int = 0
+    lost: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{self.device} is suspended: {self.text}>"
+
+    @property
+    def text(self) -> str:
+        """Say what waits."""
+        buffers = f"{self.buffers} buffer{_s(self.buffers)}"
+        objects = f"{self.objects} object{_s(self.objects)}"
+        lost = f"; dropped: {', '.join(name for name, _ in self.lost)}" if self.lost else ""
+        return f"{buffers} and {objects} wait on the host, {size(self.nbytes)}{lost}"
+
+
+class _Kept(NamedTuple):
+    """What waits, and where."""
+
+    told: Suspended
+    files: Stripes
+    saved: Saved
+
+
+class Suspension:
+    """The suspensions of one device, one at a time.
+
+    Attributes:
+        cause: why the device could not come back when that was last tried.
+    """
+
+    def __init__(self, keeper: "DeviceKeeper", dispatcher: Dispatcher) -> None:
+        self._keeper = keeper
+        self._dispatcher = dispatcher
+        self._alone = threading.Lock()
+        self._kept: _Kept | None = None
+        self.cause: AccelError | None = None
+
+    @property
+    def told(self) -> Suspended | None:
+        """What waits on the host; None when nothing does."""
+        kept = self._kept
+        return None if kept is None else kept.told
+
+    # Going.
+
+    def suspend(self, timeout_s: float | None, *, drop: bool) -> Suspended:
+        """Have the device keep what it holds on the host, and end its context; blocks for that."""
+        deadline = time.monotonic() + (threading.TIMEOUT_MAX if timeout_s is None else timeout_s)
+        if not self._alone.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            raise TimeoutError(f"{self._keeper.name} is being suspended by another thread")
+        try:
+            while (link := self._held(deadline)) is not None:
+                try:
+                    process = self._suspend(link, deadline, drop=drop)
+                except Overtaken:
+                    raise _lost(self._keeper) from None
+                finally:
+                    self._keeper.requests.release(link)
+                _await_end(process)
+                break
+            return self.told or Suspended(self._keeper.name)
+        finally:
+            self._alone.release()
+
+    def _held(self, deadline: float) -> "Link | None":
+        """Have what is sent wait, once there is a context; None when none can be expected."""
+        requests = self._keeper.requests
+        while True:
+            requests.settled(deadline)
+            if requests.state == "stopped":
+                assert requests.refusal is not None
+                raise requests.refusal.copy()
+            if requests.state != "running":
+                return None
+            link = requests.hold()
+            if link is not None:
+                return link
+
+    def _suspend(self, link: "Link", deadline: float, *, drop: bool) -> "ContextProcess":
+        keeper, began = self._keeper, time.monotonic()
+        self._quiet(link, deadline)
+        files = Stripes.make()
+        try:
+            keeper.tell(Keep(), *files.fds)
+            room = free_host_bytes() - host_memory_bytes() // 16
+            saved: Saved = self._call(link, deadline, keeping.save, self.room(room), drop=drop)
+            told = self._told(saved, drop=drop)
+            process = self._give_up(link, _Kept(told, files, saved))
+        finally:
+            if self._kept is None or self._kept.files is not files:
+                files.close()
+        keeper.events.publish(
+            facts.DeviceSuspended(
+                device=keeper.name,
+                generation=keeper.generation,
+                buffers=told.buffers,
+                objects=told.objects,
+                nbytes=told.nbytes,
+                lost=tuple(name for name, _ in told.lost),
+                seconds=time.monotonic() - began,
+            )
+        )
+        return process
+
+    def _told(self, saved: Saved, *, drop: bool) -> Suspended:
+        """Say what was kept; refuse what would be lost.
+
+        Raises:
+            CannotKeep: something would be, and is not to be dropped.
+        """
+        name, lost = self._keeper.name, self._named(saved.lost)
+        if not saved.record[1] or (lost and not drop):
+            text = "; ".join(f"{what}: {why}" for what, why in lost.items())
+            raise CannotKeep(f"{name} was not suspended: {text}", lost=lost)
+        return Suspended(name, saved.buffers, saved.objects, saved.nbytes, tuple(lost.items()))
+
+    def room(self, free_bytes: int) -> int:
+        """Return how much of what is free may be taken."""
+        return max(0, free_bytes)
+
+    def _quiet(self, link: "Link", deadline: float) -> None:
+        """Wait until all that was sent is answered."""
+        requests = self._keeper.requests
+        while True:
+            self._ask(link, deadline, Ping())
+            if not requests.in_flight:
+                return
+            time.sleep(LOOK_S)  # what was deferred, as a compilation, is answered out of its turn
+
+    def _named(self, lost: dict[int | str, str]) -> dict[str, str]:
+        """Name buffers as the notebook does."""
+        keeper = self._keeper
+        device = keeper.requests.device
+        held = held_in(names(), [device]) if device is not None else {}
+        by_id = held.get((keeper.name, keeper.generation), {})
+        return {
+            key if isinstance(key, str) else ", ".join(by_id.get(key, (f"buffer {key}",))): why
+            for key, why in lost.items()
+        }
+
+    def _give_up(self, link: "Link", kept: _Kept) -> "ContextProcess":
+        """Have the system thread end the context, and wait until it has begun to.
+
+        Raises:
+            Overtaken: the context is lost.
+        """
+        process: list[ContextProcess] = []
+        done = threading.Event()
+
+        def let_go() -> None:
+            requests = self._keeper.requests
+            in_flight = requests.rest(link)
+            if in_flight is not None:
+                self._kept, self.cause = kept, None
+                process.append(self._keeper.retire())
+                in_flight.clear()
+                if requests.queued:
+                    requests.wake()
+            done.set()
+
+        self._dispatcher.call_soon(let_go)
+        done.wait(GONE_WITHIN_S)
+        if not process:
+            raise Overtaken
+        return process[0]
+
+    # Coming back.
+
+    def resume(self, timeout_s: float) -> None:
+        """Have the device run again; blocks for that."""
+        requests = self._keeper.requests
+        requests.wake()
+        requests.settled(time.monotonic() + timeout_s)
+        error = self.cause if requests.state == "suspended" else requests.refusal
+        if error is not None:
+            raise error.copy()
+
+    def begin(
+        self, link: "Link", process: "ContextProcess", pid: int, up: Callable[[], None]
+    ) -> bool:
+        """A context is up: have it filled, connect it, call `up`; False when nothing is kept.
+
+        System thread; returns at once.
+        """
+        kept = self._kept
+        if kept is None:
+            return False
+        process.tell(Keep(), *kept.files.fds)
+        threading.Thread(
+            target=self._fill,
+            args=(kept, link, process.token, pid, up),
+            name=f"accel_lab resumption of {self._keeper.name}",
+            daemon=True,
+        ).start()
+        return True
+
+    def _fill(
+        self, kept: _Kept, link: "Link", token: Hashable, pid: int, up: Callable[[], None]
+    ) -> None:
+        requests, began = self._keeper.requests, time.monotonic()
+        try:
+            requests.refilling(link, token)
+            lost: dict[int | str, str] = self._call(link, None, keeping.restore, kept.saved.record)
+            for message in kept.saved.again:
+                _, made, timeout_s, fields, spec = decode(message)
+                seq = requests.number()
+                data = encode([seq, made, timeout_s, fields, spec])
+                self._wait(link, None, seq, data)
+        except (Overtaken, ContextLost):
+            return  # the next one begins anew
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing is lost, and it is told
+            known = error if isinstance(error, AccelError) else AccelError(repr(error))
+            self._dispatcher.call_soon(self._go_back, link, known)
+            return
+        if not requests.connected(link, token, pid):
+            return
+        self.forget()
+        up()
+        told = kept.told
+        self._keeper.events.publish(
+            facts.DeviceResumed(
+                device=told.device,
+                generation=requests.generation,
+                buffers=told.buffers,
+                objects=0 if lost else told.objects,
+                nbytes=told.nbytes,
+                lost=tuple(f"{name}: {why}" for name, why in lost.items()),
+                seconds=time.monotonic() - began,
+            )
+        )
+
+    def _go_back(self, link: "Link", error: AccelError) -> None:
+        """Let go of a context that cannot have what is kept; system thread."""
+        self.cause = error
+        in_flight = self._keeper.requests.rest(link, error)
+        if in_flight is None:
+            return
+        self._keeper.retire()
+        cause = str(error)
+        self._keeper.events.publish(facts.SuspensionFailed(device=self._keeper.name, cause=cause))
+        in_flight.fail(error)
+
+    def forget(self) -> None:
+        """Give the host's memory back."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.files.close()
+
+    # Asking a context that takes no messages.
+
+    def _call(
+        self, link: "Link", deadline: float | None, function: Any, *args: Any, **options: Any
+    ) -> Any:
+        _, blob = pack_call(function, args, options)
+        return self._ask(link, deadline, Run((), blob, pure=True))
+
+    def _ask(self, link: "Link", deadline: float | None, message: Operation[Any]) -> Any:
+        seq = self._keeper.requests.number()
+        return self._wait(link, deadline, seq, encode_entry(seq, 0, None, message, NO_RESULT))
+
+    def _wait(self, link: "Link", deadline: float | None, seq: int, data: bytes) -> Any:
+        """Send an entry and wait for its answer.
+
+        Raises:
+            Overtaken: the context is lost.
+            TimeoutError: the deadline is over.
+            AccelError: the answer.
+        """
+        requests, reply = self._keeper.requests, Again()
+        requests.resend(link, seq, data, reply)
+        requests.wait(reply, None if deadline is None else max(0.0, deadline - time.monotonic()))
+        if not reply.done:
+            raise TimeoutError(f"{self._keeper.name} is still busy")
+        if isinstance(reply.error, ContextLost):
+            raise Overtaken
+        return reply.result(0.0)
+
+    def _on_system_thread(self, work: Any) -> Any:
+        """Have the system thread do something, and wait for what that returns."""
+        answer: list[Any] = []
+        done = threading.Event()
+
+        def run() -> None:
+            try:
+                answer.append(work())
+            finally:
+                done.set()
+
+        self._dispatcher.call_soon(run)
+        done.wait(GONE_WITHIN_S)
+        return answer[0] if answer else None
+
+
+class Idle:
+    """Suspends a device that has been asked nothing for some time."""
+
+    def __init__(self, keeper: "DeviceKeeper", dispatcher: Dispatcher, after_s: float) -> None:
+        self._keeper = keeper
+        self._dispatcher = dispatcher
+        self._after_s = after_s
+        self._seen: object = None
+        self._since = 0.0
+        dispatcher.call_later(after_s / LOOKS, self._look)
+
+    def _look(self) -> None:
+        requests, now = self._keeper.requests, self._dispatcher.clock.now()
+        if requests.state == "stopped":
+            return
+        seen = requests.last_number, requests.in_flight, requests.generation, requests.state
+        if seen != self._seen or requests.in_flight or requests.state != "running":
+            self._seen, self._since = seen, now
+        elif now - self._since >= self._after_s:
+            self._since = float("inf")  # once, until something is sent
+            threading.Thread(
+                target=self._suspend, name=f"accel_lab idle {self._keeper.name}", daemon=True
+            ).start()
+        self._dispatcher.call_later(self._after_s / LOOKS, self._look)
+
+    def _suspend(self) -> None:
+        keeper = self._keeper
+        try:
+            keeper.suspension.suspend(None, drop=False)
+        except AccelError as error:
+            if keeper.requests.state != "stopped":
+                fact = facts.SuspensionFailed(device=keeper.name, cause=str(error))
+                keeper.events.publish(fact)
+
+
+def _await_end(process: "ContextProcess") -> None:
+    """Wait until a process that has been told to end is reaped: it holds nothing any more."""
+    until = time.monotonic() + GONE_WITHIN_S
+    while not process.reaped and time.monotonic() < until:
+        time.sleep(LOOK_S)
+
+
+def _lost(keeper: "DeviceKeeper") -> ContextLost:
+    text = f"{keeper.name} lost its context while it was being suspended; see lab.explain()"
+    return ContextLost(text, generation=keeper.generation - 1)
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
