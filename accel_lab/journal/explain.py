@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
+import msgspec
+
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
 from accel_lab.compute.digest import Digest
+from accel_lab.compute.namespace import held_in, names
 from accel_lab.compute.operation import Operation
 from accel_lab.compute.transfer import Download
 from accel_lab.compute.user_code import Ping
@@ -78,7 +81,7 @@ def explain(
         explained.get("name", ""),
         len(loss.fields["in_flight"]),
         culprit,
-        trial.operands,
+        _named(trial.operands, failed) if loss.session in journal.own_sessions else trial.operands,
         "" if culprit is None else _kernel(culprit),
         trial.error,
         trial.messages,
@@ -187,6 +190,14 @@ def _involved(entry: Entry, message: Operation[Any]) -> tuple[Involved, ...]:
 
 def _operand(name: str, id_: Any, ref: AccelRef) -> Involved:
     return Involved(name, id_, *((ref.shape, ref.dtype) if ref.known else (None, "")))
+
+
+def _named(operands: tuple[Involved, ...], device: Device) -> tuple[Involved, ...]:
+    """Add the names that lead to the handles of operands; a device gives no number twice."""
+    known: dict[int, tuple[str, ...]] = {}
+    for by_id in held_in(names(), (device,)).values():
+        known |= by_id
+    return tuple(msgspec.structs.replace(one, held_by=known.get(one.id, ())) for one in operands)
 
 
 def _kernel(culprit: Entry) -> str:

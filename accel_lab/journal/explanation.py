@@ -17,15 +17,19 @@ class Involved(msgspec.Struct, frozen=True):
         id: its number when it was recorded.
         shape: None when it is not known.
         dtype: empty when it is not known.
+        held_by: the names of the notebook, or of the script, that lead to its handle.
     """
 
     name: str
     id: int
     shape: tuple[int, ...] | None
     dtype: str
+    held_by: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         what = f" {self.dtype}{list(self.shape)}" if self.shape is not None else ""
+        if self.held_by:
+            return f"{self.name} = {', '.join(self.held_by)} (#{self.id}{what})"
         return f"{self.name} = #{self.id}{what}"
 
 

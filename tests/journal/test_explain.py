@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -90,7 +91,9 @@ def test_the_message_is_found_at_any_depth_of_a_pipeline(
     assert found.not_run == ()
 
 
-def test_a_kernel_that_goes_astray_is_named_with_its_operands(lab: System) -> None:
+def test_a_kernel_that_goes_astray_is_named_with_its_operands(
+    lab: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
     require("compiler")
     gpu = lab.devices[0]
     record = Recording(lab)
@@ -111,6 +114,12 @@ def test_a_kernel_that_goes_astray_is_named_with_its_operands(lab: System) -> No
     named = {operand.name: operand for operand in found.operands}
     assert (named["refs[0]"].shape, named["refs[0]"].dtype) == ((16,), "float32")
     assert named["refs[0]"].id == y.id
+    assert f"refs[0] = #{y.id} float32[16]" in str(found)
+    for name, value in (("weights", y), ("fill", kernel)):
+        monkeypatch.setattr(sys.modules["__main__"], name, value, raising=False)
+    found = explain(record, lab)
+    assert f"refs[0] = weights (#{y.id} float32[16])" in str(found)
+    assert "kernel = fill.ref (" in str(found)
     assert "SIGSEGV" in str(found)
     assert "astray" in found._repr_html_()
 
