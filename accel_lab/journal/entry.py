@@ -57,6 +57,8 @@ _KINDS: dict[type, Kind] = {
     markers.Rebuilt: "rebuilt",
 }
 _groups = msgspec.msgpack.Decoder(list[list[Any]])
+_parts = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_part = msgspec.msgpack.Decoder(list[Any])
 _session = msgspec.msgpack.Decoder(dict[str, Any])
 
 
@@ -261,6 +263,20 @@ def entries_of(
         yield from reader.read(group)
 
 
+def messages_of(group: Drained, first: int, wanted: range) -> Iterator[Entry]:
+    """Decode some entries of a group all of whose parts are messages.
+
+    Parameters:
+        first: the number of the group's first entry.
+        wanted: the numbers of those to decode.
+
+    Raises:
+        JournalDamaged: the group does not decode.
+        JournalError: something in it is of a later version, by name.
+    """
+    yield from _Reader(first, {}).pick(group, wanted)
+
+
 def kind_of(tag: int) -> type[Operation[Any]]:
     """Return the class of a message by its tag.
 
@@ -310,19 +326,34 @@ class _Reader:
             if not group.device:
                 yield self._session(group, place)
                 return
-            count = group.count.to_bytes(4, "big")
-            parts = _groups.decode(_ARRAY32 + count + group.data)
+            parts = _groups.decode(_array(group))
         except (msgspec.DecodeError, OverflowError) as error:
-            what = f"group {group.number} of {group.device or 'a session'}"
-            raise JournalDamaged(f"{what} does not decode: {error}") from error
+            raise _undecodable(group, error) from error
         for raw in parts:
-            try:
-                entry = self._entry(raw, group, place)
-            except (IndexError, TypeError, ValueError) as error:
-                text = f"group {group.number} of {group.device} holds no entry: {error!r}"
-                raise JournalDamaged(text) from error
+            entry = self._checked(raw, group, place)
             if entry is not None:
                 yield entry
+
+    def pick(self, group: Drained, wanted: range) -> Iterator[Entry]:
+        """Decode some of a group of messages."""
+        first, place = self._count, _Place(group.generation, group.cell)
+        self._count = wanted.start
+        try:
+            raws = _parts.decode(_array(group))[wanted.start - first : wanted.stop - first]
+            parts = [_part.decode(raw) for raw in raws]
+        except (msgspec.DecodeError, OverflowError) as error:
+            raise _undecodable(group, error) from error
+        for raw in parts:
+            entry = self._checked(raw, group, place)
+            assert entry is not None
+            yield entry
+
+    def _checked(self, raw: list[Any], group: Drained, place: _Place) -> Entry | None:
+        try:
+            return self._entry(raw, group, place)
+        except (IndexError, TypeError, ValueError) as error:
+            text = f"group {group.number} of {group.device} holds no entry: {error!r}"
+            raise JournalDamaged(text) from error
 
     def _session(self, group: Drained, place: _Place) -> Entry:
         facts = _session.decode(group.data)
@@ -428,6 +459,16 @@ class _Reader:
             raw,
             place.aftermath,
         )
+
+
+def _array(group: Drained) -> bytes:
+    """Return a group's parts as one msgpack array."""
+    return _ARRAY32 + group.count.to_bytes(4, "big") + group.data
+
+
+def _undecodable(group: Drained, error: Exception) -> JournalDamaged:
+    what = f"group {group.number} of {group.device or 'a session'}"
+    return JournalDamaged(f"{what} does not decode: {error}")
 
 
 def _listed(fields: dict[str, Any], operands: tuple[str, ...]) -> str:

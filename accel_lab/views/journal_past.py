@@ -1,19 +1,26 @@
-"""A journal as a past: its entries by number, what they are, and what became of the messages."""
+"""A journal as a past: its entries by number, what they are, and what became of the messages.
+
+Most groups that a running system writes hold messages alone, thousands a second. Of those only the
+count and the time are noted; they are decoded when somebody looks at them, or when an answer to one
+of them comes.
+"""
 
 import threading
 from array import array
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 import msgspec
+import numpy as np
 
-from accel_lab.compute.markers import marker_of
+from accel_lab.compute.markers import Marker, SentBy, marker_of
 from accel_lab.errors import JournalDamaged
 from accel_lab.journal.aftermath import Aftermath
-from accel_lab.journal.entry import TAKEN_BACK, Entry, describe, entries_of
+from accel_lab.journal.entry import TAKEN_BACK, Entry, describe, entries_of, messages_of
 from accel_lab.journal.group import Group
+from accel_lab.journal.memory_store import MemoryStore
 from accel_lab.journal.store import Store
 from accel_lab.libraries.program import Compile
 from accel_lab.views.journal_facts import JournalFold, Place
@@ -22,24 +29,33 @@ from accel_lab.views.player import Line, Player
 PENDING = 20_000
 """How many messages back an answer may stand: more than can be in flight."""
 DECODED = 8  # groups that are kept as entries
+HELD_BYTES = 32 << 20
+"""How much of a store outside this process is kept in it; what is older is read again."""
+_HEADS = np.zeros(256, np.uint8)
+"""By the tag of a marker that says more than who sends: the byte before it, an array's length."""
+for _kind in Marker.__args__:
+    if _kind is not SentBy:
+        _HEADS[_kind.__struct_config__.tag & 0xFF] = 0x90 + len(_kind.__struct_fields__) + 1
+_COMPILE: bytes = msgspec.msgpack.encode(Compile.__struct_config__.tag)
 
 
 class JournalPast:
     """The entries of a journal's store, as steps.
 
-    The groups are kept as they lie in the store, about 100 bytes an entry.
-
     Attributes:
         times: when each entry was recorded, in wall seconds; never descending.
         faults, turns: which entries are failures, and which new generations.
+        dropped: how many entries are known to be gone.
+        forgotten: how many of them were here.
 
     Parameters:
         dropped: how many entries are known to be gone already.
+        own: whether this process writes it, so that what it holds need not be proven.
     """
 
     kind = "journal"
 
-    def __init__(self, store: Store, *, dropped: int = 0) -> None:
+    def __init__(self, store: Store, *, dropped: int = 0, own: bool = False) -> None:
         self.times = array("d")
         self.faults = array("Q")
         self.turns = array("Q")
@@ -48,8 +64,15 @@ class JournalPast:
         self.name = store.name
         self.aftermaths: dict[Place, Aftermath] = {}
         self._store = store
+        self._dropped_there = store.dropped if isinstance(store, MemoryStore) else 0
+        self.forgotten = 0
+        self._own = own
         self._groups: list[Group] = []
         self._starts = array("Q")
+        self._plain = bytearray()  # of each group, whether all its parts are messages
+        self._unread: dict[Place, deque[int]] = {}  # whose messages may still be answered
+        self._emptied = 0  # so many groups have no data here
+        self._held_bytes = 0
         self._last = -float("inf")
         self._reading = threading.Lock()
         self._pending: OrderedDict[tuple[str, str, int], tuple[int, str]] = OrderedDict()
@@ -81,13 +104,83 @@ class JournalPast:
             after = self._groups[-1].number if self._groups else 0
             try:
                 for group in self._store.groups(after):
-                    entries = list(entries_of([group], len(self.times)))
-                    self._groups.append(group)
-                    self._starts.append(len(self.times))
-                    for entry in entries:
-                        self._index(entry)
+                    self._take(group)
             except JournalDamaged as error:
                 self.damage = str(error)
+
+    def _take(self, group: Group) -> None:
+        """Take in the next group."""
+        start = len(self.times)
+        says_more = not (self._own and group.device) or _says_more(group.data)
+        entries = list(entries_of([group], start)) if says_more else []
+        self._groups.append(group)
+        self._starts.append(start)
+        self._plain.append(not says_more and group.entries == group.count)
+        self._hold(group.nbytes)
+        for entry in entries:
+            self._index(entry)
+        if not says_more:
+            place = group.session, group.device
+            self._unread.setdefault(place, deque()).append(len(self._groups) - 1)
+            self._last = max(self._last, group.at)
+            self.times.extend(array("d", [self._last]) * group.entries)
+
+    def _hold(self, nbytes: int) -> None:
+        """Count what is held, and let go of the oldest that the store can give again."""
+        self._held_bytes += nbytes
+        if isinstance(self._store, MemoryStore):
+            return  # it is the store's own memory
+        while self._held_bytes > HELD_BYTES and self._emptied < len(self._groups) - 1:
+            group = self._groups[self._emptied]
+            self._held_bytes -= group.nbytes
+            self._groups[self._emptied] = msgspec.structs.replace(group, data=b"")
+            self._emptied += 1
+
+    def forget(self) -> None:
+        """Forget what a store of this process has forgotten; the numbers of the others fall.
+
+        Blocks while it is read. Nobody may look meanwhile.
+        """
+        with self._reading, self._decoding:
+            self._forget()
+
+    def _forget(self) -> None:
+        store = self._store
+        if not isinstance(store, MemoryStore) or store.dropped == self._dropped_there:
+            return
+        self._dropped_there = store.dropped
+        there = {group.number for group in store.groups()}
+        gone = [group.number not in there for group in self._groups]
+        while True in gone:
+            head = gone.index(True)
+            beyond = gone.index(False, head) if False in gone[head:] else len(gone)
+            self._remove(head, beyond)
+            del gone[head:beyond]
+
+    def _remove(self, head: int, beyond: int) -> None:
+        """Forget some groups, one after another."""
+        first = self._starts[head]
+        count = (self._starts[beyond] if beyond < len(self._starts) else len(self.times)) - first
+        self._decoded.clear()
+        del self._groups[head:beyond], self._plain[head:beyond], self._starts[head:beyond]
+        del self.times[first : first + count]
+        for at in range(head, len(self._starts)):
+            self._starts[at] -= count
+        gone = range(first, first + count)
+        for numbers in (self.faults, self.turns, *self._sent.values(), *self._answered.values()):
+            numbers[:] = array("Q", _renumbered(numbers, gone))
+        failed = [(number, name) for number, name in self._failed.items() if number not in gone]
+        self._failed = {_fallen(number, gone): name for number, name in failed}
+        pending = [(key, sent) for key, sent in self._pending.items() if sent[0] not in gone]
+        self._pending = OrderedDict(
+            (key, (_fallen(number, gone), name)) for key, (number, name) in pending
+        )
+        for unread in self._unread.values():
+            fallen = [i - beyond + head for i in unread if i >= beyond]
+            unread.clear()
+            unread.extend(fallen)
+        self.dropped += count
+        self.forgotten += count
 
     def entries(self, steps: range) -> Iterator[Entry]:
         """Yield entries; what became of a message is known as far as the journal has been read."""
@@ -96,9 +189,25 @@ class JournalPast:
         first = bisect_right(self._starts, steps[0]) - 1
         beyond = bisect_left(self._starts, steps[-1] + 1)
         for index in range(first, beyond):
+            group, start = self._groups[index], self._starts[index]
+            wanted = range(max(steps[0], start), min(steps[-1] + 1, start + group.entries))
+            if self._plain[index] and len(wanted) < group.entries // 2:
+                after = self.aftermaths.get((group.session, group.device))
+                read = messages_of(self._whole(group), start, wanted)
+                yield from [self._known(entry, after) for entry in read]
+                continue
             for entry in self._entries_of(index):
-                if steps[0] <= entry.number <= steps[-1]:
+                if entry.number in wanted:
                     yield entry
+
+    def _whole(self, group: Group) -> Group:
+        """Return a group with its data, which may have to be read again."""
+        if group.data or not group.count:
+            return group
+        found = next(self._store.groups(group.number - 1), group)
+        if found.number != group.number:
+            raise JournalDamaged(f"group {group.number} is gone")
+        return found
 
     def in_flight(self, place: Place, position: int) -> int:
         """Return how many messages to a device were sent before and answered after a position."""
@@ -120,7 +229,7 @@ class JournalPast:
         with self._decoding:
             found = self._decoded.pop(index, None)
             if found is None:
-                group = self._groups[index]
+                group = self._whole(self._groups[index])
                 after = self.aftermaths.get((group.session, group.device))
                 read = entries_of([group], self._starts[index])
                 found = [self._known(entry, after) for entry in read]
@@ -142,14 +251,10 @@ class JournalPast:
         if entry.kind == "session":
             self.name = str(entry.fields.get("system", self.name))
         elif entry.kind == "message":
-            pending = self._pending
             after = self.aftermaths.setdefault(place, Aftermath())
             if entry.name == Compile.__name__:
                 after.kernels[abs(entry.result)] = entry.fields["name"]
-            title = self._known(entry, after).title
-            pending[(*place, entry.seq)] = number, f"{title} #{entry.seq}"
-            if len(pending) > PENDING:
-                pending.popitem(last=False)
+            self._send(self._known(entry, after), place)
         elif entry.kind != "free":
             after = self.aftermaths.setdefault(place, Aftermath())
             after.take(marker_of(entry.raw))
@@ -169,6 +274,8 @@ class JournalPast:
             seqs: Sequence[int] = entry.fields["in_flight"]
         else:
             seqs = (entry.seq,) if entry.kind in ("failed", "result") else ()
+        if seqs:
+            self._catch_up(place)
         sents = self._sent.setdefault(place, array("Q"))
         for seq in seqs:
             request = *place, seq
@@ -181,6 +288,42 @@ class JournalPast:
                 self._failed[entry.number] = name
             elif entry.kind == "context ended":
                 self._taken[request] = name
+
+    def _catch_up(self, place: Place) -> None:
+        """Note what was sent to a device in groups that nobody has looked at."""
+        unread, count = self._unread.pop(place, deque()), 0
+        recent: list[int] = []
+        while unread and count < PENDING:
+            recent.append(unread.pop())
+            count += self._groups[recent[-1]].entries
+        for index in reversed(recent):
+            for entry in self._entries_of(index):
+                if entry.kind == "message":
+                    self._send(entry, place)
+
+    def _send(self, entry: Entry, place: Place) -> None:
+        pending = self._pending
+        pending[(*place, entry.seq)] = entry.number, f"{entry.title} #{entry.seq}"
+        if len(pending) > PENDING:
+            pending.popitem(last=False)
+
+
+def _says_more(data: bytes) -> bool:
+    """Whether a group's data may hold a marker, or a kernel's name; rarely when it does not."""
+    if _COMPILE in data:
+        return True
+    found = np.frombuffer(data, np.uint8)
+    heads = _HEADS[found[1:]]
+    return bool((heads == found[:-1])[heads != 0].any())
+
+
+def _renumbered(numbers: Iterable[int], gone: range) -> Iterator[int]:
+    """Yield what is left of some numbers of entries when some entries are gone."""
+    return (_fallen(number, gone) for number in numbers if number not in gone)
+
+
+def _fallen(number: int, gone: range) -> int:
+    return number if number < gone.start else number - len(gone)
 
 
 def mark_of(entry: Entry) -> str:

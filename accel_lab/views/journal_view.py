@@ -39,6 +39,7 @@ class JournalView(View):
 
     def __init__(self, source: Replayable) -> None:
         super().__init__(source)
+        self._entries: tuple[object, State] = (None, {})  # of what, and as it is drawn
 
     @property
     def player(self) -> Player | None:
@@ -73,8 +74,7 @@ class JournalView(View):
         if count:
             state |= {"first": past.times[0], "last": past.times[count - 1]}
             state["at"] = past.times[count - 1] if live else source.player.at
-            state["strip"] = strip(past, count)
-            state["window"] = window(past, position, count)
+            state |= self._drawn(past, position, count)
         if source.player.playing and not live:
             state["playing"] = True
         if past.dropped:
@@ -84,6 +84,14 @@ class JournalView(View):
         if source.differences is not None:
             state["compared"] = _compared(source.differences, past)
         return state
+
+    def _drawn(self, past: Past, position: int, count: int) -> State:
+        """Return the entries as they are drawn; folds are more frequent than news of them."""
+        mark = (position, count, past.dropped, len(past.faults), len(past.turns))
+        if self._entries[0] != mark:
+            drawn = {"strip": strip(past, count), "window": window(past, position, count)}
+            self._entries = mark, drawn
+        return self._entries[1]
 
     def text(self, state: State) -> str:
         """Draw the position, and the entries around it, as aligned columns."""

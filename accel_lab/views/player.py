@@ -118,16 +118,21 @@ class Player:
         self.lock = lock or threading.RLock()
         self.speed = 1.0
         self._clock = clock
-        self._position = len(past.times)
         self._playing: tuple[float, float] | None = None  # the clock's second, and that shown then
-        self._shown = past.fold()
-        self._shown_at = 0
-        self._frontier = past.fold()
-        self._snapshots: list[Fold] = [self._frontier.copy()]
-        self._snapshots_at = [0]
-        self._frontier_at = 0
         self._preparing = threading.Lock()
         self._watchers: list[Callable[[], None]] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Go to the end, and know nothing of what was folded."""
+        with self._preparing, self.lock:
+            self._position = len(self.past.times)
+            self._shown = self.past.fold()
+            self._shown_at = 0
+            self._frontier = self.past.fold()
+            self._snapshots: list[Fold] = [self._frontier.copy()]
+            self._snapshots_at = [0]
+            self._frontier_at = 0
 
     @property
     def position(self) -> int:

@@ -41,10 +41,12 @@ class Replayable:
         self.player = player or Player(past, lock=live.lock if live is not None else None)
         self.lock = self.player.lock
         self._replaying = live is None
+        self._keeps = self._replaying  # what is looked at does not go
         self._watchers: list[Callable[[], None]] = []
         self._reading: threading.Thread | None = None
         self._read_at = time.monotonic()
         self._read_all = live is None
+        self._forgotten = _forgotten(past)
 
     @property
     def replaying(self) -> bool:
@@ -90,7 +92,12 @@ class Replayable:
     def replay(self) -> None:
         """Show the past, at first its end; blocks while that is read."""
         if not self._replaying:
+            with self.lock:
+                self._keeps = True
             self.read()
+            if self._forgotten != _forgotten(self.past):
+                self.player.begin()  # what it knows is of other numbers
+                self._forgotten = _forgotten(self.past)
             self.player.seek(len(self.past.times))
             self._replaying = True
             self._tell()
@@ -99,7 +106,7 @@ class Replayable:
         """Show the system as it is, if there is one."""
         self.player.pause()
         with self.lock:
-            self._replaying = self.live is None
+            self._replaying = self._keeps = self.live is None
         self._tell()
 
     def read(self) -> None:
@@ -126,6 +133,9 @@ class Replayable:
 
     def _read_once(self) -> None:
         before = len(self.past.times)
+        with self.lock:
+            if isinstance(self.past, JournalPast) and not self._keeps:
+                self.past.forget()
         self.read()
         if len(self.past.times) != before:
             self._tell()
@@ -133,6 +143,10 @@ class Replayable:
     def _tell(self) -> None:
         for callback in list(self._watchers):
             callback()
+
+
+def _forgotten(past: Past) -> int:
+    return past.forgotten if isinstance(past, JournalPast) else 0
 
 
 _replayables: weakref.WeakKeyDictionary[Lab, Replayable] = weakref.WeakKeyDictionary()
@@ -152,16 +166,19 @@ def replayable_of(lab: Lab) -> Replayable:
         journal: Journal | None = getattr(lab, "journal", None)
         if journal is None:
             raise InvalidArgument(f"{lab.name} has no journal to look back at")
-        found = Replayable(past_of(journal), observer_of(lab))
+        found = Replayable(past_of(journal, own=True), observer_of(lab))
         _replayables[lab] = found
     return found
 
 
-def past_of(journal: Journal) -> JournalPast:
+def past_of(journal: Journal, *, own: bool = False) -> JournalPast:
     """Return a journal as it is now; blocks while it is read.
+
+    Parameters:
+        own: whether it is that of a system of this process, still written.
 
     Raises:
         JournalError: it cannot be read.
     """
     len(journal)  # what was sent so far is committed first
-    return JournalPast(journal.store, dropped=journal.dropped)
+    return JournalPast(journal.store, dropped=journal.dropped, own=own)

@@ -1,0 +1,173 @@
+"""A journal as it grows: what is only counted is as if it had been read, and may be forgotten."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accel_lab.compute import markers
+from accel_lab.compute.operation import Operation
+from accel_lab.compute.transfer import Free, Put
+from accel_lab.journal.entry import Entry, entries_of
+from accel_lab.journal.group import Group
+from accel_lab.journal.sqlite_store import SqliteStore
+from accel_lab.journal.store import Store
+from accel_lab.libraries import blas
+from accel_lab.libraries.program import Compile, LaunchKernel
+from accel_lab.views import journal_past
+from accel_lab.views.journal_past import JournalPast
+from tests.views.test_journal_facts import Written, encode
+
+PLACE = ("one", "cpu0")
+LOOKS_LIKE_A_MARKER = b"\x94\xfc" * 8
+
+
+class Session(Written):
+    """A journal in groups of several parts, as a running system writes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seq = 0
+        self.began()
+
+    def write(self, group: Sequence[str]) -> None:
+        self.group("cpu0", *(encode(PARTS[what](self)) for what in group))
+        if group[-1] == "lose":
+            self.generation += 1
+
+    def sends(self, kind: type[Operation[Any]], *values: Any) -> list[Any]:
+        self.seq += 1
+        tag = kind.__struct_config__.tag
+        return [self.seq, self.seq, None, [tag, *values], [[4], "float32"]]
+
+    @property
+    def earlier(self) -> int:
+        return max(1, self.seq - 2)
+
+
+PARTS: dict[str, Callable[[Session], Any]] = {
+    "put": lambda s: s.sends(Put, [4], "float32", LOOKS_LIKE_A_MARKER),
+    "gemm": lambda s: s.sends(blas.Gemm, 1, 1),
+    "compile": lambda s: s.sends(Compile, "source", "saxpy", [], {}),
+    "launch": lambda s: s.sends(LaunchKernel, s.earlier, [1, 1, 1], [1, 1, 1], [], 0),
+    "free": lambda s: [0, 0, None, [Free.__struct_config__.tag, [s.earlier]], None],
+    "fail": lambda s: markers.Failed(s.earlier, "OutOfMemory", "no room"),
+    "cancel": lambda s: markers.Failed(s.earlier, "Cancelled", "by hand"),
+    "result": lambda s: markers.Result(s.earlier, "digest", "", (4,), "float32"),
+    "sent by": lambda s: markers.SentBy(3, s.at),
+    "lose": lambda s: markers.ContextEnded(s.generation, s.at, [s.earlier, s.seq]),
+}
+MANY = ["gemm"] * 40
+GROUPS = st.lists(
+    st.one_of(
+        st.just(MANY),
+        st.lists(st.sampled_from(["put", "gemm", "free"]), min_size=1, max_size=9),
+        st.lists(st.sampled_from([one for one in PARTS if one != "lose"]), min_size=1, max_size=9),
+        st.just(["gemm", "lose"]),
+    ),
+    max_size=12,
+)
+
+
+def seen(past: JournalPast) -> dict[str, Any]:
+    """Return all that can be asked of it."""
+    count = len(past)
+    return {
+        "times": list(past.times),
+        "faults": list(past.faults),
+        "turns": list(past.turns),
+        "lines": past.lines(range(count)),
+        "alone": [past.lines(range(at, at + 1)) for at in range(count)],
+        "in flight": [past.in_flight(PLACE, at) for at in range(count + 1)],
+    }
+
+
+def entries_in(session: Session, groups: Sequence[Sequence[str]]) -> None:
+    for group in groups:
+        session.write(group)
+        # As the gatherer counts: who sends is no entry.
+        groups_there, last = session.store._groups, session.store._last
+        entries = len(group) - list(group).count("sent by")
+        groups_there[last] = msgspec.structs.replace(groups_there[last], entries=entries)
+
+
+@settings(max_examples=60)
+@given(groups=GROUPS, reads=st.sets(st.integers(0, 12)))
+def test_what_is_only_counted_is_as_if_it_had_been_read(
+    groups: list[list[str]], reads: set[int]
+) -> None:
+    session = Session()
+    own = JournalPast(session.store, own=True)
+    for number, group in enumerate(groups):
+        entries_in(session, [group])
+        if number in reads:
+            own.read()
+    own.read()
+    assert seen(own) == seen(session.past)
+
+
+@settings(max_examples=60)
+@given(groups=GROUPS, keep=st.integers(0, 2000), later=GROUPS)
+def test_what_the_store_forgot_is_gone_here_too(
+    groups: list[list[str]], keep: int, later: list[list[str]]
+) -> None:
+    session = Session()
+    own = JournalPast(session.store, own=True)
+    entries_in(session, groups)
+    own.read()
+    before = own.lines(range(len(own)))
+    gone = session.store.trim(keep).entries
+    own.forget()
+    assert (own.dropped, own.forgotten) == (gone, gone)
+    rest = [*before[:1], *before[1 + gone :]] if gone < len(before) else []
+    assert own.lines(range(len(own))) == rest
+    entries_in(session, later)
+    own.read()
+    fresh = JournalPast(session.store)
+    assert len(own) == len(fresh)
+    assert list(own.faults) == list(fresh.faults)
+    assert list(own.turns) == list(fresh.turns)
+    for mine, other in zip(own.lines(range(len(own))), fresh.lines(range(len(own))), strict=True):
+        assert (mine.at, mine.device, mine.mark) == (other.at, other.device, other.mark)
+
+
+def test_of_a_file_no_more_is_held_than_there_is_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_past, "HELD_BYTES", 1000)
+    session = Session()
+    entries_in(session, [MANY, ["put"], MANY, ["gemm", "fail"], MANY, ["put", "gemm"]])
+    store: Store = SqliteStore(tmp_path / "journal.db")
+    store.append(list(session.store.groups()), {})
+    own = JournalPast(store, own=True)
+    held = sum(len(group.data) for group in own._groups)
+    assert held < 2000 < sum(group.nbytes for group in session.store.groups())
+    assert seen(own) == seen(session.past)
+    store.close()
+
+
+def test_groups_of_messages_are_not_decoded_until_somebody_looks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = Session()
+    own = JournalPast(session.store, own=True)
+    entries_in(session, [MANY] * 20)
+    decoded: list[object] = []
+
+    def decode(groups: list[Group], first: int) -> Iterator[Entry]:
+        decoded.append(groups)
+        return entries_of(groups, first)
+
+    monkeypatch.setattr(journal_past, "entries_of", decode)
+    own.read()
+    assert len(own) == 2 + 20 * len(MANY)
+    assert len(decoded) <= 1, "the number 260 looks as a Compile does"
+    decoded.clear()
+    assert [line.what for line in own.lines(range(len(own) - 3, len(own)))] == [
+        f"Gemm(a=#1, b=#1) -> #{number} float32[4]" for number in range(798, 801)
+    ]
+    assert decoded == []
