@@ -20,6 +20,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
         cells: how often a cell goes on computing after it has sent.
         busy_s: seconds for which it does.
         watched_s: seconds of a round with a view, and of one without.
+        labs: interleaved rounds with the lab, each of `lab_s` seconds, and without one.
     """
 
     rounds: int
@@ -34,6 +35,8 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     cells: int
     busy_s: float
     watched_s: float
+    labs: int
+    lab_s: float
 
 
 FULL = Effort(
@@ -49,6 +52,8 @@ FULL = Effort(
     cells=21,
     busy_s=1.0,
     watched_s=0.4,
+    labs=15,
+    lab_s=1.5,
 )
 QUICK = Effort(
     rounds=5,
@@ -63,4 +68,6 @@ QUICK = Effort(
     cells=3,
     busy_s=0.1,
     watched_s=0.1,
+    labs=2,
+    lab_s=0.3,
 )

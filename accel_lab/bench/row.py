@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-Unit = Literal["messages/s", "µs", "GiB/s", "s"]
+Unit = Literal["messages/s", "µs", "GiB/s", "s", "%"]
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -15,11 +15,13 @@ class Budget(msgspec.Struct, frozen=True):
         sense: whether what is measured must be at least or at most that.
         of: what is held against it: our ratio to the peer, its inverse (of two times: how many
             times faster we are), or our own figure.
+        unit: of our own figure.
     """
 
     limit: float
     sense: Literal["at least", "at most"]
     of: Literal["ratio", "speedup", "ours"] = "ratio"
+    unit: Unit = "s"
 
     def met_by(self, value: float) -> bool:
         """Whether a value keeps it."""
@@ -27,7 +29,7 @@ class Budget(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         sign = "≥" if self.sense == "at least" else "≤"
-        unit = {"ratio": "", "speedup": "x faster", "ours": " s"}[self.of]
+        unit = {"ratio": "", "speedup": "x faster", "ours": f" {self.unit}"}[self.of]
         return f"{sign} {self.limit:g}{unit}"
 
 

@@ -104,6 +104,14 @@ class Publisher:
         self._wake()
         return place
 
+    @property
+    def cpu_s(self) -> float:
+        """What its thread has used of a core since it began, in seconds; 0 while there is none."""
+        thread = self._thread
+        if thread is None or thread.ident is None or not thread.is_alive():
+            return 0.0
+        return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+
     def close(self, timeout_s: float = 1.0) -> None:
         """Let every view go and wait for the thread to end."""
         with self._lock:

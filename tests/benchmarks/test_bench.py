@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -14,11 +15,15 @@ import numpy as np
 import pytest
 
 from accel_lab import System
-from accel_lab.bench import compiling, effort, peer, pipelined, suite
+from accel_lab.bench import compiling, effort, peer, pipelined, suite, watched
+from accel_lab.bench.page import Page
 from accel_lab.bench.report import Report, figure
 from accel_lab.bench.rounds import compare, latencies
 from accel_lab.bench.row import Budget, Row, judged
 from accel_lab.errors import InvalidArgument
+from accel_lab.views.lab import LabView
+from accel_lab.views.publisher import Publisher
+from accel_lab.views.tree import TreeView
 from tests.project import PACKAGE, ROOT
 
 pytestmark = pytest.mark.timeout(300)  # every benchmark, on a machine that others use too
@@ -65,6 +70,8 @@ ROWS = {
     "restart-poison-p50",
     "restart-poison-p99",
     "views-tree",
+    "views-lab",
+    "views-lab-core",
     "journal-memory",
     "journal-sqlite",
     "journal-replay",
@@ -201,6 +208,7 @@ def test_ratio_is_the_median_of_rounds_that_change_their_order() -> None:
         (Budget(0.6, "at least"), 0.59, 9.0, False),
         (Budget(3.0, "at most"), 3.1, 1.0, False),
         (Budget(0.5, "at most", "ours"), 9.0, 0.4, True),
+        (Budget(2.0, "at most", "ours", "%"), 9.0, 2.1, False),
         (Budget(10, "at least", "speedup"), 0.09, 1.0, True),
         (Budget(10, "at least", "speedup"), 0.11, 1.0, False),
         (None, 1.0, 1.0, None),
@@ -230,6 +238,44 @@ def test_tails_are_of_all_rounds_and_medians_of_each() -> None:
     assert (median.theirs, median.ours, median.ratio) == (3.0, 4.0, 1.5)
     assert tail.theirs == pytest.approx(np.percentile([1, 2, 3, 2, 4, 90], 99))
     assert tail.ours == pytest.approx(np.percentile([4, 4, 4, 4, 2, 6], 99))
+
+
+def test_budgets_and_figures_of_a_share_are_written_for_people() -> None:
+    assert str(Budget(2.0, "at most", "ours", "%")) == "≤ 2 %"
+    assert str(Budget(0.5, "at most", "ours")) == "≤ 0.5 s"
+    assert figure(1.234, "%") == "1.23 %"
+
+
+def test_a_page_hears_each_update_that_a_widget_sends() -> None:
+    pytest.importorskip("anywidget", reason="anywidget comes with the lab extra")
+    from accel_lab.views.live import widget_class
+
+    with System("host", devices=1) as lab:
+        widget = widget_class(TreeView)(lab)
+        with Page() as page:
+            page.show(widget)
+            for _ in range(3):
+                widget.send_state()
+            widget.close()
+        assert page.heard >= 4
+
+
+def test_what_the_publisher_takes_grows_with_its_samples() -> None:
+    publisher = Publisher()
+    assert publisher.cpu_s == 0.0
+    with System("host", devices=1) as lab:
+        reader = watched.Reader(LabView(lab))
+        publisher.add(reader, rate_hz=30)
+        until = time.monotonic() + 30
+        while publisher.cpu_s == 0.0 and time.monotonic() < until:
+            time.sleep(0.01)
+        used_s = publisher.cpu_s
+        assert used_s > 0.0
+        while publisher.cpu_s < used_s + 0.005 and time.monotonic() < until:
+            time.sleep(0.01)
+        assert publisher.cpu_s >= used_s + 0.005
+        reader.close()
+        publisher.close()
 
 
 def test_figures_are_written_for_people() -> None:
