@@ -23,7 +23,7 @@ from accel_lab.backends.cuda.fft import CudaFft
 from accel_lab.backends.cuda.injection import Injection
 from accel_lab.backends.cuda.jit import CudaJit
 from accel_lab.backends.cuda.neighbours import neighbours
-from accel_lab.backends.cuda.pinned import PinnedSegments
+from accel_lab.backends.cuda.pinned import PinnedPool, PinnedSegments
 from accel_lab.backends.cuda.pool import Pool
 from accel_lab.backends.cuda.rng import CudaRng
 from accel_lab.backends.cuda.stream import CudaEvent, CudaStream
@@ -50,6 +50,7 @@ class CudaDevice:
         self._pool = Pool(index)
         self._events: deque[int] = deque()
         self._pinned = PinnedSegments(index)
+        self._pinned_pool = PinnedPool(index)
         self._injection = Injection()
         runtime.setDevice(index)
         # The first call that needs the context makes it, which takes most of the time.
@@ -108,16 +109,12 @@ class CudaDevice:
         )
 
     def host_memory(self, nbytes: int) -> Any:
-        """Return page-locked memory of CuPy's pool, to which it returns with the array.
+        """Return page-locked memory, which is used again when the array is gone.
 
         Raises:
             MemoryError: the system gives no more.
         """
-        try:
-            memory = cupy.cuda.alloc_pinned_memory(nbytes)
-        except runtime.CUDARuntimeError as error:
-            raise MemoryError(str(error)) from error
-        return np.frombuffer(memory, np.uint8, nbytes)
+        return self._pinned_pool.array(nbytes)
 
     def explain(self, error: BaseException, library: str) -> AccelError | Poison:
         """Translate what a CUDA library or a user's function raised; any thread."""
