@@ -55,7 +55,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     soname = f"-Wl,-soname,{made.name}"
     source = HERE / "fake_driver.c"
     compiler = shutil.which("c++") or "c++"
-    command = [compiler, "-x", "c", "-shared", "-fPIC", soname, "-o", made, source]
+    command = [compiler, "-x", "c", "-shared", "-fPIC", soname, "-o", str(made), str(source)]
     subprocess.run(command, check=True)
     return made
 
