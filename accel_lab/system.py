@@ -275,8 +275,11 @@ class System:
             InvalidArgument: the system keeps no journal.
         """
         found = explain(self.journal, self, device, timeout_s=timeout_s, spare=self._spare)
-        if not sanitize or found.culprit is None:
+        if found.culprit is None:
             return found
+        if not sanitize:
+            offered = self.backend == "cuda" and sanitizer.find() is not None
+            return found.with_memcheck(sanitizer.NOT_ASKED) if offered else found
         index = self._indices.get(found.device, 0)
         told = sanitizer.report(self.journal, self.backend, found.device, index)
         return found.with_memcheck(told)

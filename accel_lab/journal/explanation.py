@@ -49,7 +49,7 @@ class Explanation(msgspec.Struct, frozen=True, eq=False):
         messages: how many messages were run for this, one at a time.
         not_run: messages that could not be run again, each with the reason.
         seconds: how long it took.
-        memcheck: what compute-sanitizer says of it; empty when it was not asked.
+        memcheck: what compute-sanitizer says of it; empty where it is not installed or not asked.
     """
 
     device: str

@@ -18,6 +18,7 @@ from accel_lab.journal.journal import Journal
 
 TOOL = "compute-sanitizer"
 LIMIT_S = 120.0
+NOT_ASKED = "not asked; lab.explain(sanitize=True) does, in some seconds"
 _OPTIONS = (
     *("--tool", "memcheck", "--target-processes", "all"),
     *("--show-backtrace", "no", "--print-limit", "1"),
