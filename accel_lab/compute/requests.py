@@ -9,8 +9,9 @@ learn of it.
 import threading
 import time
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from accel_lab.actor.reply import FAILED, Reply
@@ -623,10 +624,8 @@ class Requests(Waiting):
 
     def by_library(self) -> dict[str, int]:
         """Count what is in flight for each library."""
-        counts: dict[str, int] = {}
-        for reply in list(self._answers.pending.values()):
-            counts[reply.library] = counts.get(reply.library, 0) + 1
-        return counts
+        # Without a loop in Python: there may be thousands, and a view asks ten times a second.
+        return Counter(map(attrgetter("library"), list(self._answers.pending.values())))
 
     @property
     def queued(self) -> int:

@@ -277,6 +277,19 @@ def messages_of(group: Drained, first: int, wanted: range) -> Iterator[Entry]:
     yield from _Reader(first, {}).pick(group, wanted)
 
 
+def starts_of(group: Drained) -> Iterator[bytes]:
+    """Yield the first two bytes of each part: an array's length, and a marker's tag or what else.
+
+    Raises:
+        JournalDamaged: the group does not decode.
+    """
+    try:
+        parts = _parts.decode(_array(group))
+    except (msgspec.DecodeError, OverflowError) as error:
+        raise _undecodable(group, error) from error
+    return (bytes(memoryview(part)[:2]) for part in parts)
+
+
 def kind_of(tag: int) -> type[Operation[Any]]:
     """Return the class of a message by its tag.
 

@@ -6,6 +6,7 @@ columns, so that a page that opens later has them too.
 
 import html as markup
 from collections.abc import Iterable, Iterator
+from operator import is_
 from typing import ClassVar
 
 import numpy as np
@@ -32,13 +33,27 @@ class HealthView(View):
     name = "health"
     wants: ClassVar[frozenset[Want]] = frozenset({"health"})
 
+    def __init__(self, source: Lab | Source) -> None:
+        super().__init__(source)
+        self._drawn: tuple[list[HealthSampled], list[State], bytes] = [], [], b""
+
     def fold(self, scene: Scene) -> State:
         """Fold the newest sample of each source."""
         return {
             "lab": "" if scene.tree is None else scene.tree.name,
-            "sources": [_source(scene, source) for source in scene.health],
+            "sources": self._folded(scene)[0],
             "closed": scene.closed,
         }
+
+    def _folded(self, scene: Scene) -> tuple[list[State], bytes]:
+        """Return the sources and their columns; folds are more frequent than samples."""
+        newest = [samples[-1] for samples in scene.health.values()]
+        if len(newest) != len(self._drawn[0]) or not all(map(is_, newest, self._drawn[0])):
+            sources = [_source(scene, source) for source in scene.health]
+            columns = (column for samples in scene.health.values() for column in _columns(samples))
+            packed = b"".join(column.tobytes() for column in columns)
+            self._drawn = newest, sources, packed
+        return self._drawn[1:]
 
     def pack(self, scene: Scene) -> bytes:
         """Return the samples as Float64, source by source in the order of the state.
@@ -46,8 +61,7 @@ class HealthView(View):
         Of each source `samples` moments, wall seconds; then, of each reading in its order, as many
         values; NaN where there is none.
         """
-        columns = (column for samples in scene.health.values() for column in _columns(samples))
-        return b"".join(column.tobytes() for column in columns)
+        return self._folded(scene)[1]
 
     def text(self, state: State) -> str:
         """Draw it as aligned lines, a paragraph a source."""

@@ -18,7 +18,14 @@ import numpy as np
 from accel_lab.compute.markers import Marker, SentBy, marker_of
 from accel_lab.errors import JournalDamaged
 from accel_lab.journal.aftermath import Aftermath
-from accel_lab.journal.entry import TAKEN_BACK, Entry, describe, entries_of, messages_of
+from accel_lab.journal.entry import (
+    TAKEN_BACK,
+    Entry,
+    describe,
+    entries_of,
+    messages_of,
+    starts_of,
+)
 from accel_lab.journal.group import Group
 from accel_lab.journal.memory_store import MemoryStore
 from accel_lab.journal.store import Store
@@ -111,7 +118,7 @@ class JournalPast:
     def _take(self, group: Group) -> None:
         """Take in the next group."""
         start = len(self.times)
-        says_more = not (self._own and group.device) or _says_more(group.data)
+        says_more = not (self._own and group.device) or _says_more(group)
         entries = list(entries_of([group], start)) if says_more else []
         self._groups.append(group)
         self._starts.append(start)
@@ -308,13 +315,16 @@ class JournalPast:
             pending.popitem(last=False)
 
 
-def _says_more(data: bytes) -> bool:
-    """Whether a group's data may hold a marker, or a kernel's name; rarely when it does not."""
-    if _COMPILE in data:
+def _says_more(group: Group) -> bool:
+    """Whether a group has a marker, or may have a kernel's name."""
+    if _COMPILE in group.data:
         return True
-    found = np.frombuffer(data, np.uint8)
+    found = np.frombuffer(group.data, np.uint8)
     heads = _HEADS[found[1:]]
-    return bool((heads == found[:-1])[heads != 0].any())
+    # Most of what looks as a marker is a number, or of an array.
+    return bool((heads == found[:-1])[heads != 0].any()) and any(
+        _HEADS[start[1]] == start[0] for start in starts_of(group)
+    )
 
 
 def _renumbered(numbers: Iterable[int], gone: range) -> Iterator[int]:
