@@ -6,7 +6,7 @@ import { toHtml } from "../../widgets/dom.js";
 import { timelineDescribe, timelineDraw, timelineLong, timelineSummary } from "../../widgets/timeline_draw.js";
 import { TIMELINE_AXIS, timelineHeight, timelineIsOf, timelineLanes } from "../../widgets/timeline_lanes.js";
 import { timelineMerged } from "../../widgets/timeline_paint.js";
-import { TimelineRing } from "../../widgets/timeline_ring.js";
+import { TIMELINE_KEPT, TimelineRing } from "../../widgets/timeline_ring.js";
 import { timelineClock, timelineDuration, timelineExact, timelinePan, timelineTicks, timelineZoom } from "../../widgets/timeline_scale.js";
 import { timelineTrace } from "../../widgets/timeline_trace.js";
 
@@ -76,6 +76,16 @@ test("a hundred thousand slices are kept, in order, however they came", () => {
   assert.equal(track.size, 100_000);
   assert.equal(track.number[track.from(50_000.5)], 50_000);
   assert.equal(track.number[track.from(50_000.6)], 50_001);
+});
+
+test("after a million slices a ring has room for twice what it keeps, and no more", () => {
+  const ring = new TimelineRing();
+  const piece = 4000;
+  for (let first = 0; first < 1_000_000; first += piece) ring.add(packed(first, many(first, first + piece)), WORKS);
+  const [track] = ring.tracks;
+  assert.equal(ring.held, TIMELINE_KEPT);
+  assert.equal(track.number[track.tail - 1], 999_999);
+  assert.ok(track.start.length <= 2 * (TIMELINE_KEPT + piece), `${track.start.length} places`);
 });
 
 test("a slice that starts before its predecessor is put before it, and search still finds both", () => {
