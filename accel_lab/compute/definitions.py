@@ -5,7 +5,18 @@ Imports, functions, classes, and names of constants.
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from types import CodeType
+
+
+@lru_cache(maxsize=4)
+def parsed(source: str) -> ast.Module:
+    """Return a cell's syntax tree, to be looked at by everyone and changed by no one.
+
+    Raises:
+        SyntaxError: it is not Python.
+    """
+    return ast.parse(source)
 
 
 def definitions(source: str, changing: set[str]) -> set[str]:
@@ -14,21 +25,21 @@ def definitions(source: str, changing: set[str]) -> set[str]:
     Parameters:
         changing: what functions change wherever they are called, so that it is no constant.
     """
-    tree = ast.parse(source)
-    found: set[str] = set()
-    other: set[str] = set()
-    for statement in tree.body:
-        names = set(_defined(statement))
-        found |= names
-        if not names:
-            other |= _bound(statement)
-    constants = {name for statement in tree.body for name in _constant(statement)}
-    return found - other - (constants & changing)
+    body = parsed(source).body
+    defined = [set(_defined(statement)) for statement in body]
+    found = set().union(*defined)
+    if not found:
+        return found
+    constants = {name for statement in body for name in _constant(statement)}
+    others = (statement for statement, names in zip(body, defined, strict=True) if not names)
+    return found.difference(constants & changing, *map(_bound, others))
 
 
 def changed(source: str) -> set[str]:
     """Return what functions of a cell declare global."""
-    declared = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Global))
+    if "global" not in source:
+        return set()
+    declared = (node for node in ast.walk(parsed(source)) if isinstance(node, ast.Global))
     return {name for node in declared for name in node.names}
 
 

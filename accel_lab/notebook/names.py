@@ -1,8 +1,10 @@
 """Which of the notebook's names a cell uses, from its text."""
 
 import ast
+from functools import lru_cache
 from symtable import symtable
 
+from accel_lab.compute.definitions import parsed
 from accel_lab.errors import InvalidArgument
 
 
@@ -15,18 +17,16 @@ def used_names(source: str) -> list[str]:
         InvalidArgument: the cell is not Python; says where.
     """
     try:
-        tree = ast.parse(source)
+        tree = parsed(source)
         ahead = [symtable(source, "<cell>", "exec")]
     except SyntaxError as error:
         where = f"line {error.lineno}: {(error.text or '').strip()}"
         raise InvalidArgument(f"the cell is not plain Python: {error.msg}, {where}") from error
     # `x += 1` and `del x` need x, and are no reference to it.
-    needed = {
-        name.id
-        for node in ast.walk(tree)
-        for name in ([node.target] if isinstance(node, ast.AugAssign) else [node])
-        if isinstance(name, ast.Name) and (name is not node or isinstance(name.ctx, ast.Del))
-    }
+    nodes = list(ast.walk(tree))
+    written = [node.target for node in nodes if isinstance(node, ast.AugAssign)]
+    names = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del)]
+    needed = {node.id for node in (*written, *names) if isinstance(node, ast.Name)}
     found: set[str] = set()
     while ahead:
         scope = ahead.pop()
@@ -40,10 +40,11 @@ def used_names(source: str) -> list[str]:
     return sorted(found)
 
 
-def bound_names(source: str) -> set[str]:
+@lru_cache(maxsize=4)
+def bound_names(source: str) -> frozenset[str]:
     """Return the names that a cell binds by itself, functions in it left out."""
     found: set[str] = set()
-    ahead: list[ast.AST] = [ast.parse(source)]
+    ahead: list[ast.AST] = [parsed(source)]
     while ahead:
         node = ahead.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -55,4 +56,4 @@ def bound_names(source: str) -> set[str]:
             found.add((node.asname or node.name).partition(".")[0])
         if not isinstance(node, ast.Lambda):
             ahead += ast.iter_child_nodes(node)
-    return found
+    return frozenset(found)
