@@ -37,6 +37,12 @@ def current() -> Origin:
     return _current
 
 
+def in_notebook() -> bool:
+    """Whether an IPython runs in this process, be it a notebook's or a terminal's."""
+    interactive = sys.modules.get("IPython")
+    return interactive is not None and interactive.get_ipython() is not None
+
+
 def follow_notebook() -> None:
     """From now on know which cell runs; does nothing outside IPython."""
     interactive = sys.modules.get("IPython")

@@ -35,7 +35,7 @@ from accel_lab.compute.recovery import Overtaken, Recovery
 from accel_lab.compute.support import check
 from accel_lab.compute.transfer import Free
 from accel_lab.compute.tree import State
-from accel_lab.compute.waiting import Keeper, Waiting
+from accel_lab.compute.waiting import QUIET_S, Keeper, Waiting
 from accel_lab.compute.wire import encode_entry
 from accel_lab.compute.witness import Witness
 from accel_lab.errors import (
@@ -643,7 +643,12 @@ class Requests(Waiting):
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise TimeoutError(f"{self.name} is still {self.state}")
-                self._room.wait(left)
+                if not self._room.wait(min(left, QUIET_S)):
+                    self._lock.release()  # writing may take its time
+                    try:
+                        self.tell_start(began)
+                    finally:
+                        self._lock.acquire()
 
     def origin_of(self, seq: int) -> origin.Origin | None:
         """Return the cell that sent a request, or the one that runs.

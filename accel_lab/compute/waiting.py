@@ -18,6 +18,7 @@ from accel_lab.compute.operation import NO_RESULT
 from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.recovery import Recovery
 from accel_lab.compute.transfer import TakeBack
+from accel_lab.compute.tree import State
 from accel_lab.compute.wire import Report, encode_entry
 from accel_lab.errors import Cancelled
 
@@ -25,6 +26,8 @@ SECOND_INTERRUPT_S = 3.0
 SOON_S = 0.3
 """What ends within this time after an interrupt is not told of."""
 LOOK_S = 0.05
+QUIET_S = 1.0
+"""Who waits for longer than this for a device that is not ready is told so, in a notebook."""
 
 
 class Keeper(Protocol):
@@ -56,6 +59,8 @@ class Waiting:
     """
 
     name: str
+    state: State
+    generation: int
     recorder: Recorder | None
     recovery: Recovery | None
     _keeper: Keeper
@@ -66,6 +71,8 @@ class Waiting:
     _filling: Link | None
     _interrupted: float
     _interrupted_on: Link | None
+    _told_of = 0
+    """The generation of which was said that it is not ready."""
     patience_s = SECOND_INTERRUPT_S
     """How long an interrupted cell waits for what still runs, so that ■ can be pressed again."""
 
@@ -96,20 +103,26 @@ class Waiting:
             urgency.end()
 
     def _wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        began = time.monotonic()
+        deadline = None if timeout_s is None else began + timeout_s
         while not reply.done:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 return
-            link = self.current_link
+            link, ready = self.current_link, self._link is not None
+            if not ready:
+                self.tell_start(began)
+            look = LOOK_S if left is None else min(left, LOOK_S)
             if link is not None and not link.closed:
-                link.wait(reply, left)
+                link.wait(reply, left if ready else look)
             else:
-                reply.block(0.05 if left is None else min(left, 0.05))
+                reply.block(look)
 
     def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:
         """Have the loop read the wire."""
         link = self.current_link
+        if self._link is None:
+            loop.call_later(QUIET_S, self.tell_start, time.monotonic() - QUIET_S)
         return link is not None and link.attend(loop, reply)
 
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -117,6 +130,18 @@ class Waiting:
         link = self.current_link
         if link is not None:
             link.leave(loop)
+
+    def tell_start(self, since: float) -> None:
+        """Say in a notebook, once, that the device is not ready, if that was waited for so long."""
+        starts = self._link is None and self.state in ("starting", "restarting", "half-open")
+        if (
+            starts
+            and self._told_of != self.generation
+            and time.monotonic() - since >= QUIET_S
+            and origin.in_notebook()
+        ):
+            self._told_of = self.generation
+            self._say(f"{'re' if self.generation > 1 else ''}starting {self.name}…")
 
     def unclaimed(self, reply: Reply[Any]) -> None:
         """Remember a failure that nobody waits for."""

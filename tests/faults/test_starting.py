@@ -1,17 +1,23 @@
 """A context that dies or fails as it starts, uploads, downloads, maps memory or is closed."""
 
+import asyncio
+import io
 import os
 import re
 import signal
+import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import accel_lab.backends
-from accel_lab import Device, System, array, blas
+from accel_lab import AccelRef, Device, System, array, blas
+from accel_lab.actor.reply import Reply
+from accel_lab.compute import waiting
 from accel_lab.compute.events import CircuitClosed, CircuitOpened, ContextStarted
 from accel_lab.compute.events import ContextLost as ContextLostEvent
 from accel_lab.errors import (
@@ -25,6 +31,7 @@ from accel_lab.errors import (
 )
 from tests.faults.conftest import pid_of, settle, wait_for
 from tests.faults.failing_backend.failing import PLAN
+from tests.interactive import shell
 
 WAIT = 30.0
 HERE = Path(__file__).parent / "failing_backend"
@@ -72,6 +79,55 @@ def test_a_context_that_fails_to_start_is_started_again(plan: Plan, word: str, r
         assert len(causes) == 2
         for cause in causes:
             assert re.search(reason, cause)
+
+
+class Opens(io.StringIO):
+    """Takes what is said, and opens a gate when a start is told."""
+
+    def __init__(self, gate: Path) -> None:
+        super().__init__()
+        self._gate = gate
+
+    def write(self, text: str) -> int:
+        if "starting cpu0…" in text:
+            self._gate.touch()
+        return super().write(text)
+
+
+async def awaited(reply: Reply[AccelRef]) -> None:
+    await reply
+
+
+@pytest.mark.parametrize("how", ["result", "ready", "await"])
+def test_who_waits_for_a_slow_start_in_a_notebook_is_told(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """The context starts when that was said, and not before."""
+    plan("open", "gate")
+    said = Opens(tmp_path / "go")
+    monkeypatch.setattr(sys, "stderr", said)
+    with shell(), closing(System("failing", 1)) as lab:
+        (cpu,) = lab.devices
+        if how == "ready":
+            lab.ready(WAIT)
+        elif how == "await":
+            asyncio.run(asyncio.wait_for(awaited(cpu.put(np.ones(4))), WAIT))
+        cpu.put(np.ones(4)).result(WAIT)
+    assert said.getvalue() == f"accel_lab: starting {cpu.name}…\n"
+
+
+def test_a_program_that_waits_for_a_start_is_told_nothing(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plan("open", "gate")
+    monkeypatch.setattr(waiting, "QUIET_S", 0.0)
+    with closing(System("failing", 1)) as lab:
+        reply = lab.devices[0].put(np.ones(4))
+        with pytest.raises(TimeoutError):
+            reply.result(0.1)
+        (tmp_path / "go").touch()
+        reply.result(WAIT)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("word", ["TypeError", "AttributeError", "NameError", "BackendUnavailable"])

@@ -52,6 +52,9 @@ def step(phase: str) -> None:
         os._exit(3)
     elif word == "sleep":
         time.sleep(0.5)
+    elif word == "gate":
+        while not (path.parent / "go").exists():
+            time.sleep(0.01)
 
 
 def open_backend(index: int) -> Any:
