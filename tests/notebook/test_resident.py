@@ -118,6 +118,18 @@ def test_free_gives_back_what_cells_have_named_too(lab: Lab) -> None:
         lab.gpu.get(lab.names["a"]).result()
 
 
+def test_a_name_of_a_cell_goes_with_a_del_in_a_cell_and_not_in_the_notebook(lab: Lab) -> None:
+    lab("%%gpu gpu\nlarge = np.zeros((100, 100)); model = {'w': np.zeros((10, 10))}")
+    lab("del large, model")
+    assert {"%%gpu large", "%%gpu model"} <= {
+        name for row in lab.gpu.resident for name in row.kept_by
+    }
+    lab("%%gpu gpu\ndel large")
+    assert not [row for row in lab.gpu.resident if row.nbytes >= 80_000]
+    lab.gpu.resident["%%gpu model"].drop()  # type: ignore[union-attr]
+    assert not list(lab.gpu.resident)
+
+
 def test_drop_has_cells_forget_an_object(lab: Lab) -> None:
     lab("%%gpu gpu\nimport sys, weakref\nw = [np.ones(1000)]\nsys.watched = weakref.ref(w[0])")
     row = lab.gpu.resident["w"]
