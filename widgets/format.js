@@ -7,6 +7,7 @@ const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 export const STATES = {
   starting: { tone: "busy", icon: "starting" },
   running: { tone: "ok", icon: "running" },
+  suspended: { tone: "off", icon: "suspended" },
   restarting: { tone: "busy", icon: "restarting" },
   "half-open": { tone: "warn", icon: "half-open" },
   "circuit open": { tone: "bad", icon: "open" },

@@ -6,6 +6,7 @@ const SHAPES = {
   // States, 12 x 12: each has its own outline, so that they differ without colour.
   running: [["circle", { cx: 6, cy: 6, r: 3.5, fill: "currentColor" }]],
   starting: [["circle", { cx: 6, cy: 6, r: 4, "stroke-dasharray": "2 2.2" }]],
+  suspended: [["path", { d: "M9.6 7.4A4.2 4.2 0 1 1 5 1.9a3.4 3.4 0 0 0 4.6 5.5z", fill: "currentColor" }]],
   restarting: [["path", { d: "M10 6a4 4 0 1 1-1.3-2.95" }], ["path", { d: "M9.4 .9v2.5H6.9" }]],
   "half-open": [["circle", { cx: 6, cy: 6, r: 4 }], ["path", { d: "M6 2a4 4 0 0 0 0 8z", fill: "currentColor" }]],
   open: [["circle", { cx: 6, cy: 6, r: 4.6 }], ["path", { d: "M4.3 4.3l3.4 3.4M7.7 4.3l-3.4 3.4" }]],

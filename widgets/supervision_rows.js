@@ -12,6 +12,7 @@ export const FEED_OUTCOMES = {
   restarted: { tone: "ok", icon: "running" },
   failed: { tone: "bad", icon: "warn" },
   started: { tone: "off", icon: "starting" },
+  suspended: { tone: "off", icon: "suspended" },
   stopped: { tone: "off", icon: "stopped" },
   ended: { tone: "off", icon: "stopped" },
 };

@@ -240,6 +240,7 @@ class DeviceKeeper:
         loss = Loss(
             self.name,
             generation,
+            self.requests.generation,
             process,
             in_flight,
             why,

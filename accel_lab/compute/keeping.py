@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import cloudpickle
 import numpy as np
 
-from accel_lab.compute import holding, workspace
+from accel_lab.compute import holding, tensors, workspace
 from accel_lab.compute.operation import operands_of
 from accel_lab.compute.stream import Storage, Stream
 from accel_lab.compute.stripes import PIECE_BYTES, Stripes, pieces
@@ -250,7 +250,7 @@ class _Inventory:
                 self._lose(state, name, f"it does not pickle: {error}")
 
     def _find_sharing(self, states: dict[str, workspace.Kept]) -> None:
-        """Leave out what shares memory by something that is no array, as a tensor does."""
+        """Leave out what shares memory by something that is neither an array nor a tensor."""
         plain = self._context.backend.arrays.ndarray
         named = [
             (state, name, piece)
@@ -262,7 +262,7 @@ class _Inventory:
         known += [(one.start, one.end) for _, _, one in named if type(one.array) is plain]
         for state, name, piece in named:
             inside = any(low < piece.end and piece.start < high for low, high in known)
-            if inside and type(piece.array) is not plain:
+            if inside and type(piece.array) is not plain and not tensors.kind_of(piece.array):
                 kind = type(piece.array).__name__
                 self._lose(state, name, f"a {kind} in it shares its memory with an array")
 
@@ -273,7 +273,7 @@ class _Inventory:
 
     def _pickle(self, value: Any) -> bytes:
         file = io.BytesIO()
-        _Pickler(file, self._number, self._context.backend.arrays.ndarray).dump(value)
+        _Pickler(file, self._number, self._context.backend.arrays).dump(value)
         return file.getvalue()
 
     def _number(self, array: Any) -> int:
@@ -371,22 +371,32 @@ def _in_pages(nbytes: int) -> int:
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """Pickles objects of cells: arrays by number, and the cells' names as those there will be."""
 
-    def __init__(self, file: io.BytesIO, number: Callable[[Any], int], plain: type) -> None:
+    def __init__(self, file: io.BytesIO, number: Callable[[Any], int], arrays: Any) -> None:
         super().__init__(file, protocol=5)
         self._number = number
-        self._plain = plain
+        self._arrays = arrays
         self._numbers: dict[int, int] = {}
         self._spaces = {id(one.names): name for name, one in workspace.spaces().items()}
 
-    def persistent_id(self, obj: Any) -> int | str | None:
+    def persistent_id(self, obj: Any) -> Any:
         kind = type(obj)
-        if kind is self._plain and not obj.dtype.hasobject:
+        if kind is self._arrays.ndarray and not obj.dtype.hasobject:
             if id(obj) not in self._numbers:
                 self._numbers[id(obj)] = self._number(obj)
             return self._numbers[id(obj)]
-        return self._spaces.get(id(obj)) if kind is dict else None
+        if kind is dict:
+            return self._spaces.get(id(obj))
+        found = tensors.storage_of(obj, self._arrays)
+        if found is None:
+            return None
+        address, dtype, memory = found
+        if address not in self._numbers:
+            self._numbers[address] = self._number(memory())
+        return self._numbers[address], dtype
 
     def reducer_override(self, obj: Any) -> Any:
+        if (reduced := tensors.reduced(obj)) is not None:
+            return reduced
         reduced = super().reducer_override(obj)
         if reduced is not NotImplemented and type(obj) is FunctionType:
             if id(obj.__globals__) not in self._spaces:
@@ -402,11 +412,17 @@ class _Unpickler(pickle.Unpickler):
     def __init__(self, data: bytes, arrays: dict[int, Any]) -> None:
         super().__init__(io.BytesIO(data))
         self._arrays = arrays
+        self._storages: dict[int, Any] = {}
 
     def persistent_load(self, pid: Any) -> Any:
         if isinstance(pid, str):
             return workspace.space(pid).names
-        return self._arrays[pid]
+        if isinstance(pid, int):
+            return self._arrays[pid]
+        number, dtype = pid
+        if number not in self._storages:
+            self._storages[number] = tensors.storage_on(self._arrays[number])
+        return tensors.typed(self._storages[number], dtype)
 
 
 def _unpickle(data: bytes, arrays: dict[int, Any]) -> dict[int | str, str]:

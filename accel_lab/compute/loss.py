@@ -20,6 +20,7 @@ class Loss:
     """What is known of a loss; all methods run on the system thread.
 
     Parameters:
+        after: the generation of the device now.
         in_flight: the requests it took along; None when the context had never been up.
         why: the reason, or None when the process's own end is to tell it.
         fields: the error's attributes.
@@ -34,6 +35,7 @@ class Loss:
         self,
         device: str,
         generation: int,
+        after: int,
         process: ContextProcess,
         in_flight: InFlight | None,
         why: str | None,
@@ -46,6 +48,7 @@ class Loss:
     ) -> None:
         self.generation = generation
         self.connected = in_flight is not None
+        self._after = after
         self._device = device
         self._process = process
         self._in_flight = in_flight
@@ -98,8 +101,8 @@ class Loss:
 
     def _error(self, why: str, fields: dict[str, Any]) -> ContextLost:
         after = (
-            f"the device is now at generation {self.generation + 1}"
-            if self.connected
+            f"the device is now at generation {self._after}"
+            if self._after != self.generation
             else "it had not started"
         )
         text = f"{self._device} lost its context of generation {self.generation}: {why}; {after}"

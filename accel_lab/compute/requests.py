@@ -571,7 +571,6 @@ class Requests(Waiting):
                 self.recorder.mark(ContextBegan(self.generation, time.time(), pid))
             self._send_queue(link)
             self._freed.extend(free)
-            self._room.notify_all()
             return True
 
     def disconnect(
@@ -638,6 +637,7 @@ class Requests(Waiting):
         Raises:
             TimeoutError: it does neither by `deadline`, in monotonic seconds.
         """
+        began = time.monotonic()
         with self._lock:
             while self.state not in ("running", "suspended", "circuit open", "stopped"):
                 left = deadline - time.monotonic()

@@ -139,22 +139,10 @@ class Suspension:
             room = free_host_bytes() - host_memory_bytes() // 16
             saved: Saved = self._call(link, deadline, keeping.save, self.room(room), drop=drop)
             told = self._told(saved, drop=drop)
-            process = self._give_up(link, _Kept(told, files, saved))
+            return self._give_up(link, _Kept(told, files, saved), began)
         finally:
             if self._kept is None or self._kept.files is not files:
                 files.close()
-        keeper.events.publish(
-            facts.DeviceSuspended(
-                device=keeper.name,
-                generation=keeper.generation,
-                buffers=told.buffers,
-                objects=told.objects,
-                nbytes=told.nbytes,
-                lost=tuple(name for name, _ in told.lost),
-                seconds=time.monotonic() - began,
-            )
-        )
-        return process
 
     def _told(self, saved: Saved, *, drop: bool) -> Suspended:
         """Say what was kept; refuse what would be lost.
@@ -192,24 +180,34 @@ class Suspension:
             for key, why in lost.items()
         }
 
-    def _give_up(self, link: "Link", kept: _Kept) -> "ContextProcess":
+    def _give_up(self, link: "Link", kept: _Kept, began: float) -> "ContextProcess":
         """Have the system thread end the context, and wait until it has begun to.
 
         Raises:
             Overtaken: the context is lost.
         """
         process: list[ContextProcess] = []
-        done = threading.Event()
+        keeper, told, done = self._keeper, kept.told, threading.Event()
 
         def let_go() -> None:
-            requests = self._keeper.requests
-            in_flight = requests.rest(link)
+            in_flight = keeper.requests.rest(link)
             if in_flight is not None:
                 self._kept, self.cause = kept, None
-                process.append(self._keeper.retire())
+                process.append(keeper.retire())
                 in_flight.clear()
-                if requests.queued:
-                    requests.wake()
+                keeper.events.publish(
+                    facts.DeviceSuspended(
+                        device=told.device,
+                        generation=keeper.generation,
+                        buffers=told.buffers,
+                        objects=told.objects,
+                        nbytes=told.nbytes,
+                        lost=tuple(name for name, _ in told.lost),
+                        seconds=time.monotonic() - began,
+                    )
+                )
+                if keeper.requests.queued:
+                    keeper.requests.wake()
             done.set()
 
         self._dispatcher.call_soon(let_go)

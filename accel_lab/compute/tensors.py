@@ -1,6 +1,8 @@
 """PyTorch's tensors and arrays on the same memory. What needs PyTorch imports it when called."""
 
+import pickle
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,6 +55,56 @@ def made(array: Any, kind: str) -> Any:
     if kind == "parameter":
         return torch.nn.Parameter(tensor)
     return tensor.requires_grad_(kind == "leaf")
+
+
+def storage_of(value: Any, arrays: Any) -> tuple[int, Any, Callable[[], Any]] | None:
+    """Return the memory of a tensor that is being pickled; None for all else.
+
+    It comes as its address, a dtype, and what makes an array of its bytes. It is None, too, where
+    that memory is not where `arrays`, NumPy or CuPy, has its own.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.storage.TypedStorage):
+        return None
+    storage = value.untyped()
+    if (storage.device.type == "cpu") is not (arrays is np) or not storage.nbytes():
+        return None
+    tensor = torch.empty(0, dtype=torch.uint8, device=storage.device)
+    return storage.data_ptr(), value.dtype, lambda: arrays.from_dlpack(tensor.set_(storage))
+
+
+def storage_on(array: Any) -> Any:
+    """Return PyTorch's storage on the memory of an array of bytes."""
+    import torch
+
+    return torch.from_dlpack(array).untyped_storage()
+
+
+def typed(storage: Any, dtype: Any) -> Any:
+    """Return a storage as one of a dtype, as tensors are pickled with."""
+    import torch
+
+    return torch.storage.TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
+
+
+def reduced(value: Any) -> Any:
+    """Return how a tensor is pickled, where PyTorch's own way would lose more; None for all else.
+
+    A gradient goes along. What autograd knows of a result stays behind: it is a plain tensor then.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return None
+    if not value.is_leaf:
+        return value.detach().__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+    if value.grad is None:
+        return None
+    make, args, *_ = value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+    return make, args, value.grad, None, None, _with_grad
+
+
+def _with_grad(tensor: Any, grad: Any) -> None:
+    tensor.grad = grad
 
 
 def is_whole(value: Any) -> bool:

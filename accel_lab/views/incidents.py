@@ -17,15 +17,27 @@ from accel_lab.compute.events import (
     ContextExited,
     ContextLost,
     ContextStarted,
+    DeviceResumed,
+    DeviceSuspended,
     GenerationChanged,
     LibraryRestarted,
     RequestFailed,
+    SuspensionFailed,
 )
+from accel_lab.display.sizes import size
 from accel_lab.views.scene import Fact
 
 Level = Literal["fault", "note"]
 Outcome = Literal[
-    "recovering", "recovered", "circuit open", "restarted", "failed", "started", "stopped", "ended"
+    "recovering",
+    "recovered",
+    "circuit open",
+    "restarted",
+    "failed",
+    "started",
+    "suspended",
+    "stopped",
+    "ended",
 ]
 RECENT = 6
 SOON_S = 5.0  # within this a request's failure belongs to the library's restart before it
@@ -117,6 +129,9 @@ class _Pairing:
             ContextLost: self._lost,
             ContextStarted: self._context_started,
             BuffersRebuilt: self._rebuilt,
+            DeviceSuspended: self._suspended,
+            DeviceResumed: self._resumed,
+            SuspensionFailed: self._unsuspended,
             CircuitOpened: self._opened,
             CircuitClosed: self._closed,
             LibraryRestarted: self._library,
@@ -219,6 +234,30 @@ class _Pairing:
         if fact.requests:
             text += f", and {_plural(fact.requests, 'request')} that had been in flight"
         last.steps.append((fact.at, text))
+
+    # Giving a device back.
+
+    def _suspended(self, number: int, fact: DeviceSuspended) -> None:
+        one = self._begin(number, fact.at, fact.device, "suspended", "suspended", "note")
+        one.before = fact.generation  # whose process ends now
+        dropped = f", dropped {', '.join(fact.lost)}" if fact.lost else ""
+        one.decisions.append(f"kept {_kept(fact)}{dropped}")
+        one.steps.append((fact.at, f"{_kept(fact)} kept on the host in {duration(fact.seconds)}"))
+
+    def _resumed(self, number: int, fact: DeviceResumed) -> None:
+        last = self._last.get(fact.device)
+        if last is None:
+            last = self._begin(number, fact.at, fact.device, "resumed", "started", "note")
+        last.back_at = max(fact.at, last.back_at or 0.0)
+        text = f"{_kept(fact)} back on the device in {duration(fact.seconds)}"
+        last.decisions.append(f"resumed with {_kept(fact)}")
+        last.steps.append((fact.at, "; ".join((text, *fact.lost))))
+
+    def _unsuspended(self, number: int, fact: SuspensionFailed) -> None:
+        one = Incident(number, fact.at, fact.device, fact.device, "not suspended", "failed")
+        one.cause = fact.cause
+        one.steps.append((fact.at, fact.cause))
+        self.all.append(one)
 
     def _opened(self, number: int, fact: CircuitOpened) -> None:
         last = self._last.get(fact.device)
@@ -379,6 +418,11 @@ def _decided(fact: ActorRestarted) -> str:
 
 def _nth(restarts: int) -> str:
     return "for the first time" if restarts == 1 else f"{restarts} times by now"
+
+
+def _kept(fact: DeviceSuspended | DeviceResumed) -> str:
+    objects = f" and {_plural(fact.objects, 'object')}" if fact.objects else ""
+    return f"{_plural(fact.buffers, 'buffer')}{objects}, {size(fact.nbytes)}"
 
 
 def _plural(n: int, noun: str) -> str:

@@ -17,9 +17,12 @@ from accel_lab.compute.events import (
     ContextExited,
     ContextLost,
     ContextStarted,
+    DeviceResumed,
+    DeviceSuspended,
     GenerationChanged,
     LibraryRestarted,
     RequestFailed,
+    SuspensionFailed,
 )
 from accel_lab.compute.samples import (
     Block,
@@ -46,9 +49,12 @@ Fact = (
     | ContextExited
     | ContextLost
     | ContextStarted
+    | DeviceResumed
+    | DeviceSuspended
     | GenerationChanged
     | LibraryRestarted
     | RequestFailed
+    | SuspensionFailed
 )
 """What the supervision of a system says and does."""
 

@@ -38,6 +38,7 @@ GLYPHS = {
     "restarted": "●",
     "failed": "▲",
     "started": "○",
+    "suspended": "☾",
     "stopped": "■",
     "ended": "■",
 }

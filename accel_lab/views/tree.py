@@ -19,6 +19,7 @@ from accel_lab.views.view import State, View, show
 GLYPHS = {
     "starting": "◌",
     "running": "●",
+    "suspended": "☾",
     "restarting": "↻",
     "half-open": "◐",
     "circuit open": "⊗",

@@ -37,6 +37,7 @@ from accel_lab.errors import (
 )
 from accel_lab.notebook.gpu_cell import GpuCells
 from accel_lab.notebook.object_ref import ObjectRef
+from tests.conftest import require
 from tests.faults.conftest import census, pid_of, settle, wait_for
 
 WAIT = 60.0
@@ -270,6 +271,33 @@ def test_names_of_cells_are_as_they_were(lab: System, cpu: Device) -> None:
     np.testing.assert_array_equal(x.get(timeout_s=WAIT), [0.0, 1.0, 7.0, 7.0])
     notebook("other = count + 1")
     assert notebook.names["other"].get() == 1001
+
+
+def test_tensors_of_cells_share_what_they_shared(cpu: Device) -> None:
+    require("torch")
+    notebook = Cells(cpu)
+    notebook(
+        "import torch\n"
+        "t = torch.arange(6.0)\n"
+        "end = t[3:]\n"
+        "model = torch.nn.Linear(2, 1)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=1.0)\n"
+        "loss = (model(torch.ones(2)) * 2).sum()\n"
+        "loss.backward()\n"
+        "halves = {'h': t.to(torch.bfloat16)}"
+    )
+    t = notebook.names["t"]
+    weight = notebook("model.weight.detach().clone()")
+    cpu.suspend()
+    assert notebook("model.weight.detach().clone()") == weight
+    assert notebook("model.weight.grad, loss.requires_grad") == "(tensor([[2., 2.]]), False)"
+    stepped = (
+        "before = model.weight.clone()\noptimizer.step()\ntorch.allclose(before - 2, model.weight)"
+    )
+    assert notebook(stepped) == "True"
+    notebook("end[:] = 7.0")
+    np.testing.assert_array_equal(t.get(timeout_s=WAIT), [0.0, 1.0, 2.0, 7.0, 7.0, 7.0])
+    assert notebook("halves['h'].sum().item(), t.requires_grad") == "(15.0, False)"
 
 
 def test_what_does_not_pickle_is_named_before_anything_is_lost(lab: System, cpu: Device) -> None:
@@ -578,8 +606,6 @@ def test_an_idle_device_that_would_lose_something_says_so_once(nothing_left: Non
 
 @pytest.fixture
 def compiler() -> None:
-    from tests.conftest import require
-
     require("compiler")
 
 
