@@ -15,7 +15,7 @@ const TIMELINE_PLOT_HELP = `${TIMELINE_HELP} S brushes what is shown, Escape tak
 
 /** Draw `view`: state, ring, lanes, mode, span, selection, active, detail, said, stale, tabled, id. */
 export function timelineDraw(view) {
-  return [timelineHeader(view), timelineTools(view), timelineBody(view), timelineLegend(), timelineNow(view), timelineDetail(view), timelineTable(view), h("div", { key: "said", class: "al-sr", role: "status" }, view.said)];
+  return [timelineHeader(view), timelineTools(view), timelineBody(view), timelineLegend(), timelineNow(view), timelineDetail(view), timelineTable(view), h("div", { key: "said", class: "al-sr", role: "status" }, view.said)].filter(Boolean);
 }
 
 function timelineHeader({ state, ring, stale }) {

@@ -206,6 +206,14 @@ test("what runs for a second or more is named below the picture, with its time",
   assert.deepEqual([words.length, words[0], words.at(-1)], [4, "Run #8 on gpu1/run for 12 s", "and 2 more"]);
 });
 
+test("what is drawn is nodes, whether or not something runs for long", () => {
+  for (const now of [0, 1e9]) {
+    const nodes = timelineDraw(caseView({ now }));
+    assert.ok(nodes.every((node) => node?.tag), JSON.stringify(nodes.map((node) => node?.tag ?? node)));
+  }
+  assert.ok(timelineDraw({ ...caseView(), state: null, lanes: [] }).every((node) => node?.tag));
+});
+
 test("the table has what runs, then the newest", () => {
   const text = toHtml(...timelineDraw(caseView({ tabled: true })).filter(Boolean));
   const firsts = [...text.matchAll(/<th scope="row">([^<]*)/g)].map(([, first]) => first);
