@@ -7,6 +7,8 @@ from symtable import symtable
 from accel_lab.compute.definitions import parsed
 from accel_lab.errors import InvalidArgument
 
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
 
 def used_names(source: str) -> list[str]:
     """Return the global names that a cell, or a function in it, reads, built-in ones too; sorted.
@@ -27,16 +29,19 @@ def used_names(source: str) -> list[str]:
     written = [node.target for node in nodes if isinstance(node, ast.AugAssign)]
     names = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del)]
     needed = {node.id for node in (*written, *names) if isinstance(node, ast.Name)}
+    bound = bound_names(source)
     found: set[str] = set()
     while ahead:
         scope = ahead.pop()
         ahead += scope.get_children()
-        found |= {
-            symbol.get_name()
-            for symbol in scope.get_symbols()
-            if (scope.get_type() == "module" or symbol.is_global())
-            and (symbol.is_referenced() or symbol.get_name() in needed)
-        }
+        outermost = scope.get_type() == "module"
+        for symbol in scope.get_symbols():
+            name = symbol.get_name()
+            # From Python 3.12 on, a comprehension's variables are among those of the cell.
+            of_cell = not symbol.is_assigned() or name in needed or name in bound
+            read = symbol.is_referenced() or name in needed
+            if read and (of_cell if outermost else symbol.is_global()):
+                found.add(name)
     return sorted(found)
 
 
@@ -54,6 +59,8 @@ def bound_names(source: str) -> frozenset[str]:
             found.add(node.id)
         elif isinstance(node, ast.alias):
             found.add((node.asname or node.name).partition(".")[0])
-        if not isinstance(node, ast.Lambda):
+        if isinstance(node, _COMPREHENSIONS):
+            ahead += (inner for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr))
+        elif not isinstance(node, ast.Lambda):
             ahead += ast.iter_child_nodes(node)
     return frozenset(found)
