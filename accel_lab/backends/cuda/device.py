@@ -255,7 +255,6 @@ class CudaDevice:
     def _return_from_user(self) -> None:
         """Make this card and its stream current again, after what the user put there instead."""
         runtime.setDevice(self.index)
-        self._pool.follow()
         current = cupy.cuda.get_current_stream()
         if current.ptr != self.active.ptr:
             event = current.record()

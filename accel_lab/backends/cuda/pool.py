@@ -8,6 +8,7 @@ goes back to it, and from there to the card.
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any
 
 import cupy
@@ -25,17 +26,7 @@ class Pool:
         self._own = cupy.get_default_memory_pool()
         self._allocate: Callable[[int], Any] = self._own.malloc
         self._torch: Any = None
-
-    def follow(self) -> None:
-        """Take memory from PyTorch's pool from now on if PyTorch computes here by now; quick."""
-        if self._torch is not None or (torch := sys.modules.get("torch")) is None:
-            return
-        cuda = getattr(torch, "cuda", None)  # it may still be being imported
-        if cuda is not None and cuda.is_initialized():
-            self._torch = torch
-            self._allocate = PythonFunctionAllocator(self._take, self._give_back).malloc
-            cupy.cuda.set_allocator(self._allocate)
-            self._own.free_all_blocks()
+        cupy.cuda.set_allocator(self._allocate)
 
     def idle_bytes(self) -> int:
         """Return what is held unused; any thread."""
@@ -77,12 +68,22 @@ class Pool:
 
     @contextmanager
     def climbing(self, make_room: MakeRoom) -> Iterator[None]:
-        """Have CuPy's allocations of this thread ask for room before they fail."""
+        """Have CuPy's allocations ask for room before they fail, where they are from this pool.
+
+        An allocator that the user has set, before or meanwhile, stays.
+        """
+        if cupy.cuda.get_allocator() != self._allocate:
+            yield
+            return
+        self._follow()
+        here = get_ident()
 
         def malloc(size: int) -> Any:
             try:
                 return self._allocate(size)
             except MemoryError:
+                if get_ident() != here:  # a thread of the user's
+                    raise
                 found: list[Any] = []
                 current = cupy.cuda.get_current_stream()
 
@@ -101,8 +102,23 @@ class Pool:
                     current.use()
                 return found[0]
 
-        with cupy.cuda.using_allocator(malloc):
+        cupy.cuda.set_allocator(malloc)
+        try:
             yield
+        finally:
+            if cupy.cuda.get_allocator() is malloc:
+                cupy.cuda.set_allocator(self._allocate)
+
+    def _follow(self) -> None:
+        """Take memory from PyTorch's pool from now on if PyTorch computes here by now; quick."""
+        if self._torch is not None or (torch := sys.modules.get("torch")) is None:
+            return
+        cuda = getattr(torch, "cuda", None)  # it may still be being imported
+        if cuda is not None and cuda.is_initialized():
+            self._torch = torch
+            self._allocate = PythonFunctionAllocator(self._take, self._give_back).malloc
+            cupy.cuda.set_allocator(self._allocate)
+            self._own.free_all_blocks()
 
     def _take(self, size: int, _: int) -> int:
         if not size:
