@@ -5,6 +5,7 @@ write, write after read and write after write; the event is recorded only when s
 is met, so a program that stays on one stream never pays for one.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 
@@ -33,7 +34,7 @@ class NativeStream(Protocol):
 class Stream:
     """A native stream and what it has already waited for."""
 
-    __slots__ = ("name", "native", "operations", "seen", "waits")
+    __slots__ = ("name", "native", "operations", "seen", "waited", "waits")
 
     def __init__(self, name: str, native: NativeStream) -> None:
         self.name = name
@@ -41,6 +42,8 @@ class Stream:
         self.operations = 0
         self.waits = 0
         self.seen: dict[Stream, int] = {}
+        self.waited: Callable[[], None] | None = None
+        """Called after each wait is enqueued, if there is one."""
 
     def after(self, other: "Stream", operation: int) -> None:
         """Run later work of this stream after `other` has finished its `operation`."""
@@ -48,6 +51,8 @@ class Stream:
             self.native.wait(other.native.record())
             self.seen[other] = other.operations
             self.waits += 1
+            if self.waited is not None:
+                self.waited()
 
 
 class Storage:

@@ -1,14 +1,15 @@
 """When a context's work began and ended, by the device's clock, while somebody watches.
 
-The dispatcher puts a mark on the stream before and after what a handler enqueues; the control
-thread reads the marks that the stream has reached. Without a watcher there is no mark. Of messages
-that come thick and fast a few are marked and the others counted, so that looking does not slow what
-is looked at.
+The dispatcher puts a mark on the stream before and after what a handler enqueues, the first behind
+what the operands make the stream wait for: waiting is no work. The control thread reads the marks
+that the stream has reached. Without a watcher there is no mark. Of messages that come thick and
+fast a few are marked and the others counted, so that looking does not slow what is looked at.
 """
 
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from accel_lab.compute.samples import Slice, Work
@@ -41,7 +42,7 @@ class Clock(Protocol):
 class Trace:
     """One message's marks."""
 
-    __slots__ = ("began", "end", "kind", "name", "seq", "start", "stream")
+    __slots__ = ("began", "end", "kind", "name", "operation", "seq", "start", "stream")
 
     def __init__(self, seq: int, name: str, kind: Work, stream: Stream, start: Any) -> None:
         self.seq = seq
@@ -49,6 +50,7 @@ class Trace:
         self.kind = kind
         self.stream = stream
         self.start = start
+        self.operation = stream.operations
         self.end: Any = None
         self.began: float | None = None
 
@@ -90,8 +92,15 @@ class Tracer:
             self._drop()
         kind: Work = KINDS.get(message.library, "kernel")
         trace = Trace(seq, message.title, kind, stream, self._clock.mark(stream.native))
+        stream.waited = partial(self._begin_again, trace)
         self._traces.append(trace)
         return trace
+
+    def _begin_again(self, trace: Trace) -> None:
+        """Mark the begin anew: the stream waits for another before the work."""
+        stream = trace.stream
+        if trace.end is None and trace.operation == stream.operations:
+            trace.start, trace.began = self._clock.mark(stream.native), None
 
     def end(self, trace: Trace) -> None:
         """Mark where it ends."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from accel_lab.compute.samples import Slice
-from accel_lab.compute.stream import Stream
+from accel_lab.compute.stream import Storage, Stream
 from accel_lab.compute.tracer import CALM, FEW, KEPT, KINDS, WATCHED_S, Trace, Tracer
 
 
@@ -26,6 +26,12 @@ class Native:
     """A stream that comes as far as it is told to."""
 
     marks: list[Mark] = field(default_factory=list)
+
+    def record(self) -> object:
+        return object()
+
+    def wait(self, event: object) -> None:
+        """Wait for what another stream has recorded; `advance` says when that is over."""
 
     def advance(self, by: int, now: float) -> None:
         for mark in [mark for mark in self.marks if mark.reached is None][:by]:
@@ -173,6 +179,39 @@ def test_what_has_not_begun_is_not_running() -> None:
     tracer.end(trace)
     native.advance(1, 6.0)
     assert tracer.take() == ([Slice(7, "Message", "blas", "kernel", 5.0, 6.0)], [], 0)
+
+
+def test_a_message_begins_when_what_it_waits_for_is_done() -> None:
+    tracer, native, other = Tracer(Clock()), Native(), Native()
+    fft, blas = Stream("fft", native), Stream("blas", other)  # type: ignore[arg-type]
+    storage = Storage(blas, 4, "Gemm #1")
+    blas.operations += 1
+    storage.write_on(blas)
+    fft.operations += 1
+    trace = tracer.begin(2, Message("fft"), fft)
+    native.advance(1, 5.0)  # the stream is idle, but for the wait
+    tracer.take()
+    storage.read_on(fft)
+    tracer.end(trace)
+    assert tracer.take() == ([], [], 0), "it has not begun"
+    native.advance(1, 7.0)
+    native.advance(1, 8.0)
+    assert tracer.take()[0] == [Slice(2, "Message", "fft", "kernel", 7.0, 8.0)]
+
+
+def test_what_waits_later_begins_nothing_anew() -> None:
+    tracer, native, other = Tracer(Clock()), Native(), Native()
+    fft, blas = Stream("fft", native), Stream("blas", other)  # type: ignore[arg-type]
+    fft.operations += 1
+    trace = tracer.begin(2, Message("fft"), fft)
+    native.advance(1, 5.0)
+    fft.operations += 1  # another message, which is not traced, while this one is deferred
+    blas.operations += 1
+    fft.after(blas, 1)
+    assert fft.waits == 1
+    tracer.end(trace)
+    native.advance(1, 6.0)
+    assert tracer.take()[0] == [Slice(2, "Message", "fft", "kernel", 5.0, 6.0)]
 
 
 @pytest.mark.parametrize(("library", "kind"), [*KINDS.items(), ("fft", "kernel")])
