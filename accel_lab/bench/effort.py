@@ -52,8 +52,8 @@ FULL = Effort(
     cells=21,
     busy_s=1.0,
     watched_s=0.4,
-    labs=15,
-    lab_s=1.5,
+    labs=8,
+    lab_s=1.0,
 )
 QUICK = Effort(
     rounds=5,
