@@ -43,12 +43,18 @@ def changed(source: str) -> set[str]:
     return {name for node in declared for name in node.names}
 
 
+def text(source: str, names: frozenset[str]) -> str:
+    """Return those statements of a cell that define one of these names."""
+    statements = parsed(source).body
+    return "\n".join(ast.unparse(one) for one in statements if names & set(_defined(one)))
+
+
 def compiled(source: str, filename: str, names: frozenset[str]) -> Iterator[CodeType]:
     """Compile those statements of a cell that define one of these names, each by itself."""
     tree = ast.parse(source, filename)
     ahead: list[ast.stmt] = []
     for statement in tree.body:
-        if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
+        if _is_future(statement):
             ahead.append(statement)
         elif names & set(_defined(statement)):
             yield compile(ast.Module([*ahead, statement], []), filename, "exec")
@@ -56,12 +62,18 @@ def compiled(source: str, filename: str, names: frozenset[str]) -> Iterator[Code
 
 def _defined(statement: ast.stmt) -> Iterator[str]:
     """Yield what a statement defines, if it does nothing else."""
+    if _is_future(statement):
+        return
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield statement.name
     elif isinstance(statement, ast.Import | ast.ImportFrom):
         yield from (alias.asname or alias.name for alias in statement.names)
     else:
         yield from _constant(statement)
+
+
+def _is_future(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
 
 
 def _constant(statement: ast.stmt) -> Iterator[str]:

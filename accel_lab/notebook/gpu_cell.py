@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accel_lab.compute import origin, workspace
 from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.definitions import text
 from accel_lab.compute.resident import offer_frames
 from accel_lab.compute.user_code import pack
 from accel_lab.compute.workspace import Bundle, Cell, Ran, Timed
@@ -61,6 +62,13 @@ class Captures:
     kept: dict[str, AccelRef] = field(default_factory=dict)
     tensors: dict[str, str] = field(default_factory=dict)
     nbytes: int = 0
+
+    def keep(self, space: Space, name: str, ref: AccelRef) -> None:
+        """Take an array that is there under its name, as the kind of tensor that it may be."""
+        self.kept[name] = ref
+        tensor, kind = space.tensors.get(name, (None, ""))
+        if tensor is ref:
+            self.tensors[name] = kind
 
 
 class GpuCells:
@@ -207,7 +215,9 @@ class GpuCells:
     def _define(self, device: "Device", space: Space) -> None:
         """Define imports, functions, classes and constants again, under the names they have."""
         captures = Captures()
-        for name in {name for piece in space.pieces for name in used_names(piece.source)}:
+        for name in used_names(
+            "\n".join(text(piece.source, piece.names) for piece in space.pieces)
+        ):
             value = self._names.get(name)
             if value is None or _is_lost(device, value) or _is_ipythons(value):
                 continue
@@ -236,9 +246,6 @@ class GpuCells:
             if name in bound and _is_lost(device, value):
                 continue  # the cell makes it anew
             _capture(device, space, name, value, found)
-        for name, (ref, kind) in space.tensors.items():
-            if found.kept.get(name) is ref:
-                found.tensors[name] = kind
         return found
 
     def _settle(self, device: "Device", space: Space) -> None:
@@ -311,13 +318,11 @@ def _capture(device: "Device", space: Space, name: str, value: Any, found: Captu
         found.nbytes += _require_small(name, value)
         found.given[name] = value
     elif not isinstance(value, AccelRef):  # through which it may reach any array that is there
-        found.kept |= {
-            other: ref
-            for other, ref in space.bound.items()
-            if isinstance(ref, AccelRef) and device.holds(ref) and not ref.failed
-        }
+        for other, ref in space.bound.items():
+            if isinstance(ref, AccelRef) and device.holds(ref) and not ref.failed:
+                found.keep(space, other, ref)
     elif device.holds(value):
-        found.kept[name] = value  # the namespace has the array; its uses are ordered
+        found.keep(space, name, value)  # the namespace has the array; its uses are ordered
     else:
         raise StaleRef(
             f"{name!r} was lost with its context: of one cell's arrays, {size(KEPT_BYTES)} are "

@@ -72,6 +72,14 @@ def test_a_leaf_is_trained_on_after_a_fault(notebook: Lab, lab: System) -> None:
     assert shown(notebook, "square") == "tensor(9.)"  # without its graph
 
 
+def test_a_tensor_that_a_function_reads_is_one_again(notebook: Lab, lab: System) -> None:
+    """Also where nothing but the definition is run again before it is used."""
+    notebook("%%gpu\nx = torch.ones(2)\ndef power(n):\n    return x.pow(n)\nlimit = 3")
+    lose(lab)
+    assert shown(notebook, "power(limit)") == "tensor([1., 1.])"
+    assert shown(notebook, "x") == "tensor([1., 1.])"
+
+
 def test_a_parameter_is_one_again_after_a_fault(notebook: Lab, lab: System) -> None:
     notebook("%%gpu\nweight = torch.nn.Parameter(torch.ones(2))")
     lose(lab)
