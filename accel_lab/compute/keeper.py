@@ -168,7 +168,7 @@ class DeviceKeeper:
         self._link = None
         process, self.process = self.process, None
         assert process is not None
-        self.sight.lost()
+        self.sight.emptied()
         self.used_bytes, self.statistics = 0, {}
         self._plant.dispatcher.call_later(END_LIMIT_S, process.kill)
         return process

@@ -55,6 +55,21 @@ class Sight:
             WorkTraced(device=device.name, generation=device.generation, done=(), running=())
         )
 
+    def emptied(self) -> None:
+        """Its context was given up in order: the device holds nothing."""
+        self.lost()
+        device = self._device
+        self.memory = MemorySampled(
+            device=device.name,
+            generation=device.generation,
+            used_bytes=0,
+            total_bytes=device.total_bytes,
+            blocks=(),
+            unlisted=0,
+            largest_free_bytes=device.total_bytes or 0,
+        )
+        self._answers.append(self.memory)
+
     def heard(self, packet: Blocks | Traced) -> None:
         """Take a part of an answer."""
         device = self._device

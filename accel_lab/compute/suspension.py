@@ -80,6 +80,7 @@ class Suspension:
 
     Attributes:
         cause: why the device could not come back when that was last tried.
+        room_bytes: returns how much the host may keep.
     """
 
     def __init__(self, keeper: "DeviceKeeper", dispatcher: Dispatcher) -> None:
@@ -88,6 +89,7 @@ class Suspension:
         self._alone = threading.Lock()
         self._kept: _Kept | None = None
         self.cause: AccelError | None = None
+        self.room_bytes: Callable[[], int] = _room_bytes
 
     @property
     def told(self) -> Suspended | None:
@@ -136,8 +138,8 @@ class Suspension:
         files = Stripes.make()
         try:
             keeper.tell(Keep(), *files.fds)
-            room = free_host_bytes() - host_memory_bytes() // 16
-            saved: Saved = self._call(link, deadline, keeping.save, self.room(room), drop=drop)
+            room = max(0, self.room_bytes())
+            saved: Saved = self._call(link, deadline, keeping.save, room, drop=drop)
             told = self._told(saved, drop=drop)
             return self._give_up(link, _Kept(told, files, saved), began)
         finally:
@@ -155,10 +157,6 @@ class Suspension:
             text = "; ".join(f"{what}: {why}" for what, why in lost.items())
             raise CannotKeep(f"{name} was not suspended: {text}", lost=lost)
         return Suspended(name, saved.buffers, saved.objects, saved.nbytes, tuple(lost.items()))
-
-    def room(self, free_bytes: int) -> int:
-        """Return how much of what is free may be taken."""
-        return max(0, free_bytes)
 
     def _quiet(self, link: "Link", deadline: float) -> None:
         """Wait until all that was sent is answered."""
@@ -385,7 +383,15 @@ def _await_end(process: "ContextProcess") -> None:
         time.sleep(LOOK_S)
 
 
-def _lost(keeper: "DeviceKeeper") -> ContextLost:
+def _room_bytes() -> int:
+    """Return what the host has free, and leave it a part."""
+    return free_host_bytes() - host_memory_bytes() // 16
+
+
+def _lost(keeper: "DeviceKeeper") -> AccelError:
+    refusal = keeper.requests.refusal
+    if refusal is not None:
+        return refusal.copy()
     text = f"{keeper.name} lost its context while it was being suspended; see lab.explain()"
     return ContextLost(text, generation=keeper.generation - 1)
 

@@ -1,5 +1,6 @@
 """A device that is given back keeps what it held, whatever happens on the way."""
 
+import contextlib
 import os
 import signal
 import threading
@@ -24,7 +25,6 @@ from accel_lab.compute.events import (
     SuspensionFailed,
 )
 from accel_lab.compute.stripes import PIECE_BYTES
-from accel_lab.compute.suspension import Suspension
 from accel_lab.errors import (
     AccelError,
     CannotKeep,
@@ -266,7 +266,8 @@ def test_names_of_cells_are_as_they_were(lab: System, cpu: Device) -> None:
     assert isinstance(handles["count"], ObjectRef)
     assert handles["count"].get() == 1000
     assert "lost" not in repr(handles["model"])
-    assert notebook("rescale(1.0)\nboth['model'] is model, model(x)") == "(True, np.float64(14.0))"
+    assert notebook("scale = 1.0\nboth['model'] is model, model(x)") == "(True, np.float64(14.0))"
+    assert notebook("rescale(3.0)\nscale") == "3.0"
     notebook("both['end'][:] = 7.0")
     np.testing.assert_array_equal(x.get(timeout_s=WAIT), [0.0, 1.0, 7.0, 7.0])
     notebook("other = count + 1")
@@ -344,10 +345,10 @@ def test_objects_that_cannot_be_made_again_are_told(lab: System, cpu: Device) ->
 
 
 def test_a_host_without_room_is_told_by_the_name_of_what_does_not_fit(
-    lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch
+    cpu: Device,
 ) -> None:
     small, large = cpu.put(np.ones(10)), cpu.put(np.ones(100_000))
-    monkeypatch.setattr(Suspension, "room", lambda *_: 100_000)
+    cpu._keeper.suspension.room_bytes = lambda: 100_000
     with pytest.raises(CannotKeep, match="802816 bytes") as caught:
         cpu.suspend()
     assert list(caught.value.lost) == [f"buffer {large.id}"]
@@ -494,6 +495,40 @@ def test_a_context_that_is_killed_while_it_comes_back_costs_nothing(
             time.sleep(0.001)
         np.testing.assert_array_equal(twice.get(timeout_s=WAIT), 2 * value[10:20])
         np.testing.assert_array_equal(x.get(timeout_s=WAIT), value)
+    assert cpu.generation == 1
+
+
+def test_closing_while_it_comes_back_ends_that(lab: System, cpu: Device) -> None:
+    kept = cpu.put(np.ones(PIECE_BYTES // 2))
+    for _ in range(3):
+        cpu.suspend()
+        starts = len(lab.events.history(ContextStarted))
+        late = blas.nrm2(kept)
+        while len(lab.events.history(ContextStarted)) == starts:
+            time.sleep(0.001)
+        if cpu.state != "running":
+            break
+    lab.close()
+    with contextlib.suppress(SystemClosed):  # it may have been answered
+        late.result(WAIT)
+    with pytest.raises(SystemClosed):
+        cpu.resume()
+
+
+def test_a_suspended_device_stays_so_when_one_beside_it_is_lost(nothing_left: None) -> None:
+    with System("host", 2, strategy="all_for_one") as lab:
+        first, second = lab.devices
+        x, y = first.put(A), second.put(A)
+        first.suspend()
+        with pytest.raises(ContextLost):
+            lab.inject("kill", second).result(WAIT)
+        np.testing.assert_array_equal(y.get(timeout_s=WAIT), A)
+        assert (first.state, first.generation, second.generation) == ("suspended", 1, 2)
+        np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)
+        with pytest.raises(ContextLost):
+            lab.inject("kill", first).result(WAIT)
+        assert settle(lambda: (first.generation, second.generation) == (2, 3))
+        np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)
 
 
 def test_a_loss_after_it_is_back_is_recovered_as_before(replaying: System) -> None:
