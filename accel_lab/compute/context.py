@@ -104,6 +104,8 @@ class Context:
             nonlocal array, cause
             if self.table.used_bytes + nbytes > self.limit_bytes:
                 return False
+            if self.spill.held and self.backend.free_bytes() < nbytes:
+                return False  # a pool that has to fail takes milliseconds for it
             try:
                 array = self.backend.empty(shape, dtype)
             except MemoryError as error:

@@ -126,7 +126,7 @@ def test_an_operator_takes_numbers_on_either_side_as_weak_ones(device: Device, o
     for dtype, number in product(NAMES, (*NUMBERS, *SCALARS)):
         x = positive(small(2, (3,), dtype)) + np.ones((), numpy_dtype(dtype))
         compare(device, apply, apply, x, number)
-        compare(device, apply, apply, number, x)
+        compare(device, apply, apply, number, without_zeros(device, x) if op == "divide" else x)
 
 
 @settings(max_examples=80)
