@@ -522,7 +522,7 @@ class System:
     def closely(self) -> Iterator[None]:
         """Have all work traced while this lasts, where otherwise some of much work would do.
 
-        Where small messages come thick and fast it makes them slower, by about a half. Any thread.
+        Where small messages come thick and fast it makes them slower. Any thread.
         """
         sights = [keeper.sight for keeper in self._keepers]
         for sight in sights:

@@ -22,7 +22,7 @@ KEPT = 2_000
 CALM = 500
 FEW = 50
 """Where more than `CALM` messages came between two looks, only `FEW` are traced until the next:
-two marks cost about as much as a small message does."""
+two marks cost a good part of what a small message does."""
 KINDS: dict[str, Work] = {"upload": "copy", "download": "copy", "run": "function"}
 
 

@@ -44,6 +44,7 @@ class Tally:
         self.span: tuple[float, float] | None = None
         self.seen = 0
         self._places: dict[tuple[str, str], int] = {}
+        self._known: dict[tuple[str, str, str, str], tuple[int, Row]] = {}
         # Columns as rows. What is packed lies up to `_end`; without room it moves to the front.
         self._columns = np.empty((4, 2 * PACKED), "<f8")
         self._first = self._end = 0
@@ -66,16 +67,23 @@ class Tally:
 
     def work(self, device: str, one: Slice) -> int:
         """Return the number of a slice's row, name and kind."""
-        row = self._places.setdefault((device, one.stream), len(self.rows))
-        if row == len(self.rows):
-            self.rows.append(Row(device, one.stream))
-        return self.works.setdefault((row, one.name, one.kind), len(self.works))
+        return self._find(device, one)[0]
+
+    def _find(self, device: str, one: Slice) -> tuple[int, Row]:
+        key = device, one.stream, one.name, one.kind
+        found = self._known.get(key)
+        if found is None:
+            row = self._places.setdefault((device, one.stream), len(self.rows))
+            if row == len(self.rows):
+                self.rows.append(Row(device, one.stream))
+            work = self.works.setdefault((row, one.name, one.kind), len(self.works))
+            found = self._known[key] = work, self.rows[row]
+        return found
 
     def _add(self, device: str, one: Slice) -> tuple[float, float, int, int]:
         start = one.start
         end = start if one.end is None else one.end
-        work = self.work(device, one)
-        row = self.rows[self._places[device, one.stream]]
+        work, row = self._find(device, one)
         row.count += 1
         row.busy += max(0.0, end - max(start, row.until))
         row.until = max(row.until, end)

@@ -137,7 +137,8 @@ class TimelineView(View):
 def timeline(lab: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> TimelineView:
     """Return the timeline of a system's work; display it as the last value of a cell.
 
-    Work is traced while somebody looks, so what was done before the first look is not shown. In a
+    Work is traced while somebody looks, so what was done before the first look is not shown. Where
+    more than 500 messages come between two looks, some are traced and the others counted. In a
     Jupyter kernel with the `lab` extra it is a widget that looks all the time, while a cell runs
     too. Elsewhere each drawing, as text or a table, is a look that keeps the tracing on for two
     seconds.
