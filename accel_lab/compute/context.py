@@ -127,8 +127,9 @@ class Context:
         free = max(0, min(self.limit_bytes - self.table.used_bytes, self.backend.free_bytes()))
         owners = self.table.largest_owners()
         held = ", ".join(f"{label} with {size} bytes" for label, size in owners) or "none of ours"
+        asked = f"{asked_bytes} bytes were" if asked_bytes else "more was"
         text = (
-            f"{asked_bytes} bytes were asked for and {free} are free of {self.limit_bytes}; "
+            f"{asked} asked for and {free} are free of {self.limit_bytes}; "
             f"the largest owners: {held}"
         )
         if self.spill.held_bytes:

@@ -159,7 +159,7 @@ class RunActor(LibraryActor):
                 value = function(*args, **kwargs)
         except MemoryError as error:
             holding.note_failure(error)
-            raise self.context.out_of_memory(0) from error
+            raise self.context.out_of_memory(_asked_bytes(error)) from error
         except StaleRef:
             raise
         except KeyboardInterrupt as error:
@@ -240,3 +240,8 @@ class RunActor(LibraryActor):
         # than 2**53, so that a browser can count with it.
         RunActor.made += 1
         return MARK | (self.context.generation & 0xFFFFF) << 32 | RunActor.made
+
+
+def _asked_bytes(error: MemoryError) -> int:
+    """Return what was asked for, as far as CuPy's or NumPy's error tells; else 0."""
+    return int(getattr(error, "_size", 0) or getattr(error, "_total_size", 0))

@@ -198,6 +198,23 @@ def test_a_library_error_restarts_that_actor_alone(lab: System, cpu: Device) -> 
     assert sum(restarts.values()) == 1
 
 
+@pytest.mark.parametrize("asked", [1 << 50, 0])
+def test_out_of_memory_of_a_function_says_what_it_asked_for(nothing_left: None, asked: int) -> None:
+    """NumPy's error tells it; one of the user's own does not."""
+
+    def take(nbytes: int) -> None:
+        if nbytes:
+            np.empty(nbytes, np.uint8)
+        raise MemoryError
+
+    with System("host", recover="stale") as lab:
+        with pytest.raises(OutOfMemory) as caught:
+            lab.devices[0].run(take, asked).result(WAIT)
+        assert caught.value.asked_bytes == asked
+        told = f"{asked} bytes were asked for" if asked else "more was asked for"
+        assert str(caught.value).startswith(told)
+
+
 def test_out_of_memory_names_what_was_asked_and_who_holds_the_rest(nothing_left: None) -> None:
     """The context resumes, nothing is lost, and memory that is given back can be had."""
     with System("host", recover="stale", memory_bytes=1 << 20, spill=False) as lab:
