@@ -20,6 +20,10 @@ from accel_lab.libraries import blas
 from accel_lab.libraries.program import Compile, LaunchKernel
 from accel_lab.views import journal_past
 from accel_lab.views.journal_past import JournalPast
+from accel_lab.views.journal_view import JournalView
+from accel_lab.views.observer import observer_of
+from accel_lab.views.replayable import Replayable
+from tests.views.made_up import lab
 from tests.views.test_journal_facts import Written, encode
 
 PLACE = ("one", "cpu0")
@@ -171,3 +175,28 @@ def test_groups_of_messages_are_not_decoded_until_somebody_looks(
         f"Gemm(a=#1, b=#1) -> #{number} float32[4]" for number in range(798, 801)
     ]
     assert decoded == []
+
+
+def test_what_is_looked_back_at_stays_and_later_looks_begin_anew() -> None:
+    session = Session()
+    own = JournalPast(session.store, own=True)
+    source = Replayable(own, observer_of(lab(devices=1)))
+    view = JournalView(source)
+    entries_in(session, [["put", "gemm", "free"]] * 30)
+    source._read_once()
+    count = view.sample()["count"]
+    view.do_seek(20)
+    source.look()
+    session.store.trim(1500)
+    source._read_once()
+    assert view.sample()["count"] == count, "somebody looks at it"
+    view.do_live()
+    source._read_once()
+    fresh = JournalPast(session.store)
+    left = view.sample()["count"]
+    assert 20 < left == len(fresh) < count
+    view.do_seek(left - 3)
+    fresh.player.seek(left - 3)
+    mine, other = source.look(), fresh.player.look()
+    assert mine.memory["cpu0"].blocks == other.memory["cpu0"].blocks
+    assert [fact for _, fact in mine.facts] == [fact for _, fact in other.facts]
