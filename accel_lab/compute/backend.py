@@ -52,6 +52,9 @@ class Backend(Protocol):
     def native_stream(self) -> NativeStream:
         """Create a stream."""
 
+    def user_stream(self) -> NativeStream:
+        """Return the stream on which user code runs: the one that it has by default elsewhere."""
+
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         """Allocate on the active stream's pool; raises MemoryError or the vendor's own error."""
 

@@ -26,6 +26,10 @@ class Route(NamedTuple):
     stream: Stream
 
 
+USER_CODE = "run"
+"""The library that runs functions and cells of the user's."""
+
+
 class HostBytes(Protocol):
     """The arena as the context sees it."""
 
@@ -68,7 +72,9 @@ class Context:
         """Return the stream of this name, made on first use."""
         stream = self.streams.get(name)
         if stream is None:
-            stream = self.streams[name] = Stream(name, self.backend.native_stream())
+            backend = self.backend
+            native = backend.user_stream() if name == USER_CODE else backend.native_stream()
+            stream = self.streams[name] = Stream(name, native)
         return stream
 
     def launched(self) -> int:

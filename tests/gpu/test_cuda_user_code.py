@@ -10,11 +10,17 @@ import pytest
 from accel_lab.compute.device import Device
 from accel_lab.compute.dtypes import numpy_dtype
 from accel_lab.errors import InvalidArgument, UserCodeError
-from accel_lab.libraries import blas
+from accel_lab.libraries import array, blas
 
 pytestmark = pytest.mark.gpu
 
 WAIT_S = 120.0
+SPIN = """
+extern "C" __global__ void spin(long long clocks) {
+  long long begin = clock64();
+  while (clock64() - begin < clocks) {}
+}
+"""
 
 
 def value(device: Device, ref: Any) -> Any:
@@ -53,6 +59,46 @@ def test_work_on_a_stream_of_the_user_s_is_waited_for(gpu: Device) -> None:
     for _ in range(3):
         answer = gpu.run(on_another_stream, 2048).result(timeout_s=WAIT_S)
         assert (value(gpu, answer) == 1).all()
+
+
+def test_code_that_waits_for_the_default_stream_has_waited_for_its_own_work(gpu: Device) -> None:
+    """As the timers in CuPy's own examples do."""
+
+    def seconds() -> tuple[float, float]:
+        import time
+
+        import cupy
+        import torch
+
+        spin = cupy.RawKernel(SPIN, "spin")
+        spin((1,), (1,), (0,))
+        took = []
+        for wait in (cupy.cuda.Stream.null.synchronize, torch.cuda.current_stream().synchronize):
+            begin = time.perf_counter()
+            spin((1,), (1,), (200_000_000,))
+            wait()
+            took.append(time.perf_counter() - begin)
+        return took[0], took[1]
+
+    assert min(gpu.run(seconds).result(timeout_s=WAIT_S)) > 0.05  # at 4 GHz; no card is as fast
+
+
+def test_torch_and_cupy_are_in_one_order(gpu: Device) -> None:
+    def both(a: Any) -> Any:
+        import cupy
+        import torch
+
+        spin = cupy.RawKernel(SPIN, "spin")
+        spin((1,), (1,), (20_000_000,))
+        a += 1
+        tensor = torch.as_tensor(a, device="cuda")
+        tensor *= 2
+        a += 1
+        return a
+
+    x = gpu.put(np.ones(1 << 20, np.float32))
+    for _ in range(5):
+        assert (value(gpu, gpu.run(both, array.copy(x))) == 5).all()
 
 
 def test_a_broadcast_answer_becomes_a_buffer_of_its_own(gpu: Device) -> None:

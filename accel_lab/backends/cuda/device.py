@@ -74,7 +74,14 @@ class CudaDevice:
 
     def native_stream(self) -> CudaStream:
         """Create a stream that does not wait for the legacy default stream."""
-        return CudaStream(self.index, self._events, self._activated)
+        return self._stream(cupy.cuda.Stream(non_blocking=True))
+
+    def user_stream(self) -> CudaStream:
+        """Return the legacy default stream, on which CuPy's and PyTorch's work is elsewhere, too.
+
+        So code that waits for `Stream.null` waits for its own work, and the two are in one order.
+        """
+        return self._stream(cupy.cuda.Stream.null)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         """Allocate from the active stream's part of the pool.
@@ -243,6 +250,9 @@ class CudaDevice:
             cuBLASError: the fault is the library's.
         """
         self._injection.cause(kind)
+
+    def _stream(self, cupy_stream: Any) -> CudaStream:
+        return CudaStream(self.index, self._events, self._activated, cupy_stream)
 
     def _activated(self, stream: CudaStream) -> None:
         self.active = stream

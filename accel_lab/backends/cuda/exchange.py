@@ -79,7 +79,10 @@ def _from_torch(torch: Any, tensor: Any) -> tuple[Any, str]:
     # torch may reuse the memory, once the tensor is gone, after what its own stream has run;
     # this makes it wait for ours as well.
     ours = cupy.cuda.get_current_stream().ptr
-    tensor.record_stream(torch.cuda.ExternalStream(ours, device=tensor.device))
+    if ours:  # the default stream is the one on which torch's memory is by default
+        tensor.record_stream(torch.cuda.ExternalStream(ours, device=tensor.device))
+    else:
+        tensor.record_stream(torch.cuda.default_stream(tensor.device))
     if dtype in FORMATS:
         tensor = tensor.view(torch.int16 if dtype == "bfloat16" else torch.uint8)
     return cupy.from_dlpack(tensor), dtype

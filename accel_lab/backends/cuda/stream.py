@@ -4,7 +4,6 @@ from collections import deque
 from time import perf_counter, sleep
 from typing import Any
 
-import cupy
 from cupy.cuda import runtime
 
 # Without timing an event is cheaper, and this is no place for measurements.
@@ -31,16 +30,16 @@ class CudaEvent:
 
 
 class CudaStream:
-    """A stream that does not wait for the legacy default stream.
+    """A stream of one card.
 
     The dispatcher thread uses all of it but `synchronize`, which is for the side thread.
     """
 
     __slots__ = ("_events", "_on_activate", "cupy_stream", "device", "ptr")
 
-    def __init__(self, device: int, events: deque[int], on_activate: Any) -> None:
+    def __init__(self, device: int, events: deque[int], on_activate: Any, cupy_stream: Any) -> None:
         self.device = device
-        self.cupy_stream = cupy.cuda.Stream(non_blocking=True)
+        self.cupy_stream = cupy_stream
         self.ptr: int = self.cupy_stream.ptr
         self._events = events
         self._on_activate = on_activate

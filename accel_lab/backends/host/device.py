@@ -82,6 +82,10 @@ class HostBackend:
         """Create a stream."""
         return HostStream()
 
+    def user_stream(self) -> NativeStream:
+        """Create a stream: all are the same here."""
+        return HostStream()
+
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         """Allocate; raises MemoryError."""
         return np.empty(shape, numpy_dtype(dtype))
