@@ -15,6 +15,9 @@ class NativeStream(Protocol):
     def activate(self) -> None:
         """Make it the stream on which the library's calls of this thread are enqueued."""
 
+    def before_work(self, call: Callable[[], None]) -> None:
+        """Have this called once, just before the next work is enqueued, where that is known."""
+
     def record(self) -> Any:
         """Return an event that fires when all work enqueued so far is done."""
 

@@ -1,7 +1,8 @@
 """When a context's work began and ended, by the device's clock, while somebody watches.
 
 The dispatcher puts a mark on the stream before and after what a handler enqueues, the first behind
-what the operands make the stream wait for: waiting is no work. The control thread reads the marks
+what the operands make the stream wait for, and as late as the backend can tell: neither waiting nor
+Python is work of the device. The control thread reads the marks
 that the stream has reached. Without a watcher there is no mark. Of messages that come thick and
 fast a few are marked and the others counted, so that looking does not slow what is looked at.
 """
@@ -92,12 +93,13 @@ class Tracer:
             self._drop()
         kind: Work = KINDS.get(message.library, "kernel")
         trace = Trace(seq, message.title, kind, stream, self._clock.mark(stream.native))
-        stream.waited = partial(self._begin_again, trace)
+        stream.waited = again = partial(self._begin_again, trace)
+        stream.native.before_work(again)
         self._traces.append(trace)
         return trace
 
     def _begin_again(self, trace: Trace) -> None:
-        """Mark the begin anew: the stream waits for another before the work."""
+        """Mark the begin anew: the stream waits for another, or is given the work only now."""
         stream = trace.stream
         if trace.end is None and trace.operation == stream.operations:
             trace.start, trace.began = self._clock.mark(stream.native), None

@@ -18,6 +18,9 @@ class Native:
     def activate(self) -> None:
         """Do nothing."""
 
+    def before_work(self, call: object) -> None:
+        """Do nothing: there is no work."""
+
     def record(self) -> str:
         return "event"
 

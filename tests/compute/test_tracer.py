@@ -1,5 +1,6 @@
 """The tracer over a made-up clock: whatever finishes first, each trace is told once."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +27,10 @@ class Native:
     """A stream that comes as far as it is told to."""
 
     marks: list[Mark] = field(default_factory=list)
+    enqueuing: Callable[[], None] | None = None
+
+    def before_work(self, call: Callable[[], None]) -> None:
+        self.enqueuing = call
 
     def record(self) -> object:
         return object()
@@ -302,3 +307,21 @@ def test_what_was_sent_while_nobody_looked_was_not_missed(monkeypatch: pytest.Mo
     assert sender.look() == (KEPT, 0)
     sender.send(CALM)
     assert sender.look() == (CALM, 0)
+
+
+def test_a_slice_begins_where_the_library_enqueues() -> None:
+    """What it did before that, in Python, was no work of the device."""
+    tracer, native = Tracer(Clock()), Native()
+    tracer.watch()
+    stream = Stream("blas", native)  # type: ignore[arg-type]
+    stream.operations += 1
+    trace = tracer.begin(1, Message(), stream)
+    native.advance(1, 10.0)
+    assert native.enqueuing is not None
+    native.enqueuing()
+    tracer.end(trace)
+    native.advance(2, 11.0)
+    ((slice_,), running, _) = tracer.take()
+    assert (slice_.start, slice_.end, running) == (11.0, 11.0, [])
+    native.enqueuing()  # too late: it is over
+    assert len(native.marks) == 3

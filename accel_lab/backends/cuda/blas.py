@@ -92,6 +92,7 @@ class CudaBlas:
             self._gemm_of_copies(a, b, c, out, alpha=alpha, beta=beta, **options)
             return
         if c is not None and c is not out:
+            self._device.active.enqueuing()
             cupy.copyto(out, c)
         self._enqueue(multiply, (b, a, out), dtype, alpha, beta)
 
@@ -124,6 +125,7 @@ class CudaBlas:
             self._gemm_of_copies(a, x[:, None], added, column, alpha=alpha, beta=beta, **options)
             return
         if y is not None and y is not out:
+            self._device.active.enqueuing()
             cupy.copyto(out, y)
         self._enqueue(multiply, (x, a, out), dtype, alpha, beta)
 
@@ -212,6 +214,7 @@ class CudaBlas:
 
     def _gemm_of_copies(self, a: Any, b: Any, c: Any | None, out: Any, **options: Any) -> None:
         """Multiply with a contiguous copy of each operand that cuBLAS cannot address."""
+        self._device.active.enqueuing()
         complex_ = PRECISIONS[options["dtype"]].is_complex
         a = _addressable(a, conjugated=complex_ and options["trans_a"] == "c")
         b = _addressable(b, conjugated=complex_ and options["trans_b"] == "c")
@@ -238,12 +241,14 @@ class CudaBlas:
         first = known.get(alpha) or self._factor(dtype, alpha)
         second = known.get(beta) or self._factor(dtype, beta)
         b, a, out = operands
+        self._device.active.enqueuing()
         multiply(first[0], b.data.ptr, a.data.ptr, second[0], out.data.ptr)
 
     def _update_only(self, c: Any | None, out: Any, dtype: str, beta: Number) -> None:
         """Write beta c: a sum of no products is zero."""
         if not out.size:
             return
+        self._device.active.enqueuing()
         if c is None:
             out.fill(0)
             return
@@ -281,7 +286,9 @@ class CudaBlas:
             if update is None:
                 update = self._updates[name, dtype] = Update(name, dtype)
             at_alpha, _held = self._factor(dtype, alpha)
-            update(x, y, out, at_alpha, self._device.active.ptr)
+            stream = self._device.active
+            stream.enqueuing()
+            update(x, y, out, at_alpha, stream.ptr)
             return
         kernel = self._kernels.get((name, dtype))
         if kernel is None:

@@ -240,6 +240,7 @@ class CudaFft:
             double = x.dtype.char in _DOUBLES
             transform = self._planned(task, double=double, inverse=inverse)
             self._transforms[key] = transform
+        self._device.active.enqueuing()
         transform(at_x, at_out)
 
     def _planned(self, task: Task, *, double: bool, inverse: bool) -> "Transform":

@@ -68,6 +68,7 @@ class CudaKernel:
         """
         if (grid, block, shared_bytes) != self._checked:
             self._check(grid, block, shared_bytes)
+        stream.enqueuing()
         driver.launchKernel(
             self._function, *grid, *block, shared_bytes, stream.ptr, self.arguments.at, 0
         )

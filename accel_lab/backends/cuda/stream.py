@@ -1,6 +1,7 @@
 """CUDA streams and the events between them."""
 
 from collections import deque
+from collections.abc import Callable
 from time import perf_counter, sleep
 from typing import Any
 
@@ -35,7 +36,7 @@ class CudaStream:
     The dispatcher thread uses all of it but `synchronize`, which is for the side thread.
     """
 
-    __slots__ = ("_events", "_on_activate", "cupy_stream", "device", "ptr")
+    __slots__ = ("_events", "_first", "_on_activate", "cupy_stream", "device", "ptr")
 
     def __init__(self, device: int, events: deque[int], on_activate: Any, cupy_stream: Any) -> None:
         self.device = device
@@ -43,11 +44,23 @@ class CudaStream:
         self.ptr: int = self.cupy_stream.ptr
         self._events = events
         self._on_activate = on_activate
+        self._first: Callable[[], None] | None = None
 
     def activate(self) -> None:
         """Make it CuPy's current stream of this thread, and that of the library handles."""
         self.cupy_stream.use()
         self._on_activate(self)
+
+    def before_work(self, call: Callable[[], None]) -> None:
+        """Have this called once, just before a library enqueues the next work."""
+        self._first = call
+
+    def enqueuing(self) -> None:
+        """The library that calls this is about to enqueue; what it did until now was no work."""
+        first = self._first
+        if first is not None:
+            self._first = None
+            first()
 
     def record(self) -> CudaEvent:
         """Return an event that fires when all work enqueued so far is done.

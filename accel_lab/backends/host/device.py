@@ -33,6 +33,9 @@ class HostStream:
     def activate(self) -> None:
         """Do nothing: there is one thread and it is the stream."""
 
+    def before_work(self, call: Callable[[], None]) -> None:
+        """Do nothing: Python is the work."""
+
     def record(self) -> None:
         """Return the event that has fired."""
 
