@@ -292,7 +292,8 @@ class Lineage:
         """
         if len(self) - self._kept_after_cut < UNREAD_LIMIT and not at_once:
             return
-        while self.read(READ_AT_ONCE):
+        for _ in range(0, len(self._unread), READ_AT_ONCE):  # more may come as fast as it is read
+            self.read(READ_AT_ONCE)
             yield
         self.cut()
         yield

@@ -18,7 +18,7 @@ from accel_lab.compute.markers import Checkpoint
 from accel_lab.compute.operation import OWN_TIMEOUT
 from accel_lab.compute.own_cuda import DeviceArray, Export, device_array
 from accel_lab.compute.recorder import Kept, Recorder
-from accel_lab.compute.requests import IN_FLIGHT_LIMIT, Requests
+from accel_lab.compute.requests import Requests
 from accel_lab.compute.staging import CHUNK_BYTES, CopyPool, Send
 from accel_lab.compute.tensors import as_array
 from accel_lab.compute.transfer import INLINE_BYTES, Allocate, CopyIn, Download, Put, Upload
@@ -242,6 +242,8 @@ class Transfers:
         timeout_s: float,
         kind: type[ArrayReply],
         recorder: Recorder | None = None,
+        *,
+        nowait: bool = False,
     ) -> Reply[Array]:
         if not isinstance(ref, AccelRef):
             raise _no_ref(ref)
@@ -260,30 +262,33 @@ class Transfers:
 
         message = Download(ref, block.segment_id, block.offset)
         try:
-            return self._requests.send(message, OWN_TIMEOUT, make=make, settle=settle)
+            return self._requests.send(
+                message, OWN_TIMEOUT, make=make, settle=settle, nowait=nowait
+            )
         except BaseException:
             block.release()
             raise
 
     def checkpoint(self, ref: AccelRef, timeout_s: float) -> Reply[Any]:
         """Keep a buffer's contents on the host as they are after what was sent before."""
+        return self._keep(ref, timeout_s)
+
+    def _keep(self, ref: AccelRef, timeout_s: float, *, nowait: bool = False) -> Reply[Any]:
         recorder = self._requests.recorder
         if recorder is None or self._requests.recovery is None:
             text = 'a checkpoint is of use only to a System(recover="replay")'
             raise InvalidArgument(text)
-        return self._fetch(ref, timeout_s, CheckpointReply, recorder)
+        return self._fetch(ref, timeout_s, CheckpointReply, recorder, nowait=nowait)
 
     def checkpoint_soon(self, id_: int, shape: tuple[int, ...], dtype: str) -> None:
         """Keep the contents of a buffer that is in use, unless that would take long or much."""
         requests = self._requests
-        if requests.in_flight > IN_FLIGHT_LIMIT // 2:
-            return
         owner = Borrowed(id_, deque())
         ref = AccelRef(requests, None, requests.device, owner, requests.generation, shape, dtype)
         ref.resolve()
         if ref.nbytes <= KEPT_BYTES:
-            with suppress(AccelError):  # it was freed, or lost, or the arena is full
-                self.checkpoint(ref, 0.0).add_waiter(_nothing)
+            with suppress(AccelError):  # it was freed, or lost, or there is no room for it now
+                self._keep(ref, 0.0, nowait=True).add_waiter(_nothing)
 
     def run(self, message: Run, timeout_s: float | None) -> Reply[Any]:
         """Send a call; a pickle larger than a frame goes by the arena."""

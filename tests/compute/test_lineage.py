@@ -253,6 +253,23 @@ def test_a_long_history_is_cut_to_what_is_in_use() -> None:
     assert lineage.live == {1}
 
 
+def test_a_history_is_cut_while_more_comes_than_is_read() -> None:
+    """A loop that sends without end does not put it off for ever."""
+    lineage = Lineage()
+    lineage.follow([zeros(1, 1)])
+    seq = 2
+    for _ in range(60_000):
+        lineage.follow([copy(seq, 1, made=seq), free(seq)])
+        seq += 2
+    steps = 0
+    for _ in lineage.tidy():
+        lineage.follow([copy(seq, 1, made=seq), free(seq)] * 500)
+        seq, steps = seq + 2, steps + 1
+        assert steps < 1000
+    assert lineage.live >= {1}
+    assert len(lineage._steps) == 1
+
+
 def test_contents_are_kept_once_and_within_their_budgets() -> None:
     contents = Contents(memory_bytes=100, spill_bytes=100)
     a, b, c = bytes(60), bytes([1]) * 60, bytes([2]) * 60
