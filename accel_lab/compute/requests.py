@@ -491,8 +491,8 @@ class Requests(Waiting):
         """Undo `hold`, unless that context is lost."""
         with self._lock:
             if self._filling is link:
-                self._link, self._filling = link, None
                 self._send_queue(link)
+                self._link, self._filling = link, None
 
     def rest(self, link: Link, refusal: AccelError | None = None) -> "InFlight | None":
         """Let go of a context that is held or being filled: what comes next has another started.
@@ -543,7 +543,11 @@ class Requests(Waiting):
             self._token = token
 
     def _send_queue(self, link: Link) -> None:
-        """Send what has waited, in order; the lock is held."""
+        """Send what has waited, in order; the lock is held.
+
+        Before the link is the device's: until then it takes along nothing of what has been freed,
+        which may be named by what is not sent yet.
+        """
         queue, self._queue = self._queue, {}
         for data in queue.values():
             link.send(data, idle=False)
@@ -562,7 +566,6 @@ class Requests(Waiting):
             if self.state == "stopped" or (filled and self._filling is not link):
                 return False
             self.kept = False
-            self._link = link
             self._filling = None
             self._token = token
             self.state = "running"
@@ -570,6 +573,7 @@ class Requests(Waiting):
             if self.recorder is not None:
                 self.recorder.mark(ContextBegan(self.generation, time.time(), pid))
             self._send_queue(link)
+            self._link = link
             self._freed.extend(free)
             return True
 

@@ -1,8 +1,10 @@
 """`recover="replay"`: after a loss the buffers in use are there again, and right."""
 
+import gc
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from accel_lab import AccelRef, Device, System, array, blas, rng
 from accel_lab.compute import lineage
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.events import BuffersRebuilt, GenerationChanged, OutputPrinted
+from accel_lab.compute.recovery import Recovery
 from accel_lab.errors import (
     AccelError,
     CircuitOpen,
@@ -75,6 +78,31 @@ def test_the_same_handles_hold_the_same_values(lab: System, cpu: Device, kind: s
     assert rebuilt(lab, mark).lost == 0
     blas.scal(part, 2.0, out=part)  # still a view
     np.testing.assert_array_equal(value(cpu, large), 2.0 * before[4])
+
+
+def test_what_is_freed_while_buffers_come_back_is_there_for_what_has_waited(
+    lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of what has waited is so long that it is sent at once, by itself."""
+    planned, go, fill = threading.Event(), threading.Event(), Recovery._fill
+
+    def slowly(recovery: Recovery, link: Any, plan: Any) -> Any:
+        planned.set()
+        assert go.wait(WAIT)
+        return fill(recovery, link, plan)
+
+    x = cpu.put(A)
+    x.result(WAIT)
+    monkeypatch.setattr(Recovery, "_fill", slowly)
+    lose(lab, cpu)
+    assert planned.wait(WAIT)
+    long = cpu.put(np.ones((16 << 10) // 8))
+    doubled = blas.axpy(x, x)
+    del x
+    gc.collect()
+    go.set()
+    np.testing.assert_array_equal(value(cpu, doubled), A + A)
+    assert (value(cpu, long) == 1).all()
 
 
 def test_only_what_is_in_use_is_made_again(lab: System, cpu: Device) -> None:
