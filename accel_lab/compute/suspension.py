@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from accel_lab.compute.link import Link
     from accel_lab.compute.process import ContextProcess
 
-ENDED_WITHIN_S = 5.0
 GONE_WITHIN_S = 30.0
 LOOK_S = 0.005
 LOOKS = 4
@@ -324,21 +323,6 @@ class Suspension:
         if isinstance(reply.error, ContextLost):
             raise Overtaken
         return reply.result(0.0)
-
-    def _on_system_thread(self, work: Any) -> Any:
-        """Have the system thread do something, and wait for what that returns."""
-        answer: list[Any] = []
-        done = threading.Event()
-
-        def run() -> None:
-            try:
-                answer.append(work())
-            finally:
-                done.set()
-
-        self._dispatcher.call_soon(run)
-        done.wait(GONE_WITHIN_S)
-        return answer[0] if answer else None
 
 
 class Idle:
