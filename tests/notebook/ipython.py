@@ -5,9 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from accel_lab import System
 from accel_lab.compute.device import Device
 from accel_lab.compute.resident import ResidentBuffer
+from accel_lab.errors import ContextLost
 from tests.interactive import Shell, shell
 
 
@@ -50,6 +53,21 @@ def notebook(lab: System) -> Iterator[Lab]:
                 row.free()
             else:
                 row.drop()
+
+
+def lose(lab: System) -> None:
+    """Lose the context, and wait for the next."""
+    lab.flush()
+    with pytest.raises(ContextLost):
+        lab.inject("kill").result()
+    lab.ready()
+
+
+def shown(lab: Lab, source: str) -> str:
+    """Run a cell, and return what its last line shows."""
+    before = len(lab.shell.published)
+    lab(f"%%gpu\n{source}")
+    return str(lab.shell.published[before]["text/plain"])
 
 
 def wait_for_file(path: str, *_: Any) -> None:

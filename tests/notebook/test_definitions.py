@@ -6,9 +6,9 @@ import pytest
 
 from accel_lab import System
 from accel_lab.compute.definitions import changed, compiled, definitions
-from accel_lab.errors import ContextLost, StaleRef, UserCodeError
+from accel_lab.errors import StaleRef, UserCodeError
 from accel_lab.notebook.object_ref import ObjectRef
-from tests.notebook.ipython import Lab
+from tests.notebook.ipython import Lab, lose, shown
 from tests.notebook.ipython import notebook as opened
 
 
@@ -22,20 +22,6 @@ def lab() -> Iterator[System]:
 def notebook(lab: System) -> Iterator[Lab]:
     with opened(lab) as notebook:
         yield notebook
-
-
-def lose(lab: System) -> None:
-    lab.flush()
-    with pytest.raises(ContextLost):
-        lab.inject("kill").result()
-    lab.ready()
-
-
-def shown(notebook: Lab, source: str) -> str:
-    """Run a cell, and return what its last line shows."""
-    before = len(notebook.shell.published)
-    notebook(f"%%gpu\n{source}")
-    return str(notebook.shell.published[before]["text/plain"])
 
 
 def test_imports_functions_classes_and_constants_are_there_after_a_fault(

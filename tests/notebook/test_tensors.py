@@ -8,9 +8,8 @@ import pytest
 
 from accel_lab import System
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.errors import ContextLost
 from tests.conftest import require
-from tests.notebook.ipython import Lab
+from tests.notebook.ipython import Lab, lose, shown
 from tests.notebook.ipython import notebook as opened
 
 DTYPES = ["float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "int64", "bool"]
@@ -33,20 +32,6 @@ def notebook(lab: System) -> Iterator[Lab]:
     with opened(lab) as notebook:
         notebook("%%gpu\nimport torch")
         yield notebook
-
-
-def lose(lab: System) -> None:
-    lab.flush()
-    with pytest.raises(ContextLost):
-        lab.inject("kill").result()
-    lab.ready()
-
-
-def shown(notebook: Lab, source: str) -> str:
-    """Run a cell, and return what its last line shows."""
-    before = len(notebook.shell.published)
-    notebook(f"%%gpu\n{source}")
-    return str(notebook.shell.published[before]["text/plain"])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
