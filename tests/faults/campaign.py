@@ -16,7 +16,7 @@ from accel_lab.errors import AccelError
 from tests.faults.campaign_faults import until
 from tests.faults.campaign_plan import Round
 from tests.faults.campaign_stage import WAIT_S, Bench, Stage
-from tests.faults.conftest import Census, census, no_more_than, settle
+from tests.faults.conftest import Census, census, no_more_than, settle, turns_are_usual
 
 CHECK_EVERY = 50
 ARENA_BYTES = 16 << 20
@@ -30,7 +30,6 @@ class Campaign:
         self._lab = lab
         self._repeat = repeat
         self._baseline: Census | None = None
-        self._turns = sys.getswitchinterval()
         self.background: Counter[str] = Counter()
 
     def play(self, rounds: list[Round]) -> None:
@@ -75,7 +74,7 @@ class Campaign:
             assert all(e.after == e.before + 1 for e in changes)
             assert all(a.after == b.before for a, b in pairwise(changes))
         assert settle(lambda: lab.arena().blocks == 0), lab.arena()
-        assert settle(lambda: sys.getswitchinterval() == self._turns), sys.getswitchinterval()
+        assert turns_are_usual(), sys.getswitchinterval()
         if self._baseline is None:
             self._baseline = census()
         baseline = self._baseline

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ import pytest
 
 from accel_lab import Device, System
 from accel_lab.compute.events import ContextStarted
+
+_USUAL_TURN_S = sys.getswitchinterval()
 
 
 class Census(NamedTuple):
@@ -58,6 +61,11 @@ def settle(predicate: Callable[[], bool], timeout_s: float = 20.0) -> bool:
             return False
         threading.Event().wait(0.01)
     return True
+
+
+def turns_are_usual() -> bool:
+    """Whether the interpreter's threads take turns as they did before any test."""
+    return settle(lambda: sys.getswitchinterval() == _USUAL_TURN_S)
 
 
 def pid_of(lab: System, device: Device) -> int:
