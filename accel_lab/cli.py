@@ -105,6 +105,13 @@ def dashboard(
             help="Another host under which browsers may reach it, as hub.example.org:443; repeat.",
         ),
     ] = None,
+    users: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-user",
+            help="Another user of this machine who may look, as prometheus; repeat.",
+        ),
+    ] = None,
 ) -> None:
     """Serve a page of all systems that run on this machine and are yours, until Ctrl+C.
 
@@ -115,7 +122,8 @@ def dashboard(
 
     if find_spec("panel") is None or find_spec("prometheus_client") is None:
         _fail(f"the dashboard needs Panel. Install it with: {pip_install('lab')}")
-    with dashboard_of_all(port=port, address=address, origins=origins or ()) as served:
+    opened = dashboard_of_all(port=port, address=address, origins=origins or (), users=users or ())
+    with opened as served:
         typer.echo(f"Dashboard: {served.url}")
         with contextlib.suppress(KeyboardInterrupt):
             served.wait()

@@ -18,6 +18,7 @@ from accel_lab.errors import DashboardUnavailable
 from accel_lab.views.feed_client import Watch
 from accel_lab.views.lab import LabView
 from accel_lab.views.observer import Lab, Source
+from accel_lab.views.visitors import Visitors
 from accel_lab.views.watched import Onlooker, Watched
 
 STARTS_WITHIN_S = 60.0
@@ -33,9 +34,11 @@ class Dashboard:
         address: of the network interface.
         origins: hosts under which browsers may reach it, `host:port`; those of the loopback
             interface when none are given. A page under any other may not read it.
+        users: other users of this machine who may look, beside the one of this process and root.
 
     Raises:
         DashboardUnavailable: Panel is missing, or the port is taken.
+        InvalidArgument: there is no such user.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class Dashboard:
         port: int = 0,
         address: str = "127.0.0.1",
         origins: Sequence[str] = (),
+        users: Sequence[str] = (),
         closing: Callable[[], None] = lambda: None,
     ) -> None:
         missing = [name for name in ("panel", "prometheus_client") if find_spec(name) is None]
@@ -52,6 +56,7 @@ class Dashboard:
             raise DashboardUnavailable(
                 f"a dashboard needs {' and '.join(missing)}: pip install 'accel-lab[lab]'"
             )
+        self._visitors = Visitors(users)
         self.port = _free_port(address, port)
         self.address = address
         self.origins = [*(f"{host}:{self.port}" for host in LOOPBACK), *origins]
@@ -95,7 +100,7 @@ class Dashboard:
         from panel.io.server import get_server
 
         from accel_lab.views.dashboard_page import Desk, page
-        from accel_lab.views.dashboard_server import routes
+        from accel_lab.views.dashboard_server import Doorkeeper, routes
 
         desk = Desk(self._sources, LabView)
         server: Any = get_server(
@@ -103,7 +108,8 @@ class Dashboard:
             port=self.port,
             address=self.address,
             websocket_origin=self.origins,
-            extra_patterns=routes(self._sources, self.origins),
+            extra_patterns=routes(self._sources, self.origins, self._visitors),
+            auth_provider=Doorkeeper(self._visitors),
             title="accel_lab",
         )
         loop, over = asyncio.get_running_loop(), asyncio.Event()
@@ -133,7 +139,13 @@ class Dashboard:
         return f'<a href="{url}" target="_blank" rel="noopener">Dashboard: {url}</a>'
 
 
-def dashboard(lab: Lab | Source, *, port: int = 0, origins: Sequence[str] = ()) -> Dashboard:
+def dashboard(
+    lab: Lab | Source,
+    *,
+    port: int = 0,
+    origins: Sequence[str] = (),
+    users: Sequence[str] = (),
+) -> Dashboard:
     """Serve the page of one system from this process; display it as the last value of a cell.
 
     Returns once it serves. `.url` is where, `.close()` ends it.
@@ -142,21 +154,28 @@ def dashboard(lab: Lab | Source, *, port: int = 0, origins: Sequence[str] = ()) 
         lab: the system, or a recording of one.
         port: where to listen, on the loopback interface; 0 for any that is free.
         origins: other hosts under which browsers may reach it, as `hub.example.org:443`.
+        users: other users of this machine who may look.
 
     Raises:
         DashboardUnavailable: Panel is missing, or the port is taken.
+        InvalidArgument: there is no such user.
     """
     onlooker = Onlooker(lab, getattr(lab, "name", "system"))
-    return Dashboard(lambda: [onlooker], port=port, origins=origins)
+    return Dashboard(lambda: [onlooker], port=port, origins=origins, users=users)
 
 
 def dashboard_of_all(
-    *, port: int, address: str = "127.0.0.1", origins: Sequence[str] = ()
+    *,
+    port: int,
+    address: str = "127.0.0.1",
+    origins: Sequence[str] = (),
+    users: Sequence[str] = (),
 ) -> Dashboard:
     """Serve the page of all systems of this user, those that begin later too.
 
     Raises:
         DashboardUnavailable: Panel is missing, or the port is taken.
+        InvalidArgument: there is no such user.
     """
     watch = Watch()
     try:
@@ -165,6 +184,7 @@ def dashboard_of_all(
             port=port,
             address=address,
             origins=origins,
+            users=users,
             closing=watch.close,
         )
     except BaseException:

@@ -1,8 +1,12 @@
 """The metrics, as Prometheus reads them, and the server that has them."""
 
 import contextlib
+import ctypes
 import gc
+import getpass
 import http.client
+import os
+import socket
 import sys
 import urllib.error
 import urllib.request
@@ -15,8 +19,9 @@ import pytest
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.events import ContextLost
 from accel_lab.compute.samples import WorkTraced
-from accel_lab.errors import DashboardUnavailable
+from accel_lab.errors import DashboardUnavailable, InvalidArgument
 from accel_lab.views import Dashboard, dashboard
+from accel_lab.views.visitors import Visitors, owner_of
 from accel_lab.views.watched import Onlooker
 from tests.held import NOTHING, held
 from tests.views.made_up import GIB
@@ -157,6 +162,66 @@ def status(served: Dashboard, origin: str) -> int:
     connection.request("GET", "/ws", headers=upgrade)
     with contextlib.closing(connection):
         return connection.getresponse().status
+
+
+@contextlib.contextmanager
+def another_user() -> Iterator[None]:
+    """Have this thread open files and sockets as user 65534, as only root can."""
+    if os.geteuid():
+        pytest.skip("only root can be another user")
+    libc = ctypes.CDLL(None)
+    libc.setfsuid(65534)
+    try:
+        yield
+    finally:
+        libc.setfsuid(0)
+
+
+def test_another_user_of_the_machine_sees_nothing(served: Dashboard) -> None:
+    with another_user():
+        for page in ("", "metrics"):
+            with pytest.raises(urllib.error.HTTPError, match=f"403.*for {getpass.getuser()}"):
+                fetch(f"{served.url}{page}")
+        assert status(served, f"http://127.0.0.1:{served.port}") == 403
+    assert fetch(served.url).status == 200
+
+
+def test_another_user_looks_where_the_user_says_so() -> None:
+    with dashboard(made_up(1), users=["65534"]) as page, another_user():
+        assert fetch(page.url).status == 200
+        assert fetch(f"{page.url}metrics").status == 200
+        assert status(page, f"http://127.0.0.1:{page.port}") != 403
+
+
+def test_a_user_who_is_not_there_is_named() -> None:
+    with pytest.raises(InvalidArgument, match="'nobody-of-this-name'"):
+        dashboard(made_up(1), users=["nobody-of-this-name"])
+
+
+@pytest.mark.parametrize(
+    ("family", "host", "reached"),
+    [
+        (socket.AF_INET, "127.0.0.1", "127.0.0.1"),
+        (socket.AF_INET6, "::1", "::1"),
+        (socket.AF_INET6, "127.0.0.1", "::ffff:127.0.0.1"),
+    ],
+)
+def test_the_kernel_tells_whose_a_connection_is(
+    family: socket.AddressFamily, host: str, reached: str
+) -> None:
+    listens = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, 0), family=listens)
+    except OSError as error:
+        pytest.skip(f"no such network here: {error}")
+    with listener, socket.socket(family) as client:
+        client.connect((reached, listener.getsockname()[1]))
+        ours, theirs = listener.accept()
+        with ours:
+            assert owner_of(theirs[:2], ours.getsockname()[:2]) == os.geteuid()
+            assert Visitors().may_look(ours)
+        nobody = (theirs[0], 1)  # where no connection is
+        assert owner_of(nobody, listener.getsockname()[:2]) is None
 
 
 def test_a_closed_dashboard_leaves_no_thread_and_no_socket() -> None:
