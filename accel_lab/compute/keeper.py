@@ -150,14 +150,15 @@ class DeviceKeeper:
         self._relax()
         link, process = self._link, self.process
         self._link = self.process = None
-        current = self.requests.current_link
-        in_flight = self.requests.disconnect(current, "stopped", refusal)
+        in_flight = None
+        while in_flight is None:  # another thread may be connecting it
+            current = self.requests.current_link
+            in_flight = self.requests.disconnect(current, "stopped", refusal)
         if link is not None and link is not current:
             link.close()
         if process is not None:
             process.kill()
-        if in_flight is not None:
-            in_flight.fail(refusal)
+        in_flight.fail(refusal)
         if self.recovery is not None:
             self.recovery.abandon(refusal)
         self.suspension.forget()

@@ -398,8 +398,7 @@ class Requests(Waiting):
     def _stale(self, ref: AccelRef) -> StaleRef:
         if ref.generation == FREED:
             return StaleRef(f"buffer {ref.id} was freed; compute or put() it again", remedy=_FREED)
-        why = "" if self.recovery is None else self.recovery.lost.get(ref.id, "")
-        if why:
+        if why := self.why_lost(ref):
             return StaleRef(
                 f"buffer {ref.id} of generation {ref.generation} could not be made again for "
                 f"generation {self.generation}: {why}; compute or put() it again",
@@ -410,6 +409,10 @@ class Requests(Waiting):
             f"{self.generation}, and what it held before is gone: compute or put() it again",
             remedy=_NOT_RECOVERED if self.recovery is None else "",
         )
+
+    def why_lost(self, ref: AccelRef) -> str:
+        """Return why a buffer was not made again after the last loss; empty where none knows."""
+        return "" if self.recovery is None else self.recovery.lost.get(ref.id, "")
 
     def trailer(self) -> bytes | None:
         """Encode what has been freed, for the end of the next batch."""
@@ -566,14 +569,15 @@ class Requests(Waiting):
             if self.state == "stopped" or (filled and self._filling is not link):
                 return False
             self.kept = False
-            self._filling = None
+            # Whoever asks without the lock sees no moment in which this has no link.
+            self._filling = link
             self._token = token
             self.state = "running"
             self.refusal = None
             if self.recorder is not None:
                 self.recorder.mark(ContextBegan(self.generation, time.time(), pid))
             self._send_queue(link)
-            self._link = link
+            self._link, self._filling = link, None
             self._freed.extend(free)
             return True
 

@@ -6,10 +6,12 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +22,8 @@ from accel_lab.actor.reply import Reply
 from accel_lab.compute import waiting
 from accel_lab.compute.events import CircuitClosed, CircuitOpened, ContextStarted
 from accel_lab.compute.events import ContextLost as ContextLostEvent
+from accel_lab.compute.link import Link
+from accel_lab.compute.requests import Requests
 from accel_lab.errors import (
     AccelError,
     ArenaFull,
@@ -328,6 +332,30 @@ def test_a_corrupt_frame_to_a_context_replaces_it(cpu: Device, gate: Path) -> No
         replies.append(caught.value)
     assert works(cpu)
     assert cpu.generation == 2
+
+
+@pytest.mark.parametrize("recover", ["replay", "stale"])
+def test_a_system_that_is_closed_while_what_has_waited_is_sent_is_stopped(
+    recover: Any, nothing_left: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The context is there by then, for whoever ends it."""
+    send_queue = Requests._send_queue
+    there: list[bool] = []
+
+    def close_meanwhile(requests: Requests, link: Link) -> None:
+        there.append(requests.current_link is link)
+        threading.Thread(target=lab.close).start()
+        time.sleep(0.2)
+        send_queue(requests, link)
+
+    monkeypatch.setattr(Requests, "_send_queue", close_meanwhile)
+    lab = System("host", recover=recover)
+    asked = lab.devices[0].ping()
+    with pytest.raises(SystemClosed):
+        asked.result(WAIT)
+    lab.close()
+    assert lab.devices[0].state == "stopped"
+    assert there == [True]
 
 
 def test_a_system_that_is_closed_before_it_is_up_leaves_nothing(nothing_left: None) -> None:
