@@ -241,7 +241,8 @@ class Device:
     def durability(self, ref: AccelRef) -> Durability:
         """Return what a fault would do to a buffer, and why; see `AccelRef.durability`."""
         if not ref.is_valid:
-            return Durability("lost on fault", "it is gone already")
+            why = self._requests.why_lost(ref)
+            return Durability("lost on fault", f"it is gone{f': {why}' if why else ''}")
         recovery = self._requests.recovery
         if recovery is None:
             return Durability("lost on fault", 'its system has recover="stale"')

@@ -57,6 +57,9 @@ class Functions(Protocol):
     def cast(self, x: Any, dtype: Any, /) -> "AccelRef":
         """Return `x` in another dtype."""
 
+    def copy(self, x: Any, /) -> "AccelRef":
+        """Return a copy of `x`."""
+
     def called(self, function: str, /, *operands: Any) -> "AccelRef":
         """Return what NumPy's ufunc of this name does."""
 
@@ -200,6 +203,18 @@ class Operators:
         """Return a view of a part, or new elements for an array of integers; see `array.part`."""
         return self.functions.part(self, index)
 
+    def __setitem__(self, index: Any, value: object) -> None:
+        """Refuse, and say what does it.
+
+        Raises:
+            TypeError: always: a buffer is written to by what names it as its `out`.
+        """
+        text = (
+            "a buffer takes no item assignment here: begin the cell with %%gpu, or name a view of "
+            "it as `out`, as in array.copy(x, out=ref[1:])"
+        )
+        raise TypeError(text)
+
     def __len__(self) -> int:
         shape = self.shape
         if not shape:
@@ -232,6 +247,16 @@ class Operators:
     def astype(self, dtype: object) -> "AccelRef":
         """Return a new buffer of another dtype, also when nothing changes."""
         return self.functions.cast(self, dtype)
+
+    def copy(self) -> "AccelRef":
+        """Return a new buffer with the same elements, in C order."""
+        return self.functions.copy(self)
+
+    def __copy__(self) -> "AccelRef":
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> "AccelRef":
+        return self.copy()
 
     def sum(
         self, axis: Any = None, dtype: Any = None, out: Any = None, *, keepdims: bool = False

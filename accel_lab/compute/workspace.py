@@ -33,6 +33,7 @@ DEPTH = 4
 LEAST_RUN_S = 0.1
 """How long a timed run takes at least when nobody says how often it repeats its cell."""
 TIMES = "__accel_lab_times__"
+_NO_MODULE = ModuleType("none")
 _BRACKETS: dict[type, str] = {list: "[]", tuple: "()", set: "{}", dict: "{}"}
 Bundle = tuple[dict[str, Any], dict[str, Any]]
 """What is displayed: data by MIME type, and metadata."""
@@ -88,11 +89,13 @@ class Piece(NamedTuple):
 class Ran:
     """What a cell did: the arrays and objects that it bound to names, and what it showed.
 
-    `generation` is that of the context in which it ran; `cost` is there if it was measured.
+    `generation` is that of the context in which it ran; `cost` is there if it was measured. `same`
+    has, for an array that the notebook knows by another name as well, that name.
     """
 
     generation: int
     arrays: dict[str, Any] = field(default_factory=dict)
+    same: dict[str, str] = field(default_factory=dict)
     tensors: dict[str, str] = field(default_factory=dict)
     residents: dict[str, Resident] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
@@ -166,8 +169,7 @@ class Workspace:
         if value is not None:
             self._display(value)
         self._show_figures()
-        ran = self._outcome()
-        ran.shown, self._shown = self._shown, []
+        ran = self.outcome()
         ran.cost = cost
         return ran
 
@@ -211,7 +213,7 @@ class Workspace:
             for statement in compiled(*piece):
                 with suppress(Exception):
                     exec(statement, self.names)  # noqa: S102 - it was run before
-        return self._outcome()
+        return self.outcome()
 
     def _take(self, cell: Cell) -> None:
         """Bind what a cell uses of the notebook."""
@@ -220,6 +222,7 @@ class Workspace:
             self.names[name] = _imported(module)
         self.names.update(cell.given)
         self._told |= cell.given
+        _complete(cell.given, self.names)
         for name, array in cell.kept.items():
             if name not in self.names:
                 kind = cell.tensors.get(name)
@@ -284,9 +287,13 @@ class Workspace:
             if name not in self._own:
                 self.names[name] = renewed(value)
 
-    def _outcome(self) -> Ran:
-        """Tell what is bound that the notebook does not know, also by a cell that has failed."""
+    def outcome(self) -> Ran:
+        """Tell what is bound that the notebook does not know, and what was displayed since then.
+
+        That is what a cell has done, also one that has failed.
+        """
         ran = Ran(_generation[0])
+        known = {id(self._told[name]): name for name in self._arrays_told()}
         for name, value in self.names.items():
             if name.startswith("_") or name in self._own or isinstance(value, ModuleType):
                 continue
@@ -298,6 +305,9 @@ class Workspace:
             if is_array(array):
                 self._serials.pop(name, None)
                 ran.arrays[name] = array
+                first = known.setdefault(id(value), name)
+                if first != name:
+                    ran.same[name] = first
                 if kind := tensors.kind_of(array):
                     ran.tensors[name] = kind
             else:
@@ -308,7 +318,14 @@ class Workspace:
         for name in ran.gone:
             del self._told[name]
             self._serials.pop(name, None)
+        ran.shown, self._shown = self._shown, []
         return ran
+
+    def _arrays_told(self) -> Iterator[str]:
+        """Yield the names under which the notebook has handles of arrays."""
+        for name, value in self._told.items():
+            if self.names.get(name) is value and name not in self._serials:
+                yield name
 
     def _describe(self, name: str) -> Resident:
         value = self.names[name]
@@ -390,6 +407,11 @@ def define(space: str, cell: Cell, pieces: list[Piece]) -> Ran:
     return ran
 
 
+def outcome(space: str) -> Ran:
+    """Tell what a cell has bound that has failed in the namespace `space`."""
+    return _workspaces[space].outcome() if space in _workspaces else Ran(_generation[0])
+
+
 def time_cell(space: str, cell: Cell, *, number: int, repeat: int) -> Timed:
     """Time a cell in the namespace `space`, as `Workspace.time` says."""
     workspace = _workspaces.setdefault(space, Workspace())
@@ -458,6 +480,31 @@ def _loop(source: str, filename: str) -> CodeType:
 
 def _drop(*_: Any) -> None:
     """Display nothing."""
+
+
+def _complete(given: dict[str, Any], names: dict[str, Any]) -> None:
+    """Have functions of the notebook find here what the notebook has not, as a cell's `cp = xp`."""
+    ahead = [value for value in given.values() if type(value) is FunctionType]
+    seen: set[int] = set()
+    while ahead:
+        function = ahead.pop()
+        known = function.__globals__
+        of_module = vars(sys.modules.get(function.__module__, _NO_MODULE))
+        if id(function) in seen or known is names or known is of_module:
+            continue
+        seen.add(id(function))
+        for name in _global_names(function.__code__):
+            if name not in known and name in names:
+                known[name] = names[name]
+        ahead += [value for value in known.values() if type(value) is FunctionType]
+
+
+def _global_names(code: CodeType) -> Iterator[str]:
+    """Yield what a function, or one inside it, may look up outside itself."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _global_names(constant)
 
 
 def _tell_locals(*_: Any, **__: Any) -> None:

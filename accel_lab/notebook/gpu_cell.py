@@ -23,7 +23,6 @@ from accel_lab.compute.definitions import text
 from accel_lab.compute.resident import offer_frames
 from accel_lab.compute.user_code import pack
 from accel_lab.compute.workspace import Bundle, Cell, Ran, Timed
-from accel_lab.display.sizes import size
 from accel_lab.errors import AccelError, InvalidArgument, OutOfMemory, StaleRef, UserCodeError
 from accel_lab.notebook import timing
 from accel_lab.notebook.footer import Footer
@@ -39,6 +38,8 @@ CAPTURE_BYTES = 16 << 20
 """A larger capture belongs on the device."""
 KEPT_BYTES = 64 << 20
 """What is kept on the host of the arrays of one cell, so that they survive a fault."""
+OUTCOME_WITHIN_S = 60.0
+INTERRUPTED_S = 1.0
 USAGE = "%%gpu [device] [-o name,…] [--quiet]"
 
 
@@ -54,13 +55,15 @@ class Options(NamedTuple):
 class Captures:
     """What a cell uses of the notebook: values to bind, modules to import, arrays that are there.
 
-    `nbytes` is what the values take as they are sent.
+    `nbytes` is what the values take as they are sent. `lost` has what is left out, because the cell
+    seems to make it anew.
     """
 
     given: dict[str, Any] = field(default_factory=dict)
     modules: list[str] = field(default_factory=list)
     kept: dict[str, AccelRef] = field(default_factory=dict)
     tensors: dict[str, str] = field(default_factory=dict)
+    lost: dict[str, Any] = field(default_factory=dict)
     nbytes: int = 0
 
     def keep(self, space: Space, name: str, ref: AccelRef) -> None:
@@ -117,7 +120,7 @@ class GpuCells:
         wall_s = time.perf_counter() - began
         if ran.generation != space.generation:  # that was lost, and the cell ran in the next
             space = self._spaces[device] = space.after_loss(ran.generation)
-        self._bind(device, space, ran, options)
+        self._bind(device, space, ran, options.names)
         made = ran.arrays.keys() | ran.residents.keys() | set(ran.gone)
         space.note(source, self._filename, made)
         if options.quiet:
@@ -186,15 +189,45 @@ class GpuCells:
         try:
             answer = reply.result()
             if isinstance(answer, Ran):
+                _join(space, captures, answer)
                 touched += answer.arrays.values()
+        except KeyboardInterrupt:
+            touched += self._bind_what_failed(device, space, captures, INTERRUPTED_S)
+            raise
         except (UserCodeError, OutOfMemory) as error:
+            touched += self._bind_what_failed(device, space, captures, OUTCOME_WITHIN_S)
             if isinstance(error, UserCodeError):
                 error.remedy = "Correct the cell; the text has its lines, __cause__ its exception."
             offer_frames(device, error)
+            if (stale := _was_lost(device, captures, error)) is not None:
+                raise stale from error
             raise
         finally:  # a cell that failed may have written to them, too
             kept_bytes = _keep(device, touched)
         return answer, kept_bytes
+
+    def _bind_what_failed(
+        self, device: "Device", space: Space, captures: Captures, within_s: float
+    ) -> list[Any]:
+        """Bind and show what a cell had when it failed, as a cell of the notebook's own does."""
+        try:
+            asked = device.run(workspace.outcome, self._name)
+        except AccelError:
+            return []
+        try:
+            ran: Ran = asked.result(within_s)
+        except TimeoutError:  # it still runs
+            asked.cancel()
+            return []
+        except AccelError:  # its context is lost as well
+            return []
+        if ran.generation != space.generation:
+            return []
+        _join(space, captures, ran)
+        self._bind(device, space, ran, None)
+        for bundle in ran.shown:
+            self._publish(bundle)
+        return list(ran.arrays.values())
 
     def _space(self, device: "Device") -> Space:
         """Return what is known of the namespace; after a loss, define again what can be."""
@@ -204,7 +237,11 @@ class GpuCells:
         if space.lost is not None:
             lost, space.lost = space.lost, None
             self._define(device, space)
-            gone = [name for name, ref in lost.items() if self._names.get(name) is ref]
+            gone = [
+                name
+                for name, ref in lost.items()
+                if self._names.get(name) is ref and _is_lost(device, ref)
+            ]
             if gone:
                 sys.stderr.write(
                     f"{device.name} lost its context, and with it {', '.join(gone)}; run the cells "
@@ -244,7 +281,8 @@ class GpuCells:
             if hasattr(builtins, name) and _is_ipythons(value):
                 continue  # a context has its own `open` and `display`
             if name in bound and _is_lost(device, value):
-                continue  # the cell makes it anew
+                found.lost[name] = value
+                continue
             _capture(device, space, name, value, found)
         return found
 
@@ -255,20 +293,24 @@ class GpuCells:
             device.run(workspace.settle, *here)
             space.told = here
 
-    def _bind(self, device: "Device", space: Space, ran: Ran, options: Options) -> None:
+    def _bind(
+        self, device: "Device", space: Space, ran: Ran, chosen: frozenset[str] | None
+    ) -> None:
         made: dict[str, Any] = dict(ran.arrays)
         for name, resident in ran.residents.items():
             made[name] = ObjectRef(device, self._name, resident, space.generation)
         for name, handle in made.items():
-            if options.names is None or name in options.names:
+            if chosen is None or name in chosen:
                 self._names[name] = space.bound[name] = handle
                 if kind := ran.tensors.get(name):
                     space.tensors[name] = handle, kind
+            else:  # the notebook's name stands for something else
+                space.bound.pop(name, None)
         for name in ran.gone:
             handle = space.bound.pop(name, None)
             if handle is not None and self._names.get(name) is handle:
                 del self._names[name]
-        if options.names is not None and (unknown := options.names - made.keys()):
+        if chosen is not None and (unknown := chosen - made.keys()):
             raise InvalidArgument(f"-o: the cell has not bound {', '.join(sorted(unknown))}")
 
 
@@ -324,10 +366,35 @@ def _capture(device: "Device", space: Space, name: str, value: Any, found: Captu
     elif device.holds(value):
         found.keep(space, name, value)  # the namespace has the array; its uses are ordered
     else:
-        raise StaleRef(
-            f"{name!r} was lost with its context: of one cell's arrays, {size(KEPT_BYTES)} are "
-            f"kept; run its cell again, and gpu.checkpoint({name}) to have it kept"
-        )
+        raise _stale(device, name, value)
+
+
+def _join(space: Space, captures: Captures, ran: Ran) -> None:
+    """Have one handle for what the notebook knows by two names: so it is kept, and comes back."""
+    known = space.bound | captures.given
+    for name, first in ran.same.items():
+        handle = ran.arrays.get(first, known.get(first))
+        if isinstance(handle, AccelRef):
+            ran.arrays[name] = handle
+
+
+def _was_lost(device: "Device", captures: Captures, error: AccelError) -> StaleRef | None:
+    """Return what is behind a NameError of a cell that uses what was lost before it makes it."""
+    if not isinstance(error.__cause__, NameError):
+        return None
+    text = str(error.__cause__)  # its `name` does not travel
+    found = (pair for pair in captures.lost.items() if f"'{pair[0]}'" in text)
+    return next((_stale(device, *pair) for pair in found), None)
+
+
+def _stale(device: "Device", name: str, value: Any) -> StaleRef:
+    """Say that what a name stands for is gone, why, and what to do."""
+    if isinstance(value, ObjectRef):
+        return StaleRef(f"{name!r}, a {value.type}, was lost with its context; run its cell again")
+    return StaleRef(
+        f"{name!r} was lost with its context ({device.durability(value).why}); run its cell "
+        f"again, and gpu.checkpoint({name}) to have it kept"
+    )
 
 
 def _is_lost(device: "Device", value: Any) -> bool:
@@ -375,17 +442,21 @@ def _keep(device: "Device", touched: list[Any]) -> int:
 
     Returns the bytes that are fetched for that.
     """
-    refs = [ref for ref in touched if isinstance(ref, AccelRef)]
+    refs = {ref.id: ref for ref in touched if isinstance(ref, AccelRef)}
     fetched = 0
-    for ref in sorted(refs, key=lambda ref: ref.nbytes):
+    for ref in sorted(refs.values(), key=lambda ref: ref.nbytes):
         if fetched + ref.nbytes > KEPT_BYTES:
             break
         try:
-            device.checkpoint(ref)
+            device.checkpoint(ref).add_waiter(_nothing)
         except AccelError:  # the system keeps nothing, or has just lost its context
             break
         fetched += ref.nbytes
     return fetched
+
+
+def _nothing() -> None:
+    """Wait for a copy of which nobody has to hear: `ref.durability` tells."""
 
 
 def _nbytes(bundle: Bundle) -> int:

@@ -1,20 +1,31 @@
 """An object that stays in a context, at a name of the notebook's."""
 
+import operator
+from collections.abc import Callable, Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from accel_lab.compute import workspace
 from accel_lab.compute.workspace import Resident
 from accel_lab.display.sizes import size
+from accel_lab.errors import UserCodeError
 
 if TYPE_CHECKING:
     from accel_lab.compute.device import Device
+
+ANSWER_WITHIN_S = 60.0
 
 
 class ObjectRef:
     """Stands for an object in a device's context; in a `%%gpu` cell it is the object itself.
 
-    It may be an argument of `device.run`, too, and anywhere inside one.
+    It may be an argument of `device.run`, too, and anywhere inside one. In a cell of the notebook's
+    own it can be asked for what Python's numbers and containers know: `float(loss)`,
+    `loss < 1e-3`, `f"{loss:.3f}"`, `len(history)`, `history[-1]`, `np.asarray(history)`. The
+    context answers, and the cell waits for that. `==` compares handles, not what they stand for.
     """
 
     def __init__(self, device: "Device", space: str, resident: Resident, generation: int) -> None:
@@ -38,7 +49,7 @@ class ObjectRef:
         """The memory of the device that it is seen to hold, in bytes, when its cell had run."""
         return self._resident.nbytes
 
-    def get(self, timeout_s: float | None = 60.0) -> Any:
+    def get(self, timeout_s: float | None = ANSWER_WITHIN_S) -> Any:
         """Return a copy of the object; blocks until it is here.
 
         Raises:
@@ -55,6 +66,76 @@ class ObjectRef:
     def __reduce__(self) -> tuple[Any, ...]:
         resident = self._resident
         return workspace.resident, (self._space, resident.name, resident.serial)
+
+    def _ask(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return what a function of the object answers, called in the context; blocks for it.
+
+        Raises:
+            Exception: what the function raises, as Python would here.
+            StaleRef: the object is gone.
+        """
+        try:
+            return self.device.run(function, self, *args, pure=True).result(ANSWER_WITHIN_S)
+        except UserCodeError as error:
+            if isinstance(error.__cause__, ArithmeticError | LookupError | TypeError | ValueError):
+                raise error.__cause__ from None
+            raise
+
+    def __bool__(self) -> bool:
+        return bool(self._ask(bool))
+
+    def __int__(self) -> int:
+        return int(self._ask(int))
+
+    def __float__(self) -> float:
+        return float(self._ask(float))
+
+    def __complex__(self) -> complex:
+        return complex(self._ask(complex))
+
+    def __index__(self) -> int:
+        return operator.index(self._ask(operator.index))
+
+    def __format__(self, form: str) -> str:
+        return str(self._ask(format, form) if form else self)
+
+    def __len__(self) -> int:
+        return int(self._ask(len))
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._ask(operator.getitem, key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._ask(list))
+
+    def __contains__(self, value: object) -> bool:
+        return bool(self._ask(operator.contains, value))
+
+    def __lt__(self, other: Any) -> Any:
+        return self._ask(operator.lt, other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._ask(operator.le, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._ask(operator.gt, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._ask(operator.ge, other)
+
+    def __array__(
+        self,
+        dtype: Any = None,
+        copy: bool | None = None,  # noqa: FBT001 - NumPy's signature
+    ) -> npt.NDArray[Any]:
+        """Fetch it for NumPy, as np.asarray(losses) asks; blocks.
+
+        Raises:
+            ValueError: NumPy was told not to copy.
+        """
+        if copy is False:
+            raise ValueError("an object in a context comes here as a copy")
+        return np.asarray(self.get(), dtype)
 
     def _title(self) -> str:
         held = f", {size(self.nbytes)} of device memory" if self.nbytes else ""

@@ -7,7 +7,6 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.definitions import changed, definitions
 from accel_lab.compute.workspace import Piece
 from accel_lab.notebook.names import bound_names
-from accel_lab.notebook.object_ref import ObjectRef
 
 
 @dataclass
@@ -25,8 +24,8 @@ class Space:
     """What cells have defined that still stands, in the order in which they did."""
     changed: set[str] = field(default_factory=set)
     """What functions may change, wherever they are called."""
-    lost: dict[str, ObjectRef] | None = None
-    """The objects of a context that was lost, until what can be is defined again."""
+    lost: dict[str, Any] | None = None
+    """What the names stood for in a context that was lost, until what can be is defined again."""
 
     def note(self, source: str, filename: str, made: set[str]) -> None:
         """Take note of what a cell has defined, and of the names that it has bound otherwise."""
@@ -41,12 +40,11 @@ class Space:
     def after_loss(self, generation: int) -> "Space":
         """Return what is known of the next one: the arrays come back."""
         arrays = {name: ref for name, ref in self.bound.items() if isinstance(ref, AccelRef)}
-        lost = {name: ref for name, ref in self.bound.items() if isinstance(ref, ObjectRef)}
         return Space(
             generation,
             arrays,
             tensors=self.tensors,
             pieces=self.pieces,
             changed=self.changed,
-            lost=(self.lost or {}) | lost,
+            lost=(self.lost or {}) | self.bound,
         )

@@ -226,8 +226,106 @@ def test_a_cell_that_raises_shows_its_own_line_and_keeps_what_it_had_bound(
     assert "line 3" in str(caught.value)
     assert "1 / 0" in str(caught.value)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
-    notebook("late = 2")
     assert notebook.names["early"].get() == 1
+
+
+def test_names_that_a_failed_cell_has_bound_are_what_they_were_when_it_failed(
+    notebook: Notebook,
+) -> None:
+    notebook("u = xp.zeros(3)\nstep = 0")
+    with pytest.raises(UserCodeError, match="ZeroDivisionError"):
+        notebook(
+            "for step in range(9):\n    u = u + 1\n    display(step)\n    1 / (4 - step)", "--quiet"
+        )
+    assert notebook.value("u").tolist() == [5.0, 5.0, 5.0]
+    assert notebook.names["step"].get() == 4
+    assert [one["text/plain"] for one in notebook.shown] == ["0", "1", "2", "3", "4"]
+    lose(notebook)
+    assert notebook("u.tolist()") == "[5.0, 5.0, 5.0]"
+
+
+def test_names_that_an_interrupted_cell_has_bound_are_what_they_were(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    runs = tmp_path / "runs"
+
+    def interrupt() -> None:
+        if settle(runs.exists):
+            _thread.interrupt_main()
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt):
+        notebook(f"u = xp.ones(3)\nimport time\nopen({str(runs)!r}, 'w').close()\ntime.sleep(100)")
+    interrupting.join()
+    assert notebook.value("u").tolist() == [1.0, 1.0, 1.0]
+
+
+def test_two_names_of_one_array_are_one_handle_and_come_back(notebook: Notebook) -> None:
+    notebook("u = xp.zeros(4)\nfor _ in range(3):\n    new = u + 1\n    u = new")
+    assert notebook.names["u"] is notebook.names["new"]
+    notebook("again = u")
+    assert notebook.names["again"] is notebook.names["u"]
+    notebook.names["given"] = notebook.gpu.put(ONES)
+    notebook("taken = given")
+    assert notebook.names["taken"] is notebook.names["given"]
+    notebook.lab.flush()
+    assert notebook.names["u"].durability == "checkpointed"
+    lose(notebook)
+    assert notebook("u is new, again.tolist()") == "(True, [3.0, 3.0, 3.0, 3.0])"
+    assert notebook("u = u + 1\nu.tolist()") == "[4.0, 4.0, 4.0, 4.0]"
+    assert notebook.value("new").tolist() == [3.0, 3.0, 3.0, 3.0]
+
+
+def test_another_name_is_a_handle_where_the_first_was_not_asked_for(notebook: Notebook) -> None:
+    notebook("hidden = xp.ones(2)", "-o hidden")
+    del notebook.names["hidden"]
+    notebook("secret = xp.arange(2.0)\nseen = secret", "-o seen")
+    assert "secret" not in notebook.names
+    assert notebook.value("seen").tolist() == [0.0, 1.0]
+    notebook("found = secret")
+    assert notebook.value("found").tolist() == [0.0, 1.0]
+    notebook("found = xp.ones(1)", "-o found")
+    notebook("found = xp.zeros(1)\nother = found", "-o other")
+    assert notebook.value("found").tolist() == [1.0]
+    assert notebook.value("other").tolist() == [0.0]
+    assert notebook("found.tolist()") == "[1.0]"
+
+
+def test_a_function_of_the_notebook_finds_what_a_cell_has_bound(notebook: Notebook) -> None:
+    """As one that says `cp.`, where a cell says `cp = xp`."""
+    namespace = notebook.names
+    source = "def inner(x):\n    return cp.sum(x)\ndef total(x):\n    return inner(x) + offset"
+    exec(source, namespace)  # noqa: S102 - as IPython does
+    notebook("cp, offset = xp, 0.5")
+    assert notebook("float(total(xp.ones(3)))") == "3.5"
+    namespace["offset"] = 10  # the notebook's own goes first
+    assert notebook("float(total(xp.ones(3)))") == "13.0"
+
+
+def test_an_object_answers_as_what_it_stands_for(notebook: Notebook) -> None:
+    notebook("loss = 0.0625\nhistory = [3.0, 2.0, xp.ones(2)]\nbest = {'k': 1}\nnothing = []")
+    loss, history, best, nothing = (
+        notebook.names[name] for name in ("loss", "history", "best", "nothing")
+    )
+    assert (float(loss), int(loss), complex(loss), f"{loss:.1e}") == (0.0625, 0, 0.0625, "6.2e-02")
+    assert loss < 1
+    assert loss <= 0.0625
+    assert not loss > 1
+    assert loss >= 0
+    assert (len(history), history[0], list(history)[1], 2.0 in history[:2]) == (3, 3.0, 2.0, True)
+    assert isinstance(history[-1], AccelRef)
+    assert best["k"] == 1
+    assert "k" in best
+    assert bool(best)
+    assert not nothing
+    notebook("count, losses = 2, [0.5, 0.25]")
+    assert "abc"[notebook.names["count"]] == "c"
+    np.testing.assert_array_equal(np.asarray(notebook.names["losses"]), [0.5, 0.25])
+    assert "loss" in f"{loss}"
+    for wrong, error in ((lambda: len(loss), TypeError), (lambda: best["no"], KeyError)):
+        with pytest.raises(error):
+            wrong()
 
 
 def test_a_cell_that_is_not_python_is_refused_before_it_is_sent(notebook: Notebook) -> None:
@@ -350,6 +448,13 @@ def test_a_cell_that_binds_what_was_lost_can_be_run_again(notebook: Notebook) ->
         notebook("rolled.random()")
 
 
+def test_a_cell_that_uses_what_was_lost_before_it_makes_it_says_so(notebook: Notebook) -> None:
+    notebook("import random\nrolls = random.Random(7)")
+    lose(notebook)
+    with pytest.raises(StaleRef, match=r"'rolls', a random.Random, was lost .* run its cell again"):
+        notebook("rolls = [rolls.random()]")
+
+
 def test_what_a_cell_changes_through_an_object_is_not_taken_for_what_it_was(
     notebook: Notebook,
 ) -> None:
@@ -369,6 +474,8 @@ def test_an_array_that_did_not_come_back_is_named(
     notebook("small, large = xp.ones(10), xp.ones(11)")
     lose(notebook)
     assert notebook("small.sum()") == "np.float64(10.0)"
+    with pytest.raises(StaleRef, match=r"'large' was lost .* run its cell again"):
+        notebook("large = large + 1")
     with pytest.raises(StaleRef, match=r"'large' was lost .* run its cell again"):
         notebook("large.sum()")
     assert notebook("large = xp.ones(11)\nlarge.sum()") == "np.float64(11.0)"

@@ -141,10 +141,19 @@ def test_drop_has_cells_forget_an_object(lab: Lab) -> None:
         lab.names["w"].get()
 
 
-def test_what_a_failed_cell_has_bound_is_seen_and_dropped(lab: Lab) -> None:
-    lab.fail("%%gpu gpu\nlost = np.ones((3, 1000))\nraise ValueError")
-    assert "lost" not in lab.names
-    row = lab.gpu.resident["lost"]
+def test_what_a_failed_cell_has_bound_is_seen_and_freed(lab: Lab) -> None:
+    lab.fail("%%gpu gpu\nmade = np.ones((3, 1000))\nraise ValueError")
+    row = lab.gpu.resident["made"]
+    assert isinstance(row, ResidentBuffer)
+    assert (row.shape, row.nbytes) == ((3, 1000), 24_000)
+    row.free()
+    assert lab.gpu.resident.nbytes == 0
+
+
+def test_what_a_cell_does_not_give_back_is_seen_and_dropped(lab: Lab) -> None:
+    lab("%%gpu gpu -o given\ngiven = 1\nhidden = np.ones((3, 1000))")
+    assert "hidden" not in lab.names
+    row = lab.gpu.resident["hidden"]
     assert isinstance(row, ResidentObject)
     assert (row.type, row.nbytes) == ("float64[3, 1000]", 24_000)
     row.drop()
