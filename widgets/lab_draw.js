@@ -15,6 +15,7 @@ export function drawLabBar(state, { selection, span, paused, stale, replay }) {
   const name = state?.tree?.root?.name;
   return [
     h("span", { key: "name", class: "al-title" }, icon("system", 14), h("strong", {}, name ?? "accel_lab")),
+    state?.running && labRunning(state.running),
     h(
       "span",
       { key: "shared", class: "al-lab-shared" },
@@ -28,7 +29,20 @@ export function drawLabBar(state, { selection, span, paused, stale, replay }) {
       paused ? h("span", { key: "paused", class: "al-badge al-warn" }, icon("pause", 12), "paused") : !replay && freshBadge(state, stale),
       labGoOn(state, paused, replay),
     ),
-  ];
+  ].filter(Boolean);
+}
+
+/** What a device has been at the longest, for how long, and how many others there are. */
+function labRunning({ what, how_long: howLong, more }) {
+  return h(
+    "span",
+    { key: "running", class: "al-lab-running" },
+    icon("play", 12),
+    h("span", { class: "al-sr" }, "running "),
+    h("strong", {}, what),
+    h("span", { class: "al-lab-how-long" }, ` · ${howLong}`),
+    more && h("span", { key: "more", class: "al-muted" }, `+${more} more`),
+  );
 }
 
 /** The button that has the page hold still, or go on with what is now. */

@@ -92,7 +92,7 @@ export function mountLab(root, bus, parts) {
 
   function take(next, stamp) {
     state = next;
-    const packs = labPacks(packed, Object.keys(next).filter((name) => name !== "closed"));
+    const packs = labPacks(packed, parts.map(({ name }) => name).filter((name) => next[name]));
     for (const part of parts) {
       const own = next[part.name];
       if (!own) continue;

@@ -107,7 +107,7 @@ function line(row, isActive, { marked, sparks, selected }) {
     {
       key: path,
       memo: JSON.stringify([own, level, position, size, open, row.inside, isActive, isMarked, isSelected, spark]),
-      class: `al-row al-kind-${actor.kind} al-${tone}${isMarked ? " al-restarted" : ""}${isSelected ? " al-selected" : ""}`,
+      class: `al-row al-kind-${actor.kind} al-${tone}${isMarked ? " al-restarted" : ""}${actor.running ? " al-runs" : ""}${isSelected ? " al-selected" : ""}`,
       role: "row",
       "aria-level": level,
       "aria-posinset": position,
@@ -144,6 +144,7 @@ function nameCell({ actor, level, open, inside }, isMarked) {
       isMarked && h("span", { key: "mark", class: "al-mark" }, "restarted"),
       hidden,
       trouble,
+      actor.running && h("span", { key: "running", class: "al-run" }, actor.running),
       actor.detail && h("span", { key: "detail", class: "al-detail al-muted" }, actor.detail),
     ),
   );
@@ -206,7 +207,7 @@ function inspector(visible, active, view) {
     "div",
     { key: "inspector", class: "al-inspector", "aria-hidden": "true" },
     h("div", {}, row && h("span", { class: "al-path" }, row.path), row && describe(row.actor)),
-    h("div", {}, row?.actor.detail),
+    h("div", {}, [row?.actor.running, row?.actor.detail].filter(Boolean).join(" · ")),
   );
 }
 

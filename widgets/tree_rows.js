@@ -1,7 +1,7 @@
 // A tree of actors as the rows that are visible, and what changed between two trees.
 //
 // An actor: {name, kind, state, generation?, mailbox?, in_flight?, used_bytes?, total_bytes?,
-// restarts?, detail?, children?}; a number that is 0 may be absent. Its path is the names from the
+// restarts?, detail?, running?, children?}; a number that is 0 may be absent. Its path is the names from the
 // root, joined by "/".
 
 import { plural } from "./format.js";
@@ -40,7 +40,7 @@ export function rows(root, { folded, filter = "", troubledOnly = false }) {
   const wanted = filter.trim().toLowerCase();
   const filtering = wanted !== "" || troubledOnly;
   const matches = (actor) => {
-    const text = `${actor.name} ${actor.kind} ${actor.state} ${actor.detail ?? ""}`.toLowerCase();
+    const text = `${actor.name} ${actor.kind} ${actor.state} ${actor.detail ?? ""} ${actor.running ?? ""}`.toLowerCase();
     return text.includes(wanted) && (!troubledOnly || isTroubled(actor));
   };
   const shown = new Set();

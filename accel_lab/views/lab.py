@@ -7,7 +7,8 @@ one selection and one span of time.
 import struct
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from html import escape
+from typing import Any, ClassVar
 
 from accel_lab import system
 from accel_lab.display.summary import as_html
@@ -16,7 +17,8 @@ from accel_lab.views import commands
 from accel_lab.views.health import HealthView
 from accel_lab.views.journal_view import JournalView
 from accel_lab.views.lab_lines import lines_of
-from accel_lab.views.observer import Lab, Source
+from accel_lab.views.long_work import headline_of, long_work, told
+from accel_lab.views.observer import Lab, Source, Want
 from accel_lab.views.publisher import DEFAULT_HZ
 from accel_lab.views.recording import Recording
 from accel_lab.views.replayable import Replayable, replayable_of
@@ -49,9 +51,14 @@ class LabView(View):
         self.parts = {kind.name: kind(self.source) for kind in kinds}
 
     def fold(self, scene: Scene) -> State:
-        """Fold a scene into what each part draws, by the part's name."""
+        """Fold a scene into what each part draws, by the part's name; and into `running`, if any.
+
+        That is what a device has been at for long.
+        """
         state: State = {name: part.fold(scene) for name, part in self.parts.items()}
         state["closed"] = scene.closed
+        if headline := headline_of(long_work(scene, self.source)):
+            state["running"] = headline
         return state
 
     def pack(self, scene: Scene) -> bytes:
@@ -62,12 +69,15 @@ class LabView(View):
         return struct.pack(f"<{len(packs)}d", *map(len, packs)) + b"".join(packs)
 
     def text(self, state: State) -> str:
-        """Draw the parts one below the other."""
-        return "\n\n".join(part.text(state[name]) for name, part in self.parts.items())
+        """Draw the parts one below the other, above them what runs."""
+        running = [told(state["running"])] if "running" in state else []
+        drawn = (part.text(state[name]) for name, part in self.parts.items())
+        return "\n\n".join((*running, *drawn))
 
     def html(self, state: State) -> str:
-        """Draw the parts as tables, one below the other."""
-        return "".join(part.html(state[name]) for name, part in self.parts.items())
+        """Draw the parts as tables, one below the other, above them what runs."""
+        running = f"<p>{escape(told(state['running']))}</p>" if "running" in state else ""
+        return running + "".join(part.html(state[name]) for name, part in self.parts.items())
 
     def do_part(self, part: str, message: dict[str, Any]) -> None:
         """Carry out the command of a part; blocks as the part's own does.
@@ -88,6 +98,7 @@ class CompactView(View):
     """The tree of a system, and a line for each of the other things to know of it."""
 
     name = "lab_compact"
+    wants: ClassVar[frozenset[Want]] = frozenset({"work"})
 
     def __init__(self, source: Lab | Source) -> None:
         super().__init__(source)
@@ -95,9 +106,10 @@ class CompactView(View):
 
     def fold(self, scene: Scene) -> State:
         """Fold a scene into `{"tree": …, "lines": [[title, text, tone], …], "closed": …}`."""
+        headline = headline_of(long_work(scene, self.source))
         return {
             "tree": self._tree.fold(scene),
-            "lines": [list(line) for line in lines_of(scene)],
+            "lines": [list(line) for line in lines_of(scene, told(headline) if headline else "")],
             "closed": scene.closed,
         }
 

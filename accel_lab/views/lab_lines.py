@@ -23,14 +23,18 @@ class Line(NamedTuple):
     tone: Tone
 
 
-def lines_of(scene: Scene) -> Iterator[Line]:
-    """Give the lines of a scene; nothing has to be sampled for them but the tree."""
+def lines_of(scene: Scene, running: str = "") -> Iterator[Line]:
+    """Give the lines of a scene; of its samples they need the tree.
+
+    Parameters:
+        running: what has been running for long, in words.
+    """
     if scene.tree is None:
         return
     devices = [node for node in scene.tree.children if node.kind == "device"]
     if devices:
         yield _memory(devices)
-        yield _work(devices)
+        yield _work(devices, running)
     yield _supervision(scene, devices)
 
 
@@ -48,13 +52,15 @@ def _memory(devices: list[Node]) -> Line:
     return Line("Memory", ", ".join(told), tone)
 
 
-def _work(devices: list[Node]) -> Line:
-    running = sum(node.in_flight for node in devices)
+def _work(devices: list[Node], running: str) -> Line:
+    in_flight = sum(node.in_flight for node in devices)
     waiting = sum(node.mailbox for node in devices)
-    if not running and not waiting:
-        return Line("Work", "nothing in flight", "off")
-    behind = f", {waiting:,} waiting for a context" if waiting else ""
-    return Line("Work", f"{running:,} in flight{behind}", "busy")
+    told = [running] if running else []
+    if in_flight:
+        told.append(f"{in_flight:,} in flight")
+    if waiting:
+        told.append(f"{waiting:,} waiting for a context")
+    return Line("Work", ", ".join(told) or "nothing in flight", "busy" if told else "off")
 
 
 def _supervision(scene: Scene, devices: list[Node]) -> Line:

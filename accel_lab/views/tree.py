@@ -5,12 +5,12 @@ without a browser.
 """
 
 import html as markup
-import time
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from accel_lab.compute.tree import Node
 from accel_lab.display.sizes import memory
+from accel_lab.views.long_work import long_work, whole_seconds
 from accel_lab.views.observer import Lab, Source
 from accel_lab.views.publisher import DEFAULT_HZ
 from accel_lab.views.scene import Scene
@@ -25,8 +25,6 @@ GLYPHS = {
     "circuit open": "⊗",
     "stopped": "■",
 }
-LONG_S = 1.0
-"""What has been running for so long is named, where the work is traced."""
 _COLUMNS = ("Actor", "State", "Generation", "Mailbox", "In flight", "Memory", "Restarts", "Detail")
 _NUMBERS = {"Mailbox", "In flight", "Restarts"}
 
@@ -85,9 +83,12 @@ class TreeView(View):
     name = "tree"
 
     def fold(self, scene: Scene) -> State:
-        """Fold the newest tree; what is seen to run for a second or more stands in the detail."""
-        at = scene.at if self.source.lab is None else time.time()
-        return state_of(scene.tree, closed=scene.closed, long=_long(scene, at))
+        """Fold the newest tree; what has been running for a second or more is named."""
+        long = {
+            (device, one.stream): f"▶ {one.name} #{one.seq} running for {whole_seconds(seconds)}"
+            for device, one, seconds in reversed(long_work(scene, self.source))
+        }
+        return state_of(scene.tree, closed=scene.closed, long=long)
 
     def text(self, state: State) -> str:
         """Draw it as aligned columns."""
@@ -115,16 +116,6 @@ def tree(lab: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> TreeView:
     return show(TreeView, lab, rate_hz=rate_hz)
 
 
-def _long(scene: Scene, at: float) -> dict[tuple[str, str], str]:
-    """Say by device and stream what has been running for a second or more."""
-    return {
-        (device, one.stream): f"▶ {one.name} #{one.seq} running for {int(at - one.start)} s"
-        for device, running in scene.running.items()
-        for one in reversed(running)
-        if at - one.start >= LONG_S
-    }
-
-
 def _actor(node: Node, long: Mapping[tuple[str, str], str], device: str = "") -> State:
     device = node.name if node.kind == "device" else device
     actor: State = {"name": node.name, "kind": node.kind, "state": node.state}
@@ -135,7 +126,7 @@ def _actor(node: Node, long: Mapping[tuple[str, str], str], device: str = "") ->
         if value := getattr(node, field):
             actor[field] = value
     if node.kind == "library" and (running := long.get((device, node.name))):
-        actor["detail"] = " · ".join(filter(None, (running, node.detail)))
+        actor["running"] = running
     if node.children:
         actor["children"] = [_actor(child, long, device) for child in node.children]
     return actor
@@ -181,5 +172,5 @@ def _cells(actor: State) -> tuple[str, ...]:
         str(actor.get("in_flight", 0)),
         memory(actor.get("used_bytes"), actor.get("total_bytes")),
         str(actor.get("restarts", 0)),
-        actor.get("detail", ""),
+        " · ".join(filter(None, (actor.get("running"), actor.get("detail")))),
     )

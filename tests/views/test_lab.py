@@ -20,6 +20,7 @@ from accel_lab.views.lab_lines import lines_of
 from accel_lab.views.scene import Scene
 from tests.views.made_up import GIB
 from tests.views.made_up import lab as made_up
+from tests.views.work import Recorded, work
 
 SMALL = 16 * 1024
 WAIT_S = 20.0
@@ -147,6 +148,45 @@ def test_the_compact_view_is_the_tree_and_a_line_for_each_of_the_rest() -> None:
         "Supervision: no faults"
     )
     assert '<th scope="row">Work</th><td>3 in flight</td>' in view.html(state)
+
+
+def test_what_a_device_is_at_for_long_is_said_above_all_parts_and_in_the_compact_view() -> None:
+    """The longest first."""
+    scene = Scene()
+    source = made_up(2)
+    source.devices[0].in_flight = 2
+    scene.add(TreeSampled(root=source.tree(), at=1000.0))
+    for device, starts in (("gpu0", (996.5, 999.8)), ("gpu1", (934.5, 996.0))):
+        running = [Slice(n, "spin", "blas", "kernel", at, None) for n, at in enumerate(starts)]
+        scene.add(work(device, running=running))
+    view, compact = LabView(Recorded(scene)), CompactView(Recorded(scene))
+    state = view.sample()
+    assert state["running"] == {"what": "spin #0 on gpu1/blas", "how_long": "1 min 5 s", "more": 2}
+    line = "▶ spin #0 on gpu1/blas · 1 min 5 s +2 more"
+    assert view.text(state).startswith(f"{line}\n\nlab: ")
+    assert view.html(state).startswith(f"<p>{line}</p><table>")
+    assert compact.sample()["lines"][1] == ["Work", f"{line}, 2 in flight", "busy"]
+    assert f"Work:        {line}, 2 in flight" in str(compact)
+    for device in ("gpu0", "gpu1"):
+        scene.add(work(device))
+    assert "running" not in view.sample()
+    assert compact.sample()["lines"][1] == ["Work", "2 in flight", "busy"]
+
+
+def test_the_compact_view_alone_has_work_traced() -> None:
+    source = made_up(1)
+    seen: list[bool] = []
+
+    def look(*, memory: bool, work: bool) -> list[WorkTraced]:
+        del memory
+        seen.append(work)
+        one = Slice(3, "spin", "blas", "kernel", time.time() - 7.1, None)
+        return [WorkTraced(device="gpu0", generation=1, done=(), running=(one,))]
+
+    source.look = look  # type: ignore[method-assign,assignment]
+    lines = CompactView(source).sample()["lines"]
+    assert lines[1] == ["Work", "▶ spin #3 on gpu0/blas · 7 s", "busy"]
+    assert seen == [True]
 
 
 def test_the_line_of_supervision_tells_the_last_fault() -> None:

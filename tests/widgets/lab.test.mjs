@@ -66,6 +66,13 @@ test("what all parts look at can be looked away from", () => {
   assert.match(html, /Span .*>12\.5 ms<.*data-key="span"/);
 });
 
+test("the bar says what a device is at for long, in a glyph and words", () => {
+  const running = bar({ ...STATE, running: { what: "spin<b> #3 on gpu0/jit", how_long: "7 s", more: 2 } });
+  assert.match(running, /al-lab-running.*al-icon-play.*<strong>spin&#60;b&#62; #3 on gpu0\/jit<\/strong>.* · 7 s<.*\+2 more/);
+  assert.doesNotMatch(bar({ ...STATE, running: { what: "spin #3 on gpu0/jit", how_long: "7 s" } }), / more</);
+  assert.doesNotMatch(bar(STATE), /al-lab-running/);
+});
+
 test("the bar reads the bus", () => {
   const bus = new Bus();
   bus.set("selection", "lab/gpu0");

@@ -165,6 +165,16 @@ test("memory that is not known is not a zero", () => {
   assert.doesNotMatch(text, /role="meter"/);
 });
 
+test("what a library is at has a line of its own in its row", () => {
+  const running = "▶ spin #3 running for 7 s";
+  const root = system(device("gpu0", { running, detail: "kernels 1" }));
+  const text = html({ root, closed: false }, { active: "lab/gpu0" });
+  assert.match(text, /<tr class="[^"]* al-runs"/);
+  assert.match(text, /<span class="al-run">▶ spin #3 running for 7 s<\/span>/);
+  assert.match(text, /<div>▶ spin #3 running for 7 s · kernels 1<\/div>/);
+  assert.doesNotMatch(html({ root: system(device("gpu0")), closed: false }), /al-run/);
+});
+
 test("names and details are shown as text, whatever they contain", () => {
   const text = html({ root: system(device('<img src=x onerror="x">', { detail: "<script>" })), closed: false });
   assert.doesNotMatch(text, /<img|<script/);
