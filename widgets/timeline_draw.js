@@ -115,6 +115,7 @@ function timelineOption({ device, stream, count: done }, row, isActive, selected
 export function timelineSummary({ state, ring, shown, now }) {
   if (!state) return "Nothing was seen yet.";
   const rows = state.rows.map(({ device, stream, count: done, longest }) => `${device} ${stream}: ${done} done${done ? `, the longest ${timelineDuration(longest)}` : ""}`);
+  const lost = state.rows.filter((row) => row.lost).map(({ device, stream, lost: { count: n, last, seconds: s } }) => `${device} ${stream}: ${last} ended with its context after ${timelineDuration(s)}${n > 1 ? `, and ${n - 1} earlier` : ""}`);
   const running = state.running.map(([work, seq, start]) => `${state.works[work][1]} #${seq} runs on ${state.rows[state.works[work][0]].device}${now - start >= TIMELINE_LONG_S ? ` for ${Math.floor(now - start)} s` : ""}`);
   const changes = state.marks.filter(([, , kind]) => kind === "generation").map(([, device, , text]) => `${device} ${text}`);
   const missed = ring.notShown(state);
@@ -122,6 +123,7 @@ export function timelineSummary({ state, ring, shown, now }) {
     `Shown is from ${timelineClock(shown[0], 3)} to ${timelineClock(shown[1], 3)}.`,
     rows.length ? `${rows.join("; ")}.` : "No work was seen yet.",
     running.length > 0 && `${running.join("; ")}.`,
+    lost.length > 0 && `${lost.join("; ")}.`,
     changes.length > 0 && `Generation changes: ${changes.slice(-5).join("; ")}.`,
     missed > 0 && `${timelineExact(missed)} slices are not shown.`,
     TIMELINE_PLOT_HELP,
@@ -139,6 +141,7 @@ function timelineLegend() {
     entry("copy", [box, h("path", { d: "M1 9 9 1M5 11 15 1M11 11l6-6", class: "timeline-stroke" })], "copy"),
     entry("function", [box, dots], "function"),
     entry("open", [h("path", { d: "M1 1h12l4 2.5-4 2.5 4 2.5-4 2.5H1z", class: "timeline-stroke" })], "still running"),
+    entry("lost", [h("path", { d: "M1 1h16v10H1z", class: "timeline-stroke" }), h("path", { d: "M1 4l6 7M5 1l8 10M11 1l6 7.5", class: "timeline-stroke" })], "ended with its context"),
     entry("fine", [h("path", { d: "M1 12V8h2v4M4 12V3h2v9M7 12V6h2v6M10 12V2h2v10M13 12V9h2v3", class: "timeline-ink" })], "finer than a pixel: height is the busy share"),
     entry("rule", [h("path", { d: "M9 0v12", class: "timeline-stroke", "stroke-dasharray": "3 2" })], "new generation"),
     entry("fault", [h("circle", { cx: 9, cy: 6, r: 5, class: "timeline-stroke" }), h("path", { d: "M7 4l4 4M11 4 7 8", class: "timeline-stroke" })], "fault"),
@@ -166,13 +169,18 @@ function timelineDetail({ detail }) {
 
 /** A slice in words: {what, text}. `more` others lie under the same pixel. */
 export function timelineDescribe(state, { work, seq, start, end, more = 0 }, now) {
-  const [row, name, kind] = state.works[work];
+  const [row, name, kind, lost] = state.works[work];
   const { device, stream } = state.rows[row];
-  const length = end === null ? `running for ${timelineDuration(now - start)}` : timelineDuration(end - start);
+  const length = end === null ? `running for ${timelineDuration(now - start)}` : timelineLength(end - start, lost);
   return {
     what: `${name} #${seq}`,
     text: [kind, `${device}/${stream}`, `from ${timelineClock(start, 6)}`, length, more > 0 && `${plural(more, "other")} within a pixel`].filter(Boolean).join(" · "),
   };
+}
+
+/** How long a slice was, and whether it came to its own end. */
+function timelineLength(seconds, lost) {
+  return lost ? `ended with its context after ${timelineDuration(seconds)}` : timelineDuration(seconds);
 }
 
 function timelineTable({ state, ring, tabled, now }) {
@@ -198,6 +206,7 @@ function timelineRunningRow(state, [work, seq, start], now) {
 }
 
 function timelineDoneRow(state, track, i) {
-  return timelineCells(track.number[i], timelineExact(track.number[i]), state, track.work[i], track.seq[i], track.start[i], timelineDuration(track.end[i] - track.start[i]));
+  const length = timelineLength(track.end[i] - track.start[i], state.works[track.work[i]][3]);
+  return timelineCells(track.number[i], timelineExact(track.number[i]), state, track.work[i], track.seq[i], track.start[i], length);
 }
 

@@ -9,6 +9,7 @@ export const TIMELINE_KINDS = ["kernel", "copy", "function"];
 const TIMELINE_BOX = 2; // pixels from which a slice is drawn as itself
 const TIMELINE_INSET = 4; // pixels between a slice and the edge of its lane
 const TIMELINE_NAMED = 30; // pixels from which a slice may have its name in it
+const TIMELINE_ASIDE = 4; // pixels between a slice and its name, where that stands beside it
 const TIMELINE_FONT = "11px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
 
 /** The colours of a view's element, as the style sheets have them now. */
@@ -55,6 +56,7 @@ class TimelinePainter {
     [this.from, this.to] = scene.window;
     this.scale = scene.width / (this.to - this.from);
     this.fills = Object.fromEntries(TIMELINE_KINDS.map((kind) => [kind, timelineFill(pen, kind, colours)]));
+    this.lost = Object.fromEntries(TIMELINE_KINDS.map((kind) => [kind, timelineLostFill(pen, kind, colours)]));
   }
 
   x(at) { return (at - this.from) * this.scale; }
@@ -96,7 +98,7 @@ class TimelinePainter {
   /** Slices as boxes; those below two pixels become the share of time that a pixel was busy. */
   track(track, row, y, height) {
     const { pen, scene, scale, from, to } = this;
-    const { start, end, work, number, tail } = track;
+    const { start, end, work, seq, number, tail } = track;
     const { works } = scene.state;
     const columns = Math.ceil(scene.width);
     const busy = TIMELINE_KINDS.map(() => new Float32Array(columns));
@@ -107,7 +109,9 @@ class TimelinePainter {
       const x0 = (start[i] - from) * scale;
       const x1 = (end[i] - from) * scale;
       if (x1 - x0 >= TIMELINE_BOX) {
-        this.box(x0, x1, works[work[i]][1], TIMELINE_KINDS[kinds[work[i]]], y, height);
+        const [, name, kind, lost] = works[work[i]];
+        if (lost) this.ended(x0, x1, `${name} #${seq[i]} · ended with its context after ${timelineDuration(end[i] - start[i])}`, kind, y, height);
+        else this.box(x0, x1, name, kind, y, height);
         continue;
       }
       fine = true;
@@ -154,8 +158,22 @@ class TimelinePainter {
     this.name(name, kind, left, right - gap, y, height);
   }
 
+  /** What did not come to its end: hatched the other way, with a strong edge where its context was lost. */
+  ended(x0, x1, words, kind, y, height) {
+    const { pen, scene, colours } = this;
+    const left = Math.max(-2, x0);
+    const right = Math.min(scene.width + 2, x1);
+    pen.fillStyle = this.lost[kind];
+    pen.fillRect(left, y, right - left, height);
+    pen.strokeStyle = colours[kind];
+    pen.strokeRect(left + 0.5, y + 0.5, right - left - 1, height - 1);
+    pen.fillStyle = colours.bad;
+    pen.fillRect(right - 2, y - 1, 2, height + 2);
+    this.label(words, colours.fg, left, right - 2, y, height);
+  }
+
   running(name, seq, kind, row, start, now, y, height) {
-    const { pen, scene } = this;
+    const { pen, scene, colours } = this;
     const left = Math.max(-2, this.x(start));
     const right = Math.min(scene.width + 12, Math.max(this.x(now), left + 8));
     pen.fillStyle = this.fills[kind];
@@ -170,10 +188,35 @@ class TimelinePainter {
       pen.strokeStyle = this.colours[kind];
       pen.stroke();
     }
-    this.name(`${name} #${seq} · running ${timelineDuration(now - start)}`, kind, left, right - 5, y, height);
+    const words = `${name} #${seq} · running ${timelineDuration(now - start)}`;
+    if (this.fits(words, left, right - 5)) this.name(words, kind, left, right - 5, y, height);
+    else this.label(words, colours.fg, left, right, y, height);
     for (const mark of [scene.hovered, scene.picked]) {
       if (mark?.row === row && mark.seq === seq && mark.number === undefined) this.outline(left, right, y, height);
     }
+  }
+
+  /** Whether words have room between two edges, as far as these are in sight. */
+  fits(words, left, right) {
+    return this.pen.measureText(words).width <= Math.min(this.scene.width, right) - Math.max(0, left) - 8;
+  }
+
+  /** Write words on a plate: into a box, else before it, else behind it, else cut to what is there. */
+  label(words, colour, left, right, y, height) {
+    const { pen, colours, scene } = this;
+    const width = pen.measureText(words).width + TIMELINE_ASIDE;
+    let from = Math.max(0, left) + TIMELINE_ASIDE;
+    let text = words;
+    if (!this.fits(words, left, right)) {
+      if (left - width >= TIMELINE_ASIDE) from = left - width;
+      else if (right + width + TIMELINE_ASIDE <= scene.width) from = right + TIMELINE_ASIDE;
+      else text = timelineCut(pen, words, scene.width - from - 4);
+    }
+    if (!text) return;
+    pen.fillStyle = colours.bg;
+    pen.fillRect(from - 2, y + 1, pen.measureText(text).width + 4, height - 2);
+    pen.fillStyle = colour;
+    pen.fillText(text, from, y + height / 2 + 0.5);
   }
 
   /** Write a name into a box, cut to what fits; patterns get a plate under it. */
@@ -218,7 +261,7 @@ class TimelinePainter {
         timelineLine(pen, x, y, x, bottom);
         pen.setLineDash([]);
       } else {
-        this.cross(x - 8, y + heading / 2);
+        this.cross(Math.min(scene.width - 8, Math.max(8, x - 8)), y + heading / 2);
       }
     }
     for (const { at, text } of timelineMerged(shown, 56 / this.scale)) {
@@ -315,21 +358,37 @@ function timelineLine(pen, x0, y0, x1, y1) {
 /** What a kind is filled with: kernels are solid, copies are hatched, functions are dotted. */
 function timelineFill(pen, kind, colours) {
   if (kind === "kernel") return colours.kernel;
+  const isCopy = kind === "copy";
+  return timelineTile(pen, colours.bg, colours[kind], isCopy ? 0.25 : 0.4, (ink) => {
+    if (isCopy) {
+      ink.lineWidth = 2.2;
+      for (const x of [-6, 0, 6]) timelineLine(ink, x, 6, x + 6, 0);
+    } else {
+      ink.fillRect(0, 0, 2, 2);
+      ink.fillRect(3, 3, 2, 2);
+    }
+  });
+}
+
+/** What is left of a kind that ended with its context: pale, hatched the other way. */
+function timelineLostFill(pen, kind, colours) {
+  return timelineTile(pen, colours.bg, colours[kind], 0.12, (ink) => {
+    ink.lineWidth = 1.2;
+    for (const x of [-6, 0, 6]) timelineLine(ink, x, 0, x + 6, 6);
+  });
+}
+
+/** A pattern of small squares: a shade of a colour, and in that colour what `draw` draws. */
+function timelineTile(pen, ground, colour, shade, draw) {
   const tile = pen.canvas.ownerDocument.createElement("canvas");
   tile.width = tile.height = 6;
   const ink = tile.getContext("2d");
-  ink.fillStyle = colours.bg;
+  ink.fillStyle = ground;
   ink.fillRect(0, 0, 6, 6);
-  ink.fillStyle = ink.strokeStyle = colours[kind];
-  ink.globalAlpha = kind === "copy" ? 0.25 : 0.4;
+  ink.fillStyle = ink.strokeStyle = colour;
+  ink.globalAlpha = shade;
   ink.fillRect(0, 0, 6, 6);
   ink.globalAlpha = 1;
-  if (kind === "copy") {
-    ink.lineWidth = 2.2;
-    for (const x of [-6, 0, 6]) timelineLine(ink, x, 6, x + 6, 0);
-  } else {
-    ink.fillRect(0, 0, 2, 2);
-    ink.fillRect(3, 3, 2, 2);
-  }
+  draw(ink);
   return pen.createPattern(tile, "repeat");
 }

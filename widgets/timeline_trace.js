@@ -15,10 +15,10 @@ export function timelineTrace(state, ring) {
     events.push(timelineNamed("thread_name", stream, pids.get(device), tids.get(row)));
   });
   for (const { work, seq, start, end } of slices) {
-    const [row, name, kind] = state.works[work];
+    const [row, name, kind, lost] = state.works[work];
     const place = { pid: pids.get(state.rows[row].device), tid: tids.get(row), ts: timelineMicros(start - origin) };
     const whole = end === null ? {} : { dur: timelineMicros(Math.max(0, end - start)) };
-    events.push({ ph: end === null ? "B" : "X", name, cat: kind, ...place, ...whole, args: { seq } });
+    events.push({ ph: end === null ? "B" : "X", name, cat: kind, ...place, ...whole, args: lost ? { seq, lost } : { seq } });
   }
   for (const [at, device, kind, text] of state.marks) {
     events.push({ ph: "i", name: text, cat: kind, pid: pids.get(device), tid: 0, ts: timelineMicros(at - origin), s: "p" });

@@ -40,6 +40,7 @@ class Slice(msgspec.Struct, frozen=True, array_like=True, gc=False):
         stream: on which it ran, as "blas".
         kind: a library's kernel, a copy, or a function of the user's.
         start, end: by the device's clock, in wall seconds; `end` is None while it runs.
+        lost: whether it did not come to its end: its context was lost at `end`.
     """
 
     seq: int
@@ -48,6 +49,7 @@ class Slice(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kind: Work
     start: float
     end: float | None
+    lost: bool = False
 
 
 class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -383,7 +383,7 @@ class Service:
         assert isinstance(error, AccelError)
         launch.abandon()
         if launch.trace is not None:
-            launch.trace.end = launch.trace.start
+            self.tracer.fail(launch.trace)
         if isinstance(launch.message, Upload):
             assert isinstance(launch.message.out, Buffer)
             self._context.table.spoil(launch.message.out)

@@ -108,6 +108,13 @@ class Tracer:
         """Mark where it ends."""
         trace.end = self._clock.mark(trace.stream.native)
 
+    def fail(self, trace: Trace) -> None:
+        """Mark where it failed; where it began, if the device takes no mark any more."""
+        try:
+            self.end(trace)
+        except Exception:  # noqa: BLE001 - a device in error says so where it is used
+            trace.end = trace.start
+
     def _drop(self) -> None:
         try:
             self._traces.popleft()

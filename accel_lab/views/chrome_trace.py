@@ -18,8 +18,8 @@ Trace = dict[str, Any]
 def chrome_trace(scene: Scene) -> Trace:
     """Return all finished and running work, faults and generation changes of a scene.
 
-    Finished work is a complete event (X), running work one that begins and does not end (B), the
-    rest are instants (i) of a device.
+    Finished work is a complete event (X), and so is what was lost with its context, which says so.
+    Running work is one that begins and does not end (B), the rest are instants (i) of a device.
     """
     slices = [(device, one) for _, device, one in scene.slices]
     slices += [(device, one) for device, running in scene.running.items() for one in running]
@@ -70,7 +70,7 @@ def _work(one: Slice, pid: int, tid: int, origin: int) -> Trace:
     event |= {"pid": pid, "tid": tid, "ts": _microseconds(one.start - origin)}
     if one.end is not None:
         event["dur"] = _microseconds(max(0.0, one.end - one.start))
-    return event | {"args": {"seq": one.seq}}
+    return event | {"args": {"seq": one.seq} | ({"lost": True} if one.lost else {})}
 
 
 def _instant(mark: Mark, pid: int, origin: int) -> Trace:

@@ -51,11 +51,10 @@ def _work(scene: Scene) -> Iterator[WorkTraced]:
         else:
             done.setdefault(device, []).append(one)
     for device, slices in done.items():
-        generation = scene.memory[device].generation if device in scene.memory else 0
         yield WorkTraced(
             at=scene.at,
             device=device,
-            generation=generation,
+            generation=scene.generation_of_work(device),
             done=tuple(slices),
             running=scene.running.get(device, ()),
             dropped=skipped.get(device, 0),

@@ -471,8 +471,14 @@ def retell(scene: Scene) -> Iterator[Event]:
         yield WorkTraced(at=scene.at, device=device, generation=0, done=done, running=())
     for device, running in scene.running.items():
         dropped = scene.untraced.get(device, 0)
+        generation = scene.generation_of_work(device)
         yield WorkTraced(
-            at=scene.at, device=device, generation=0, done=(), running=running, dropped=dropped
+            at=scene.at,
+            device=device,
+            generation=generation,
+            done=(),
+            running=running,
+            dropped=dropped,
         )
     for readings in scene.health.values():
         yield from readings

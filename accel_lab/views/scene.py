@@ -5,6 +5,7 @@ a feed, from a recording or from a journal; so a recorded session is drawn as it
 """
 
 from collections import deque
+from collections.abc import Iterator
 from copy import copy
 
 import msgspec
@@ -76,9 +77,11 @@ class Scene:
         lost: each device's generation before this one, and the blocks that it had; `kept_by` is
             who holds the handle of a buffer that is gone, and empty for those that are not.
         slices: finished work, the oldest first: (number, device, slice). Numbers ascend from 0.
+            What was running when a context was lost is in it, too, up to then.
         traced: how many slices there ever were; older ones than `slices` holds are forgotten.
         untraced: how many slices were never seen, by device.
         running: what each device works at.
+        began: in which generation what is running was first seen.
         facts: of supervision, the oldest first: (number, fact). Numbers ascend from 0.
         counted: how many facts there ever were; older ones than `facts` holds are forgotten.
         health: the last samples of each source, the oldest first.
@@ -94,6 +97,7 @@ class Scene:
         self.traced = 0
         self.untraced: dict[str, int] = {}
         self.running: dict[str, tuple[Slice, ...]] = {}
+        self.began: dict[str, dict[tuple[str, int], int]] = {}
         self.facts: deque[tuple[int, Fact]] = deque(maxlen=FACTS)
         self.counted = 0
         self.health: dict[str, deque[HealthSampled]] = {}
@@ -111,12 +115,17 @@ class Scene:
         elif isinstance(fact, SystemEnded):
             self.closed = True
             self.running.clear()
+            self.began.clear()
         elif isinstance(fact, FACT_TYPES):
             self.facts.append((self.counted, fact))  # type: ignore[arg-type]
             self.counted += 1
         else:
             return
         self.at = max(self.at, fact.at)
+
+    def generation_of_work(self, device: str) -> int:
+        """Return in which generation a device began what it works at; 0 where that is not known."""
+        return min(self.began.get(device, {}).values(), default=0)
 
     def copy(self) -> "Scene":
         """Return a scene that goes on by itself from what this one has."""
@@ -135,12 +144,31 @@ class Scene:
         self.memory[sample.device] = sample
 
     def _work(self, traced: WorkTraced) -> None:
-        for one in traced.done:
+        for one in (*traced.done, *self._lost(traced)):
             self.slices.append((self.traced, traced.device, one))
             self.traced += 1
         self.running[traced.device] = traced.running
+        began = self.began.get(traced.device, {})
+        self.began[traced.device] = {
+            _key(one): began.get(_key(one), traced.generation) for one in traced.running
+        }
         if traced.dropped:
             self.untraced[traced.device] = self.untraced.get(traced.device, 0) + traced.dropped
+
+    def _lost(self, traced: WorkTraced) -> Iterator[Slice]:
+        """Yield what was running in an earlier generation, and neither is nor came to its end."""
+        running = self.running.get(traced.device)
+        if not running:
+            return
+        told = {_key(one) for one in (*traced.done, *traced.running)}
+        began = self.began[traced.device]
+        for one in running:
+            if _key(one) not in told and 0 < began[_key(one)] < traced.generation:
+                yield msgspec.structs.replace(one, end=max(one.start, traced.at), lost=True)
+
+
+def _key(one: Slice) -> tuple[str, int]:
+    return one.stream, one.seq
 
 
 def _kept(blocks: tuple[Block, ...], stale: dict[int, tuple[str, ...]]) -> tuple[Block, ...]:

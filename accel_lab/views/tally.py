@@ -17,7 +17,8 @@ PACKED = 4096
 class Row:
     """A stream of a device; of its finished work the count, and in seconds the sum and the most.
 
-    Work that overlaps is busy once; `until` is how far it has been summed.
+    Work that overlaps is busy once; `until` is how far it has been summed. What ended with its
+    context is busy time, but not finished: `lost` counts it, `last_lost` is the newest.
     """
 
     device: str
@@ -26,6 +27,8 @@ class Row:
     busy: float = 0.0
     longest: float = 0.0
     until: float = 0.0
+    lost: int = 0
+    last_lost: Slice | None = None
 
 
 class Tally:
@@ -33,18 +36,18 @@ class Tally:
 
     Attributes:
         rows: the streams, in the order in which they were first seen.
-        works: the number of each (row, name, kind) that occurs.
+        works: the number of each (row, name, kind, lost) that occurs.
         span: from the first start to the last end of finished work, wall seconds.
         seen: how many slices were counted or passed over because the scene had forgotten them.
     """
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
-        self.works: dict[tuple[int, str, str], int] = {}
+        self.works: dict[tuple[int, str, str, bool], int] = {}
         self.span: tuple[float, float] | None = None
         self.seen = 0
         self._places: dict[tuple[str, str], int] = {}
-        self._known: dict[tuple[str, str, str, str], tuple[int, Row]] = {}
+        self._known: dict[tuple[str, str, str, str, bool], tuple[int, Row]] = {}
         # Columns as rows. What is packed lies up to `_end`; without room it moves to the front.
         self._columns = np.empty((4, 2 * PACKED), "<f8")
         self._first = self._end = 0
@@ -70,13 +73,13 @@ class Tally:
         return self._find(device, one)[0]
 
     def _find(self, device: str, one: Slice) -> tuple[int, Row]:
-        key = device, one.stream, one.name, one.kind
+        key = device, one.stream, one.name, one.kind, one.lost
         found = self._known.get(key)
         if found is None:
             row = self._places.setdefault((device, one.stream), len(self.rows))
             if row == len(self.rows):
                 self.rows.append(Row(device, one.stream))
-            work = self.works.setdefault((row, one.name, one.kind), len(self.works))
+            work = self.works.setdefault((row, one.name, one.kind, one.lost), len(self.works))
             found = self._known[key] = work, self.rows[row]
         return found
 
@@ -84,10 +87,14 @@ class Tally:
         start = one.start
         end = start if one.end is None else one.end
         work, row = self._find(device, one)
-        row.count += 1
+        if one.lost:
+            row.lost += 1
+            row.last_lost = one
+        else:
+            row.count += 1
+            row.longest = max(row.longest, end - start)
         row.busy += max(0.0, end - max(start, row.until))
         row.until = max(row.until, end)
-        row.longest = max(row.longest, end - start)
         span = self.span
         if span is None:
             self.span = start, end

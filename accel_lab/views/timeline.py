@@ -4,7 +4,6 @@ The state says what rows, works, running slices and marks there are; the newest 
 travel beside it, as `Tally.pack` says.
 """
 
-import html as markup
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -13,19 +12,21 @@ from typing import ClassVar
 
 import msgspec
 
+from accel_lab.display.table import as_html, as_text
 from accel_lab.views.chrome_trace import chrome_trace, devices_of
 from accel_lab.views.mark import Mark, mark_of
 from accel_lab.views.observer import Lab, Source, Want
 from accel_lab.views.publisher import DEFAULT_HZ
 from accel_lab.views.scene import Scene
 from accel_lab.views.still import Still
-from accel_lab.views.tally import tally
+from accel_lab.views.tally import Row, tally
 from accel_lab.views.view import State, View, show
 
 MARKED = 64
 """How many of the newest faults and generation changes a state holds."""
 
 _COLUMNS = ("Stream", "Done", "Busy", "Longest", "Running")
+_LOST = "Ended with its context"
 _NUMBERS = {"Done", "Busy", "Longest"}
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _WHOLE_S = 99.95  # from here on seconds are written without a point
@@ -42,8 +43,10 @@ class TimelineView(View):
         """Fold what was seen of the work into plain JSON values.
 
         `rows` have `device`, `stream`, and of finished work `count`, `busy` and `longest` seconds;
-        `works` are [row, name, kind]; `running` are [work, seq, start]; `marks` are [at, device,
-        kind, text], the oldest first. `traced` slices were numbered, `untraced` were never seen,
+        and of what ended with its context `lost`: how many, and the last one's name and seconds.
+        `works` are [row, name, kind], with a fourth value, true, for what ended with its context;
+        `running` are [work, seq, start]; `marks` are [at, device, kind, text], the oldest first.
+        `traced` slices were numbered, `untraced` were never seen,
         `span` is from the first start to the last end. A recording says `at`, which is its now; a
         part of a session says `of`, which part.
         """
@@ -57,17 +60,8 @@ class TimelineView(View):
         state: State = {
             "name": "" if scene.tree is None else scene.tree.name,
             "devices": list(dict.fromkeys([*devices_of(scene), *(r.device for r in known.rows)])),
-            "rows": [
-                {
-                    "device": row.device,
-                    "stream": row.stream,
-                    "count": row.count,
-                    "busy": round(row.busy, 9),
-                    "longest": round(row.longest, 9),
-                }
-                for row in known.rows
-            ],
-            "works": [list(work) for work in known.works],
+            "rows": [_row(row) for row in known.rows],
+            "works": [[*work, True] if lost else work for *work, lost in known.works],
             "running": running,
             "marks": [list(mark) for mark in marks],
             "traced": scene.traced,
@@ -93,31 +87,14 @@ class TimelineView(View):
 
         What runs has been running for as long as is written, up to now or to a recording's `at`.
         """
-        rows = [_COLUMNS, *_cells(state)]
-        if len(rows) == 1:
+        rows = list(_cells(state))
+        if not rows:
             return _caption(state)
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = (
-            "  ".join(
-                cell.rjust(width) if name in _NUMBERS else cell.ljust(width)
-                for cell, width, name in zip(row, widths, _COLUMNS, strict=True)
-            ).rstrip()
-            for row in rows
-        )
-        return "\n".join((_caption(state), *lines))
+        return "\n".join((_caption(state), *as_text(_columns(state), rows, _NUMBERS)))
 
     def html(self, state: State) -> str:
         """Draw the same as one table, each row headed by its stream."""
-        heads = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
-        body = ""
-        for stream, *cells in _cells(state):
-            line = "".join(f"<td>{markup.escape(cell)}</td>" for cell in cells)
-            body += f'<tr><th scope="row">{markup.escape(stream)}</th>{line}</tr>'
-        caption = markup.escape(_caption(state))
-        return (
-            f"<table><caption>{caption}</caption>"
-            f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        return as_html(_caption(state), _columns(state), _cells(state))
 
     def export(self, path: str | Path) -> Path:
         """Write what is known now as a Chrome trace; returns where.
@@ -183,9 +160,29 @@ def _caption(state: State) -> str:
     for kind, noun in (("generation", "generation change"), ("fault", "fault")):
         if count := sum(mark[2] == kind for mark in state["marks"]):
             parts.append(_plural(count, noun))
+    if lost := sum(row["lost"]["count"] for row in rows if "lost" in row):
+        parts.append(f"{lost} ended with {'its' if lost == 1 else 'their'} context")
     if state["untraced"]:
         parts.append(f"{_plural(state['untraced'], 'slice')} never seen")
     return ", ".join(parts) + (" (closed)" if state["closed"] and "of" not in state else "")
+
+
+def _row(row: Row) -> State:
+    told: State = {
+        "device": row.device,
+        "stream": row.stream,
+        "count": row.count,
+        "busy": round(row.busy, 9),
+        "longest": round(row.longest, 9),
+    }
+    if (last := row.last_lost) is not None:
+        seconds = round((last.end or last.start) - last.start, 9)
+        told["lost"] = {"count": row.lost, "last": f"{last.name} #{last.seq}", "seconds": seconds}
+    return told
+
+
+def _columns(state: State) -> tuple[str, ...]:
+    return (*_COLUMNS, _LOST) if any("lost" in row for row in state["rows"]) else _COLUMNS
 
 
 def _cells(state: State) -> Iterator[tuple[str, ...]]:
@@ -199,13 +196,23 @@ def _cells(state: State) -> Iterator[tuple[str, ...]]:
             for work, seq, start in state["running"]
             if state["works"][work][0] == number
         ]
-        yield (
+        cells = (
             f"{row['device']}/{row['stream']}",
             str(row["count"]),
             f"{100 * row['busy'] / (last - first):.1f} %" if last > first else "",
             duration(row["longest"]) if row["count"] else "",
             ", ".join(running[:3]) + (f" and {len(running) - 3} more" if running[3:] else ""),
+            _ended(row.get("lost")),
         )
+        yield cells[: len(_columns(state))]
+
+
+def _ended(lost: State | None) -> str:
+    """Say what of a stream ended with its context, the newest by its name."""
+    if lost is None:
+        return ""
+    earlier = f", and {lost['count'] - 1} earlier" if lost["count"] > 1 else ""
+    return f"⊗ {lost['last']} after {duration(lost['seconds'])}{earlier}"
 
 
 def _plural(count: int, noun: str) -> str:

@@ -4,6 +4,7 @@ import base64
 import json
 import math
 import random
+import re
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -225,6 +226,43 @@ def test_the_same_in_words_as_a_table_and_as_a_trace(bare: Bare, tab: "Tab") -> 
     assert json.loads(Path(download.value.path()).read_text()) == CASE["trace"]
 
 
+def test_what_ended_with_its_context_is_hatched_and_names_stand_beside_what_is_narrow(
+    tab: "Tab",
+) -> None:
+    works = [*CASE["state"]["works"], [1, "spin", "kernel", True]]
+    running = [[3, 8, 1001.45]]  # 50 ms of 1.3 s, less than its words need
+    state = CASE["state"] | {"works": works, "running": running, "at": 1001.5}
+    first, count, *numbers = CASE["columns"]
+    columns = np.array(numbers).reshape(4, -1).T.tolist()
+    columns[1] = [1000.5, 1000.75, 2, 4]
+    flat = [first, count, *(one[k] for k in range(4) for one in columns)]
+    bare = Bare(tab.page, state, flat)
+    written = """() => {
+        window.written = [];
+        const pen = CanvasRenderingContext2D.prototype;
+        const fillText = pen.fillText;
+        pen.fillText = function (...told) {
+            window.written.push(told);
+            return fillText.apply(this, told);
+        };
+    }"""
+    bare.page.evaluate(written)
+    bare.page.get_by_role("button", name="Everything").click()
+    bare.frame()
+    texts = {text: x for text, x, _ in bare.page.evaluate("() => window.written")}
+    assert texts["spin #2 · ended with its context after 250 ms"] > bare.x(1000.5)
+    assert texts["Run #8 · running 50 ms"] < bare.x(1001.45) - 50
+    bare.move(bare.x(1000.7), MIDDLE)
+    assert bare.text(".timeline-detail").endswith("ended with its context after 250 ms")
+    bare.page.mouse.move(0, 0)
+    bare.frame()
+    inside = {bare.pixel(bare.x(1000.74) - d, MIDDLE + 5 - d % 6) for d in range(12)}
+    assert KERNEL in inside, "hatched"
+    assert len(inside) > 1, "and pale between"
+    assert bare.pixel(bare.x(1000.75) - 1, MIDDLE) == "#b3261e", "the edge of the loss"
+    tab.check()
+
+
 def test_a_hundred_thousand_slices_paint_within_a_frame(tab: "Tab") -> None:
     """At every zoom; and as density, so a slice below a pixel is still seen."""
     chance = random.Random(0)
@@ -328,7 +366,8 @@ def test_a_real_system_is_seen_while_it_works_and_after_a_loss(
     notebook.screenshot("timeline-running")
     notebook.run(2)
     notebook.expect(".timeline-running").to_have_count(0, timeout=20_000)
-    notebook.expect(".timeline-summary").to_contain_text("cpu0 g1→g2")
+    lost = re.compile(r"Run #\d+ ended with its context after.*cpu0 g1→g2")
+    notebook.expect(".timeline-summary").to_contain_text(lost)
     notebook.wait(2)
     notebook.expect(".timeline-summary").not_to_contain_text("cpu0 blas: 300 done")
     notebook.run(3)

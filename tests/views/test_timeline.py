@@ -7,6 +7,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel_lab import Device, System, array, jit, views
+from accel_lab.actor.events import Event
 from accel_lab.compute.events import ContextStarted, GenerationChanged
-from accel_lab.compute.samples import Slice, SystemEnded, Work
+from accel_lab.compute.samples import Slice, SystemEnded, Work, WorkTraced
 from accel_lab.errors import ContextLost, UserCodeError
+from accel_lab.views.chrome_trace import chrome_trace
 from accel_lab.views.mark import LONGEST
+from accel_lab.views.recap import recap
+from accel_lab.views.recording import retell
 from accel_lab.views.scene import SLICES, Scene
 from accel_lab.views.tally import PACKED, tally
 from accel_lab.views.timeline import MARKED, TimelineView, duration
@@ -31,6 +36,12 @@ WAIT = 20.0
 
 def view_of(scene: Scene) -> TimelineView:
     return TimelineView(Recorded(scene))
+
+
+def traced(generation: int, *, at: float = 1000.0, done: Any = (), running: Any = ()) -> WorkTraced:
+    return WorkTraced(
+        device="gpu0", generation=generation, done=tuple(done), running=tuple(running), at=at
+    )
 
 
 def unpack(packed: bytes) -> tuple[int, int, "np.ndarray[tuple[int, int], np.dtype[np.float64]]"]:
@@ -98,6 +109,71 @@ def test_work_that_overlaps_on_a_stream_is_busy_once() -> None:
     scene.add(work("gpu0", [Slice(i, "Run", "run", "function", *s) for i, s in enumerate(spans)]))
     (row,) = tally(scene).rows
     assert (row.count, row.busy, row.longest) == (4, 4.0, 2.0)
+
+
+def test_what_was_running_when_a_context_was_lost_ends_there() -> None:
+    """A minute-long kernel leaves a bar; what came to its end in time is not said to be lost."""
+    scene = Scene()
+    running = [
+        Slice(n, name, "jit", "kernel", 1000.0, None) for n, name in enumerate(("spin", "x"))
+    ]
+    scene.add(traced(1, at=1001.0, running=running))
+    done = Slice(1, "x", "jit", "kernel", 1000.0, 1001.5)
+    scene.add(traced(2, at=1056.0, done=[done]))
+    spin = Slice(0, "spin", "jit", "kernel", 1000.0, 1056.0, lost=True)
+    assert [one for _, _, one in scene.slices] == [done, spin]
+    view = view_of(scene)
+    state = view.fold(scene)
+    assert state["works"] == [[0, "x", "kernel"], [0, "spin", "kernel", True]]
+    (row,) = state["rows"]
+    assert (row["count"], row["busy"], row["longest"]) == (1, 56.0, 1.5)
+    assert row["lost"] == {"count": 1, "last": "spin #0", "seconds": 56.0}
+    head, columns, line = view.text(state).splitlines()
+    assert head.endswith("1 ended with its context")
+    assert columns.endswith("Running  Ended with its context")
+    assert line.endswith("⊗ spin #0 after 56 s")
+    assert "<td>⊗ spin #0 after 56 s</td>" in view.html(state)
+    told = [event for event in chrome_trace(scene)["traceEvents"] if event["ph"] == "X"]
+    assert [event["args"] for event in told] == [{"seq": 1}, {"seq": 0, "lost": True}]
+
+
+def test_what_is_given_up_in_order_is_not_said_to_be_lost() -> None:
+    scene = Scene()
+    scene.add(traced(1, running=[Slice(0, "spin", "jit", "kernel", 1000.0, None)]))
+    scene.add(traced(1))
+    assert not scene.slices
+    assert not scene.running["gpu0"]
+
+
+def test_an_answer_of_the_old_context_that_comes_late_hides_no_loss() -> None:
+    """It may be read when the generation has changed already."""
+    scene = Scene()
+    spin = Slice(0, "spin", "jit", "kernel", 1000.0, None)
+    scene.add(traced(1, running=[spin]))
+    scene.add(traced(2, at=1005.0, running=[spin]))
+    scene.add(traced(2, at=1005.1))
+    ((_, _, one),) = scene.slices
+    assert (one.lost, one.end) == (True, 1005.1)
+
+
+@pytest.mark.parametrize("tell", [recap, retell])
+def test_a_scene_that_is_told_anew_has_the_same_losses(
+    tell: Callable[[Scene], Iterator[Event]],
+) -> None:
+    scene = Scene()
+    scene.add(traced(1, running=[Slice(0, "spin", "jit", "kernel", 1000.0, None)]))
+    scene.add(traced(2, at=1005.0, running=[Slice(1, "spin", "jit", "kernel", 1006.0, None)]))
+    told = Scene()
+    for fact in tell(scene):
+        told.add(fact)
+    loss = traced(3, at=1009.0)
+    for one in (scene, told):
+        one.add(loss)
+        assert [(x.seq, x.end, x.lost) for _, _, x in one.slices] == [
+            (0, 1005.0, True),
+            (1, 1009.0, True),
+        ]
+    assert view_of(told).fold(told) == view_of(scene).fold(scene)
 
 
 def test_only_the_newest_marks_are_sent_and_the_others_are_counted() -> None:
@@ -369,6 +445,11 @@ def test_a_message_that_fails_does_not_stay_running(
     look_until(view, lambda s: not running_of(s))
     scene = look_until(view, lambda s: done_of(s, one.seq))
     assert [x.seq for _, _, x in scene.slices].count(one.seq) == 1
+    done = done_of(scene, one.seq)
+    assert done is not None
+    assert done.end is not None
+    assert done.end > one.start, "it was at work until it failed"
+    assert not done.lost
 
 
 def test_after_a_lost_context_nothing_stays_running(
@@ -376,13 +457,17 @@ def test_after_a_lost_context_nothing_stays_running(
 ) -> None:
     mark = system.events.published
     cpu.run(time.sleep, 60)
-    look_until(view, running_of)
+    (one,) = running_of(look_until(view, running_of))
     os.kill(system.events.history(ContextStarted)[-1].pid, signal.SIGKILL)
     system.events.wait_for(ContextStarted, WAIT, since=mark)
     look_until(view, lambda s: not running_of(s))
     cpu.put(np.ones(8)).result(WAIT)
     state = view.sample()
     assert state["running"] == []
+    lost = done_of(view.source.look(), one.seq)
+    assert lost is not None
+    assert lost.lost
+    assert "ended with its context" in str(view).lower()
     faults = [text for _, _, kind, text in state["marks"] if kind == "fault"]
     assert "SIGKILL" in faults[-1]
     changes = [text for _, device, kind, text in state["marks"] if kind == "generation"]

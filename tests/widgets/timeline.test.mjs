@@ -190,10 +190,24 @@ test("a slice in words says name, number, kind, stream, start and duration", () 
 test("the page has a name for every stream, a legend in words, and a summary that can be read", () => {
   const text = toHtml(...timelineDraw(caseView()).filter(Boolean));
   assert.equal(text.match(/role="option"/g).length, 4);
-  for (const word of ["kernel", "copy", "function", "still running", "new generation", "fault", "busy share"]) assert.match(text, new RegExp(`</svg>[^<]*${word}`));
+  for (const word of ["kernel", "copy", "function", "still running", "ended with its context", "new generation", "fault", "busy share"]) assert.match(text, new RegExp(`</svg>[^<]*${word}`));
   const summary = timelineSummary(caseView());
   for (const part of ["gpu0 blas: 2 done, the longest 250 ms", "Run #8 runs on gpu1", "gpu0 g1→g2", "2 slices are not shown"]) assert.ok(summary.includes(part), part);
   assert.match(text, /2 not shown/);
+});
+
+test("what ended with its context says so: pointed at, in the table, in words and in the trace", () => {
+  const works = [...CASE.state.works, [1, "spin", "kernel", true]];
+  const rows = CASE.state.rows.map((row, i) => (i === 1 ? { ...row, lost: { count: 2, last: "spin #9", seconds: 56 } } : row));
+  const state = { ...CASE.state, works, rows };
+  const ring = new TimelineRing();
+  ring.add(new DataView(new Float64Array([0, 1, 1000, 1056, 9, 4]).buffer), works);
+  const view = caseView({ state, ring, tabled: true });
+  assert.match(timelineDescribe(state, { work: 4, seq: 9, start: 1000, end: 1056 }, 1100).text, /^kernel · gpu0\/blas · .* · ended with its context after 56 s$/);
+  assert.match(toHtml(...timelineDraw(view)), /<td>spin #9<\/td>.*<td>ended with its context after 56 s<\/td>/);
+  assert.ok(timelineSummary(view).includes("gpu0 blas: spin #9 ended with its context after 56 s, and 1 earlier."));
+  const told = timelineTrace(state, ring).traceEvents.filter(({ ph }) => ph === "X");
+  assert.deepEqual(told.map(({ args }) => args), [{ seq: 9, lost: true }]);
 });
 
 test("what runs for a second or more is named below the picture, with its time", () => {
