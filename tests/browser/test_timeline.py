@@ -333,6 +333,9 @@ while count() == 300:  # a new context is watched from the next look on
     blas.gemm(a, a).result(20)"""
 
 
+LOST = re.compile(r"Run #\d+ ended with its context after.*cpu0 g1→g2")
+
+
 def test_a_real_system_is_seen_while_it_works_and_after_a_loss(
     open_notebook: "OpenNotebook", tab: "Tab", tmp_path: Path
 ) -> None:
@@ -366,8 +369,7 @@ def test_a_real_system_is_seen_while_it_works_and_after_a_loss(
     notebook.screenshot("timeline-running")
     notebook.run(2)
     notebook.expect(".timeline-running").to_have_count(0, timeout=20_000)
-    lost = re.compile(r"Run #\d+ ended with its context after.*cpu0 g1→g2")
-    notebook.expect(".timeline-summary").to_contain_text(lost)
+    notebook.expect(".timeline-summary").to_contain_text(LOST)
     notebook.wait(2)
     notebook.expect(".timeline-summary").not_to_contain_text("cpu0 blas: 300 done")
     notebook.run(3)
