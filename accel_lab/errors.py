@@ -12,7 +12,8 @@
     ├── CompileError                      a kernel's source does not compile; the text is the log
     ├── UserCodeError                     a function given to `run` raised; see `__cause__`
     ├── ContextLost                       the context process is gone, with the reason
-    │   └── DeadlineExceeded (TimeoutError)   … because this request ran longer than it may
+    │   ├── DeadlineExceeded (TimeoutError)   … because this request ran longer than it may
+    │   └── ContextReplaced               … because somebody asked for another one
     ├── CircuitOpen                       the device lost its context too often; `reset()` it
     ├── QueueFull                         the bounded queue has no room
     ├── Cancelled                         the request was taken back
@@ -45,6 +46,8 @@ class Directive(Enum):
 
     RESUME = "resume"
     RESTART = "restart"
+    REPLACE = "replace"
+    """Restart, and count nothing: it was asked for."""
     STOP = "stop"
     ESCALATE = "escalate"
 
@@ -255,6 +258,15 @@ class ContextLost(AccelError):
         self.code = code
         self.name = name
         self.recent = recent
+
+
+class ContextReplaced(ContextLost):
+    """Somebody had the context replaced: `device.replace()`, or the stop button pressed twice.
+
+    It counts for nothing among the losses after which a device rests.
+    """
+
+    directive = Directive.REPLACE
 
 
 class DeadlineExceeded(ContextLost, TimeoutError):

@@ -36,7 +36,10 @@ class ActorStarted(Event, frozen=True):
 
 
 class ActorRestarted(Event, frozen=True):
-    """A new instance took over the actor's address after `delay_s` of back-off."""
+    """A new instance took over the actor's address after `delay_s` of back-off.
+
+    `attempt` counts the restarts in the strategy's window; 0 is one that was asked for.
+    """
 
     path: str
     cause: BaseException

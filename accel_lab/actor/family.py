@@ -115,8 +115,9 @@ class Family:
         if child not in siblings:  # asked to stop by another thread a moment ago
             child.terminate(error)
             return
-        if directive is Directive.RESTART:
-            attempt = self._budget(child).record()
+        if directive in (Directive.RESTART, Directive.REPLACE):
+            asked_for = directive is Directive.REPLACE
+            attempt = 0 if asked_for else self._budget(child).record()
             if attempt is not None:
                 delay_s = self.strategy.backoff.delay_s(attempt)
                 cells = list(self.strategy.affected(siblings, child))

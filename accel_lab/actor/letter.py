@@ -59,6 +59,10 @@ class AskPump:
             msg = f"{type(letter.message).__name__} was taken back before it was handled"
             reply.reject(Cancelled(msg))
 
+    def abandon(self, reply: Reply[Any]) -> None:
+        """Take the message back, as `cancel` does."""
+        self.cancel(reply)
+
     def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:  # noqa: ARG002
         """Do nothing: the dispatcher completes the reply."""
         return False

@@ -38,6 +38,9 @@ class Pump(Protocol):
     def cancel(self, reply: "Reply[Any]") -> None:
         """Take the request back."""
 
+    def abandon(self, reply: "Reply[Any]") -> None:
+        """Take the request back because the task was cancelled that awaits it."""
+
     def unclaimed(self, reply: "Reply[Any]") -> None:
         """Remember a failure that nobody was waiting for."""
 
@@ -124,7 +127,8 @@ class Reply(Generic[R]):
                 elif attended:
                     yield  # it was quick, and yet the loop's other tasks have their turn
             except asyncio.CancelledError:
-                self.cancel()
+                if self._state == PENDING and pump is not None:
+                    pump.abandon(self)
                 raise
             finally:
                 if attended and pump is not None:

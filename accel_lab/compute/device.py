@@ -296,8 +296,9 @@ class Device:
     def replace(self) -> None:
         """Replace the context, whatever it is doing; what is in flight gets ContextLost.
 
-        For a function that does not come back. What waits for a context that is starting stays
-        in line. Returns at once.
+        For a kernel or a function that does not come back. It counts for nothing among the losses
+        after which a device rests. What waits for a context that is starting stays in line.
+        Returns at once.
         """
         self._keeper.replace("it was replaced on demand")
 

@@ -46,7 +46,13 @@ from accel_lab.compute.requests import Requests, open_circuit
 from accel_lab.compute.sight import Sight
 from accel_lab.compute.suspension import Suspension
 from accel_lab.compute.wire import Born, Crowded, LibraryRestarted, Output, Poisoned, Report
-from accel_lab.errors import AccelError, BackendUnavailable, ContextLost, DeadlineExceeded
+from accel_lab.errors import (
+    AccelError,
+    BackendUnavailable,
+    ContextLost,
+    ContextReplaced,
+    DeadlineExceeded,
+)
 
 HEARTBEAT_LIMIT_S = 30.0
 START_LIMIT_S = 120.0
@@ -217,11 +223,13 @@ class DeviceKeeper:
         *,
         again: bool = True,
         because: AccelError | None = None,
+        kind: type[ContextLost] = ContextLost,
     ) -> None:
         """Begin a loss; `again` when what is in flight may be run again. Any thread.
 
         Parameters:
             because: what the supervisor has decided upon; else it is told, to decide.
+            kind: the error's class.
         """
         generation, kept = self.requests.generation, self.requests.kept
         in_flight = self.requests.disconnect(link, "restarting") if link is not None else None
@@ -247,6 +255,7 @@ class DeviceKeeper:
             why,
             fields,
             late,
+            kind=kind,
             noticed=lambda error: self._noticed_loss(
                 error, process.number, because, moved=in_flight is not None and not kept
             ),
@@ -322,7 +331,7 @@ class DeviceKeeper:
         """Replace the context whatever it is doing, unless it is being replaced; any thread."""
         link = self.requests.current_link
         if link is not None:
-            self._lose(link, reason, {}, {}, again=False)
+            self._lose(link, reason, {}, {}, again=False, kind=ContextReplaced)
 
     def taken_along(self, cause: AccelError) -> None:
         """Lose the context because of the loss of another that it shares state with; system thread.

@@ -25,7 +25,7 @@ _BEYOND = "the record does not reach back to the message that made it"
 _CHANGED = "a function that failed may have changed it"
 _IN_USER_CODE = frozenset((Interrupted.__name__, UserCodeError.__name__))
 _NOT_RUN = frozenset(("Cancelled", "CircuitOpen", "DependencyFailed", "StaleRef"))
-CHANGED_NOTHING = _NOT_RUN | {"ContextLost", "DeadlineExceeded"}
+CHANGED_NOTHING = _NOT_RUN | {"ContextLost", "ContextReplaced", "DeadlineExceeded"}
 """The failures after which no buffer holds what a message may have written."""
 
 

@@ -18,6 +18,7 @@ import msgspec
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.reply import Reply
 from accel_lab.compute import urgency
+from accel_lab.compute.sigint import SIGINT
 from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import Report, batch, decode_reports
 
@@ -233,6 +234,7 @@ class Link:
         if reader is None:
             if self.closed:
                 return False
+            SIGINT.watch(loop)
             reader = self._loops[loop] = _LoopReader(self, loop, os.dup(self._fd))
         reader.attending += 1
         self._claim()

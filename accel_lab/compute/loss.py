@@ -25,6 +25,7 @@ class Loss:
         why: the reason, or None when the process's own end is to tell it.
         fields: the error's attributes.
         late: the request that ran too long, with its own error.
+        kind: the error's class.
         noticed: told at once, with the best reason there is.
         explained: told with the final error and how many requests there were, before those are
             answered.
@@ -42,6 +43,7 @@ class Loss:
         fields: dict[str, Any],
         late: dict[int, DeadlineExceeded],
         *,
+        kind: type[ContextLost] = ContextLost,
         noticed: Callable[[ContextLost], None],
         explained: Callable[[ContextLost, int], None],
         answer: Callable[[InFlight, ContextLost, dict[int, DeadlineExceeded]], None],
@@ -55,6 +57,7 @@ class Loss:
         self._why = why
         self._fields = fields
         self._late = late
+        self._kind = kind
         self._noticed = noticed
         self._explained = explained
         self._answer = answer
@@ -107,7 +110,7 @@ class Loss:
         )
         text = f"{self._device} lost its context of generation {self.generation}: {why}; {after}"
         text += last_of(fields.get("recent", ()))
-        return ContextLost(text, generation=self.generation, **fields)
+        return self._kind(text, generation=self.generation, **fields)
 
 
 def last_of(recent: tuple[str, ...]) -> str:

@@ -17,6 +17,7 @@ from accel_lab.compute.markers import Failed
 from accel_lab.compute.operation import NO_RESULT
 from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.recovery import Recovery
+from accel_lab.compute.sigint import SIGINT
 from accel_lab.compute.transfer import TakeBack
 from accel_lab.compute.tree import State
 from accel_lab.compute.wire import Report, encode_entry
@@ -89,7 +90,7 @@ class Waiting:
                 self._wait_long(reply, timeout_s)
         except KeyboardInterrupt:
             self.interrupted(reply)
-            raise
+            raise KeyboardInterrupt from None  # without the frames of whoever reads the wire
 
     def _wait_long(self, reply: Reply[Any], timeout_s: float | None) -> None:
         """Wait, so that a busy cell beside this thread does not keep it from its answer."""
@@ -122,6 +123,7 @@ class Waiting:
         """Have the loop read the wire."""
         link = self.current_link
         if self._link is None:
+            SIGINT.watch(loop)
             loop.call_later(QUIET_S, self.tell_start, time.monotonic() - QUIET_S)
         return link is not None and link.attend(loop, reply)
 
@@ -153,6 +155,14 @@ class Waiting:
         self._cancel(seqs)
         for seq in seqs:
             self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
+
+    def abandon(self, reply: Reply[Any]) -> None:
+        """Take back what a task awaits that is cancelled, as by the stop button of a notebook."""
+        if SIGINT.take():
+            with SIGINT.raised():
+                self.interrupted(reply)
+        else:
+            self.cancel(reply)
 
     def cancel_of(self, cell: object) -> list[int]:
         """Take back what a cell has sent and is not done; return the numbers of the requests."""
@@ -243,16 +253,13 @@ class Waiting:
                 break
             if passed >= self.patience_s:
                 self._interrupted = time.monotonic()
-                self._say(
-                    f"left running on {self.name}; its replace() ends that, and so does an "
-                    "interrupt of a cell that waits for it."
-                )
+                self._say(f"it is left running on {self.name}; its replace() ends that.")
                 return
             if passed >= SOON_S and not told:
                 told = True
                 self._say(
-                    f"still running on {self.name}; interrupt (■) again within "
-                    f"{self.patience_s:g} s to replace its context."
+                    f"it still runs on {self.name}: interrupt (■) again within "
+                    f"{self.patience_s:g} s to replace the context."
                 )
             self._wait(left, min(self.patience_s - passed, LOOK_S))
         self._interrupted = float("-inf")  # what is interrupted next is another matter

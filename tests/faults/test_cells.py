@@ -22,15 +22,20 @@ def say():
 
 
 @pytest.fixture
-def client() -> Iterator[BlockingKernelClient]:
+def manager() -> Iterator[KernelManager]:
     manager = KernelManager()
     manager.start_kernel()
+    yield manager
+    manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture
+def client(manager: KernelManager) -> Iterator[BlockingKernelClient]:
     client = manager.client()
     client.start_channels()
     client.wait_for_ready(timeout=60)
     yield client
     client.stop_channels()
-    manager.shutdown_kernel(now=True)
 
 
 def test_late_output_and_failures_appear_under_the_cell_that_sent_the_request(
@@ -58,3 +63,107 @@ def test_late_output_and_failures_appear_under_the_cell_that_sent_the_request(
     assert "OutOfMemory: 4194304 bytes were asked for" in shown["fail"]
     opened = shown["open"].replace("accel_lab: starting cpu0…\n", "")  # on a slow machine
     assert (opened, shown["later"]) == ("", "here\n")
+
+
+class Cell:
+    """One that runs, and what it has shown so far."""
+
+    def __init__(self, client: BlockingKernelClient, source: str) -> None:
+        self.text = self.error = ""
+        self.ended = False
+        self._client = client
+        self._id = client.execute(source)
+
+    def until(self, text: str = "") -> None:
+        """Wait until it has shown a text, or until it has ended."""
+        deadline = time.monotonic() + 60
+        while not (self.ended or (text and text in self.text)):
+            assert time.monotonic() < deadline, self.text
+            try:
+                message = self._client.get_iopub_msg(timeout=1)
+            except queue.Empty:
+                continue
+            if message["parent_header"].get("msg_id") != self._id:
+                continue
+            content = message["content"]
+            self.text += content.get("text", "")
+            self.error += content.get("ename", "")
+            self.ended |= content.get("execution_state") == "idle"
+        assert text in self.text
+
+
+def run(client: BlockingKernelClient, source: str) -> str:
+    cell = Cell(client, source)
+    cell.until()
+    assert not cell.error
+    return cell.text
+
+
+SLOW = """
+def slow():
+    import time
+    print("it runs")
+    for _ in range(6000): time.sleep(0.01)
+"""
+SPIN = """
+def spin():
+    import signal, time
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # as a kernel, it hears nothing
+    print("it runs")
+    for _ in range(6000): time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "await cpu.run(slow)",
+        "await asyncio.gather(cpu.run(slow), cpu.run(slow), cpu.ping())",
+        "cpu.run(slow).result()",
+    ],
+)
+def test_the_stop_button_ends_what_a_cell_waits_for(
+    client: BlockingKernelClient, manager: KernelManager, line: str
+) -> None:
+    run(client, f"import asyncio{OPEN}{SLOW}")
+    cell = Cell(client, line)
+    cell.until("it runs")
+    manager.interrupt_kernel()
+    cell.until()
+    assert cell.error == ("KeyboardInterrupt" if "result" in line else "CancelledError")
+    assert "this cell to cpu0" in cell.text
+    assert run(client, "print(cpu.generation, await cpu.run(lambda: 'next'))") == "1 next\n"
+
+
+def test_the_stop_button_pressed_twice_in_an_awaiting_cell_replaces_the_context(
+    client: BlockingKernelClient, manager: KernelManager
+) -> None:
+    run(client, f"{OPEN}{SPIN}cpu._requests.patience_s = 60.0")
+    cell = Cell(client, "await cpu.run(spin)")
+    cell.until("it runs")
+    manager.interrupt_kernel()
+    cell.until("it still runs on cpu0: interrupt (■) again within 60 s")
+    manager.interrupt_kernel()
+    cell.until()
+    assert "interrupted again; the context of cpu0 is replaced" in cell.text
+    assert run(client, "print(await cpu.run(lambda: 'next'), cpu.generation)") == "next 2\n"
+
+
+def test_a_task_that_the_program_cancels_is_no_interrupt(client: BlockingKernelClient) -> None:
+    run(client, f"import asyncio{OPEN}{SLOW}")
+    said = run(
+        client,
+        """
+async def both():
+    other = asyncio.ensure_future(cpu.run(slow))
+    try:
+        await asyncio.wait_for(cpu.ping(), 0.05)
+    except TimeoutError:
+        print("in vain")
+    other.cancel()
+await both()
+print(await cpu.run(lambda: "next"))
+""",
+    )
+    assert "interrupted" not in said
+    assert said.replace("it runs\n", "") == "in vain\nnext\n"

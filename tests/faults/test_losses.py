@@ -20,6 +20,7 @@ from accel_lab.compute.fault import Fault, Inject
 from accel_lab.errors import (
     CircuitOpen,
     ContextLost,
+    ContextReplaced,
     DeadlineExceeded,
     DependencyFailed,
     InvalidArgument,
@@ -289,6 +290,22 @@ def test_the_circuit_opens_after_too_many_losses_and_reset_closes_it(nothing_lef
         stuck = _replaced(cpu)
         with pytest.raises(ContextLost, match="on demand"):
             stuck.result(WAIT)
+
+
+def test_a_replacement_that_is_asked_for_counts_for_nothing(nothing_left: None) -> None:
+    with System("host", recover="stale", max_restarts=1, within_s=600.0) as lab:
+        (cpu,) = lab.devices
+        for _ in range(5):
+            with pytest.raises(ContextReplaced, match="on demand"):
+                _replaced(cpu).result(WAIT)
+            assert works(cpu)
+        assert cpu.generation == 6
+        (row,) = [node for node in lab.tree().walk() if node.kind == "device"]
+        assert row.restarts == 5
+        with pytest.raises(ContextLost):  # that there may still be
+            lab.inject("kill", cpu).result(WAIT)
+        assert works(cpu)
+        assert not lab.events.history(CircuitOpened)
 
 
 def _replaced(device: Device) -> Reply[None]:

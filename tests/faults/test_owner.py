@@ -199,7 +199,7 @@ lab.close()
         assert settle(runs.exists)
         owner.interrupt()
         assert owner.line() == "interrupted"
-    assert owner.line() == "ContextLost"
+    assert owner.line() == "ContextReplaced"
     assert owner.line() == "[1.0] 2"
 
 
@@ -232,10 +232,10 @@ lab.close()
     assert owner.line() == "waiting"
     owner.interrupt()
     assert "requests of this cell to cpu0 are taken back" in owner.said()
-    assert "still running on cpu0; interrupt (■) again within 60 s" in owner.said()
+    assert "it still runs on cpu0: interrupt (■) again within 60 s" in owner.said()
     owner.interrupt()
     assert owner.line() == "interrupted 2"
-    assert owner.line() == "ContextLost"
+    assert owner.line() == "ContextReplaced"
     assert "interrupted again; the context of cpu0 is replaced" in owner.said()
 
 
@@ -251,7 +251,7 @@ lab.close()
     assert owner.line() == "interrupted 1"
     assert owner.line() == "False"
     said = [owner.said() for _ in range(3)]
-    assert "left running on cpu0; its replace() ends that" in said[2], said
+    assert "it is left running on cpu0; its replace() ends that" in said[2], said
 
 
 @pytest.mark.parametrize("body", ["", "cpu.get(one).result()"], ids=["idle", "after an answer"])
