@@ -413,7 +413,8 @@ def _restart(delay_s: float) -> str:
 
 
 def _decided(fact: ActorRestarted) -> str:
-    return f"{_restart(fact.delay_s)}, attempt {fact.attempt}"
+    counted = f"attempt {fact.attempt}" if fact.attempt else "as it was asked to"
+    return f"{_restart(fact.delay_s)}, {counted}"
 
 
 def _nth(restarts: int) -> str:
