@@ -1,6 +1,6 @@
 """The statements of a cell that only define something, and so can be run again by themselves.
 
-Imports, functions, classes, and names of constants.
+Imports, functions, classes, and names of constants and of `xp`.
 """
 
 import ast
@@ -88,7 +88,8 @@ def _is_constant(value: ast.expr) -> bool:
         value = value.operand
     if isinstance(value, ast.Tuple):
         return all(map(_is_constant, value.elts))
-    return isinstance(value, ast.Constant)
+    # What every cell has under this name is the same in each context.
+    return isinstance(value, ast.Constant) or (isinstance(value, ast.Name) and value.id == "xp")
 
 
 def _bound(statement: ast.stmt) -> set[str]:

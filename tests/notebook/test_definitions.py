@@ -114,6 +114,7 @@ def test_a_mistake_in_what_was_defined_again_shows_its_line(notebook: Lab, lab: 
         ("import a.b, c as d\nfrom e import f as g, h", {"a.b", "d", "g", "h"}),
         ("x = y = 3\nz = (1, 'a', None)\nw = -1", {"x", "y", "z", "w"}),
         ("from __future__ import annotations\nimport a", {"a"}),
+        ("cp = xp\nnp = cp", {"cp"}),
         ("x = [1]\ny = f()\nz = x\nu, v = 1, 2", set()),
         ("def f(): pass\nf = g(f)", set()),
         ("if x:\n    def f(): pass", set()),
