@@ -7,6 +7,7 @@ import { icon } from "./icons.js";
 import { feedClock } from "./supervision_rows.js";
 
 const JOURNAL_HIGH = 30; // of the tallest bar, in units of the strip
+const JOURNAL_APART = 3; // parts of the strip between two drawings of a kind, which would else overlap
 const JOURNAL_SHAPES = {
   differs: ["M2 4.4h8M2 7.6h8M8 1.8 4 10.2"],
   alike: ["M2 4.4h8M2 7.6h8"],
@@ -51,7 +52,7 @@ export function drawJournal(state, view) {
 }
 
 function journalHeader(state, { stale }) {
-  const { kind = "journal", name, count = 0, faults = 0, dropped = 0, damage } = state ?? {};
+  const { kind = "journal", name, count = 0, faults = 0, losses = 0, dropped = 0, damage } = state ?? {};
   const noun = kind === "recording" ? "fact" : count === 1 ? "entry" : "entries";
   const many = kind === "recording" ? plural(count, noun) : `${count.toLocaleString("en")} ${noun}`;
   const chip = (key, tone, name, words, title) => h("span", { key, class: `al-chip ${tone}`, title }, icon(name, 12), words);
@@ -62,12 +63,19 @@ function journalHeader(state, { stale }) {
     h(
       "span",
       { class: "al-chips" },
-      faults > 0 && chip("faults", "al-bad", "warn", plural(faults, "fault")),
+      ...journalFailures(kind, faults, losses).map((words) => chip(words, "al-bad", "warn", words)),
       dropped > 0 && chip("dropped", "al-warn", "half-open", `${dropped.toLocaleString("en")} gone`, "forgotten or left out for want of room"),
       damage && chip("damage", "al-bad", "open", "damaged", damage),
     ),
     journalReplays(state) ? h("span", { key: "badge", class: "al-badge al-warn" }, icon("restarting", 12), "replay") : freshBadge(state, stale),
   );
+}
+
+/** What went wrong, in words: supervision counts as one fault a loss and all requests that it took. */
+function journalFailures(kind, faults, losses) {
+  if (kind === "recording") return faults ? [`${plural(faults, "fact")} of faults`] : [];
+  const failed = faults - losses;
+  return [failed > 0 && plural(failed, "failed request"), losses > 0 && `${losses} ${losses === 1 ? "loss" : "losses"} of a context`].filter(Boolean);
 }
 
 function journalBanner(state) {
@@ -136,7 +144,15 @@ function journalStrip(state, { dragged, hovered }) {
   const width = strip.bins.length;
   const bars = strip.bins.map((n, i) => (n ? `M${i}.08 ${JOURNAL_HIGH}v-${(2 + Math.sqrt(n / peak) * (JOURNAL_HIGH - 2)).toFixed(1)}h.84V${JOURNAL_HIGH}z` : "")).join("");
   const left = (share) => `left: ${(share * 100).toFixed(2)}%`;
-  const mark = (kind, name) => (bin) => h("span", { key: `${kind}${bin}`, class: `al-journal-mark al-journal-${kind}`, style: left((bin + 0.5) / width) }, icon(name, 12));
+  const within = (share) => `left: clamp(7px, ${(share * 100).toFixed(2)}%, 100% - 7px)`;
+  const marks = (kind, name, bins = []) => {
+    let drawn = -Infinity;
+    return bins.map((bin) => {
+      const isApart = bin - drawn >= JOURNAL_APART;
+      if (isApart) drawn = bin;
+      return h("span", { key: `${kind}${bin}`, class: `al-journal-mark al-journal-${kind}`, style: within((bin + 0.5) / width) }, isApart && icon(name, 12));
+    });
+  };
   const differing = (state.compared?.found ?? []).filter((one) => one.at !== undefined);
   const word = state.live ? "live" : journalWhere(state);
   return h(
@@ -147,8 +163,8 @@ function journalStrip(state, { dragged, hovered }) {
       { class: "al-journal-slider", role: "slider", tabindex: 0, "aria-label": "Position", "aria-valuemin": 0, "aria-valuemax": count, "aria-valuenow": position, "aria-valuetext": word },
       h("svg", { key: "bars", class: "al-journal-bars", viewBox: `0 0 ${width} ${JOURNAL_HIGH}`, preserveAspectRatio: "none", "aria-hidden": "true" }, h("path", { d: bars })),
       h("span", { key: "past", class: "al-journal-past", style: `width: ${(journalShare(state, at) * 100).toFixed(2)}%` }),
-      (strip.turns ?? []).map(mark("turn", "restarting")),
-      (strip.faults ?? []).map(mark("fault", "warn")),
+      marks("turn", "restarting", strip.turns),
+      marks("fault", "warn", strip.faults),
       differing.map((one) => h("span", { key: `differs ${one.device}`, class: "al-journal-mark al-journal-differs", style: left(journalShare(state, one.at)) }, journalIcon("differs"))),
       hovered !== null && h("span", { key: "hover", class: "al-journal-hover", style: left(journalShare(state, hovered)) }),
       h("span", { key: "cursor", class: "al-journal-cursor", style: left(journalShare(state, at)) }),
@@ -171,15 +187,15 @@ function journalTable({ kind, window: rows, position, live }) {
     h(
       "table",
       { class: "al-journal-table" },
-      h("caption", { class: "al-sr" }, "Entries around the position"),
+      h("caption", { class: "al-sr" }, live ? "The newest entries first" : "Entries around the position"),
       h("thead", {}, h("tr", {}, heads.map(([key, name]) => h("th", { key, scope: "col", class: `al-journal-${key}` }, name)))),
-      h("tbody", {}, rows.map((row) => journalRow(row, position - 1, live))),
+      h("tbody", {}, (live ? [...rows].reverse() : rows).map((row) => journalRow(row, position - 1, live))),
     ),
   );
 }
 
 function journalRow(row, here, live) {
-  const { n, at, device = "", generation, what, outcome = "", mark } = row;
+  const { n, at, device = "", generation, what, outcome = "", mark, running = false } = row;
   const current = n === here && !live;
   const tone = [current && "al-journal-here", !live && n > here && "al-journal-ahead", mark && `al-journal-is-${mark}`].filter(Boolean).join(" ");
   const sign = mark === "fault" ? [icon("warn", 12), h("span", { class: "al-sr" }, "fault: ")] : mark === "turn" ? [icon("restarting", 12), h("span", { class: "al-sr" }, "new generation: ")] : null;
@@ -190,8 +206,8 @@ function journalRow(row, here, live) {
     h("td", { class: "al-journal-time" }, feedClock(at)),
     h("td", { class: "al-journal-device" }, device),
     h("td", { class: "al-journal-gen" }, generation ? h("span", { class: "al-journal-tag" }, `g${generation}`) : null),
-    h("td", { class: "al-journal-what", title: what }, sign, h("code", {}, what)),
-    h("td", { class: "al-journal-outcome", title: outcome }, outcome),
+    h("td", { class: "al-journal-what", title: what }, h("span", { class: "al-journal-cut" }, sign, h("code", {}, what))),
+    h("td", { class: "al-journal-outcome", title: outcome }, running ? h("span", { class: "al-word al-busy" }, icon("play", 12), outcome) : h("span", { class: "al-journal-cut" }, outcome)),
   );
 }
 

@@ -52,6 +52,7 @@ class JournalPast:
     Attributes:
         times: when each entry was recorded, in wall seconds; never descending.
         faults, turns: which entries are failures, and which new generations.
+        losses: which of the failures are a context's; the others are of single requests.
         dropped: how many entries are known to be gone.
         forgotten: how many of them were here.
 
@@ -66,6 +67,7 @@ class JournalPast:
         self.times = array("d")
         self.faults = array("Q")
         self.turns = array("Q")
+        self.losses = array("Q")
         self.dropped = dropped
         self.damage = ""
         self.name = store.name
@@ -174,7 +176,8 @@ class JournalPast:
         for at in range(head, len(self._starts)):
             self._starts[at] -= count
         gone = range(first, first + count)
-        for numbers in (self.faults, self.turns, *self._sent.values(), *self._answered.values()):
+        marked = (self.faults, self.turns, self.losses)
+        for numbers in (*marked, *self._sent.values(), *self._answered.values()):
             numbers[:] = array("Q", _renumbered(numbers, gone))
         failed = [(number, name) for number, name in self._failed.items() if number not in gone]
         self._failed = {_fallen(number, gone): name for number, name in failed}
@@ -269,6 +272,8 @@ class JournalPast:
         mark = mark_of(entry)
         if mark == "fault":
             self.faults.append(number)
+            if entry.kind == "explained":
+                self.losses.append(number)
         elif mark == "turn":
             self.turns.append(number)
         self._last = max(self._last, entry.at)
@@ -352,7 +357,8 @@ def line_of(entry: Entry) -> Line:
     words = _WORDS.get(entry.kind)
     what, outcome = (describe(entry), entry.outcome) if words is None else words(entry)
     generation = entry.generation if entry.device else 0
-    return Line(entry.at, entry.device, generation, what, outcome, mark_of(entry))
+    seq = entry.seq if entry.kind == "message" else 0
+    return Line(entry.at, entry.device, generation, what, outcome, mark_of(entry), seq)
 
 
 def _session(entry: Entry) -> tuple[str, str]:

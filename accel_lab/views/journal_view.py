@@ -9,13 +9,13 @@ import time
 from bisect import bisect_left
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from accel_lab.errors import InvalidArgument
 from accel_lab.journal.journal import Journal
 from accel_lab.views.journal_differences import Difference, Differences, compare
 from accel_lab.views.journal_past import JournalPast
-from accel_lab.views.observer import Lab
+from accel_lab.views.observer import Lab, Want
 from accel_lab.views.player import SPEEDS, Line, Past, Player
 from accel_lab.views.publisher import DEFAULT_HZ
 from accel_lab.views.recording import Recording
@@ -29,12 +29,14 @@ WORDS = 160
 TEXT_WORDS = 72
 _COLUMNS = ("Entry", "Time", "Device", "Generation", "What", "Outcome")
 _MARKS = {"fault": "✕", "turn": "↻", "": ""}
+_RUNNING = "running"
 
 
 class JournalView(View):
     """A position in a past: where it is, the entries around it, and what moves it."""
 
     name = "journal"
+    wants: ClassVar[frozenset[Want]] = frozenset({"work"})
     source: Replayable
 
     def __init__(self, source: Replayable) -> None:
@@ -52,8 +54,7 @@ class JournalView(View):
         return super().sample()
 
     def fold(self, scene: Scene) -> State:
-        """Fold the position; of the scene it needs nothing, for that is what the others draw."""
-        del scene
+        """Fold the position, and which entries run now; the rest of the scene the others draw."""
         self.source.read_soon()
         source, past = self.source, self.source.past
         live = not source.replaying
@@ -75,8 +76,12 @@ class JournalView(View):
             state |= {"first": past.times[0], "last": past.times[count - 1]}
             state["at"] = past.times[count - 1] if live else source.player.at
             state |= self._drawn(past, position, count)
+            if live:
+                state["window"] = _with_running(state["window"], scene)
         if source.player.playing and not live:
             state["playing"] = True
+        if isinstance(past, JournalPast) and past.losses:
+            state["losses"] = len(past.losses)
         if past.dropped:
             state["dropped"] = past.dropped
         if past.damage:
@@ -223,12 +228,23 @@ def window(past: Past, position: int, count: int) -> list[dict[str, Any]]:
 
 def _row(number: int, line: Line) -> dict[str, Any]:
     row: dict[str, Any] = {"n": number, "at": line.at, "what": _cut(line.what)}
-    for name in ("device", "generation", "mark"):
+    for name in ("device", "generation", "mark", "seq"):
         if value := getattr(line, name):
             row[name] = value
     if line.outcome:
         row["outcome"] = _cut(line.outcome)
     return row
+
+
+def _with_running(rows: list[State], scene: Scene) -> list[State]:
+    """Return the rows, where those that are at work now say so."""
+    running = {(device, one.seq) for device, ones in scene.running.items() for one in ones}
+    return [
+        row | {"outcome": _RUNNING, "running": True}
+        if (row.get("device"), row.get("seq")) in running
+        else row
+        for row in rows
+    ]
 
 
 def _compared(differences: Differences, past: Past) -> dict[str, Any]:
@@ -317,7 +333,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         row.get("device", ""),
         generation,
         what,
-        row.get("outcome", ""),
+        f"▶ {_RUNNING}" if "running" in row else row.get("outcome", ""),
     )
 
 

@@ -27,6 +27,7 @@ class Line(NamedTuple):
         what: the step.
         outcome: what became of it.
         mark: "fault", "turn" for a new generation, or empty.
+        seq: the request that it is; 0 for what is none.
     """
 
     at: float
@@ -35,6 +36,7 @@ class Line(NamedTuple):
     what: str
     outcome: str
     mark: str
+    seq: int = 0
 
 
 class Fold(Protocol):

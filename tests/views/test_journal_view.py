@@ -1,6 +1,7 @@
 """The scrubber's Python half: where it is, what it says, and what other views show meanwhile."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -78,6 +79,35 @@ def test_live_it_follows_the_end(view: JournalView, system: System) -> None:
     KEPT.append(system.devices[0].put(np.ones(3, np.float32)))
     system.flush()
     assert view.sample()["count"] > before
+
+
+def test_what_runs_is_said_to_run_while_it_is_live(system: System, view: JournalView) -> None:
+    def row() -> State:
+        return next(one for one in view.sample()["window"] if one.get("seq") == seq)
+
+    busy = system.devices[0].run(time.sleep, 60)
+    seq = system.devices[0].last_number
+    system.flush()
+    end = time.monotonic() + 20
+    while "running" not in row():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert row()["outcome"] == "running"
+    assert "▶ running" in view.text(view.sample())
+    view.do_seek(view.sample()["count"])
+    assert "running" not in row(), "in the past it is not known"
+    view.do_live()
+    busy.cancel()
+    with pytest.raises(AccelError):
+        busy.result()
+    while "running" in row():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_losses_are_counted_apart_from_what_they_failed(view: JournalView) -> None:
+    state = view.sample()
+    assert (state["faults"], state["losses"]) == (2, 1)
 
 
 def test_a_command_leaves_live_and_live_comes_back(view: JournalView, system: System) -> None:

@@ -25,6 +25,30 @@ test("live it says so, and marks no row", () => {
   assert.doesNotMatch(text, /aria-current/);
 });
 
+test("live the newest entry is the first, and what runs is said to run", () => {
+  const text = html(state({ window: [row(1997), row(1998, { outcome: "running", running: true }), row(1999)] }));
+  const order = (page) => [...page.matchAll(/data-n="(\d+)"/g)].map(([, n]) => Number(n));
+  assert.deepEqual(order(text), [1999, 1998, 1997]);
+  assert.match(text, /<span class="al-word al-busy"><svg class="al-icon al-icon-play".*<\/svg>running<\/span>/);
+  assert.deepEqual(order(html(replay())), [1997, 1998, 1999], "in the past they are in their order");
+});
+
+test("what failed is counted by what it is, so that it agrees with the faults of supervision", () => {
+  assert.match(html(state({ faults: 3, losses: 1 })), /2 failed requests<.*1 loss of a context</);
+  const few = html(state({ faults: 2, losses: 2 }));
+  assert.match(few, />2 losses of a context</);
+  assert.doesNotMatch(few, /failed request/);
+  assert.match(html(state({ kind: "recording", faults: 2 })), />2 facts of faults</);
+});
+
+test("drawings of one kind that would overlap are one, and none leaves the strip", () => {
+  const { bins } = state().strip;
+  const text = html(replay({ strip: { bins, faults: [0, 1, 2, 3], turns: [119] } }));
+  assert.equal(text.match(/al-journal-mark al-journal-fault/g).length, 4);
+  assert.equal(text.match(/al-journal-fault"[^>]*><svg/g).length, 2);
+  assert.match(text, /al-journal-turn" style="left: clamp\(7px, 99\.58%, 100% - 7px\)"/);
+});
+
 test("at any other position a banner says REPLAY, where, and how to come back", () => {
   const text = html(replay());
   assert.match(text, /<strong>REPLAY<\/strong>/);
