@@ -7,6 +7,9 @@ from accel_lab.views.observer import Lab, observer_of
 from accel_lab.views.supervision import html, state_of, text
 from accel_lab.views.view import State
 
+LEFT = "text-align: left"
+"""JupyterLab draws the cells of a table right, which is for numbers."""
+
 
 class Faults:
     """The newest faults of some systems, at most `count` of each; as text and as tables."""
@@ -18,7 +21,7 @@ class Faults:
         return "\n\n".join(map(text, self.states))
 
     def _repr_html_(self) -> str:
-        return "".join(map(html, self.states))
+        return "".join(html(state, LEFT) for state in self.states)
 
 
 def _state(lab: Lab, count: int) -> State:

@@ -43,6 +43,7 @@ GLYPHS = {
     "ended": "■",
 }
 _COLUMNS = ("Time", "Outcome", "Actor", "What", "Cause", "Decision", "Generation", "Recovery")
+_LONG = {"Cause", "Decision"}
 
 
 class SupervisionView(View):
@@ -166,15 +167,21 @@ def text(state: State) -> str:
     return "\n".join(lines)
 
 
-def html(state: State) -> str:
-    """Draw a state as one table with a caption, without style or script."""
-    caption = f"<caption>{markup.escape(_caption(state))}</caption>"
-    heads = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
+def html(state: State, style: str = "") -> str:
+    """Draw a state as one table with a caption; without style, unless one is given for all cells.
+
+    What is of one word or two stays in one line.
+    """
+    styled = f' style="{style}"' if style else ""
+    caption = f"<caption{styled}>{markup.escape(_caption(state))}</caption>"
+    heads = "".join(f'<th scope="col"{styled}>{name}</th>' for name in _COLUMNS)
     lines = ""
     for row in state["rows"]:
-        first, *others = (markup.escape(cell) for cell in _cells(row))
-        cells = "".join(f"<td>{cell}</td>" for cell in others)
-        lines += f'<tr><th scope="row">{first}</th>{cells}</tr>'
+        whole = zip(_COLUMNS, _cells(row), strict=True)
+        told = (c if name in _LONG else c.replace(" ", "\N{NO-BREAK SPACE}") for name, c in whole)
+        first, *others = map(markup.escape, told)
+        cells = "".join(f"<td{styled}>{cell}</td>" for cell in others)
+        lines += f'<tr><th scope="row"{styled}>{first}</th>{cells}</tr>'
     body = f"<tbody>{lines}</tbody>" if lines else ""
     return f"<table>{caption}<thead><tr>{heads}</tr></thead>{body}</table>"
 
