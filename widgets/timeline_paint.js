@@ -9,6 +9,7 @@ export const TIMELINE_KINDS = ["kernel", "copy", "function"];
 const TIMELINE_BOX = 2; // pixels from which a slice is drawn as itself
 const TIMELINE_INSET = 4; // pixels between a slice and the edge of its lane
 const TIMELINE_NAMED = 30; // pixels from which a slice may have its name in it
+const TIMELINE_CROSS = 14; // pixels that a cross is wide; of those that would overlap one is drawn
 const TIMELINE_ASIDE = 4; // pixels between a slice and its name, where that stands beside it
 const TIMELINE_FONT = "11px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
 
@@ -209,7 +210,7 @@ class TimelinePainter {
     let text = words;
     if (!this.fits(words, left, right)) {
       if (left - width >= TIMELINE_ASIDE) from = left - width;
-      else if (right + width + TIMELINE_ASIDE <= scene.width) from = right + TIMELINE_ASIDE;
+      else if (right + width + 2 * TIMELINE_ASIDE <= scene.width) from = right + 2 * TIMELINE_ASIDE;
       else text = timelineCut(pen, words, scene.width - from - 4);
     }
     if (!text) return;
@@ -253,6 +254,7 @@ class TimelinePainter {
     const bottom = lanes.at(-1).y + lanes.at(-1).height - scene.top;
     const heading = lanes[0].height;
     const shown = scene.state.marks.filter(([at, of]) => of === device && at >= this.from && at <= this.to);
+    let crossed = -Infinity; // where the last cross is
     for (const [at, , kind] of shown) {
       const x = Math.round(this.x(at)) + 0.5;
       if (kind === "generation") {
@@ -260,13 +262,14 @@ class TimelinePainter {
         pen.setLineDash([4, 3]);
         timelineLine(pen, x, y, x, bottom);
         pen.setLineDash([]);
-      } else {
-        this.cross(Math.min(scene.width - 8, Math.max(8, x - 8)), y + heading / 2);
+        continue;
       }
+      const middle = Math.min(scene.width - 8, Math.max(8, x - 8));
+      if (middle - crossed >= TIMELINE_CROSS) this.cross((crossed = middle), y + heading / 2);
     }
     for (const { at, text } of timelineMerged(shown, 56 / this.scale)) {
       const width = pen.measureText(text).width + 8;
-      const x = Math.min(this.x(at) + 2, scene.width - width);
+      const x = Math.min(Math.max(this.x(at) + 2, 8 + TIMELINE_CROSS / 2), scene.width - width); // beside a cross
       pen.fillStyle = colours.bg;
       pen.fillRect(x, y + 2, width, heading - 4);
       pen.strokeStyle = colours.fg;

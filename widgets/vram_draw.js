@@ -207,13 +207,14 @@ function vramInspector(state, rows, view) {
   return h("div", { key: "inspector", class: "vram-inspector", "aria-hidden": "true" }, h("span", { class: "vram-path" }, strip.device.name), vramDescribe(piece, strip));
 }
 
+const VRAM_HEADS = { Buffers: "vram-ids", Size: "vram-number", Gen: "vram-generation" };
 const VRAM_COLUMNS = ["Device", "Buffers", "Owner", "Array", "Size", "Gen", "Kept by"];
 
 function vramTable(state, rows, view) {
   const every = state.devices.reduce((sum, device) => sum + (device.count ?? 0) + (device.lost_count ?? 0), 0);
   const shown = view.all ? rows : rows.slice(0, VRAM_ROWS);
   const acts = Boolean(state.acts && !state.closed);
-  const heads = VRAM_COLUMNS.map((title) => h("th", { key: title, scope: "col", class: title === "Size" ? "vram-number" : null }, title === "Gen" ? h("abbr", { title: "Generation" }, title) : title));
+  const heads = VRAM_COLUMNS.map((title) => h("th", { key: title, scope: "col", class: VRAM_HEADS[title] }, title === "Gen" ? h("abbr", { title: "Generation" }, title) : title));
   const more = rows.length > VRAM_ROWS && h("button", { key: "more", type: "button", class: "vram-button", "data-do": "all", "aria-expanded": String(view.all) }, view.all ? `Show the largest ${VRAM_ROWS}` : `Show ${count(rows.length)}`);
   return h(
     "div",
@@ -241,11 +242,11 @@ function vramRow({ key, block, device, generation, lost }, acts, view) {
     "tr",
     { key, memo: JSON.stringify([block, generation, acts, isPointed, isChosen]), class: `vram-row${isPointed ? " vram-pointed" : ""}${isChosen ? " vram-chosen" : ""}`, "data-key": key },
     h("td", {}, device),
-    h("th", { scope: "row" }, ids, isChosen && h("span", { class: "al-sr" }, " (chosen)")),
+    h("th", { scope: "row", class: "vram-ids" }, ids, isChosen && h("span", { class: "al-sr" }, " (chosen)")),
     h("td", {}, h("span", { class: `vram-swatch ${vramClasses(kind, view.looks)}${lost ? " vram-lost" : ""}`, "aria-hidden": "true" }), block.owner),
     h("td", { class: "vram-code" }, block.what),
     h("td", { class: "vram-number" }, bytes(block.bytes)),
-    h("td", {}, lost ? `${generation}, lost` : generation),
+    h("td", { class: "vram-generation" }, lost ? `${generation}, lost` : generation),
     h("td", { class: "vram-code" }, block.kept ? block.kept.join(", ") : h("span", { class: "al-muted" }, "no name found")),
     acts && h("td", { key: "acts", class: "vram-acts" }, block.kept && !lost && vramActs(device, block)),
   );

@@ -30,6 +30,7 @@ try:
 except Exception as error:
     print(type(error).__name__)
 """
+RUN = "import time; long = cpu.run(time.sleep, 60)"
 FAIL = "blas.gemm(a, cpu.put(np.ones((3, 3), np.float32)))"
 PARTS = ["tree", "supervision", "timeline", "vram", "health", "journal"]
 
@@ -42,7 +43,7 @@ def row(path: str, cell: str = "") -> str:
 @pytest.fixture
 def notebook(open_notebook: "OpenNotebook") -> "Notebook":
     """Open a notebook that shows the lab of a system."""
-    notebook = open_notebook([SHOW, LOSE, "lab", FAIL, "%tb", "lab.close()"])
+    notebook = open_notebook([SHOW, LOSE, "lab", FAIL, "%tb", "lab.close()", RUN, "cpu.replace()"])
     notebook.page.set_viewport_size({"width": 1700, "height": 1000})
     notebook.run(0)
     notebook.wait(0)
@@ -144,6 +145,60 @@ def the_journal_takes_all_parts_back(notebook: "Notebook") -> None:
     notebook.view.locator(".al-lab-bar").get_by_role("button", name="Back to live").click()
     notebook.expect(".al-lab-bar .al-badge").to_have_text("live")
     notebook.expect(row("/cpu0", ".al-tag")).to_have_text("g2")
+
+
+# Of the shown elements that a selector finds: those that are cut, or that leave what scrolls them.
+CUT = """(found, box) => found.filter((one) => {
+    const seen = one.getBoundingClientRect();
+    if (!seen.width) return false;
+    const { left, right } = one.closest(box).getBoundingClientRect();
+    return one.scrollWidth > one.clientWidth + 1 || seen.right > right + 1 || seen.left < left - 1;
+}).map((one) => one.outerHTML)"""
+
+
+def cut(notebook: "Notebook", selector: str, box: str) -> list[str]:
+    """Return what of the view does not fit into the next `box` around it."""
+    found: list[str] = notebook.view.locator(selector).evaluate_all(CUT, box)
+    return found
+
+
+def test_what_runs_is_said_above_all_parts_and_nothing_is_cut(notebook: "Notebook") -> None:
+    notebook.run(6)
+    notebook.wait(6)
+    notebook.expect(".al-lab-running").to_contain_text("Run #")
+    notebook.expect(".al-lab-running").to_contain_text("on cpu0/run · ")
+    before = notebook.view.locator(".al-lab-how-long").inner_text()
+    notebook.expect(".al-lab-how-long").not_to_have_text(before)
+    run = row("/cpu0/context/run", ".al-run")
+    notebook.expect(run).to_contain_text(" running for ")
+    notebook.expect(".al-journal-row:has(.al-busy) .al-journal-what >> nth=0").to_contain_text(
+        "Run("
+    )
+    newest = notebook.view.locator(".al-journal-row th").all_inner_texts()
+    assert newest == sorted(newest, key=int, reverse=True), "the newest entry is the first"
+    notebook.run(2)
+    notebook.wait(2)
+    compact = notebook.page.locator(".accel-lab").nth(1).locator(".al-compact-lines")
+    compact.get_by_text("▶ Run #").wait_for()
+
+    notebook.page.evaluate("() => jupyterapp.commands.execute('application:toggle-left-area')")
+    for width in (600, 1150, 1400):
+        notebook.page.set_viewport_size({"width": width, "height": 1000})
+        names = ".al-lab-tree .al-kind-library .al-label, .al-lab-tree .al-run"
+        notebook.page.wait_for_function(
+            "(wide) => document.querySelector('.al-lab').clientWidth < wide", arg=width
+        )
+        assert cut(notebook, names, "tr") == []
+        assert cut(notebook, ".al-lab-tree .al-label", "th") == []
+        assert cut(notebook, ".vram-acts .vram-button", ".vram-scroll") == []
+    notebook.run(7)
+    notebook.expect(row("/cpu0/context", ".al-mark")).to_have_text("restarted")
+    assert cut(notebook, ".al-mark", "th") == []
+    notebook.expect(".al-lab-running").to_have_count(0)
+    notebook.expect(".timeline-summary").to_contain_text("ended with its context after")
+    notebook.expect(".al-lab-journal .al-chips").to_contain_text("1 loss of a context")
+    notebook.expect(".al-lab-supervision .al-chips").to_contain_text("1 fault")
+    notebook.page.evaluate("() => jupyterapp.commands.execute('application:toggle-left-area')")
 
 
 def boxes(notebook: "Notebook") -> dict[str, Any]:
