@@ -348,6 +348,8 @@ class Service:
                 self._fail(launch, launch.message.library, error)
             else:
                 self._enqueued(launch, deferred.entry.timeout_s)
+        if self._launched:  # its answer does not wait for what comes next
+            self._complete()
         for entry in self._deferral.released():
             self._execute(entry)
 

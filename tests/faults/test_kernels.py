@@ -9,7 +9,14 @@ import pytest
 
 from accel_lab import Device, System, array, blas, jit
 from accel_lab.compute.events import OutputPrinted
-from accel_lab.errors import CompileError, ContextLost, DeadlineExceeded, InvalidArgument, StaleRef
+from accel_lab.errors import (
+    CompileError,
+    ContextLost,
+    ContextReplaced,
+    DeadlineExceeded,
+    InvalidArgument,
+    StaleRef,
+)
 from tests.conftest import require
 from tests.faults.conftest import settle
 
@@ -61,6 +68,19 @@ def test_a_launch_that_is_too_late_is_told_by_the_name_of_its_kernel(cpu: Device
         late.result(WAIT)
     assert caught.value.recent[-1] == f"endless #{cpu.last_number} on jit"
     assert "what it ran last: endless #" in str(caught.value)
+
+
+def test_a_kernel_is_known_to_be_compiled_while_its_first_launch_runs(
+    cpu: Device, tmp_path: Path
+) -> None:
+    endless = "__global__ void endless(volatile float* x) { while (x[0] == 0) {} }"
+    kernel = jit.compile(cpu, f"// {tmp_path}\n{endless}", "endless")
+    launched = kernel(1, 1, (array.zeros(cpu, (1,), "float32"),))
+    kernel.result(WAIT)
+    assert not launched.done
+    cpu.replace()
+    with pytest.raises(ContextReplaced):
+        launched.result(WAIT)
 
 
 def test_a_kernel_is_compiled_again_after_a_loss(lab: System, cpu: Device) -> None:
