@@ -46,9 +46,9 @@ class TimelineView(View):
         and of what ended with its context `lost`: how many, and the last one's name and seconds.
         `works` are [row, name, kind], with a fourth value, true, for what ended with its context;
         `running` are [work, seq, start]; `marks` are [at, device, kind, text], the oldest first.
-        `traced` slices were numbered, `untraced` were never seen,
-        `span` is from the first start to the last end. A recording says `at`, which is its now; a
-        part of a session says `of`, which part.
+        `traced` slices were numbered, `untraced` were never seen, `span` is from the first start to
+        the last end. A recording says `at`, which is its now; a part of a session says `of`, which
+        part.
         """
         known = tally(scene)
         running = [

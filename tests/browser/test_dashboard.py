@@ -53,6 +53,9 @@ def url(browser: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     assert "Traceback" not in (folder / "log").read_text()
 
 
+LEFT = "(all) => all.map((one) => one.getBoundingClientRect().left)"
+
+
 @pytest.fixture
 def page(tab: "Tab", url: str) -> "Iterator[Page]":
     tab.page.goto(url)
@@ -88,6 +91,8 @@ def test_two_kernels_are_watched_one_is_killed_and_comes_back(page: "Page", tmp_
         assert time.monotonic() - killed < 10.0
         expect(tree.locator(".al-state")).to_have_text("stopped")
         expect(row(page, "serve", two.pid).locator(".al-badge")).to_have_text("live")
+        names = page.locator(".al-dashboard-name").evaluate_all(LEFT)
+        assert len(set(names)) == 1 < len(names), "the rows have the same columns"
 
         with Program(tmp_path / "a", "train") as again:
             begun = time.monotonic()

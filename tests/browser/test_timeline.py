@@ -231,7 +231,10 @@ def test_what_ended_with_its_context_is_hatched_and_names_stand_beside_what_is_n
 ) -> None:
     works = [*CASE["state"]["works"], [1, "spin", "kernel", True]]
     running = [[3, 8, 1001.45]]  # 50 ms of 1.3 s, less than its words need
-    state = CASE["state"] | {"works": works, "running": running, "at": 1001.5}
+    marks = [[at, "gpu0", "fault", "lost"] for at in (1000.226, 1000.228)]
+    marks.append([1000.23, "gpu0", "generation", "g1→g2"])
+    more = {"works": works, "running": running, "marks": marks, "at": 1001.5}
+    state = CASE["state"] | more
     first, count, *numbers = CASE["columns"]
     columns = np.array(numbers).reshape(4, -1).T.tolist()
     columns[1] = [1000.5, 1000.75, 2, 4]
@@ -252,6 +255,8 @@ def test_what_ended_with_its_context_is_hatched_and_names_stand_beside_what_is_n
     texts = {text: x for text, x, _ in bare.page.evaluate("() => window.written")}
     assert texts["spin #2 · ended with its context after 250 ms"] > bare.x(1000.5)
     assert texts["Run #8 · running 50 ms"] < bare.x(1001.45) - 50
+    assert bare.pixel(2, 34) != bare.pixel(0, 34), "the whole of a cross is seen at the edge"
+    assert texts["g1→g2"] > 2 * 8, "beside it"
     bare.move(bare.x(1000.7), MIDDLE)
     assert bare.text(".timeline-detail").endswith("ended with its context after 250 ms")
     bare.page.mouse.move(0, 0)
@@ -333,7 +338,7 @@ while count() == 300:  # a new context is watched from the next look on
     blas.gemm(a, a).result(20)"""
 
 
-LOST = re.compile(r"Run #\d+ ended with its context after.*cpu0 g1→g2")
+LOST = re.compile(r"#\d+ ended with its context after.*cpu0 g1→g2")
 
 
 def test_a_real_system_is_seen_while_it_works_and_after_a_loss(
@@ -365,7 +370,7 @@ def test_a_real_system_is_seen_while_it_works_and_after_a_loss(
     assert box
     assert lane
     notebook.page.mouse.move(box["x"] + box["width"] * 0.965, lane["y"] + 13)
-    notebook.expect(".timeline-detail").to_contain_text("Run #")
+    notebook.expect(".timeline-detail").to_contain_text(re.compile(r"#\d+function · cpu0/run"))
     notebook.screenshot("timeline-running")
     notebook.run(2)
     notebook.expect(".timeline-running").to_have_count(0, timeout=20_000)
