@@ -17,7 +17,7 @@ from accel_lab.compute.suspension import Suspended
 from accel_lab.compute.transfer import Upload
 from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import State
-from accel_lab.compute.user_code import Ping, Run, pack_call
+from accel_lab.compute.user_code import Ping, Run, name_of, pack_call
 from accel_lab.compute.watch import GenerationWatch, call_with_generation, watch_generation
 from accel_lab.display.sizes import memory
 from accel_lab.display.summary import as_html
@@ -162,6 +162,7 @@ class Device:
         pure: bool = False,
         writes: tuple[AccelRef, ...] | None = None,
         timeout_s: float | None = None,
+        called: str | None = None,
         **options: Any,
     ) -> Any:
         """Call `function` inside the context, with its arrays where refs were given.
@@ -175,6 +176,7 @@ class Device:
                 the arguments: it may then be run again after a fault.
             writes: the operands that it writes; all of them when not given.
             timeout_s: how long it may run; None for ever.
+            called: what views, errors and the journal call it; its own name when not given.
 
         Raises:
             InvalidArgument: the function or an argument does not pickle, or `writes` names what
@@ -182,7 +184,8 @@ class Device:
         """
         refs, blob = pack_call(function, operands, options)
         places = None if writes is None else _places(writes, refs, pure=pure)
-        return self._transfers.run(Run(refs, blob, pure, None, places), timeout_s)
+        name = name_of(function) if called is None else called
+        return self._transfers.run(Run(refs, blob, pure, None, places, name), timeout_s)
 
     def function(
         self, *, pure: bool = False, timeout_s: float | None = None
@@ -201,7 +204,8 @@ class Device:
             @functools.wraps(function)
             def call(*operands: Any, **options: Any) -> Any:
                 refs, blob = pack_call(function, operands, options)
-                return self._transfers.run(Run(refs, blob, pure), timeout_s)
+                message = Run(refs, blob, pure, called=name_of(function))
+                return self._transfers.run(message, timeout_s)
 
             return call
 

@@ -48,7 +48,8 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         written: the field of the buffers that it changes, if there is such a field.
         aliased: the field of the buffer whose memory the result shares.
         opaque: why it cannot be run again, if it cannot.
-        subject: the field of the thing after which people call it, as the kernel of a launch.
+        subject: the field of the thing after which people call it, as the kernel of a launch, or of
+            its name.
     """
 
     library: ClassVar[str] = ""
@@ -104,8 +105,9 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
     def title(self) -> str:
         """What people call it: its type, or, in a context, the name of its subject."""
         if self.subject:
-            thing = getattr(getattr(self, self.subject), "array", None)
-            if name := getattr(thing, "name", ""):
+            thing = getattr(self, self.subject)
+            name = thing if isinstance(thing, str) else getattr(_array(thing), "name", "")
+            if name:
                 return str(name)
         return type(self).__name__
 
@@ -114,6 +116,10 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         """The dtype by which a backend decides whether it has this operation."""
         operands = self.operands()
         return operands[0].dtype if operands else getattr(self, "dtype", "")
+
+
+def _array(buffer: object) -> object:
+    return getattr(buffer, "array", None)
 
 
 def _brief(value: object) -> str:

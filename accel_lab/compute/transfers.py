@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -298,7 +299,7 @@ class Transfers:
             block = self._arena.allocate(len(message.blob))
             block.view[:] = np.frombuffer(message.blob, np.uint8)
             at = Location(block.segment_id, block.offset, block.nbytes)
-            message = Run(message.refs, b"", message.pure, at, message.writes)
+            message = msgspec.structs.replace(message, blob=b"", blob_at=at)
             settle = _release(block)
         return self._requests.send(
             message,

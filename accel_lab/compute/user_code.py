@@ -42,16 +42,18 @@ class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
 
     `pure` promises that no operand is written; otherwise those count as written that `writes`
     lists by their position in `refs`, or all of them. A pickle larger than a frame lies in the
-    arena, at `blob_at`.
+    arena, at `blob_at`. `called` is the function's name.
     """
 
     library: ClassVar[str] = "run"
     timeout_s: ClassVar[float | None] = None
+    subject: ClassVar[str] = "called"
     refs: tuple[AccelRef, ...]
     blob: bytes
     pure: bool
     blob_at: Location | None = None
     writes: tuple[int, ...] | None = None
+    called: str = ""
 
 
 class Ping(Operation[None], frozen=True, array_like=True, eq=False, tag=8):
@@ -82,6 +84,15 @@ def pack_call(
         text = f"{getattr(function, '__name__', function)!r} cannot be sent to the context: {error}"
         raise InvalidArgument(text) from error
     return tuple(refs), blob
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Return what people call a function; empty for one without a name, and for what is ours."""
+    while isinstance(function, partial):
+        function = function.func
+    name = str(getattr(function, "__name__", ""))
+    ours = str(getattr(function, "__module__", "")).startswith("accel_lab.")
+    return "" if ours or not name.isidentifier() else name
 
 
 def pack(value: Any, place: Callable[[Any], int | None]) -> bytes:

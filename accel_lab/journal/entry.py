@@ -160,10 +160,12 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def title(self) -> str:
-        """What people call it: its name, or, of a launch, the kernel's, where that is known."""
-        if self.kind != "message" or self.name != LaunchKernel.__name__:
-            return self.name
-        return self.aftermath.kernels.get(self.fields["kernel"], self.name)
+        """What people call it: its name, or the kernel's or function's, where that is known."""
+        if self.kind == "message" and self.name == LaunchKernel.__name__:
+            return self.aftermath.kernels.get(self.fields["kernel"], self.name)
+        if self.kind == "message" and self.name == Run.__name__:
+            return self.fields.get("called") or self.name
+        return self.name
 
     @property
     def failed(self) -> bool:
@@ -488,7 +490,7 @@ def _listed(fields: dict[str, Any], operands: tuple[str, ...]) -> str:
     return ", ".join(
         f"{name}={_shown(value, operand=name in operands)}"
         for name, value in fields.items()
-        if value is not None and value != []
+        if not (value is None or value in ([], "") or name == "called")
     )
 
 

@@ -184,7 +184,7 @@ class GpuCells:
             captures.tensors,
         )
         touched = [*cell.given.values(), *cell.kept.values()]
-        reply = device.run(function, self._name, cell, **options)
+        reply = device.run(function, self._name, cell, called=filename.strip("<>"), **options)
         kept_bytes = 0
         try:
             answer = reply.result()

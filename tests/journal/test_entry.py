@@ -1,11 +1,15 @@
 """Reading the record of a device."""
 
+from functools import partial
+from typing import Any
+
 import msgspec
 import numpy as np
 import pytest
 
 from accel_lab import System, array, blas, rng
 from accel_lab.compute.markers import Content, encode_marker
+from accel_lab.compute.user_code import name_of
 from accel_lab.compute.wire import encode_entry
 from accel_lab.errors import ContextLost, JournalDamaged, JournalError, UserCodeError
 from accel_lab.journal.entry import Entry, entries_of
@@ -57,6 +61,8 @@ def test_what_became_of_a_message_is_told_by_later_entries() -> None:
         entries = list(entries_of(record.read()))
     run, inject, ping = (named(entries, name) for name in ("Run", "Inject", "Ping"))
     assert run.outcome.startswith("failed: UserCodeError")
+    assert (run.name, run.title) == ("Run", "wrong")
+    assert str(run).startswith("wrong(blob=<")
     assert inject.outcome.startswith("lost with its context: cpu0 lost its context of generation 1")
     assert ping.outcome == "ok so far"
     assert repr(ping) == f"<Entry {ping.number} on cpu0: Ping(), ok so far>"
@@ -64,6 +70,21 @@ def test_what_became_of_a_message_is_told_by_later_entries() -> None:
     assert (inject.generation, ping.generation) == (1, 2)
     kinds = [entry.kind for entry in entries]
     assert {"failed", "context ended", "explained", "context began"} <= set(kinds)
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (sum, "sum"),
+        (partial(partial(max, 1), 2), "max"),
+        (lambda: 0, ""),
+        (np.add, "add"),
+        (System, ""),
+        (3, ""),
+    ],
+)
+def test_a_call_has_the_name_of_its_function_unless_that_has_none(function: Any, name: str) -> None:
+    assert name_of(function) == name
 
 
 def test_an_outcome_is_not_known_before_it_is_read() -> None:
