@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -552,12 +553,21 @@ def _imported(name: str) -> ModuleType:
 
 def _bundle(value: Any) -> Bundle:
     """Format a value as a notebook would."""
+    formatter = _formatter()
+    if formatter is None:
+        return {"text/plain": repr(value)}, {}
+    data, metadata = formatter.format(value)
+    return dict(data), dict(metadata)
+
+
+@lru_cache(maxsize=1)
+def _formatter() -> Any:
+    """Return what formats values as a notebook would, None without IPython; made once, slowly."""
     try:
         from IPython.core.formatters import DisplayFormatter
     except ImportError:
-        return {"text/plain": repr(value)}, {}
-    data, metadata = DisplayFormatter().format(value)  # type: ignore[no-untyped-call]
-    return dict(data), dict(metadata)
+        return None
+    return DisplayFormatter()
 
 
 def _device_bytes(value: Any) -> int:
