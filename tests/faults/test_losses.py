@@ -97,7 +97,8 @@ def test_a_request_that_never_ends_says_what_ran_before(
     for reply in (late, behind):
         with pytest.raises(ContextLost) as caught:
             reply.result(WAIT)
-        assert caught.value.recent == ("Put #1 on upload", "wait_for #2 on run", "Inject #3 on fault")
+        ran = ("Put #1 on upload", "wait_for #2 on run", "Inject #3 on fault")
+        assert caught.value.recent == ran
         last = "Inject #3 on fault, wait_for #2 on run, Put #1 on upload"
         assert f"what it ran last: {last}" in str(caught.value)
         assert caught.value.generation == 1
