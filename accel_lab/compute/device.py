@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from accel_lab.actor.events import Subscription
 from accel_lab.actor.reply import Reply
+from accel_lab.compute import origin
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.lineage import Durability
 from accel_lab.compute.operation import OWN_TIMEOUT, Operation
@@ -296,6 +297,10 @@ class Device:
         if callback is not None:
             return call_with_generation(events, self.name, callback)
         return watch_generation(events, self.name, ended=self.state == "stopped")
+
+    def take_back(self) -> None:
+        """Take back what the cell that runs has sent and is not done, as `Reply.cancel` does."""
+        self._requests.cancel_of(origin.current())
 
     def replace(self) -> None:
         """Replace the context, whatever it is doing; what is in flight gets ContextLost.

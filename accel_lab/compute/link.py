@@ -17,8 +17,7 @@ import msgspec
 
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.reply import Reply
-from accel_lab.compute import urgency
-from accel_lab.compute.sigint import SIGINT
+from accel_lab.compute import sigint, urgency
 from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import Report, batch, decode_reports
 
@@ -230,11 +229,11 @@ class Link:
             self._yielded = now
         self._left_alone = 0.0
         self.flush()
+        sigint.watch(loop)
         reader = self._loops.get(loop)
         if reader is None:
             if self.closed:
                 return False
-            SIGINT.watch(loop)
             reader = self._loops[loop] = _LoopReader(self, loop, os.dup(self._fd))
         reader.attending += 1
         self._claim()

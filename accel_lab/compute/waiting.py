@@ -9,7 +9,7 @@ import time
 from typing import Any, Protocol
 
 from accel_lab.actor.reply import Reply
-from accel_lab.compute import origin, urgency
+from accel_lab.compute import origin, sigint, urgency
 from accel_lab.compute.answers import Answers
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.link import Link
@@ -17,7 +17,6 @@ from accel_lab.compute.markers import Failed
 from accel_lab.compute.operation import NO_RESULT
 from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.recovery import Recovery
-from accel_lab.compute.sigint import SIGINT
 from accel_lab.compute.transfer import TakeBack
 from accel_lab.compute.tree import State
 from accel_lab.compute.wire import Report, encode_entry
@@ -123,7 +122,7 @@ class Waiting:
         """Have the loop read the wire."""
         link = self.current_link
         if self._link is None:
-            SIGINT.watch(loop)
+            sigint.watch(loop)
             loop.call_later(QUIET_S, self.tell_start, time.monotonic() - QUIET_S)
         return link is not None and link.attend(loop, reply)
 
@@ -158,8 +157,8 @@ class Waiting:
 
     def abandon(self, reply: Reply[Any]) -> None:
         """Take back what a task awaits that is cancelled, as by the stop button of a notebook."""
-        if SIGINT.take():
-            with SIGINT.raised():
+        if sigint.taken():
+            with sigint.raised():
                 self.interrupted(reply)
         else:
             self.cancel(reply)

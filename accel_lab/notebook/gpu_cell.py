@@ -115,14 +115,22 @@ class GpuCells:
         captures = self._captures(device, space, source)
         ran: Ran
         ran, kept_bytes = self._call(
-            device, space, workspace.run_cell, source, captures, measured=not options.quiet
+            device,
+            space,
+            workspace.run_cell,
+            source,
+            captures,
+            options.names,
+            measured=not options.quiet,
         )
         wall_s = time.perf_counter() - began
         if ran.generation != space.generation:  # that was lost, and the cell ran in the next
             space = self._spaces[device] = space.after_loss(ran.generation)
         self._bind(device, space, ran, options.names)
-        made = ran.arrays.keys() | ran.residents.keys() | set(ran.gone)
-        space.note(source, self._filename, made)
+        made = ran.arrays.keys() | ran.residents.keys()
+        space.note(source, self._filename, made | set(ran.gone))
+        if options.names is not None and (unknown := options.names - made):
+            raise InvalidArgument(f"-o: the cell has not bound {', '.join(sorted(unknown))}")
         if options.quiet:
             return
         for bundle in ran.shown:
@@ -152,6 +160,7 @@ class GpuCells:
             workspace.time_cell,
             source,
             captures,
+            frozenset(),
             number=options.number,
             repeat=options.repeat,
         )
@@ -164,11 +173,13 @@ class GpuCells:
         function: Callable[..., Any],
         source: str,
         captures: Captures,
+        chosen: frozenset[str] | None,
         **options: Any,
     ) -> tuple[Any, int]:
         """Have a function of `workspace` run a cell; return its answer.
 
-        Beside it, the bytes of the arrays that are kept on the host because of it.
+        Beside it, the bytes of the arrays that are kept on the host because of it. If it fails,
+        what it had bound of the `chosen` names is bound here; None are all.
         """
         self._settle(device, space)
         self._count += 1
@@ -184,18 +195,19 @@ class GpuCells:
             captures.tensors,
         )
         touched = [*cell.given.values(), *cell.kept.values()]
-        reply = device.run(function, self._name, cell, called=filename.strip("<>"), **options)
         kept_bytes = 0
         try:
-            answer = reply.result()
+            name = filename.strip("<>")
+            answer = device.run(function, self._name, cell, called=name, **options).result()
             if isinstance(answer, Ran):
                 _join(space, captures, answer)
                 touched += answer.arrays.values()
         except KeyboardInterrupt:
-            touched += self._bind_what_failed(device, space, captures, INTERRUPTED_S)
+            device.take_back()  # it may have come before anybody waited
+            touched += self._bind_what_failed(device, space, captures, chosen, INTERRUPTED_S)
             raise
         except (UserCodeError, OutOfMemory) as error:
-            touched += self._bind_what_failed(device, space, captures, OUTCOME_WITHIN_S)
+            touched += self._bind_what_failed(device, space, captures, chosen, OUTCOME_WITHIN_S)
             if isinstance(error, UserCodeError):
                 error.remedy = "Correct the cell; the text has its lines, __cause__ its exception."
             offer_frames(device, error)
@@ -207,7 +219,12 @@ class GpuCells:
         return answer, kept_bytes
 
     def _bind_what_failed(
-        self, device: "Device", space: Space, captures: Captures, within_s: float
+        self,
+        device: "Device",
+        space: Space,
+        captures: Captures,
+        chosen: frozenset[str] | None,
+        within_s: float,
     ) -> list[Any]:
         """Bind and show what a cell had when it failed, as a cell of the notebook's own does."""
         try:
@@ -224,7 +241,7 @@ class GpuCells:
         if ran.generation != space.generation:
             return []
         _join(space, captures, ran)
-        self._bind(device, space, ran, None)
+        self._bind(device, space, ran, chosen)
         for bundle in ran.shown:
             self._publish(bundle)
         return list(ran.arrays.values())
@@ -262,7 +279,10 @@ class GpuCells:
                 _capture(device, space, name, value, captures)
         ran: Ran
         try:
-            ran, _ = self._call(device, space, workspace.define, "", captures, pieces=space.pieces)
+            pieces = space.pieces
+            ran, _ = self._call(
+                device, space, workspace.define, "", captures, frozenset(), pieces=pieces
+            )
         except AccelError:  # the next cell says what is wrong
             return
         for name, resident in ran.residents.items():
@@ -310,8 +330,6 @@ class GpuCells:
             handle = space.bound.pop(name, None)
             if handle is not None and self._names.get(name) is handle:
                 del self._names[name]
-        if chosen is not None and (unknown := chosen - made.keys()):
-            raise InvalidArgument(f"-o: the cell has not bound {', '.join(sorted(unknown))}")
 
 
 def parse(line: str) -> Options:

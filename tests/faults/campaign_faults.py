@@ -86,17 +86,27 @@ def interrupt(device: Device, replies: list[Reply[Any]], variant: int) -> None:
 def _wait_interrupted(reply: Reply[Any]) -> None:
     main = threading.main_thread().ident
     assert main == threading.get_ident()
-    timer = threading.Timer(0.003, signal.pthread_kill, (main, signal.SIGINT))
+    over = threading.Event()
+
+    def press() -> None:
+        wait_s = 0.003
+        while not over.wait(wait_s):
+            signal.pthread_kill(main, signal.SIGINT)
+            wait_s = 15.0  # a finalizer that runs at that moment swallows one
+
+    pressing = threading.Thread(target=press)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        timer.start()
+        pressing.start()
         with suppress(AccelError):
             reply.result(30.0)
-        timer.join()
-        for _ in range(100):  # the signal of a timer that was late
+        over.set()
+        pressing.join()
+        for _ in range(100):  # the signal of one that was late
             pass
     except KeyboardInterrupt:
-        timer.join()
+        over.set()
+        pressing.join()
     finally:
         signal.signal(signal.SIGINT, before)
 

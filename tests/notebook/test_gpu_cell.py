@@ -17,6 +17,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
 from accel_lab.compute.events import OutputPrinted
 from accel_lab.compute.printing import LIMIT
+from accel_lab.compute.requests import Requests
 from accel_lab.errors import ContextLost, InvalidArgument, StaleRef, UserCodeError
 from accel_lab.notebook import gpu_cell
 from accel_lab.notebook.gpu_cell import CAPTURE_BYTES, GpuCells
@@ -239,9 +240,28 @@ def test_names_that_a_failed_cell_has_bound_are_what_they_were_when_it_failed(
         )
     assert notebook.value("u").tolist() == [5.0, 5.0, 5.0]
     assert notebook.names["step"].get() == 4
+    with pytest.raises(UserCodeError, match="ZeroDivisionError"):
+        notebook("chosen, other = 1, 2\n1 / 0", "--quiet -o chosen")
+    assert notebook.names["chosen"].get() == 1
+    assert "other" not in notebook.names
     assert [one["text/plain"] for one in notebook.shown] == ["0", "1", "2", "3", "4"]
     lose(notebook)
     assert notebook("u.tolist()") == "[5.0, 5.0, 5.0]"
+
+
+def test_an_interrupt_before_anybody_waits_ends_the_cell_too(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Requests, "wait", interrupted)
+    asked = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        notebook("import time\ntime.sleep(100)")
+    assert notebook("'next'") == "'next'"
+    assert time.monotonic() - asked < 60
 
 
 def test_names_that_an_interrupted_cell_has_bound_are_what_they_were(
