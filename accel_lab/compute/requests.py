@@ -195,8 +195,10 @@ class Requests(Waiting):
                 else:
                     batched = link.send(data, idle=idle)
             except BaseException:
-                # An interrupt: the caller has no handle, so nothing may wait for the answer.
+                # An interrupt: the caller has no handle, so nothing may wait for the answer; nor may
+                # it run on, if it was sent by then.
                 self._answers.take(seq)
+                self._keeper.cancel([seq])
                 raise
             recorder = self.recorder
             if recorder is not None and recorded:

@@ -16,6 +16,7 @@ from accel_lab import System, blas
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
 from accel_lab.compute.events import OutputPrinted
+from accel_lab.compute.link import Link
 from accel_lab.compute.printing import LIMIT
 from accel_lab.compute.requests import Requests
 from accel_lab.errors import ContextLost, InvalidArgument, StaleRef, UserCodeError
@@ -249,14 +250,26 @@ def test_names_that_a_failed_cell_has_bound_are_what_they_were_when_it_failed(
     assert notebook("u.tolist()") == "[5.0, 5.0, 5.0]"
 
 
+@pytest.mark.parametrize("where", ["sending", "waiting"])
 def test_an_interrupt_before_anybody_waits_ends_the_cell_too(
-    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
+    send = Link.send
+
     def interrupted(*_: object) -> None:
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Requests, "wait", interrupted)
+    def interrupted_when_sent(link: Link, data: bytes, *, idle: bool) -> bool:
+        sent = send(link, data, idle=idle)
+        if b"gpu cell" in data:
+            interrupted()
+        return sent
+
+    if where == "sending":
+        monkeypatch.setattr(Link, "send", interrupted_when_sent)
+    else:
+        monkeypatch.setattr(Requests, "wait", interrupted)
     asked = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         notebook("import time\ntime.sleep(100)")
