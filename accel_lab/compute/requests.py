@@ -195,8 +195,8 @@ class Requests(Waiting):
                 else:
                     batched = link.send(data, idle=idle)
             except BaseException:
-                # An interrupt: the caller has no handle, so nothing may wait for the answer; nor may
-                # it run on, if it was sent by then.
+                # An interrupt: the caller has no handle, so nothing may wait for the answer. And
+                # what was sent by then may not run on.
                 self._answers.take(seq)
                 self._keeper.cancel([seq])
                 raise
