@@ -303,7 +303,7 @@ class Device:
         self._requests.cancel_of(origin.current())
 
     def replace(self) -> None:
-        """Replace the context, whatever it is doing; what is in flight gets ContextLost.
+        """Replace the context, whatever it is doing; what is in flight gets ContextReplaced.
 
         For a kernel or a function that does not come back. It counts for nothing among the losses
         after which a device rests. What waits for a context that is starting stays in line.

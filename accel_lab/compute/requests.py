@@ -198,7 +198,11 @@ class Requests(Waiting):
                 # An interrupt: the caller has no handle, so nothing may wait for the answer. And
                 # what was sent by then may not run on.
                 self._answers.take(seq)
-                self._keeper.cancel([seq])
+                self._lock.release()  # a context that does not read may hold this up
+                try:
+                    self._keeper.cancel([seq])
+                finally:
+                    self._lock.acquire()
                 raise
             recorder = self.recorder
             if recorder is not None and recorded:
