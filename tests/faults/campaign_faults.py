@@ -55,17 +55,24 @@ def send_signal(device: Device, variant: int) -> None:
         return  # its system is closed
     assert until(lambda: process.pid != 0 or process.reaped)
     if not process.reaped:
-        os.kill(process.pid, SIGNALS[variant % len(SIGNALS)])
+        with suppress(ProcessLookupError):  # it has just been reaped
+            os.kill(process.pid, SIGNALS[variant % len(SIGNALS)])
 
 
 def corrupt_down(device: Device, variant: int) -> None:
     """Write what no notebook would into the wire to the context, born or not."""
     keeper = device._keeper
-    assert until(lambda: _connected(device) or device.state == "stopped")
-    link = keeper._link
-    if link is None:
-        return  # its system is closed
-    garble(link._writing, link._transport, variant)
+    while True:
+        assert until(lambda: _connected(device) or device.state == "stopped")
+        link = keeper._link
+        if link is None:
+            return  # its system is closed
+        try:
+            garble(link._writing, link._transport, variant)
+        except (OSError, AttributeError):
+            assert link.closed, device  # between the look and the writing
+        else:
+            return
 
 
 def _connected(device: Device) -> bool:

@@ -74,16 +74,26 @@ def test_every_system_closes_whatever_its_devices_are_at(
     require("compiler")
     rounds, coverage, outcomes = closings(SEED, MANY), Coverage(), Counter[str]()
     closing = Closing(coverage, outcomes, f"ACCEL_LAB_SEED={SEED}")
+
+    def missing() -> list[str]:
+        late = coverage.missing([*FAULTS, CLOSE], PHASES[-1:], TIMES)
+        return coverage.missing([CLOSE], WORKING, TIMES) + late
+
     for scenes in rounds:
         closing.play("host", scenes)
+    for more in range(3):
+        if not missing():
+            break
+        # A device was up again, and had answered, before its system was closed.
+        for scenes in closings(SEED + 1 + more, MANY):
+            closing.play("host", scenes)
     with capsys.disabled():
         sys.stdout.write(
             f"\nseed {SEED}, plan {digest(rounds)}: {closing.steps} steps, {len(rounds)} systems\n"
             f"answers: {dict(outcomes)}\n{coverage.table([CLOSE], WORKING)}\n"
             f"{coverage.table([*FAULTS, CLOSE], PHASES[-1:])}\n"
         )
-    assert coverage.missing([CLOSE], WORKING, TIMES) == []
-    assert coverage.missing([*FAULTS, CLOSE], PHASES[-1:], TIMES) == []
+    assert missing() == []
 
 
 @pytest.mark.timeout(600)
