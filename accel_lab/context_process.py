@@ -41,6 +41,7 @@ from accel_lab.compute.failure import where
 from accel_lab.compute.interrupts import INTERRUPTS
 from accel_lab.compute.launch import LibraryActor
 from accel_lab.compute.printing import Printer
+from accel_lab.compute.projects import distrust_bytecode
 from accel_lab.compute.service import Service
 from accel_lab.compute.showing import show
 from accel_lab.compute.transport import Transport
@@ -210,6 +211,7 @@ def be_context(transport: Transport, channel: socket.socket, parent: int, module
         sys.path[:] = bind.sys_path
         with contextlib.suppress(OSError):
             os.chdir(bind.folder)
+        distrust_bytecode()
         backend = module.open_backend(bind.index)
         arena = SegmentBytes(backend)
         context = Context(

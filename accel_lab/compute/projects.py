@@ -6,12 +6,14 @@ import sysconfig
 import time
 from collections.abc import Callable
 from functools import cache
+from importlib.machinery import SourceFileLoader
+from importlib.util import cache_from_source
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 FRESH_S = 2.0
-"""A file that is younger may have been read from bytecode that is older."""
+"""A file that is younger may change again without a sign: file times may be as coarse."""
 _PACKAGE = Path(__file__).resolve().parents[1]
 _INSTALLED = tuple(
     str(Path(path).resolve())
@@ -106,6 +108,33 @@ class Projects:
             self._passed.add(name)
             return None
         return file
+
+
+def distrust_bytecode() -> None:
+    """Have imports of this process read the user's source where its bytecode may be older.
+
+    Bytecode names the size of its source and its time in whole seconds (PEP 552), so of a module
+    that was edited within a second of its last import it may be what was there before.
+    """
+    stats_of = SourceFileLoader.path_stats
+
+    def path_stats(loader: SourceFileLoader, path: str) -> Any:
+        stats = stats_of(loader, path)
+        if _may_be_older(cache_from_source(path), stats["mtime"]) and not _is_installed(path):
+            text = f"the bytecode of {path} may be older than its source"
+            raise OSError(text)  # it is not read then, and not written
+        return stats
+
+    SourceFileLoader.path_stats = path_stats  # type: ignore[assignment,method-assign]
+
+
+def _may_be_older(bytecode: str, written_at: float) -> bool:
+    """Whether bytecode, or what would be made now, is not clearly younger than its source."""
+    try:
+        made_at = Path(bytecode).stat().st_mtime
+    except OSError:
+        made_at = time.time()
+    return made_at <= written_at + FRESH_S
 
 
 def _is_installed(file: str) -> bool:

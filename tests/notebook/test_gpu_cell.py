@@ -551,7 +551,8 @@ def test_a_loss_right_after_a_cell_is_noticed_by_the_next(notebook: Notebook) ->
 def test_a_hundred_edits_of_a_module_are_all_seen(
     notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a pause between them, so that file times may repeat."""
+    """Without a pause between them, so that file times may repeat; the notebook left bytecode."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "edited_first.py").write_text("value = -1\n")
     (tmp_path / "edited.py").write_text(
