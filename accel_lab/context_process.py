@@ -42,8 +42,10 @@ from accel_lab.compute.interrupts import INTERRUPTS
 from accel_lab.compute.launch import LibraryActor
 from accel_lab.compute.printing import Printer
 from accel_lab.compute.projects import distrust_bytecode
+from accel_lab.compute.samples import Slice
 from accel_lab.compute.service import Service
 from accel_lab.compute.showing import show
+from accel_lab.compute.task import Task
 from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import Born
 from accel_lab.compute.zygote import LoadFailed, Zygote, tell
@@ -52,6 +54,7 @@ from accel_lab.libraries import ACTORS
 
 HEARTBEAT_S = 1.0
 POLL_S = 0.05
+GLIMPSE_S = 0.1
 SEGMENT_WAIT_S = 30.0
 PR_SET_PDEATHSIG = 1
 PR_SET_TIMERSLACK = 29
@@ -122,7 +125,7 @@ class Control(threading.Thread):
         self._context = context
         self._arena = arena
         self._sizes: dict[int, int] = {}
-        self._seen: dict[int, tuple[object, float]] = {}
+        self._seen: dict[int, tuple[Task, float]] = {}
 
     def run(self) -> None:
         """Follow the channel until the notebook is gone, then end the process."""
@@ -169,17 +172,30 @@ class Control(threading.Thread):
         elif isinstance(packet, Keep):
             keeping.received(fds)
         elif isinstance(packet, Look):
-            show(self._channel, packet, self._context, self._service.tracer)
+            self._watch(time.monotonic())
+            tracer = self._service.tracer
+            show(self._channel, packet, self._context, tracer, self._glimpsed())
 
     def _watch(self, now: float) -> None:
-        """Report what has been seen running for longer than it may."""
-        seen: dict[int, tuple[object, float]] = {}
-        for what, seq, timeout_s in self._service.oldest():
-            _, since = self._seen.get(id(what), (what, now))
-            seen[id(what)] = (what, since)  # holding it keeps the identity unique
-            if now - since > timeout_s:
-                send_packet(self._channel, Expired(seq, timeout_s, self._service.recent()))
+        """See what runs, and report what has been seen running for longer than it may."""
+        seen: dict[int, tuple[Task, float]] = {}
+        for task in self._service.under_way():
+            _, since = self._seen.get(id(task.identity), (task, now))
+            seen[id(task.identity)] = (task, since)  # holding it keeps the identity unique
+            if task.timeout_s is not None and now - since > task.timeout_s:
+                expired = Expired(task.seq, task.timeout_s, self._service.recent())
+                send_packet(self._channel, expired)
         self._seen = seen
+
+    def _glimpsed(self) -> list[Slice]:
+        """Return what has run for a moment and is not marked: nobody watched when it began."""
+        now = time.monotonic()
+        wall = time.time() - now
+        return [
+            task.slice(since + wall)
+            for task, since in self._seen.values()
+            if not task.traced and now - since >= GLIMPSE_S
+        ]
 
 
 def _statistics(actor: LibraryActor) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """What a system looks like at a moment, as facts: the views draw them, a recording keeps them."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -8,6 +8,12 @@ from accel_lab.actor.events import Event
 from accel_lab.compute.tree import Node
 
 Work = Literal["kernel", "copy", "function"]
+KINDS: dict[str, Work] = {"upload": "copy", "download": "copy", "run": "function"}
+
+
+def work_of(message: Any) -> Work:
+    """Return which kind of work a message is."""
+    return KINDS.get(message.library, "kernel")
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -27,6 +27,7 @@ from accel_lab.compute.operation import Spec, operands_of, travelling
 from accel_lab.compute.stream import Stream
 from accel_lab.compute.support import check
 from accel_lab.compute.table import Buffer
+from accel_lab.compute.task import Task
 from accel_lab.compute.tracer import Tracer
 from accel_lab.compute.transfer import Free, Upload
 from accel_lab.compute.transport import Transport
@@ -182,19 +183,24 @@ class Service:
             transport.wake()
         return transport.receive()
 
-    def oldest(self) -> list[tuple[object, int, float]]:
-        """Return (identity, seq, timeout) of what runs now; read by the control thread."""
-        found: list[tuple[object, int, float]] = []
+    def under_way(self) -> list[Task]:
+        """Return what runs now; read by the control thread."""
+        found: list[Task] = []
         entry, batch = self.executing, self._completer.head
-        if entry is not None and entry.timeout_s is not None:
-            found.append((entry, entry.seq, entry.timeout_s))
-        if batch is not None and batch.timeout_s > 0:
-            found.append((batch, batch.launches[0].seq, batch.timeout_s))
-        found += [
-            (deferred, deferred.entry.seq, deferred.entry.timeout_s)
-            for deferred in list(self._deferral.begun.values())
-            if deferred.entry.timeout_s is not None
-        ]
+        route = None if entry is None else self._context.routes.get(type(entry.message))
+        if route is not None:
+            found.append(Task(entry, entry.seq, entry.message, route.stream, entry.timeout_s))
+        if batch is not None:
+            first = batch.launches[0]
+            limit = batch.timeout_s if batch.timeout_s > 0 else None
+            more, traced = len(batch.launches) - 1, first.trace is not None
+            found.append(Task(batch, first.seq, first.message, first.stream, limit, more, traced))
+        for deferred in list(self._deferral.begun.values()):
+            entry, launch = deferred.entry, deferred.launch
+            traced = launch.trace is not None
+            found.append(
+                Task(deferred, entry.seq, entry.message, launch.stream, entry.timeout_s, 0, traced)
+            )
         return found
 
     def recent(self) -> list[str]:

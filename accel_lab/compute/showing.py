@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from accel_lab.compute.context import Context
 from accel_lab.compute.control import Blocks, Look, Traced, send_packet
-from accel_lab.compute.samples import Block
+from accel_lab.compute.samples import Block, Slice
 from accel_lab.compute.stream import Storage
 from accel_lab.compute.table import Buffer
 from accel_lab.compute.tracer import Tracer
@@ -17,13 +17,19 @@ A_PACKET = 250
 T = TypeVar("T")
 
 
-def show(channel: socket.socket, look: Look, context: Context, tracer: Tracer) -> None:
-    """Answer in as many packets as it takes."""
+def show(
+    channel: socket.socket,
+    look: Look,
+    context: Context,
+    tracer: Tracer,
+    glimpsed: list[Slice],
+) -> None:
+    """Answer in as many packets as it takes; `glimpsed` is what runs, marked or not."""
     if look.memory:
         _show_memory(channel, context)
     if look.work:
         tracer.watch(every=look.every)
-        _show_work(channel, tracer)
+        _show_work(channel, tracer, glimpsed)
 
 
 def _show_memory(channel: socket.socket, context: Context) -> None:
@@ -57,8 +63,8 @@ def _blocks(context: Context) -> list[Block]:
     return blocks
 
 
-def _show_work(channel: socket.socket, tracer: Tracer) -> None:
-    done, running, dropped = tracer.take()
+def _show_work(channel: socket.socket, tracer: Tracer, glimpsed: list[Slice]) -> None:
+    done, running, dropped = tracer.take(glimpsed)
     running = running[:A_PACKET]  # what cannot be overlooked
     parts = _parts(done)
     for part, last in parts:

@@ -2,18 +2,22 @@
 
 The dispatcher puts a mark on the stream before and after what a handler enqueues, the first behind
 what the operands make the stream wait for, and as late as the backend can tell: neither waiting nor
-Python is work of the device. The control thread reads the marks
-that the stream has reached. Without a watcher there is no mark. Of messages that come thick and
-fast a few are marked and the others counted, so that looking does not slow what is looked at.
+Python is work of the device. The control thread reads the marks that the stream has reached.
+
+Without a watcher there is no mark; what still runs when one comes is told by what the control
+thread has seen of it. Of messages that come thick and fast a few are marked and the others counted,
+so that looking does not slow what is looked at.
 """
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Protocol
 
-from accel_lab.compute.samples import Slice, Work
+import msgspec
+
+from accel_lab.compute.samples import Slice, Work, work_of
 from accel_lab.compute.stream import Stream
 
 WATCHED_S = 2.0
@@ -24,7 +28,6 @@ CALM = 500
 FEW = 50
 """Where more than `CALM` messages came between two looks, only `FEW` are traced until the next:
 two marks cost a good part of what a small message does."""
-KINDS: dict[str, Work] = {"upload": "copy", "download": "copy", "run": "function"}
 
 
 class Clock(Protocol):
@@ -76,7 +79,8 @@ class Tracer:
         self._until = 0.0
         self.watched = False
         self._dropped = 0
-        self._skipped = 0  # the control thread's own
+        self._glimpsed: dict[int, Slice] = {}  # the control thread's own, as all below
+        self._skipped = 0
         self._told = 0
 
     # The dispatcher's thread.
@@ -91,8 +95,8 @@ class Tracer:
             self.watched = False
         if len(self._traces) >= KEPT:
             self._drop()
-        kind: Work = KINDS.get(message.library, "kernel")
-        trace = Trace(seq, message.title, kind, stream, self._clock.mark(stream.native))
+        start = self._clock.mark(stream.native)
+        trace = Trace(seq, message.title, work_of(message), stream, start)
         stream.waited = again = partial(self._begin_again, trace)
         stream.native.before_work(again)
         self._traces.append(trace)
@@ -141,10 +145,14 @@ class Tracer:
         self._until = now + WATCHED_S
         self.watched = True
 
-    def take(self) -> tuple[list[Slice], list[Slice], int]:
+    def take(self, glimpsed: Iterable[Slice] = ()) -> tuple[list[Slice], list[Slice], int]:
         """Return what is done, what runs, and how many traces were dropped since the last time.
 
         Streams overtake each other, so what is done may lie behind what is not.
+
+        Parameters:
+            glimpsed: what is known to run from elsewhere, marked or not: what began before anybody
+                watched. It is done when it is not glimpsed any more.
         """
         done: list[Slice] = []
         running: list[Slice] = []
@@ -163,6 +171,13 @@ class Tracer:
                 one = Slice(trace.seq, trace.name, trace.stream.name, trace.kind, trace.began, end)
                 (running if end is None else done).append(one)
         self._traces.extendleft(reversed(waiting))
+        marked = {one.seq for one in (*waiting, *done)}
+        others = {one.seq: one for one in glimpsed if one.seq not in marked}
+        now = time.time()
+        gone = [one for seq, one in self._glimpsed.items() if seq not in others]
+        done += [msgspec.structs.replace(one, end=now) for one in gone]
+        running += others.values()
+        self._glimpsed = others
         dropped = self._dropped + self._skipped
         since, self._told = dropped - self._told, dropped
         return done, running, since

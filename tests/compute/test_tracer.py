@@ -1,17 +1,19 @@
 """The tracer over a made-up clock: whatever finishes first, each trace is told once."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from accel_lab.compute.samples import Slice
+from accel_lab.compute.samples import KINDS, Slice
 from accel_lab.compute.stream import Storage, Stream
-from accel_lab.compute.tracer import CALM, FEW, KEPT, KINDS, WATCHED_S, Trace, Tracer
+from accel_lab.compute.tracer import CALM, FEW, KEPT, WATCHED_S, Trace, Tracer
 
 
 @dataclass(eq=False)
@@ -217,6 +219,27 @@ def test_what_waits_later_begins_nothing_anew() -> None:
     tracer.end(trace)
     native.advance(1, 6.0)
     assert tracer.take()[0] == [Slice(2, "Message", "fft", "kernel", 5.0, 6.0)]
+
+
+def test_what_began_before_anybody_watched_is_told_until_it_is_gone() -> None:
+    tracer, native = Tracer(Clock()), Native()
+    old = Slice(3, "Message and 2 more", "blas", "kernel", 4.0, None)
+    assert tracer.take([old]) == ([], [old], 0)
+    trace = tracer.begin(7, Message(), Stream("blas", native))  # type: ignore[arg-type]
+    again = Slice(7, "Message", "blas", "kernel", 4.5, None)
+    native.advance(1, 5.0)
+    marked = Slice(7, "Message", "blas", "kernel", 5.0, None)
+    assert tracer.take([old, again]) == ([], [marked, old], 0), "the marks know better"
+    tracer.end(trace)
+    native.advance(1, 6.0)
+    before = time.time()
+    (one, other), running, _ = tracer.take([again])
+    assert one == Slice(7, "Message", "blas", "kernel", 5.0, 6.0)
+    assert msgspec.structs.replace(other, end=None) == old
+    assert other.end is not None
+    assert before <= other.end <= time.time()
+    assert running == []
+    assert tracer.take() == ([], [], 0)
 
 
 @pytest.mark.parametrize(("library", "kind"), [*KINDS.items(), ("fft", "kernel")])

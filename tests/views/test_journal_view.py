@@ -82,6 +82,8 @@ def test_live_it_follows_the_end(view: JournalView, system: System) -> None:
 
 
 def test_what_runs_is_said_to_run_while_it_is_live(system: System, view: JournalView) -> None:
+    """Whether or not it began before anybody looked."""
+
     def row() -> State:
         return next(one for one in view.sample()["window"] if one.get("seq") == seq)
 

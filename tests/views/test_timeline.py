@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ from accel_lab import Device, System, array, jit, views
 from accel_lab.actor.events import Event
 from accel_lab.compute.events import ContextStarted, GenerationChanged
 from accel_lab.compute.samples import Slice, SystemEnded, Work, WorkTraced
-from accel_lab.errors import ContextLost, UserCodeError
+from accel_lab.errors import ContextLost, ContextReplaced, UserCodeError
 from accel_lab.views.chrome_trace import chrome_trace
 from accel_lab.views.mark import LONGEST
 from accel_lab.views.recap import recap
@@ -413,6 +414,35 @@ def test_a_long_function_is_seen_while_it_runs_and_once_when_it_is_done(
     scene = look_until(view, lambda s: done_of(s, one.seq))
     look_until(view, lambda s: not running_of(s))
     assert [x.seq for _, _, x in scene.slices].count(one.seq) == 1
+
+
+@pytest.mark.parametrize("gone", ["done", "lost"])
+def test_what_runs_when_somebody_begins_to_watch_is_seen(tmp_path: Path, gone: str) -> None:
+    with System("host", recover="stale") as lab:
+        cpu = lab.devices[0]
+        cpu.run(int).result(WAIT)
+        began = time.time()
+        reply = cpu.run(wait_for, tmp_path / "go")
+        lab.flush()
+        time.sleep(0.5)
+        view = views.timeline(lab)
+        (one,) = running_of(look_until(view, running_of))
+        assert (one.seq, one.name) == (cpu.last_number, "wait_for")
+        assert (one.kind, one.stream) == ("function", "run")
+        assert began <= one.start <= time.time() - 0.1
+        if gone == "done":
+            (tmp_path / "go").touch()
+            reply.result(WAIT)
+        else:
+            cpu.replace()
+            with pytest.raises(ContextReplaced):
+                reply.result(WAIT)
+        (_, _, last) = look_until(view, lambda scene: scene.slices).slices[0]
+        assert last.end is not None
+        assert msgspec.structs.replace(last, end=None, lost=False) == one
+        assert last.lost == (gone == "lost")
+        assert last.end > one.start
+        look_until(view, lambda scene: not running_of(scene))
 
 
 SPIN = """
