@@ -171,7 +171,7 @@ class Tracer:
                 one = Slice(trace.seq, trace.name, trace.stream.name, trace.kind, trace.began, end)
                 (running if end is None else done).append(one)
         self._traces.extendleft(reversed(waiting))
-        marked = {one.seq for one in (*waiting, *done)}
+        marked = {trace.seq for trace in waiting} | {one.seq for one in done}
         others = {one.seq: one for one in glimpsed if one.seq not in marked}
         now = time.time()
         gone = [one for seq, one in self._glimpsed.items() if seq not in others]

@@ -5,7 +5,6 @@ all else as ObjectRefs. What it prints appears under the cell while it runs.
 """
 
 import base64
-import builtins
 import os
 import shlex
 import sys
@@ -13,20 +12,18 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accel_lab.compute import origin, workspace
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.definitions import text
 from accel_lab.compute.resident import offer_frames
-from accel_lab.compute.user_code import pack
 from accel_lab.compute.workspace import Bundle, Cell, Ran, Timed
-from accel_lab.errors import AccelError, InvalidArgument, OutOfMemory, StaleRef, UserCodeError
+from accel_lab.errors import AccelError, InvalidArgument, OutOfMemory, UserCodeError
 from accel_lab.notebook import timing
+from accel_lab.notebook.captures import Captures, captures_of, is_ipythons, is_lost
 from accel_lab.notebook.footer import Footer
-from accel_lab.notebook.names import bound_names, used_names
+from accel_lab.notebook.names import used_names
 from accel_lab.notebook.object_ref import ObjectRef
 from accel_lab.notebook.space import Space
 from accel_lab.notebook.timing import Timing
@@ -34,8 +31,6 @@ from accel_lab.notebook.timing import Timing
 if TYPE_CHECKING:
     from accel_lab.compute.device import Device
 
-CAPTURE_BYTES = 16 << 20
-"""A larger capture belongs on the device."""
 KEPT_BYTES = 64 << 20
 """What is kept on the host of the arrays of one cell, so that they survive a fault."""
 OUTCOME_WITHIN_S = 60.0
@@ -49,29 +44,6 @@ class Options(NamedTuple):
     device: str | None
     names: frozenset[str] | None
     quiet: bool
-
-
-@dataclass
-class Captures:
-    """What a cell uses of the notebook: values to bind, modules to import, arrays that are there.
-
-    `nbytes` is what the values take as they are sent. `lost` has what is left out, because the cell
-    seems to make it anew.
-    """
-
-    given: dict[str, Any] = field(default_factory=dict)
-    modules: list[str] = field(default_factory=list)
-    kept: dict[str, AccelRef] = field(default_factory=dict)
-    tensors: dict[str, str] = field(default_factory=dict)
-    lost: dict[str, Any] = field(default_factory=dict)
-    nbytes: int = 0
-
-    def keep(self, space: Space, name: str, ref: AccelRef) -> None:
-        """Take an array that is there under its name, as the kind of tensor that it may be."""
-        self.kept[name] = ref
-        tensor, kind = space.tensors.get(name, (None, ""))
-        if tensor is ref:
-            self.tensors[name] = kind
 
 
 class GpuCells:
@@ -112,7 +84,7 @@ class GpuCells:
         options = parse(line)
         device = self._device(options.device)
         space = self._space(device)
-        captures = self._captures(device, space, source)
+        captures = captures_of(source, self._names, device, space)
         ran: Ran
         ran, kept_bytes = self._call(
             device,
@@ -152,7 +124,7 @@ class GpuCells:
         options = timing.parse(line)
         device = self._device(options.device)
         space = self._space(device)
-        captures = self._captures(device, space, source)
+        captures = captures_of(source, self._names, device, space)
         timed: Timed
         timed, _ = self._call(
             device,
@@ -211,7 +183,7 @@ class GpuCells:
             if isinstance(error, UserCodeError):
                 error.remedy = "Correct the cell; the text has its lines, __cause__ its exception."
             offer_frames(device, error)
-            if (stale := _was_lost(device, captures, error)) is not None:
+            if (stale := captures.why_missing(device, error)) is not None:
                 raise stale from error
             raise
         finally:  # a cell that failed may have written to them, too
@@ -257,7 +229,7 @@ class GpuCells:
             gone = [
                 name
                 for name, ref in lost.items()
-                if self._names.get(name) is ref and _is_lost(device, ref)
+                if self._names.get(name) is ref and is_lost(device, ref)
             ]
             if gone:
                 sys.stderr.write(
@@ -273,10 +245,10 @@ class GpuCells:
             "\n".join(text(piece.source, piece.names) for piece in space.pieces)
         ):
             value = self._names.get(name)
-            if value is None or _is_lost(device, value) or _is_ipythons(value):
+            if value is None or is_lost(device, value) or is_ipythons(value):
                 continue
             with suppress(InvalidArgument):
-                _capture(device, space, name, value, captures)
+                captures.add(device, space, name, value)
         ran: Ran
         try:
             pieces = space.pieces
@@ -286,25 +258,9 @@ class GpuCells:
         except AccelError:  # the next cell says what is wrong
             return
         for name, resident in ran.residents.items():
-            if _is_lost(device, self._names.get(name)):
+            if is_lost(device, self._names.get(name)):
                 handle = ObjectRef(device, self._name, resident, space.generation)
                 self._names[name] = space.bound[name] = handle
-
-    def _captures(self, device: "Device", space: Space, source: str) -> Captures:
-        """Sort what the cell uses."""
-        found = Captures()
-        used, bound = used_names(source), bound_names(source)
-        for name in used:
-            if name not in self._names:
-                continue
-            value = self._names[name]
-            if hasattr(builtins, name) and _is_ipythons(value):
-                continue  # a context has its own `open` and `display`
-            if name in bound and _is_lost(device, value):
-                found.lost[name] = value
-                continue
-            _capture(device, space, name, value, found)
-        return found
 
     def _settle(self, device: "Device", space: Space) -> None:
         """Give the context the notebook's folder, path and environment, if they are news."""
@@ -366,27 +322,6 @@ def publish(bundle: Bundle) -> None:
     publish_display_data(data, metadata)  # type: ignore[no-untyped-call]
 
 
-def _capture(device: "Device", space: Space, name: str, value: Any, found: Captures) -> None:
-    """Sort one value that the cell uses."""
-    if isinstance(value, ModuleType):
-        found.modules.append(f"{name}={value.__name__}")
-    elif isinstance(value, AccelRef) and value.device is not device:
-        raise InvalidArgument(
-            f"{name} is on {value.device.name}, and the cell runs on {device.name}"
-        )
-    elif space.bound.get(name) is not value:
-        found.nbytes += _require_small(name, value)
-        found.given[name] = value
-    elif not isinstance(value, AccelRef):  # through which it may reach any array that is there
-        for other, ref in space.bound.items():
-            if isinstance(ref, AccelRef) and device.holds(ref) and not ref.failed:
-                found.keep(space, other, ref)
-    elif device.holds(value):
-        found.keep(space, name, value)  # the namespace has the array; its uses are ordered
-    else:
-        raise _stale(device, name, value)
-
-
 def _join(space: Space, captures: Captures, ran: Ran) -> None:
     """Have one handle for what the notebook knows by two names: so it is kept, and comes back."""
     known = space.bound | captures.given
@@ -394,65 +329,6 @@ def _join(space: Space, captures: Captures, ran: Ran) -> None:
         handle = ran.arrays.get(first, known.get(first))
         if isinstance(handle, AccelRef):
             ran.arrays[name] = handle
-
-
-def _was_lost(device: "Device", captures: Captures, error: AccelError) -> StaleRef | None:
-    """Return what is behind a NameError of a cell that uses what was lost before it makes it."""
-    if not isinstance(error.__cause__, NameError):
-        return None
-    text = str(error.__cause__)  # its `name` does not travel
-    found = (pair for pair in captures.lost.items() if f"'{pair[0]}'" in text)
-    return next((_stale(device, *pair) for pair in found), None)
-
-
-def _stale(device: "Device", name: str, value: Any) -> StaleRef:
-    """Say that what a name stands for is gone, why, and what to do."""
-    if isinstance(value, ObjectRef):
-        return StaleRef(f"{name!r}, a {value.type}, was lost with its context; run its cell again")
-    return StaleRef(
-        f"{name!r} was lost with its context ({device.durability(value).why}); run its cell "
-        f"again, and gpu.checkpoint({name}) to have it kept"
-    )
-
-
-def _is_lost(device: "Device", value: Any) -> bool:
-    """Whether this stands for something that its context has taken along."""
-    if isinstance(value, ObjectRef):
-        return value.device is device and value.generation != device.generation
-    return isinstance(value, AccelRef) and value.device is device and not device.holds(value)
-
-
-def _is_ipythons(value: Any) -> bool:
-    """Whether this is what IPython has put into the notebook by itself."""
-    return str(getattr(value, "__module__", "")).startswith("IPython.")
-
-
-def _require_small(name: str, value: Any) -> int:
-    """Refuse a capture that does not pickle, or is large; its buffers cost nothing.
-
-    Returns the bytes that it takes.
-
-    Raises:
-        InvalidArgument: it is; says what to do.
-    """
-    if isinstance(value, AccelRef | ObjectRef):
-        return 0
-    nbytes = getattr(value, "nbytes", 0)
-    if not isinstance(nbytes, int) or nbytes <= CAPTURE_BYTES:
-        try:
-            nbytes = len(pack(value, lambda part: 0 if isinstance(part, AccelRef) else None))
-        except Exception as error:
-            text = (
-                f"{name}, a {type(value).__name__}, cannot go into the cell: {error}; make it in a "
-                "%%gpu cell, or pass what it is made of"
-            )
-            raise InvalidArgument(text) from error
-    if nbytes > CAPTURE_BYTES:
-        raise InvalidArgument(
-            f"{name} is {nbytes:,} bytes, more than the {CAPTURE_BYTES:,} that a cell takes along; "
-            f"put it on the device first: {name} = gpu.put({name})"
-        )
-    return nbytes
 
 
 def _keep(device: "Device", touched: list[Any]) -> int:

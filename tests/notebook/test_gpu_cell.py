@@ -21,7 +21,8 @@ from accel_lab.compute.printing import LIMIT
 from accel_lab.compute.requests import Requests
 from accel_lab.errors import ContextLost, InvalidArgument, StaleRef, UserCodeError
 from accel_lab.notebook import gpu_cell
-from accel_lab.notebook.gpu_cell import CAPTURE_BYTES, GpuCells
+from accel_lab.notebook.captures import CAPTURE_BYTES
+from accel_lab.notebook.gpu_cell import GpuCells
 from accel_lab.notebook.names import used_names
 from accel_lab.notebook.object_ref import ObjectRef
 from tests.faults.conftest import settle

@@ -1,0 +1,146 @@
+"""What a `%%gpu` cell takes along of the notebook: by itself, if it is small."""
+
+import builtins
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.user_code import pack
+from accel_lab.errors import AccelError, InvalidArgument, StaleRef
+from accel_lab.notebook.names import bound_names, used_names
+from accel_lab.notebook.object_ref import ObjectRef
+from accel_lab.notebook.space import Space
+
+if TYPE_CHECKING:
+    from accel_lab.compute.device import Device
+
+CAPTURE_BYTES = 16 << 20
+"""A larger capture belongs on the device."""
+
+
+@dataclass
+class Captures:
+    """Values to bind, modules to import, arrays that are there.
+
+    `nbytes` is what the values take as they are sent. `lost` has what is left out, because the cell
+    seems to make it anew.
+    """
+
+    given: dict[str, Any] = field(default_factory=dict)
+    modules: list[str] = field(default_factory=list)
+    kept: dict[str, AccelRef] = field(default_factory=dict)
+    tensors: dict[str, str] = field(default_factory=dict)
+    lost: dict[str, Any] = field(default_factory=dict)
+    nbytes: int = 0
+
+    def add(self, device: "Device", space: Space, name: str, value: Any) -> None:
+        """Take a value that the cell uses.
+
+        Raises:
+            InvalidArgument: it is on another device, too large, or does not pickle.
+            StaleRef: it was lost.
+        """
+        if isinstance(value, ModuleType):
+            self.modules.append(f"{name}={value.__name__}")
+        elif isinstance(value, AccelRef) and value.device is not device:
+            raise InvalidArgument(
+                f"{name} is on {value.device.name}, and the cell runs on {device.name}"
+            )
+        elif space.bound.get(name) is not value:
+            self.nbytes += _require_small(name, value)
+            self.given[name] = value
+        elif not isinstance(value, AccelRef):  # through which it may reach any array that is there
+            for other, ref in space.bound.items():
+                if isinstance(ref, AccelRef) and device.holds(ref) and not ref.failed:
+                    self._keep(space, other, ref)
+        elif device.holds(value):
+            self._keep(space, name, value)  # the namespace has the array; its uses are ordered
+        else:
+            raise _stale(device, name, value)
+
+    def _keep(self, space: Space, name: str, ref: AccelRef) -> None:
+        """Take an array that is there under its name, as the kind of tensor that it may be."""
+        self.kept[name] = ref
+        tensor, kind = space.tensors.get(name, (None, ""))
+        if tensor is ref:
+            self.tensors[name] = kind
+
+    def why_missing(self, device: "Device", error: AccelError) -> StaleRef | None:
+        """Return what is behind a NameError: the cell uses what was lost before it makes it."""
+        if not isinstance(error.__cause__, NameError):
+            return None
+        text = str(error.__cause__)  # its `name` does not travel
+        found = (pair for pair in self.lost.items() if f"'{pair[0]}'" in text)
+        return next((_stale(device, *pair) for pair in found), None)
+
+
+def captures_of(source: str, names: dict[str, Any], device: "Device", space: Space) -> Captures:
+    """Return what a cell of this source uses of the notebook's namespace.
+
+    Raises:
+        InvalidArgument, StaleRef: as `Captures.add`.
+    """
+    found = Captures()
+    used, bound = used_names(source), bound_names(source)
+    for name in used:
+        if name not in names:
+            continue
+        value = names[name]
+        if hasattr(builtins, name) and is_ipythons(value):
+            continue  # a context has its own `open` and `display`
+        if name in bound and is_lost(device, value):
+            found.lost[name] = value
+            continue
+        found.add(device, space, name, value)
+    return found
+
+
+def is_lost(device: "Device", value: Any) -> bool:
+    """Whether this stands for something that its context has taken along."""
+    if isinstance(value, ObjectRef):
+        return value.device is device and value.generation != device.generation
+    return isinstance(value, AccelRef) and value.device is device and not device.holds(value)
+
+
+def is_ipythons(value: Any) -> bool:
+    """Whether this is what IPython has put into the notebook by itself."""
+    return str(getattr(value, "__module__", "")).startswith("IPython.")
+
+
+def _stale(device: "Device", name: str, value: Any) -> StaleRef:
+    """Say that what a name stands for is gone, why, and what to do."""
+    if isinstance(value, ObjectRef):
+        return StaleRef(f"{name!r}, a {value.type}, was lost with its context; run its cell again")
+    return StaleRef(
+        f"{name!r} was lost with its context ({device.durability(value).why}); run its cell "
+        f"again, and gpu.checkpoint({name}) to have it kept"
+    )
+
+
+def _require_small(name: str, value: Any) -> int:
+    """Refuse a capture that does not pickle, or is large; its buffers cost nothing.
+
+    Returns the bytes that it takes.
+
+    Raises:
+        InvalidArgument: it is; says what to do.
+    """
+    if isinstance(value, AccelRef | ObjectRef):
+        return 0
+    nbytes = getattr(value, "nbytes", 0)
+    if not isinstance(nbytes, int) or nbytes <= CAPTURE_BYTES:
+        try:
+            nbytes = len(pack(value, lambda part: 0 if isinstance(part, AccelRef) else None))
+        except Exception as error:
+            text = (
+                f"{name}, a {type(value).__name__}, cannot go into the cell: {error}; make it in a "
+                "%%gpu cell, or pass what it is made of"
+            )
+            raise InvalidArgument(text) from error
+    if nbytes > CAPTURE_BYTES:
+        raise InvalidArgument(
+            f"{name} is {nbytes:,} bytes, more than the {CAPTURE_BYTES:,} that a cell takes along; "
+            f"put it on the device first: {name} = gpu.put({name})"
+        )
+    return nbytes
