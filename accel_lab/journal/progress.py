@@ -2,9 +2,10 @@
 
 import time
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 QUIET_S = 1.0
 REFRESH_S = 0.1
@@ -30,6 +31,15 @@ class Bar:
         self._next = time.monotonic() + REFRESH_S
         progress = self._progress
         if progress is None:
+            # Every process imports this module, and few draw a bar.
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeRemainingColumn,
+            )
+
             columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
             progress = Progress(*columns, TimeRemainingColumn(), auto_refresh=False)
             if not (progress.console.is_terminal or progress.console.is_jupyter):
