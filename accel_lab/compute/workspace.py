@@ -24,6 +24,7 @@ from accel_lab.compute import tensors
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.definitions import compiled
 from accel_lab.compute.meter import Cost, Meter, Span, numbers
+from accel_lab.compute.plain import frozen, frozen_array, thawed
 from accel_lab.compute.projects import Projects
 from accel_lab.compute.stream import Stream
 from accel_lab.errors import InvalidArgument, StaleRef
@@ -68,6 +69,7 @@ class Cell(NamedTuple):
         modules: "name=module" of each module that the notebook knows by a name.
         kept: arrays that the cells have made themselves, for names that are not bound here.
         tensors: what kind of tensor such an array was, if it was one.
+        returned: which of the given go back when the cell has changed them in place.
     """
 
     source: str
@@ -76,6 +78,7 @@ class Cell(NamedTuple):
     modules: list[str]
     kept: dict[str, Any]
     tensors: dict[str, str]
+    returned: list[str]
 
 
 class Piece(NamedTuple):
@@ -91,7 +94,9 @@ class Ran:
     """What a cell did: the arrays and objects that it bound to names, and what it showed.
 
     `generation` is that of the context in which it ran; `cost` is there if it was measured. `same`
-    has, for an array that the notebook knows by another name as well, that name.
+    has, for an array that the notebook knows by another name as well, that name. `plain` has a copy
+    of each object of plain data that is new or has changed, `renewed` says what those look like
+    that have changed, and `returned` has what the notebook gave and the cell has changed.
     """
 
     generation: int
@@ -99,6 +104,9 @@ class Ran:
     same: dict[str, str] = field(default_factory=dict)
     tensors: dict[str, str] = field(default_factory=dict)
     residents: dict[str, Resident] = field(default_factory=dict)
+    renewed: dict[str, Resident] = field(default_factory=dict)
+    plain: dict[str, bytes] = field(default_factory=dict)
+    returned: dict[str, bytes] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     shown: list[Bundle] = field(default_factory=list)
     cost: Cost | None = None
@@ -141,6 +149,8 @@ class Workspace:
         self._told: dict[str, Any] = {}  # what the notebook's handles stand for
         self._serials: dict[str, int] = {}
         self._count = _generation[0] << 32  # never the serial of another life
+        self._plain: dict[str, tuple[int, bytes]] = {}  # by name: which object, and its copy
+        self._lent: dict[str, tuple[Any, bytes]] = {}  # what may go back, and as it came
         self._shown: list[Bundle] = []
 
     def run(self, cell: Cell, *, measured: bool) -> Ran:
@@ -202,18 +212,22 @@ class Workspace:
         finally:
             self._shown = []
 
-    def define(self, cell: Cell, pieces: list[Piece]) -> Ran:
+    def define(self, cell: Cell, pieces: list[Piece], plain: dict[str, bytes]) -> Ran:
         """Define again what cells have defined; what fails is left out.
 
         Parameters:
             cell: has what the definitions use, and no text.
+            plain: copies of objects that were there.
         """
         self._take(cell)
+        copies = {name: thawed(data) for name, data in plain.items()}
+        self.names |= copies
         for piece in pieces:
             _remember(piece.source, piece.filename)
             for statement in compiled(*piece):
                 with suppress(Exception):
                     exec(statement, self.names)  # noqa: S102 - it was run before
+        self.names |= copies  # they may have changed since they were defined
         return self.outcome()
 
     def _take(self, cell: Cell) -> None:
@@ -223,6 +237,8 @@ class Workspace:
             self.names[name] = _imported(module)
         self.names.update(cell.given)
         self._told |= cell.given
+        lent = {name: (value := cell.given[name], frozen_array(value)) for name in cell.returned}
+        self._lent = {name: (value, copy) for name, (value, copy) in lent.items() if copy}
         _complete(cell.given, self.names)
         for name, array in cell.kept.items():
             if name not in self.names:
@@ -294,6 +310,7 @@ class Workspace:
         That is what a cell has done, also one that has failed.
         """
         ran = Ran(_generation[0])
+        self._give_back(ran)
         known = {id(self._told[name]): name for name in self._arrays_told()}
         for name, value in self.names.items():
             if name.startswith("_") or name in self._own or isinstance(value, ModuleType):
@@ -319,8 +336,35 @@ class Workspace:
         for name in ran.gone:
             del self._told[name]
             self._serials.pop(name, None)
+        self._copy(ran)
         ran.shown, self._shown = self._shown, []
         return ran
+
+    def _give_back(self, ran: Ran) -> None:
+        """Return what the notebook has given and the cell has changed in place.
+
+        What is not plain any more stays here, as if the cell had bound it.
+        """
+        lent, self._lent = self._lent, {}
+        for name, (value, before) in lent.items():
+            if self.names.get(name) is not value:
+                continue
+            now = frozen_array(value)
+            if now is None:
+                self._told.pop(name, None)
+            elif now != before:
+                ran.returned[name] = now
+
+    def _copy(self, ran: Ran) -> None:
+        """Copy the objects of plain data that the notebook does not know as they are."""
+        for name, serial in self._serials.items():
+            copy = frozen(self.names.get(name))
+            if copy is None or self._plain.get(name) == (serial, copy):
+                continue
+            self._plain[name] = serial, copy
+            ran.plain[name] = copy
+            if name not in ran.residents:
+                ran.renewed[name] = self._describe(name)
 
     def _arrays_told(self) -> Iterator[str]:
         """Yield the names under which the notebook has handles of arrays."""
@@ -400,10 +444,10 @@ def run_cell(space: str, cell: Cell, *, measured: bool) -> Ran:
     return ran
 
 
-def define(space: str, cell: Cell, pieces: list[Piece]) -> Ran:
+def define(space: str, cell: Cell, pieces: list[Piece], plain: dict[str, bytes]) -> Ran:
     """Define again what cells have defined in the namespace `space`, as `Workspace.define` says."""
     workspace = _workspaces.setdefault(space, Workspace())
-    ran = workspace.define(cell, pieces)
+    ran = workspace.define(cell, pieces, plain)
     _projects.seen()
     return ran
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.user_code import pack
 from accel_lab.errors import AccelError, InvalidArgument, StaleRef
@@ -17,20 +19,23 @@ if TYPE_CHECKING:
 
 CAPTURE_BYTES = 16 << 20
 """A larger capture belongs on the device."""
+_MUTABLE: frozenset[type] = frozenset((list, dict, set, np.ndarray))
 
 
 @dataclass
 class Captures:
     """Values to bind, modules to import, arrays that are there.
 
-    `nbytes` is what the values take as they are sent. `lost` has what is left out, because the cell
-    seems to make it anew.
+    `nbytes` is what the values take as they are sent. What of them a cell may change in place is
+    `returned`: lists, dictionaries, sets and NumPy arrays. `lost` has what is left out, because the
+    cell seems to make it anew.
     """
 
     given: dict[str, Any] = field(default_factory=dict)
     modules: list[str] = field(default_factory=list)
     kept: dict[str, AccelRef] = field(default_factory=dict)
     tensors: dict[str, str] = field(default_factory=dict)
+    returned: list[str] = field(default_factory=list)
     lost: dict[str, Any] = field(default_factory=dict)
     nbytes: int = 0
 
@@ -50,6 +55,8 @@ class Captures:
         elif space.bound.get(name) is not value:
             self.nbytes += _require_small(name, value)
             self.given[name] = value
+            if type(value) in _MUTABLE:
+                self.returned.append(name)
         elif not isinstance(value, AccelRef):  # through which it may reach any array that is there
             for other, ref in space.bound.items():
                 if isinstance(ref, AccelRef) and device.holds(ref) and not ref.failed:
@@ -58,6 +65,18 @@ class Captures:
             self._keep(space, name, value)  # the namespace has the array; its uses are ordered
         else:
             raise _stale(device, name, value)
+
+    def take_back(self, name: str, value: Any) -> None:
+        """Change in place what was given under a name, as the cell has changed its copy."""
+        mine = self.given[name]
+        if isinstance(mine, np.ndarray):
+            if mine.flags.writeable:
+                mine[...] = value
+        elif isinstance(mine, list):
+            mine[:] = value
+        else:
+            mine.clear()
+            mine.update(value)
 
     def _keep(self, space: Space, name: str, ref: AccelRef) -> None:
         """Take an array that is there under its name, as the kind of tensor that it may be."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from accel_lab.compute import origin, workspace
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.definitions import text
+from accel_lab.compute.plain import thawed
 from accel_lab.compute.resident import offer_frames
 from accel_lab.compute.workspace import Bundle, Cell, Ran, Timed
 from accel_lab.errors import AccelError, InvalidArgument, OutOfMemory, UserCodeError
@@ -98,7 +99,7 @@ class GpuCells:
         wall_s = time.perf_counter() - began
         if ran.generation != space.generation:  # that was lost, and the cell ran in the next
             space = self._spaces[device] = space.after_loss(ran.generation)
-        self._bind(device, space, ran, options.names)
+        self._bind(device, space, captures, ran, options.names)
         made = ran.arrays.keys() | ran.residents.keys()
         space.note(source, self._filename, made | set(ran.gone))
         if options.names is not None and (unknown := options.names - made):
@@ -165,6 +166,7 @@ class GpuCells:
             captures.modules,
             captures.kept,
             captures.tensors,
+            captures.returned,
         )
         touched = [*cell.given.values(), *cell.kept.values()]
         kept_bytes = 0
@@ -213,7 +215,7 @@ class GpuCells:
         if ran.generation != space.generation:
             return []
         _join(space, captures, ran)
-        self._bind(device, space, ran, chosen)
+        self._bind(device, space, captures, ran, chosen)
         for bundle in ran.shown:
             self._publish(bundle)
         return list(ran.arrays.values())
@@ -225,7 +227,7 @@ class GpuCells:
             space = self._spaces[device] = space.after_loss(device.generation)
         if space.lost is not None:
             lost, space.lost = space.lost, None
-            self._define(device, space)
+            self._define(device, space, lost)
             gone = [
                 name
                 for name, ref in lost.items()
@@ -238,8 +240,14 @@ class GpuCells:
                 )
         return space
 
-    def _define(self, device: "Device", space: Space) -> None:
-        """Define imports, functions, classes and constants again, under the names they have."""
+    def _define(self, device: "Device", space: Space, lost: dict[str, Any]) -> None:
+        """Define imports, functions, classes and plain data again, under the names they have."""
+        mine = [(name, handle) for name, handle in lost.items() if self._names.get(name) is handle]
+        plain = {
+            name: handle.copy
+            for name, handle in mine
+            if isinstance(handle, ObjectRef) and handle.copy is not None
+        }
         captures = Captures()
         for name in used_names(
             "\n".join(text(piece.source, piece.names) for piece in space.pieces)
@@ -251,16 +259,27 @@ class GpuCells:
                 captures.add(device, space, name, value)
         ran: Ran
         try:
-            pieces = space.pieces
             ran, _ = self._call(
-                device, space, workspace.define, "", captures, frozenset(), pieces=pieces
+                device,
+                space,
+                workspace.define,
+                "",
+                captures,
+                frozenset(),
+                pieces=space.pieces,
+                plain=plain,
             )
         except AccelError:  # the next cell says what is wrong
             return
-        for name, resident in ran.residents.items():
+        for name in ran.residents:
             if is_lost(device, self._names.get(name)):
-                handle = ObjectRef(device, self._name, resident, space.generation)
+                handle = self._object(device, space, ran, name)
                 self._names[name] = space.bound[name] = handle
+
+    def _object(self, device: "Device", space: Space, ran: Ran, name: str) -> ObjectRef:
+        """Return the handle of an object that is new."""
+        resident, copy = ran.residents[name], ran.plain.get(name)
+        return ObjectRef(device, self._name, resident, space.generation, copy)
 
     def _settle(self, device: "Device", space: Space) -> None:
         """Give the context the notebook's folder, path and environment, if they are news."""
@@ -270,11 +289,22 @@ class GpuCells:
             space.told = here
 
     def _bind(
-        self, device: "Device", space: Space, ran: Ran, chosen: frozenset[str] | None
+        self,
+        device: "Device",
+        space: Space,
+        captures: Captures,
+        ran: Ran,
+        chosen: frozenset[str] | None,
     ) -> None:
+        for name, copy in ran.returned.items():
+            captures.take_back(name, thawed(copy))
+        for name, resident in ran.renewed.items():
+            handle = space.bound.get(name)
+            if isinstance(handle, ObjectRef):
+                handle.renew(resident, ran.plain.get(name))
         made: dict[str, Any] = dict(ran.arrays)
-        for name, resident in ran.residents.items():
-            made[name] = ObjectRef(device, self._name, resident, space.generation)
+        for name in ran.residents:
+            made[name] = self._object(device, space, ran, name)
         for name, handle in made.items():
             if chosen is None or name in chosen:
                 self._names[name] = space.bound[name] = handle

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel_lab.compute import workspace
+from accel_lab.compute.plain import thawed
 from accel_lab.compute.workspace import Resident
 from accel_lab.display.sizes import size
 from accel_lab.errors import UserCodeError
@@ -17,6 +18,27 @@ if TYPE_CHECKING:
     from accel_lab.compute.device import Device
 
 ANSWER_WITHIN_S = 60.0
+_UNCHANGING = ("bool", "int", "float", "complex", "str", "bytes", "NoneType")
+"""Types of which the copy is the object for ever."""
+
+
+Binary = Callable[["ObjectRef", Any], Any]
+
+
+def _operators(function: Callable[[Any, Any], Any]) -> tuple[Binary, Binary]:
+    """Return the methods for `object + other` and `other + object`."""
+
+    def method(self: "ObjectRef", other: Any) -> Any:
+        return self._ask(function, other)
+
+    def reflected(self: "ObjectRef", other: Any) -> Any:
+        return self._ask(_swapped, function, other)
+
+    return method, reflected
+
+
+def _swapped(value: Any, function: Callable[[Any, Any], Any], other: Any) -> Any:
+    return function(other, value)
 
 
 class ObjectRef:
@@ -24,15 +46,35 @@ class ObjectRef:
 
     It may be an argument of `device.run`, too, and anywhere inside one. In a cell of the notebook's
     own it can be asked for what Python's numbers and containers know: `float(loss)`,
-    `loss < 1e-3`, `f"{loss:.3f}"`, `len(history)`, `history[-1]`, `np.asarray(history)`. The
-    context answers, and the cell waits for that. `==` compares handles, not what they stand for.
+    `loss < 1e-3`, `loss + 1`, `f"{loss:.3f}"`, `len(history)`, `history[-1]`,
+    `np.asarray(history)`. The context answers, and the cell waits for that. `==` compares handles,
+    not what they stand for.
+
+    Of numbers, text and small containers of them a copy is kept here, so that a fault does not take
+    them along.
+
+    Attributes:
+        copy: that copy, frozen; None of anything else.
     """
 
-    def __init__(self, device: "Device", space: str, resident: Resident, generation: int) -> None:
+    def __init__(
+        self,
+        device: "Device",
+        space: str,
+        resident: Resident,
+        generation: int,
+        copy: bytes | None = None,
+    ) -> None:
         self.device = device
         self.generation = generation
         self._space = space
         self._resident = resident
+        self.copy = copy
+
+    def renew(self, resident: Resident, copy: bytes | None) -> None:
+        """Take note of what has become of the object."""
+        if resident.serial == self._resident.serial:
+            self._resident, self.copy = resident, copy
 
     @property
     def name(self) -> str:
@@ -56,6 +98,8 @@ class ObjectRef:
             StaleRef: it is gone, with its context or otherwise.
             UserCodeError: it does not pickle.
         """
+        if self._is_lost and self.copy is not None:
+            return thawed(self.copy)
         return self.device.run(_itself, self, pure=True).result(timeout_s)
 
     def drop(self) -> None:
@@ -63,7 +107,13 @@ class ObjectRef:
         resident = self._resident
         self.device.run(workspace.drop, self._space, resident.name, resident.serial)
 
+    @property
+    def _is_lost(self) -> bool:
+        return self.generation != self.device.generation
+
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._is_lost and self.copy is not None:
+            return thawed, (self.copy,)
         resident = self._resident
         return workspace.resident, (self._space, resident.name, resident.serial)
 
@@ -74,6 +124,8 @@ class ObjectRef:
             Exception: what the function raises, as Python would here.
             StaleRef: the object is gone.
         """
+        if self.copy is not None and (self._is_lost or self._resident.kind in _UNCHANGING):
+            return function(thawed(self.copy), *args)
         try:
             return self.device.run(function, self, *args, pure=True).result(ANSWER_WITHIN_S)
         except UserCodeError as error:
@@ -123,6 +175,23 @@ class ObjectRef:
     def __ge__(self, other: Any) -> Any:
         return self._ask(operator.ge, other)
 
+    __add__, __radd__ = _operators(operator.add)
+    __sub__, __rsub__ = _operators(operator.sub)
+    __mul__, __rmul__ = _operators(operator.mul)
+    __truediv__, __rtruediv__ = _operators(operator.truediv)
+    __floordiv__, __rfloordiv__ = _operators(operator.floordiv)
+    __mod__, __rmod__ = _operators(operator.mod)
+    __pow__, __rpow__ = _operators(operator.pow)
+
+    def __neg__(self) -> Any:
+        return self._ask(operator.neg)
+
+    def __abs__(self) -> Any:
+        return self._ask(abs)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return self._ask(round, digits)
+
     def __array__(
         self,
         dtype: Any = None,
@@ -139,7 +208,8 @@ class ObjectRef:
 
     def _title(self) -> str:
         held = f", {size(self.nbytes)} of device memory" if self.nbytes else ""
-        gone = "" if self.generation == self.device.generation else ", lost with its context"
+        lost = ", lost with its context" if self.copy is None else ", as its context left it"
+        gone = lost if self._is_lost else ""
         return f"{self.type} {self.name!r} on {self.device.name}{held}{gone}"
 
     def __repr__(self) -> str:

@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from accel_lab import System, blas
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
 from accel_lab.compute.events import OutputPrinted
 from accel_lab.compute.link import Link
+from accel_lab.compute.plain import ITEMS, frozen, thawed
 from accel_lab.compute.printing import LIMIT
 from accel_lab.compute.requests import Requests
 from accel_lab.errors import ContextLost, InvalidArgument, StaleRef, UserCodeError
@@ -525,20 +528,20 @@ def test_a_number_that_a_cell_computes_is_a_handle(notebook: Notebook) -> None:
 def test_a_handle_never_finds_what_has_its_name_in_another_life() -> None:
     with System("host") as lab:
         notebook = Notebook(lab)
-        notebook("model = 'old'")
+        notebook("import pathlib\nmodel = pathlib.Path('old')")
         old = notebook.names["model"]
         with pytest.raises(Exception, match="SIGKILL"):
             lab.inject("kill").result()
         lab.ready()
-        notebook("model = 'new'")  # the first of its context, as the old one was
-        assert notebook.names["model"].get() == "new"
+        notebook("model = pathlib.Path('new')")  # the first of its context, as the old one was
+        assert notebook.names["model"].get() == Path("new")
         with pytest.raises(StaleRef, match="'model'"):
             old.get()
 
 
 def test_a_loss_right_after_a_cell_is_noticed_by_the_next(notebook: Notebook) -> None:
     """Also when the notebook hears of both at once."""
-    notebook("first = 'here'.upper()")
+    notebook("import pathlib\nfirst = pathlib.Path('here')")
     generation = notebook.gpu.generation
     notebook.lab.inject("kill")
     assert settle(lambda: notebook.gpu.generation > generation)
@@ -634,3 +637,107 @@ def test_the_cell_works_in_the_notebooks_folder_and_environment(
 )
 def test_names_that_a_cell_uses(source: str, names: list[str]) -> None:
     assert used_names(source) == names
+
+
+def test_what_a_cell_changes_of_the_notebooks_is_changed_there(notebook: Notebook) -> None:
+    losses: list[float] = []
+    options, seen, weights = {"n": 0}, {1}, np.zeros(3)
+    same = losses
+    notebook.names |= {"losses": losses, "options": options, "seen": seen, "weights": weights}
+    notebook(
+        "for k in range(3):\n    losses.append(k / 2)\noptions['n'] += 1\nseen.add(2)\nweights += 1"
+    )
+    assert (losses, options, seen) == ([0.0, 0.5, 1.0], {"n": 1}, {1, 2})
+    assert notebook.names["losses"] is same, "it is the list that others have, too"
+    np.testing.assert_array_equal(weights, np.ones(3))
+    with pytest.raises(UserCodeError):
+        notebook("losses.append(9)\n1 / 0")
+    assert losses[-1] == 9, "as far as the cell got, as in one of the notebook's own"
+    fixed = notebook.names["fixed"] = np.zeros(2)
+    fixed.flags.writeable = False
+    notebook("total = fixed.sum()")
+    notebook("losses = [7]")
+    assert losses[-1] == 9
+    assert isinstance(notebook.names["losses"], ObjectRef)
+
+
+def test_a_list_of_the_notebooks_that_gets_an_array_stays_with_the_arrays(
+    notebook: Notebook,
+) -> None:
+    kept: list[Any] = [1]
+    notebook.names |= {"kept": kept, "also": [2]}
+    notebook("kept.append(np.ones(2))\nalso[0]")
+    assert (kept, notebook.names["also"]) == ([1], [2])
+    assert isinstance(notebook.names["kept"], ObjectRef)
+    assert notebook("len(kept), kept[1].sum()") == "(2, np.float64(2.0))"
+
+
+def test_a_handle_tells_what_its_object_is_now(notebook: Notebook) -> None:
+    notebook("losses = []\nrate = 0.5")
+    losses = notebook.names["losses"]
+    notebook("losses += [1, 2]")
+    assert notebook.names["losses"] is losses
+    assert "[1, 2]" in repr(losses)
+    losses.get().append(3)
+    assert losses.get() == [1, 2], "that was a copy"
+    rate = notebook.names["rate"]
+    assert (rate + 1, 1 - rate, rate * 4, 2 / rate, rate**2) == (1.5, 0.5, 2.0, 4.0, 0.25)
+    assert (-rate, abs(rate), round(rate), 7 // rate, 7.25 % rate) == (-0.5, 0.5, 0, 14.0, 0.25)
+    three = [3]
+    assert losses + three == [1, 2, 3]
+    assert three + losses == [3, 1, 2]
+
+
+def test_plain_data_survives_a_loss(notebook: Notebook, capsys: pytest.CaptureFixture[str]) -> None:
+    notebook(
+        "step, rate = 3, 0.25\nlosses = [1.0]\nthing = object()\nmore = {'a': (1, b'x', None)}"
+    )
+    notebook("losses.append(2.0)\ndef scaled(x, by=rate):\n    return by * x")
+    before = notebook.names["losses"]
+    notebook.gpu.replace()
+    assert settle(lambda: notebook.gpu.generation > before.generation)
+    assert before.get() == [1.0, 2.0]
+    assert "as its context left it" in repr(before)
+    assert before[-1] + notebook.names["step"] == 5.0
+    assert notebook.gpu.run(sum, before).result() == 3.0
+    capsys.readouterr()
+    assert notebook("losses.append(3.0)\nscaled(step), losses, more['a']") == (
+        "(0.75, [1.0, 2.0, 3.0], (1, b'x', None))"
+    )
+    said = capsys.readouterr().err
+    assert "with it thing;" in said, "the rest came back"
+    after = notebook.names["losses"]
+    assert after.generation == notebook.gpu.generation
+    assert after.get() == [1.0, 2.0, 3.0]
+
+
+@settings(max_examples=200)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.complex_numbers() | st.text(),
+        lambda part: st.lists(part) | st.dictionaries(st.text(), part) | st.tuples(part, part),
+    )
+)
+def test_plain_data_is_what_it_was(value: Any) -> None:
+    copy = frozen(value)
+    assert copy is not None
+    assert repr(thawed(copy)) == repr(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        object(),
+        [np.ones(2)],
+        {"a": {1: print}},
+        type("Listed", (list,), {})(),
+        [0] * (ITEMS + 1),
+        "x" * (ITEMS + 1),
+    ],
+    ids=["object", "array", "function", "derived", "long", "text"],
+)
+def test_what_is_not_plain_is_not_copied(value: Any) -> None:
+    assert frozen(value) is None
+    loop: list[Any] = []
+    loop.append(loop)
+    assert frozen(loop) is None

@@ -1,0 +1,53 @@
+"""Plain data: numbers, text, and containers of them, so small that a copy costs nothing."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+
+ITEMS = 1 << 16
+"""How many numbers, and characters, plain data may have."""
+_NUMBERS: frozenset[type] = frozenset((type(None), bool, int, float, complex))
+_SEQUENCES: frozenset[type] = frozenset((list, tuple, set, frozenset))
+
+
+def frozen(value: Any) -> bytes | None:
+    """Return a copy as bytes, which `thawed` makes the value again; None if it is not plain.
+
+    Plain are these types themselves: what derives from them may hold anything, and do anything
+    when it is pickled.
+    """
+    return pickle.dumps(value) if _is_plain(value) else None
+
+
+def frozen_array(value: Any) -> bytes | None:
+    """Return a copy of plain data, or of a NumPy array on the host, as bytes; else None."""
+    if type(value) is np.ndarray and not value.dtype.hasobject:
+        return pickle.dumps(value)
+    return frozen(value)
+
+
+def thawed(data: bytes) -> Any:
+    """Return what `frozen` was given."""
+    return pickle.loads(data)  # noqa: S301 - from our own context
+
+
+def _is_plain(value: Any) -> bool:
+    left, ahead = ITEMS, [value]
+    while ahead and left >= 0:
+        one = ahead.pop()
+        kind = type(one)
+        if kind in _SEQUENCES:
+            parts = list(one)
+        elif kind is dict:
+            parts = [*one.keys(), *one.values()]
+        elif kind is str or kind is bytes:
+            left -= len(one)
+            continue
+        elif kind in _NUMBERS or isinstance(one, np.generic):
+            continue
+        else:
+            return False
+        left -= len(parts)
+        ahead += [part for part in parts if type(part) not in _NUMBERS]
+    return left >= 0
