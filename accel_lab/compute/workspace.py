@@ -6,7 +6,6 @@ All of it happens in a context process, on the dispatcher's thread; the notebook
 
 import ast
 import builtins
-import io
 import itertools
 import linecache
 import os
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accel_lab.compute import tensors
+from accel_lab.compute import figures, tensors
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.definitions import compiled
 from accel_lab.compute.meter import Cost, Meter, Span, numbers
@@ -179,7 +178,7 @@ class Workspace:
             execute()
         if value is not None:
             self._display(value)
-        self._show_figures()
+        self._shown += figures.taken()
         ran = self.outcome()
         ran.cost = cost
         return ran
@@ -246,6 +245,7 @@ class Workspace:
                 value = array if kind is None else tensors.made(array, kind)
                 self.names[name] = self._told[name] = value
         self._shown = []
+        figures.sink[:] = [self._put]
 
     def find(self, name: str, serial: int) -> Any:
         """Return an object that a cell has left.
@@ -379,19 +379,10 @@ class Workspace:
 
     def _display(self, *values: Any) -> None:
         for value in values:
-            self._shown.append(_bundle(value))
+            self._put(_bundle(value))
 
-    def _show_figures(self) -> None:
-        """Show the figures that Matplotlib has open, as a notebook does at the end of a cell."""
-        pyplot = sys.modules.get("matplotlib.pyplot")
-        if pyplot is None:
-            return
-        for number in pyplot.get_fignums():
-            file = io.BytesIO()
-            figure = pyplot.figure(number)
-            figure.savefig(file, format="png", bbox_inches="tight")
-            pyplot.close(figure)
-            self._shown.append(({"image/png": file.getvalue(), "text/plain": repr(figure)}, {}))
+    def _put(self, bundle: Bundle) -> None:
+        self._shown.append(bundle)
 
 
 _workspaces: dict[str, Workspace] = {}
@@ -407,7 +398,7 @@ def serve(backend: Backend, generation: int, stream: Stream) -> None:
     _generation[:] = [generation]
     _meter[:] = [Meter(backend, stream)]
     sys.breakpointhook = _tell_locals
-    os.environ.setdefault("MPLBACKEND", "agg")
+    figures.use()
 
 
 def is_array(value: Any) -> bool:
@@ -425,7 +416,7 @@ def settle(folder: str, sys_path: list[str], environment: dict[str, str]) -> Non
     for name in os.environ.keys() - environment.keys():
         del os.environ[name]
     os.environ.update(environment)
-    os.environ.setdefault("MPLBACKEND", "agg")
+    figures.use()
 
 
 def refresh() -> None:

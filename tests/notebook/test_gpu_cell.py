@@ -741,3 +741,17 @@ def test_what_is_not_plain_is_not_copied(value: Any) -> None:
     loop: list[Any] = []
     loop.append(loop)
     assert frozen(loop) is None
+
+
+@pytest.mark.parametrize(
+    "end", ["", "\nplt.show()", "\nplt.show(block=False)\nprint(plt.get_fignums())"]
+)
+def test_a_figure_is_shown(notebook: Notebook, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    """Also where the notebook's process has its own way to draw."""
+    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    notebook("import matplotlib.pyplot as plt\nplt.plot([1, 2]);" + end)
+    (shown,) = notebook.shown
+    assert shown["image/png"].startswith(b"\x89PNG")
+    assert "Figure" in shown["text/plain"]
+    notebook("import os\nos.environ['MPLBACKEND']")
+    assert "figure_backend" in notebook.shown[-1]["text/plain"]

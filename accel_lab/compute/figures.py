@@ -1,0 +1,38 @@
+"""Figures of Matplotlib in a context: shown under the cell, as a notebook shows its own."""
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+BACKEND = "module://accel_lab.compute.figure_backend"
+sink: list[Callable[[Any], None]] = []
+"""Takes what `pyplot.show()` shows."""
+
+
+def use() -> None:
+    """Have Matplotlib draw for here, whatever the notebook's process draws for."""
+    chosen = os.environ.get("MPLBACKEND", "")
+    if not chosen or "inline" in chosen:
+        os.environ["MPLBACKEND"] = BACKEND
+
+
+def taken() -> Iterator[Any]:
+    """Close the figures that are open, and yield each as what displays it."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is None:
+        return
+    for number in pyplot.get_fignums():
+        file = io.BytesIO()
+        figure = pyplot.figure(number)
+        figure.savefig(file, format="png", bbox_inches="tight")
+        pyplot.close(figure)
+        yield {"image/png": file.getvalue(), "text/plain": repr(figure)}, {}
+
+
+def show(*_: object, **__: object) -> None:
+    """Show all open figures now: what `pyplot.show()` does here."""
+    for bundle in taken():
+        for take in sink:
+            take(bundle)
