@@ -2,7 +2,7 @@
 
 import builtins
 from dataclasses import dataclass, field
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -158,8 +158,22 @@ def _require_small(name: str, value: Any) -> int:
             )
             raise InvalidArgument(text) from error
     if nbytes > CAPTURE_BYTES:
+        large = _largest_used(value)
+        which = f"{name}, with {large} which it uses," if large else name
+        large = large or name
         raise InvalidArgument(
-            f"{name} is {nbytes:,} bytes, more than the {CAPTURE_BYTES:,} that a cell takes along; "
-            f"put it on the device first: {name} = gpu.put({name})"
+            f"{which} is {nbytes:,} bytes, more than the {CAPTURE_BYTES:,} that a cell takes "
+            f"along; put it on the device first: {large} = gpu.put({large})"
         )
     return nbytes
+
+
+def _largest_used(function: Any) -> str:
+    """Name the largest global of a function; none of anything else, and where none has a size."""
+    if not isinstance(function, FunctionType):
+        return ""
+    known = function.__globals__
+    sizes = {name: getattr(known.get(name), "nbytes", 0) for name in function.__code__.co_names}
+    return max(
+        (name for name, nbytes in sizes.items() if nbytes), key=sizes.__getitem__, default=""
+    )

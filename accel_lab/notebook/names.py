@@ -23,7 +23,9 @@ def used_names(source: str) -> list[str]:
         ahead = [symtable(source, "<cell>", "exec")]
     except SyntaxError as error:
         where = f"line {error.lineno}: {(error.text or '').strip()}"
-        raise InvalidArgument(f"the cell is not plain Python: {error.msg}, {where}") from error
+        refused = InvalidArgument(f"the cell is not plain Python: {error.msg}, {where}")
+        refused.remedy = "Correct that line; magics and shell commands have cells of their own."
+        raise refused from error
     # `x += 1` and `del x` need x, and are no reference to it.
     nodes = list(ast.walk(tree))
     written = [node.target for node in nodes if isinstance(node, ast.AugAssign)]

@@ -366,8 +366,9 @@ def test_an_object_answers_as_what_it_stands_for(notebook: Notebook) -> None:
 
 
 def test_a_cell_that_is_not_python_is_refused_before_it_is_sent(notebook: Notebook) -> None:
-    with pytest.raises(InvalidArgument, match=r"not plain Python.*line 2: !ls"):
+    with pytest.raises(InvalidArgument, match=r"not plain Python.*line 2: !ls") as caught:
         notebook("x = 1\n!ls")
+    assert "Correct that line" in caught.value.remedy
 
 
 def test_captures_that_cannot_go_in_are_refused_by_name(notebook: Notebook) -> None:
@@ -377,6 +378,11 @@ def test_captures_that_cannot_go_in_are_refused_by_name(notebook: Notebook) -> N
     notebook.names["big"] = np.zeros(CAPTURE_BYTES + 1, np.uint8)
     with pytest.raises(InvalidArgument, match=r"big = gpu.put\(big\)"):
         notebook("big.sum()")
+    names = {"big": notebook.names["big"], "small": np.ones(2)}
+    exec("def total():\n    return big.sum() + small.sum()", names)  # noqa: S102 - as a cell of the notebook does
+    notebook.names["total"] = names["total"]
+    with pytest.raises(InvalidArgument, match=r"total, with big .* big = gpu.put\(big\)"):
+        notebook("total()")
 
 
 def test_output_appears_while_the_cell_runs(notebook: Notebook, tmp_path: Path) -> None:
