@@ -110,7 +110,7 @@ class DeviceKeeper:
         self._link: Link | None = None
         self._beat = 0.0
         self._opened = 0.0
-        self._hurried = False
+        self._urgent = urgency.Claim()
         self.reopen_after_s = 60.0
         self.sight = Sight(self)
         self.recovery: Recovery | None = None
@@ -153,7 +153,6 @@ class DeviceKeeper:
 
     def stop(self, refusal: AccelError) -> None:
         """End the context for good: everything unanswered gets `refusal`."""
-        self._relax()
         link, process = self._link, self.process
         self._link = self.process = None
         in_flight = None
@@ -168,10 +167,11 @@ class DeviceKeeper:
         if self.recovery is not None:
             self.recovery.abandon(refusal)
         self.suspension.forget()
+        self._urgent.drop()
 
     def retire(self) -> ContextProcess:
         """Let the process end, which needs no supervisor; system thread."""
-        self._relax()
+        self._urgent.drop()
         self._link = None
         process, self.process = self.process, None
         assert process is not None
@@ -449,18 +449,14 @@ class DeviceKeeper:
 
     def _hurry(self) -> None:
         """Let the restart not wait for a busy cell, until it is over or has taken too long."""
-        if not self._hurried:
-            self._hurried = True
-            urgency.begin()
-            self._plant.dispatcher.call_later(HURRY_LIMIT_S, self._relax)
-
-    def _relax(self) -> None:
-        if self._hurried:
-            self._hurried = False
-            urgency.end()
+        if not self._urgent.made:
+            self._urgent.make()
+            self._plant.dispatcher.call_later(HURRY_LIMIT_S, self._urgent.drop)
+        if self.requests.state == "stopped":  # its end was overtaken, and drops nothing any more
+            self._urgent.drop()
 
     def _born(self, link: Link, born: Born) -> None:
-        self._relax()
+        self._urgent.drop()
         process = self.process
         if process is None or link is not self._link:
             return

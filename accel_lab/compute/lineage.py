@@ -130,7 +130,7 @@ class Lineage:
             for id_, shared in zip_longest(marker.ids, marker.shares, fillvalue=0):
                 self._live.add(id_)
                 self._storages.share(id_, shared or id_)
-                self._opaque[id_] = "it was inside the answer of a function"
+                self._opaque[id_] = "your own code made it, and no copy of it is kept"
 
     def _note_failure(self, marker: Failed) -> None:
         """Note what code of the user's may have changed before it failed."""

@@ -64,7 +64,7 @@ class Link:
         self._loops: dict[asyncio.AbstractEventLoop, _LoopReader] = {}
         self._armed = True
         self._ticking = False
-        self._held = False
+        self._urgent = urgency.Claim()
         self._left_alone = 0.0
         self._collected = False
         self._tick_s = TICK_S
@@ -94,7 +94,7 @@ class Link:
         if len(self._parts) >= BATCH_MESSAGES or len(data) > LONG_MESSAGE:
             self.flush()
             return True
-        if not self._held:
+        if not self._urgent.made:
             self._hold()
         return False
 
@@ -356,7 +356,7 @@ class Link:
     def close(self) -> None:
         """End the link: wakes whoever reads; the descriptors close on the system thread."""
         self.closed = True
-        self._release()  # no tick may come any more
+        self._urgent.drop()  # no tick may come any more
         self._transport.shutdown()
         for reader in list(self._loops.values()):
             reader.stop()
@@ -389,17 +389,11 @@ class Link:
 
     def _hold(self) -> None:
         """What is held back leaves with the next tick, for which a busy cell has to make room."""
-        self._held = True
-        urgency.begin()
-        if not self._ticking:
+        self._urgent.make()
+        if self.closed:  # who closed it may not have seen that
+            self._urgent.drop()
+        elif not self._ticking:
             self._tick_soon()
-
-    def _release(self) -> None:
-        """Nothing is held back any more."""
-        with self._writing:
-            held, self._held = self._held, False
-        if held:
-            urgency.end()
 
     def _tick_soon(self) -> None:
         self._ticking = True
@@ -416,7 +410,7 @@ class Link:
         self._tick_s = min(2 * self._tick_s, LONG_TICK_S) if self._collected else TICK_S
         self._collected = False
         if not self._parts:
-            self._release()
+            self._urgent.drop()
         self.flush()
         attended = any(reader.attending for reader in self._loops.values())
         if not self._reading.locked():
@@ -430,7 +424,8 @@ class Link:
             self.drain()
         if self._armed and not self._parts:
             self._ticking = False
-            if self._parts:  # a sender saw the old flag
+            self._urgent.drop()
+            if self._parts:  # a sender saw the old flags
                 self._tick_soon()
             return
         self._arm_tick()

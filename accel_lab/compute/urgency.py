@@ -32,3 +32,31 @@ def end() -> None:
         _holders -= 1
         if _holders == 0:
             sys.setswitchinterval(_usual)
+
+
+class Claim:
+    """One reason for short turns, which is there or not; any thread, as often as it likes.
+
+    Attributes:
+        made: whether it is there.
+    """
+
+    __slots__ = ("_lock", "made")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.made = False
+
+    def make(self) -> None:
+        """Shorten the turns until it is dropped."""
+        with self._lock:
+            if not self.made:
+                self.made = True
+                begin()
+
+    def drop(self) -> None:
+        """Let the turns be as they were."""
+        with self._lock:
+            if self.made:
+                self.made = False
+                end()

@@ -102,7 +102,8 @@ class GpuCells:
         self._bind(device, space, captures, ran, options.names)
         made = ran.arrays.keys() | ran.residents.keys()
         space.note(source, self._filename, made | set(ran.gone))
-        if options.names is not None and (unknown := options.names - made):
+        known = made | ran.returned.keys()
+        if options.names is not None and (unknown := options.names - known):
             raise InvalidArgument(f"-o: the cell has not bound {', '.join(sorted(unknown))}")
         if options.quiet:
             return
@@ -297,11 +298,9 @@ class GpuCells:
         chosen: frozenset[str] | None,
     ) -> None:
         for name, copy in ran.returned.items():
-            captures.take_back(name, thawed(copy))
-        for name, resident in ran.renewed.items():
-            handle = space.bound.get(name)
-            if isinstance(handle, ObjectRef):
-                handle.renew(resident, ran.plain.get(name))
+            if chosen is None or name in chosen:
+                captures.take_back(name, thawed(copy))
+        space.renew(ran)
         made: dict[str, Any] = dict(ran.arrays)
         for name in ran.residents:
             made[name] = self._object(device, space, ran, name)

@@ -5,8 +5,9 @@ from typing import Any
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.definitions import changed, definitions
-from accel_lab.compute.workspace import Piece
+from accel_lab.compute.workspace import Piece, Ran
 from accel_lab.notebook.names import bound_names
+from accel_lab.notebook.object_ref import ObjectRef
 
 
 @dataclass
@@ -36,6 +37,13 @@ class Space:
         pieces = [piece._replace(names=piece.names - gone) for piece in self.pieces]
         pieces.append(Piece(source, filename, frozenset(found)))
         self.pieces = [piece for piece in pieces if piece.names]
+
+    def renew(self, ran: Ran) -> None:
+        """Have the handles of objects that a cell has changed tell so."""
+        for name, resident in ran.renewed.items():
+            handle = self.bound.get(name)
+            if isinstance(handle, ObjectRef):
+                handle.renew(resident, ran.plain.get(name))
 
     def after_loss(self, generation: int) -> "Space":
         """Return what is known of the next one: the arrays come back."""

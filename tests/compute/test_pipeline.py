@@ -270,11 +270,12 @@ def test_a_busy_cell_delays_neither_restarts_nor_answers_to_other_threads() -> N
             return list(laps), times
 
         excesses = []
-        for _ in range(3):  # whatever else the machine does can only add to a delay
+        # Whatever else the machine does can only add to a delay, of one restart or of a round.
+        for _ in range(3):
             idle_laps, idle_times = round_of(busy=False)
             busy_laps, busy_times = round_of(busy=True)
             delay = float(np.percentile(busy_laps, 99) - np.percentile(idle_laps, 99))
-            excesses.append((max(delay, max(busy_times) - max(idle_times)), delay, busy_times))
+            excesses.append((max(delay, min(busy_times) - min(idle_times)), delay, busy_times))
             if excesses[-1][0] <= 0.05:
                 break
     assert min(excess for excess, *_ in excesses) <= 0.05, excesses
@@ -331,6 +332,34 @@ def test_what_was_told_is_lost_with_its_context_and_said(
     assert latch.reply.failed
     with pytest.raises(ContextLost):
         lab.check()
+
+
+def test_what_is_told_to_a_device_at_work_leaves_at_once_again_and_again(
+    cpu: Device, tmp_path: Path
+) -> None:
+    """And the interpreter's turns are as they were, though nobody waits for an answer."""
+    cpu.ping().result(WAIT)
+    latch = Latch(cpu, tmp_path / "gate")
+    link = cpu._requests.current_link
+    assert link is not None
+    assert settle(lambda: link._armed), "nobody has waited for a while"
+    for _ in range(3):
+        for _ in range(2):
+            cpu.tell(Ping())
+        assert settle(lambda: not link._parts)
+        assert turns_are_usual()
+    latch.release()
+    cpu.ping().result(WAIT)
+
+
+def test_a_link_that_is_closed_keeps_nothing_short() -> None:
+    with System("host") as lab:
+        cpu = lab.devices[0]
+        link = cpu._requests.current_link
+        assert link is not None
+        link.close()
+        link.send(b"", idle=False)
+        assert not link._urgent.made
 
 
 def test_a_system_that_closes_with_held_back_messages_leaves_the_interpreter_as_it_was() -> None:

@@ -659,9 +659,8 @@ def test_what_a_cell_changes_of_the_notebooks_is_changed_there(notebook: Noteboo
     with pytest.raises(UserCodeError):
         notebook("losses.append(9)\n1 / 0")
     assert losses[-1] == 9, "as far as the cell got, as in one of the notebook's own"
-    fixed = notebook.names["fixed"] = np.zeros(2)
-    fixed.flags.writeable = False
-    notebook("total = fixed.sum()")
+    notebook("losses.append(8)\noptions['n'] += 1", "-o options")
+    assert (losses[-1], options) == (9, {"n": 2}), "the others stay as they are"
     notebook("losses = [7]")
     assert losses[-1] == 9
     assert isinstance(notebook.names["losses"], ObjectRef)
