@@ -400,6 +400,11 @@ def wait_for(path: Path) -> None:
         time.sleep(0.001)
 
 
+def say_and_wait_for(begun: Path, path: Path) -> None:
+    begun.touch()
+    wait_for(path)
+
+
 def test_a_long_function_is_seen_while_it_runs_and_once_when_it_is_done(
     view: TimelineView, cpu: Device, tmp_path: Path
 ) -> None:
@@ -422,12 +427,13 @@ def test_what_runs_when_somebody_begins_to_watch_is_seen(tmp_path: Path, gone: s
         cpu = lab.devices[0]
         cpu.run(int).result(WAIT)
         began = time.time()
-        reply = cpu.run(wait_for, tmp_path / "go")
+        reply = cpu.run(say_and_wait_for, tmp_path / "begun", tmp_path / "go")
         lab.flush()
-        time.sleep(0.5)
+        wait_for(tmp_path / "begun")
+        time.sleep(0.2)  # what is shorter is not told of
         view = views.timeline(lab)
         (one,) = running_of(look_until(view, running_of))
-        assert (one.seq, one.name) == (cpu.last_number, "wait_for")
+        assert (one.seq, one.name) == (cpu.last_number, "say_and_wait_for")
         assert (one.kind, one.stream) == ("function", "run")
         assert began <= one.start <= time.time() - 0.1
         if gone == "done":
