@@ -17,7 +17,10 @@ def frozen(value: Any) -> bytes | None:
     Plain are these types themselves: what derives from them may hold anything, and do anything
     when it is pickled.
     """
-    return pickle.dumps(value) if _is_plain(value) else None
+    try:
+        return pickle.dumps(value) if _is_plain(value) else None
+    except RuntimeError:  # nested too deeply (RecursionError), or a thread changes it meanwhile
+        return None
 
 
 def frozen_array(value: Any) -> bytes | None:

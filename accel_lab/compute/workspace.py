@@ -209,7 +209,7 @@ class Workspace:
                 number = next(n for n in numbers() if run(n).wall_s >= LEAST_RUN_S)
             return Timed(number, [run(number) for _ in range(repeat)])
         finally:
-            self._shown = []
+            self._shown, self._lent = [], {}
 
     def define(self, cell: Cell, pieces: list[Piece], plain: dict[str, bytes]) -> Ran:
         """Define again what cells have defined; what fails is left out.

@@ -67,11 +67,14 @@ class Captures:
             raise _stale(device, name, value)
 
     def take_back(self, name: str, value: Any) -> None:
-        """Change in place what was given under a name, as the cell has changed its copy."""
+        """Change in place what was given under a name, as the cell has changed its copy.
+
+        An array keeps its shape, and what it has if it may not be written or is another size now.
+        """
         mine = self.given[name]
         if isinstance(mine, np.ndarray):
-            if mine.flags.writeable:
-                mine[...] = value
+            if mine.flags.writeable and mine.size == value.size:
+                mine[...] = value.reshape(mine.shape)
         elif isinstance(mine, list):
             mine[:] = value
         else:

@@ -297,8 +297,9 @@ class GpuCells:
         ran: Ran,
         chosen: frozenset[str] | None,
     ) -> None:
+        # A cell that was stopped before it began has an earlier one's outcome.
         for name, copy in ran.returned.items():
-            if chosen is None or name in chosen:
+            if name in captures.given and (chosen is None or name in chosen):
                 captures.take_back(name, thawed(copy))
         space.renew(ran)
         made: dict[str, Any] = dict(ran.arrays)
