@@ -4,10 +4,11 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+
+from accel_lab.compute.appearance import Bundle
 
 BACKEND = "module://accel_lab.compute.figure_backend"
-sink: list[Callable[[Any], None]] = []
+sink: list[Callable[[Bundle], None]] = []
 """Takes what `pyplot.show()` shows."""
 
 
@@ -18,7 +19,7 @@ def use() -> None:
         os.environ["MPLBACKEND"] = BACKEND
 
 
-def taken() -> Iterator[Any]:
+def taken() -> Iterator[Bundle]:
     """Close the figures that are open, and yield each as what displays it."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None:

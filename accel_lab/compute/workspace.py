@@ -6,20 +6,19 @@ All of it happens in a context process, on the dispatcher's thread; the notebook
 
 import ast
 import builtins
-import itertools
 import linecache
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from accel_lab.compute import figures, tensors
+from accel_lab.compute.appearance import Bundle, bundle, text
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.definitions import compiled
 from accel_lab.compute.meter import Cost, Meter, Span, numbers
@@ -28,16 +27,10 @@ from accel_lab.compute.projects import Projects
 from accel_lab.compute.stream import Stream
 from accel_lab.errors import InvalidArgument, StaleRef
 
-TEXT_LIMIT = 200
-DEPTH = 4
-"""Of containers inside containers; what is deeper is asked for its repr as one."""
 LEAST_RUN_S = 0.1
 """How long a timed run takes at least when nobody says how often it repeats its cell."""
 TIMES = "__accel_lab_times__"
 _NO_MODULE = ModuleType("none")
-_BRACKETS: dict[type, str] = {list: "[]", tuple: "()", set: "{}", dict: "{}"}
-Bundle = tuple[dict[str, Any], dict[str, Any]]
-"""What is displayed: data by MIME type, and metadata."""
 
 
 @dataclass(frozen=True)
@@ -375,14 +368,14 @@ class Workspace:
     def _describe(self, name: str) -> Resident:
         value = self.names[name]
         kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-        return Resident(name, self._serials[name], kind, _text(value), _device_bytes(value))
+        return Resident(name, self._serials[name], kind, text(value), _device_bytes(value))
 
     def _display(self, *values: Any) -> None:
         for value in values:
-            self._put(_bundle(value))
+            self._put(bundle(value))
 
-    def _put(self, bundle: Bundle) -> None:
-        self._shown.append(bundle)
+    def _put(self, shown: Bundle) -> None:
+        self._shown.append(shown)
 
 
 _workspaces: dict[str, Workspace] = {}
@@ -549,60 +542,13 @@ def _tell_locals(*_: Any, **__: Any) -> None:
     lines = [f"breakpoint() at {frame.f_code.co_filename}, line {frame.f_lineno}:"]
     for name, value in frame.f_locals.items():
         if not name.startswith("__") and not isinstance(value, ModuleType):
-            lines.append(f"  {name} = {_text(value)}")
+            lines.append(f"  {name} = {text(value)}")
     sys.stdout.write("\n".join(lines) + "\n")
-
-
-def _text(value: Any) -> str:
-    """Return a value's repr on one line, cut."""
-    try:
-        text = " ".join(_repr(value).split())
-    except Exception as error:  # noqa: BLE001 - the user's own repr
-        text = f"<its repr raised {type(error).__name__}>"
-    return text if len(text) <= TEXT_LIMIT else f"{text[: TEXT_LIMIT - 1]}…"
-
-
-def _repr(value: Any, depth: int = 0) -> str:
-    """Return `repr(value)`, of a container only so far as is shown: a tensor's repr is costly."""
-    brackets = _BRACKETS.get(type(value))
-    if brackets is None or not value or depth == DEPTH:
-        return repr(value)
-    keys: Iterator[str] = itertools.repeat("")
-    if isinstance(value, dict):
-        keys, value = (f"{key!r}: " for key in value), value.values()
-    parts: list[str] = []
-    length = 0
-    for key, part in zip(keys, value, strict=False):
-        parts.append(key + _repr(part, depth + 1))
-        length += len(parts[-1])
-        if length > TEXT_LIMIT:
-            break
-    comma = "," if isinstance(value, tuple) and len(value) == 1 else ""
-    return f"{brackets[0]}{', '.join(parts)}{comma}{brackets[1]}"
 
 
 def _imported(name: str) -> ModuleType:
     __import__(name)
     return sys.modules[name]
-
-
-def _bundle(value: Any) -> Bundle:
-    """Format a value as a notebook would."""
-    formatter = _formatter()
-    if formatter is None:
-        return {"text/plain": repr(value)}, {}
-    data, metadata = formatter.format(value)
-    return dict(data), dict(metadata)
-
-
-@lru_cache(maxsize=1)
-def _formatter() -> Any:
-    """Return what formats values as a notebook would, None without IPython; made once, slowly."""
-    try:
-        from IPython.core.formatters import DisplayFormatter
-    except ImportError:
-        return None
-    return DisplayFormatter()
 
 
 def _device_bytes(value: Any) -> int:
