@@ -17,7 +17,7 @@ import msgspec
 
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.reply import Reply
-from accel_lab.compute import sigint, urgency
+from accel_lab.compute import urgency
 from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import Report, batch, decode_reports
 
@@ -229,16 +229,27 @@ class Link:
             self._yielded = now
         self._left_alone = 0.0
         self.flush()
-        sigint.watch(loop)
-        reader = self._loops.get(loop)
+        reader = self._reader_of(loop)
         if reader is None:
-            if self.closed:
-                return False
-            reader = self._loops[loop] = _LoopReader(self, loop, os.dup(self._fd))
+            return False
         reader.attending += 1
         self._claim()
         self.drain()  # has what comes next announced
         return True
+
+    def _reader_of(self, loop: asyncio.AbstractEventLoop) -> "_LoopReader | None":
+        """Return what reads for a loop (the calling thread's); None once the link is closed."""
+        reader = self._loops.get(loop)
+        if reader is None:
+            with self._writing:  # while it is held the descriptor stays open
+                if self.closed:
+                    return None
+                reader = self._loops[loop] = _LoopReader(self, loop, os.dup(self._fd))
+            if self.closed:  # who closed it may not have seen this reader
+                self.forget(loop)
+                reader.stop()
+                return None
+        return reader
 
     def _spin(self, reply: Reply[Any]) -> bool:  # noqa: C901 - the hot path, in one piece
         """Read without sleeping for a moment; True when that brought the reply.

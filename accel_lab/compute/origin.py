@@ -1,8 +1,12 @@
 """Which notebook cell caused a request, so that its output appears under that cell."""
 
+import asyncio
 import contextvars
 import sys
+from contextlib import suppress
 from typing import Any
+
+from accel_lab.compute import sigint
 
 
 class Origin:
@@ -55,6 +59,8 @@ def follow_notebook() -> None:
         global _current  # noqa: PLW0603 - one notebook, one running cell
         # Some versions of IPython count a cell before it runs, others after; this allows for it.
         _current = Origin(shell.displayhook.prompt_count)
+        with suppress(RuntimeError):  # a terminal's cells run without a loop
+            sigint.watch(asyncio.get_running_loop())
 
     begin()
     shell.events.register("pre_run_cell", begin)

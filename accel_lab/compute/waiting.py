@@ -122,7 +122,6 @@ class Waiting:
         """Have the loop read the wire."""
         link = self.current_link
         if self._link is None:
-            sigint.watch(loop)
             loop.call_later(QUIET_S, self.tell_start, time.monotonic() - QUIET_S)
         return link is not None and link.attend(loop, reply)
 

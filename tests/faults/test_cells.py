@@ -119,13 +119,14 @@ def spin():
     [
         "await cpu.run(slow)",
         "await asyncio.gather(cpu.run(slow), cpu.run(slow), cpu.ping())",
+        "reply = cpu.run(slow); time.sleep(5); await reply",
         "cpu.run(slow).result()",
     ],
 )
 def test_the_stop_button_ends_what_a_cell_waits_for(
     client: BlockingKernelClient, manager: KernelManager, line: str
 ) -> None:
-    run(client, f"import asyncio{OPEN}{SLOW}")
+    run(client, f"import asyncio, time{OPEN}{SLOW}")
     cell = Cell(client, line)
     cell.until("it runs")
     manager.interrupt_kernel()

@@ -1,0 +1,66 @@
+"""The notebook's end of a wire, when it ends while somebody comes to read it."""
+
+import asyncio
+import os
+import socket
+import threading
+
+import pytest
+
+from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.reply import Reply
+from accel_lab.compute import link as wire
+from accel_lab.compute.link import Link
+from accel_lab.compute.transport import open_transport
+
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_wire_may_end_while_a_loop_comes_to_read_it(
+    monkeypatch: pytest.MonkeyPatch, *, late: bool
+) -> None:
+    """Its descriptor may have been another's by then; and no loop polls a wire that has ended."""
+    upper, lower = socket.socketpair()
+    dispatcher = Dispatcher("wire")
+    dispatcher.start()
+    link = Link(
+        open_transport(upper, upper=True),
+        dispatcher,
+        lambda *_: None,
+        lambda *_: None,
+        lambda: None,
+        spin_s=0.0,
+    )
+    copy, copies = os.dup, []
+
+    def end() -> None:
+        threading.Thread(target=link.close).start()
+        ended = threading.Event()
+        while not link.closed:
+            pass
+        dispatcher.call_soon(ended.set)
+        ended.wait(0.5)  # it may be held up by whoever reads
+
+    def dup(fd: int) -> int:
+        if not late:
+            end()
+        copies.append(copy(fd))
+        if late:
+            end()
+        return copies[-1]
+
+    monkeypatch.setattr(wire.os, "dup", dup)
+
+    async def attend() -> tuple[bool, bool]:
+        loop = asyncio.get_running_loop()
+        attended = link.attend(loop, Reply[None]())
+        await asyncio.sleep(0)
+        return attended, loop.remove_reader(copies[0])
+
+    try:
+        assert asyncio.run(attend()) == (False, False)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(copies[0])
+    finally:
+        dispatcher.stop()
+        lower.close()
