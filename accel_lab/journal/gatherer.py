@@ -67,7 +67,8 @@ class Gatherer:
         generation, cell = place.generation, place.cell
         keys: dict[str, None] = {}
         senders = 0
-        for index in [i for i, part in enumerate(parts) if part[1] >= _FIRST_TAG]:
+        marked = [i for i, part in enumerate(parts) if part[1] >= _FIRST_TAG]
+        for index in marked:
             marker = marker_of(_decode(parts[index]))
             if isinstance(marker, markers.SentBy):
                 senders += 1
@@ -94,6 +95,7 @@ class Gatherer:
             generation,
             cell,
             tuple(keys),
+            senders == len(marked),
         )
 
     def _within_budget(

@@ -23,6 +23,7 @@ class Group(msgspec.Struct, frozen=True):
         generation: of the device's context where the group begins.
         cell: the notebook cell that sent what the group begins with.
         keys: the contents that it names, in order of appearance.
+        plain: whether it is known to hold no marker but who sends; tables do not keep that.
     """
 
     number: int
@@ -36,6 +37,7 @@ class Group(msgspec.Struct, frozen=True):
     generation: int = 1
     cell: int | None = None
     keys: tuple[str, ...] = ()
+    plain: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -48,7 +50,7 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def checksum(self) -> int:
-        """CRC-32 of everything above."""
+        """CRC-32 of everything above but `plain`."""
         facts = (
             self.number,
             self.session,

@@ -9,10 +9,12 @@ from accel_lab.errors import JournalDamaged
 from accel_lab.journal.group import Group
 from accel_lab.journal.store import Weighed
 
+_COLUMNS = tuple(name for name in Group.__struct_fields__ if name != "plain")
+
 
 def row_of(group: Group) -> dict[str, Any]:
     """Return a group's columns by name, in the order of its fields, and its checksum at last."""
-    row = msgspec.structs.asdict(group)
+    row = {name: getattr(group, name) for name in _COLUMNS}
     return row | {"keys": " ".join(group.keys), "checksum": group.checksum}
 
 
@@ -23,7 +25,7 @@ def of_row(row: Sequence[Any], name: str) -> tuple[Group, int]:
         JournalDamaged: the row was not written so.
     """
     try:
-        fields = dict(zip(Group.__struct_fields__, row, strict=False))
+        fields = dict(zip(_COLUMNS, row, strict=False))
         fields |= {"data": bytes(fields["data"]), "keys": fields["keys"].split()}
         return msgspec.convert(fields, Group), int(row[-1])
     except (AttributeError, TypeError, ValueError) as error:

@@ -324,6 +324,8 @@ def _says_more(group: Group) -> bool:
     """Whether a group has a marker, or may have a kernel's name."""
     if _COMPILE in group.data:
         return True
+    if group.plain:
+        return False
     found = np.frombuffer(group.data, np.uint8)
     heads = _HEADS[found[1:]]
     # Most of what looks as a marker is a number, or of an array.

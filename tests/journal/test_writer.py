@@ -175,8 +175,10 @@ def test_each_group_knows_where_it_begins(bench: Bench) -> None:
     bench.write()
     bench.send()
     bench.write()
-    found = [(group.generation, group.cell) for group in bench.store.groups()][1:]
+    groups = list(bench.store.groups())[1:]
+    found = [(group.generation, group.cell) for group in groups]
     assert found == [(1, None), (1, 7), (2, 7), (2, None)]
+    assert [group.plain for group in groups] == [False, False, True, True]
     entries = bench.entries()
     for group in bench.store.groups():
         # A group that is read by itself says the same of its entries as when all are read.

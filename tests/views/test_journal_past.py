@@ -65,6 +65,7 @@ PARTS: dict[str, Callable[[Session], Any]] = {
     "sent by": lambda s: markers.SentBy(3, s.at),
     "lose": lambda s: markers.ContextEnded(s.generation, s.at, [s.earlier, s.seq]),
 }
+MARKERS = {"fail", "cancel", "result", "lose"}
 MANY = ["gemm"] * 40
 GROUPS = st.lists(
     st.one_of(
@@ -93,10 +94,12 @@ def seen(past: JournalPast) -> dict[str, Any]:
 def entries_in(session: Session, groups: Sequence[Sequence[str]]) -> None:
     for group in groups:
         session.write(group)
-        # As the gatherer counts: who sends is no entry.
+        # As the gatherer counts: who sends is no entry. A table does not keep what is plain.
         groups_there, last = session.store._groups, session.store._last
         entries = len(group) - list(group).count("sent by")
-        groups_there[last] = msgspec.structs.replace(groups_there[last], entries=entries)
+        plain = MARKERS.isdisjoint(group) and last % 2 == 0
+        found = msgspec.structs.replace(groups_there[last], entries=entries, plain=plain)
+        groups_there[last] = found
 
 
 @settings(max_examples=60)

@@ -436,6 +436,9 @@ def test_what_runs_when_somebody_begins_to_watch_is_seen(tmp_path: Path, gone: s
         assert (one.seq, one.name) == (cpu.last_number, "say_and_wait_for")
         assert (one.kind, one.stream) == ("function", "run")
         assert began <= one.start <= time.time() - 0.1
+        for _ in range(3):
+            time.sleep(0.15)  # it is looked at again meanwhile, and has not begun anew
+            assert running_of(look_until(view, running_of)) == [one]
         if gone == "done":
             (tmp_path / "go").touch()
             reply.result(WAIT)
