@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple, Self
 
 from accel_lab.compute.contents import Contents
-from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, marker_of
+from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, Result, marker_of
 from accel_lab.compute.step import FREE, Step, decode, step_of
 from accel_lab.errors import Interrupted, UserCodeError
 
@@ -82,6 +82,7 @@ class Lineage:
         self._failed: set[int] = set()
         self._half_done: set[int] = set()
         self._contents: dict[int, Content] = {}
+        self._digests: dict[int, str] = {}  # of what a request made or changed
         self._checkpoints: dict[int, Checkpoint] = {}
         self._opaque: dict[int, str] = {}
         self._storages = _Storages()
@@ -123,6 +124,8 @@ class Lineage:
             self._note_failure(marker)
         elif isinstance(marker, Content):
             self._contents[marker.seq] = marker
+        elif isinstance(marker, Result):
+            self._digests[marker.seq] = marker.digest
         elif isinstance(marker, Checkpoint):
             if marker.key:
                 self._checkpoints[marker.id] = marker
@@ -253,6 +256,27 @@ class Lineage:
             return "the bytes that it was made of were not kept"
         return "" if content.key else content.why
 
+    def digests(self, wanted: Iterable[int], without: Collection[int] = ()) -> dict[int, str]:
+        """Return the digests of what these buffers held, of those where that was recorded.
+
+        Parameters:
+            without: requests that do not count.
+        """
+        with self._lock:
+            self.read()
+            ids, found = set(wanted), dict[int, str]()
+            changed: set[int] = set()  # memory that a later message has written to
+            for step in reversed(self._steps):
+                if step.seq in self._failed or step.seq in without:
+                    continue
+                subject = step.made or (step.writes[0] if len(step.writes) == 1 else 0)
+                digest = self._digests.get(step.seq)
+                if subject in ids and digest and self._storages.of(subject) not in changed:
+                    found[subject] = digest
+                ids.discard(subject)
+                changed.update(self._storages.of(id_) for id_ in step.writes)
+            return found
+
     def durability(self, id_: int) -> Durability:
         """Return what a fault would do to a buffer, and why."""
         with self._lock:
@@ -340,6 +364,7 @@ class Lineage:
             self._failed.intersection_update(kept)
             self._half_done.intersection_update(kept)
             self._contents = {s: c for s, c in self._contents.items() if s in kept}
+            self._digests = {s: d for s, d in self._digests.items() if s in kept}
             named = {id_ for s in self._steps for id_ in (s.made, *s.operands)} | wanted
             self._checkpoints = {i: c for i, c in self._checkpoints.items() if i in wanted}
             self._opaque = {i: why for i, why in self._opaque.items() if i in self._live}

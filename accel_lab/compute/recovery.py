@@ -18,6 +18,7 @@ from accel_lab.actor.reply import Reply
 from accel_lab.compute.answers import InFlight, Settle, Told
 from accel_lab.compute.arena import Arena
 from accel_lab.compute.contents import Contents
+from accel_lab.compute.digest import Digest
 from accel_lab.compute.lineage import Durability, Lineage, Restore, Slice
 from accel_lab.compute.markers import Failed, Rebuilt
 from accel_lab.compute.operation import Spec
@@ -40,6 +41,7 @@ ROOM_WITHIN_S = 30.0
 OWN_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT")
 
 _encode = msgspec.msgpack.Encoder().encode
+_DIGEST = Digest.__struct_config__.tag
 
 
 class Ending(Protocol):
@@ -253,6 +255,7 @@ class Recovery:
     def _fill(self, link: "Link", plan: "_Plan") -> Recovered:
         began = time.monotonic()
         messages = self._run_slice(link, plan.found, plan.kept)
+        self._prove(link, plan)
         spoiled = [id_ for id_ in plan.kept if id_ in self.lost]
         if spoiled:  # whatever is there is not what it was
             self._requests.resend(link, 0, _entry(0, 0, None, [FREE, spoiled]))
@@ -371,6 +374,20 @@ class Recovery:
         for id_ in ids:
             if id_:
                 self.lost.setdefault(id_, f"running its message again failed: {error}")
+
+    def _prove(self, link: "Link", plan: "_Plan") -> None:
+        """Give up what was made again and is not what it was, where that was recorded."""
+        digests = self._lineage.digests(plan.kept - self.lost.keys(), plan.pending)
+        for id_, before in digests.items():  # one by one: each is copied to the host
+            seq = self._requests.number()
+            entry = _entry(seq, 0, Digest.timeout_s, [_DIGEST, id_, False])
+            reply = self._again(link, seq, entry)
+            self._requests.wait(reply, None)
+            if isinstance(reply.error, ContextLost):
+                raise Overtaken
+            if not reply.failed and (digest := reply.result(0.0)[0]) != before:
+                why = f"its digest was {before} and is {digest}"
+                self.lost[id_] = f"it was made again, and is not what it was: {why}"
 
     def _run_held(self, link: "Link", steps: Mapping[int, Step]) -> list[int]:
         """Run what was in flight again, one request at a time; returns their numbers."""
