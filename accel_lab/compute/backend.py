@@ -55,6 +55,9 @@ class Backend(Protocol):
     def user_stream(self) -> NativeStream:
         """Return the stream on which user code runs: the one that it has by default elsewhere."""
 
+    def suit_environment(self) -> None:
+        """Set what suits libraries of the user's here in `os.environ`, unless the user has."""
+
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         """Allocate on the active stream's pool; raises MemoryError or the vendor's own error."""
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from accel_lab.compute import holding, tensors, workspace
 from accel_lab.compute.operation import operands_of
+from accel_lab.compute.passage import IN_FLIGHT, Ahead, Slots
 from accel_lab.compute.stream import Storage, Stream
 from accel_lab.compute.stripes import PIECE_BYTES, Stripes, pieces
 from accel_lab.compute.wire import encode_entry
@@ -34,10 +35,7 @@ if TYPE_CHECKING:
     from accel_lab.compute.context import Context
     from accel_lab.compute.table import Buffer
 
-SLOTS = 12
-THREADS = 8
-IN_FLIGHT = 3
-"""How many pieces the device copies at a time."""
+THREADS = 14
 PAGE = 4096
 FILES_WAIT_S = 30.0
 
@@ -495,7 +493,7 @@ def _download(
             if buffer.storage is not None:
                 buffer.storage.read_on(stream)
         context.backend.join()
-        slots = _slots(context, [part.nbytes for _, part in jobs])
+        slots = Slots(context, [part.nbytes for _, part in jobs])
         marked: deque[tuple[Any, int, Any, int]] = deque()
         writing: deque[tuple[Future[None], Any]] = deque()
 
@@ -505,11 +503,10 @@ def _download(
             writing.append((pool.submit(files.write, piece, slot[:nbytes]), slot))
 
         for piece, part in jobs:
-            if not slots:
+            slot = slots.take()
+            if slot is None:
                 done, slot = writing.popleft()
                 done.result()
-                slots.append(slot)
-            slot = slots.pop()
             context.backend.download(part, slot[: part.nbytes])
             marked.append((stream.native.record(), piece, slot, part.nbytes))
             if len(marked) >= IN_FLIGHT:
@@ -532,7 +529,8 @@ def _bring_back(context: "Context", files: Stripes, memories: list[Memory]) -> d
         _streaming(context, "upload") as stream,
         ThreadPoolExecutor(THREADS, "accel_lab keeping") as pool,
     ):
-        ahead = _Ahead(files, pool, stream, jobs, _slots(context, [nbytes for _, nbytes in jobs]))
+        slots = Slots(context, [nbytes for _, nbytes in jobs])
+        ahead = Ahead(files, pool, stream, jobs, slots)
         for memory in memories:
             root = _root(context, memory)
             for index in range(pieces(memory.nbytes)):
@@ -541,48 +539,6 @@ def _bring_back(context: "Context", files: Stripes, memories: list[Memory]) -> d
             _enter(context, stream, memory, root, arrays)
         stream.native.synchronize(stream.native.record())
     return arrays
-
-
-class _Ahead:
-    """Reads pieces before they are needed."""
-
-    def __init__(
-        self,
-        files: Stripes,
-        pool: ThreadPoolExecutor,
-        stream: Stream,
-        jobs: list[tuple[int, int]],
-        slots: list[Any],
-    ) -> None:
-        self._files = files
-        self._pool = pool
-        self._native = stream.native
-        self._jobs = deque(jobs)
-        self._slots = slots
-        self._reading: deque[tuple[Future[None], Any, Any]] = deque()
-        self._copying: deque[tuple[Any, Any]] = deque()
-
-    @contextmanager
-    def next(self) -> Iterator[Any]:
-        """Yield the bytes of the next piece, of which a copy is enqueued meanwhile."""
-        while self._jobs and (self._slots or not self._reading):
-            if not self._slots:
-                self._reclaim()
-            piece, nbytes = self._jobs.popleft()
-            slot = self._slots.pop()
-            done = self._pool.submit(self._files.read, piece, slot[:nbytes])
-            self._reading.append((done, slot, slot[:nbytes]))
-        done, slot, view = self._reading.popleft()
-        done.result()
-        yield view
-        self._copying.append((self._native.record(), slot))
-        if len(self._copying) > IN_FLIGHT:
-            self._reclaim()
-
-    def _reclaim(self) -> None:
-        event, slot = self._copying.popleft()
-        self._native.synchronize(event)
-        self._slots.append(slot)
 
 
 def _root(context: "Context", memory: Memory) -> Any:
@@ -629,12 +585,6 @@ def _flat(context: "Context", one: _Range) -> Any:
     corner = tuple(slice(-1, None) if step < 0 else slice(0, 1) for step in lowest.strides)
     first = lowest[corner].reshape(1).view(xp.uint8)
     return xp.lib.stride_tricks.as_strided(first, (one.nbytes,), (1,))
-
-
-def _slots(context: "Context", sizes: list[int]) -> list[Any]:
-    """Return page-locked memory for some pieces of these sizes."""
-    count = min(SLOTS, len(sizes))
-    return [context.backend.host_memory(max(sizes)) for _ in range(count)]
 
 
 def _write(pool: ThreadPoolExecutor, files: Stripes, at: int, data: Any) -> int:

@@ -26,6 +26,8 @@ from accel_lab.errors import ContextLost, InvalidArgument, LibraryError, StaleRe
 
 WAIT = 60.0
 SIZE = 3
+LIVES = {"host": 12, "cuda": 4}
+"""A life loses its context a dozen times, and a card takes most of a second for a new one."""
 Array = npt.NDArray[Any]
 
 
@@ -149,7 +151,7 @@ class Life(RuleBasedStateMachine):
         assert self.device.generation == self.generation
 
 
-@pytest.mark.timeout(300)  # a card takes most of a second for a context
+@pytest.mark.timeout(300)
 def test_every_answer_is_the_models(lab: System) -> None:
     class LifeHere(Life):
         pass
@@ -158,7 +160,7 @@ def test_every_answer_is_the_models(lab: System) -> None:
     run_state_machine_as_test(
         LifeHere,
         settings=settings(
-            max_examples=12,
+            max_examples=LIVES[lab.backend],
             stateful_step_count=40,
             deadline=None,
             print_blob=True,

@@ -35,9 +35,12 @@ __global__ void scale(float* x, float a, int n) {
 
 
 def used_bytes() -> int:
+    """What is used beside the workspace of cuBLAS, which is there once there was a product."""
     import cupy
 
-    return int(cupy.get_default_memory_pool().used_bytes())
+    from accel_lab.backends.cuda.blas import WORKSPACE_BYTES
+
+    return int(cupy.get_default_memory_pool().used_bytes()) - WORKSPACE_BYTES
 
 
 class Program:
@@ -138,6 +141,10 @@ def test_random_programs_survive_real_faults(capsys: pytest.CaptureFixture[str])
         for _ in range(STEPS):
             program.step()
         program.check()
+        program.lab.ready()
+        some = program.gpu.put(np.eye(2))
+        blas.gemm(some, some).result(WAIT)
+        del some
         losses = program.gpu.generation - 1
         program.twins.clear()
         gc.collect()

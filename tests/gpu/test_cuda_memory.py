@@ -1,5 +1,6 @@
 """Memory that is short on a card: what gives way, what comes back, and what is told about it."""
 
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -134,6 +135,22 @@ def test_torch_and_cupy_draw_on_one_pool(capsys: pytest.CaptureFixture[str]) -> 
         sys.stdout.write(f"\ntorch and cupy: {text}, {reserved / live:.3f}, CuPy's own {own}\n")
     assert own < 8192 * 2048 * 4
     assert reserved <= 1.5 * live
+
+
+@pytest.mark.parametrize("chosen", ["", "max_split_size_mb:512"])
+def test_the_user_s_settings_of_pytorch_s_pool_stay(
+    monkeypatch: pytest.MonkeyPatch, chosen: str
+) -> None:
+    """Where there are none, its segments grow."""
+    names = "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    if chosen:
+        monkeypatch.setenv(names[1], chosen)
+    with System("cuda", devices=1) as lab:
+        found = lab.devices[0].run(lambda: [os.environ.get(name) for name in names])
+        expected = [None, chosen] if chosen else ["expandable_segments:True", None]
+        assert found.result(WAIT_S) == expected
 
 
 def test_the_frames_of_a_failed_function_give_their_memory_back(gpu: Device) -> None:

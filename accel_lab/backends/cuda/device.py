@@ -24,7 +24,7 @@ from accel_lab.backends.cuda.injection import Injection
 from accel_lab.backends.cuda.jit import CudaJit
 from accel_lab.backends.cuda.neighbours import neighbours
 from accel_lab.backends.cuda.pinned import PinnedPool, PinnedSegments
-from accel_lab.backends.cuda.pool import Pool
+from accel_lab.backends.cuda.pool import Pool, let_segments_grow
 from accel_lab.backends.cuda.rng import CudaRng
 from accel_lab.backends.cuda.stream import CudaEvent, CudaStream
 from accel_lab.compute.backend import MakeRoom, Peak, Poison
@@ -82,6 +82,10 @@ class CudaDevice:
         So code that waits for `Stream.null` waits for its own work, and the two are in one order.
         """
         return self._stream(cupy.cuda.Stream.null)
+
+    def suit_environment(self) -> None:
+        """Have PyTorch take little more of the card than it uses, unless the user says how."""
+        let_segments_grow()
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         """Allocate from the active stream's part of the pool.

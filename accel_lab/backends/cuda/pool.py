@@ -5,6 +5,7 @@ that the two do not keep from each other what they hold unused. What CuPy's has 
 goes back to it, and from there to the card.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,18 @@ from cupy.cuda.memory import PooledMemory, PythonFunctionAllocator, PythonFuncti
 
 from accel_lab.backends.cuda.peak import watch_peak
 from accel_lab.compute.backend import MakeRoom, Peak
+
+_PYTORCH = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+"""What configures PyTorch's pool, and what did before 2.9."""
+
+
+def let_segments_grow() -> None:
+    """Have PyTorch's pool grow what it has, so that less lies unused between arrays.
+
+    PyTorch reads that when it is imported, from 2.9 on; what the user has set stays.
+    """
+    if os.environ.keys().isdisjoint(_PYTORCH):
+        os.environ[_PYTORCH[0]] = "expandable_segments:True"
 
 
 class Pool:

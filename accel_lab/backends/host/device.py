@@ -89,6 +89,9 @@ class HostBackend:
         """Create a stream: all are the same here."""
         return HostStream()
 
+    def suit_environment(self) -> None:
+        """Leave it: all shares the host's memory anyway."""
+
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         """Allocate; raises MemoryError."""
         return np.empty(shape, numpy_dtype(dtype))
