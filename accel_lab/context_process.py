@@ -17,9 +17,9 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from accel_lab.compute import keeping
+from accel_lab.compute import keeping, workspace
 from accel_lab.compute.arena_view import ArenaView
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.context import Context
@@ -46,7 +46,7 @@ from accel_lab.compute.samples import Slice
 from accel_lab.compute.service import Service
 from accel_lab.compute.showing import show
 from accel_lab.compute.task import Task
-from accel_lab.compute.transport import Transport
+from accel_lab.compute.transport import Transport, open_transport
 from accel_lab.compute.wire import Born
 from accel_lab.compute.zygote import LoadFailed, Zygote, tell
 from accel_lab.errors import LibraryError
@@ -59,6 +59,7 @@ SEGMENT_WAIT_S = 30.0
 PR_SET_PDEATHSIG = 1
 PR_SET_TIMERSLACK = 29
 TIMER_SLACK_NS = 1000
+ALONE = "alone"
 
 
 class SegmentBytes:
@@ -113,6 +114,14 @@ def _unmapped(segment_id: int, why: str) -> LibraryError:
     return LibraryError(text, library="arena", name="SEGMENT")
 
 
+class _Seen(NamedTuple):
+    """Something at work, and when it was first seen: monotonic, and wall seconds."""
+
+    task: Task
+    since: float
+    at: float
+
+
 class Control(threading.Thread):
     """Follows the control channel, beats, and watches deadlines while the dispatcher works."""
 
@@ -125,7 +134,9 @@ class Control(threading.Thread):
         self._context = context
         self._arena = arena
         self._sizes: dict[int, int] = {}
-        self._seen: dict[int, tuple[Task, float]] = {}
+        self._seen: dict[int, _Seen] = {}
+        self._unread_s = 0.0
+        self._looked = time.monotonic()
 
     def run(self) -> None:
         """Follow the channel until the notebook is gone, then end the process."""
@@ -152,6 +163,7 @@ class Control(threading.Thread):
             len(table),
             sum(stream.waits for stream in list(context.streams.values())),
             {name: _statistics(actor) for name, actor in list(context.actors.items())},
+            self._unread_s,
         )
 
     def _follow(self) -> None:
@@ -178,23 +190,27 @@ class Control(threading.Thread):
 
     def _watch(self, now: float) -> None:
         """See what runs, and report what has been seen running for longer than it may."""
-        seen: dict[int, tuple[Task, float]] = {}
+        seen: dict[int, _Seen] = {}
         for task in self._service.under_way():
-            _, since = self._seen.get(id(task.identity), (task, now))
-            seen[id(task.identity)] = (task, since)  # holding it keeps the identity unique
-            if task.timeout_s is not None and now - since > task.timeout_s:
+            key = id(task.identity)
+            before = self._seen.get(key) or _Seen(task, now, time.time())
+            seen[key] = before._replace(task=task)  # holding it keeps the identity unique
+            if task.timeout_s is not None and now - before.since > task.timeout_s:
                 expired = Expired(task.seq, task.timeout_s, self._service.recent())
                 send_packet(self._channel, expired)
         self._seen = seen
+        # A process that was stopped for a while has not let anything lie.
+        passed_s, self._looked = min(now - self._looked, 2 * POLL_S), now
+        behind = not seen and self._service.is_behind
+        self._unread_s = self._unread_s + passed_s if behind else 0.0
 
     def _glimpsed(self) -> list[Slice]:
         """Return what has run for a moment and is not marked: nobody watched when it began."""
-        now = time.monotonic()
-        wall = time.time() - now
+        long_ago = time.monotonic() - GLIMPSE_S
         return [
-            task.slice(since + wall)
-            for task, since in self._seen.values()
-            if not task.traced and now - since >= GLIMPSE_S
+            seen.task.slice(seen.at)
+            for seen in self._seen.values()
+            if not seen.task.traced and seen.since <= long_ago
         ]
 
 
@@ -259,12 +275,30 @@ def main(channel_fd: int, backend_name: str, parent: int) -> None:
     try:
         module = importlib.import_module(f"accel_lab.backends.{backend_name}")
         module.preload()
+        workspace.note_modules()
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason
         tell(channel, LoadFailed(type(error).__name__, str(error)))
         sys.exit(1)
     gc.freeze()  # what is loaded stays shared between the forks
-    Zygote(channel, lambda wire, control, zygote: be_context(wire, control, zygote, module)).run()
+    ours = [sys.executable, "-P", "-m", "accel_lab.context_process", ALONE, backend_name]
+    Zygote(
+        channel,
+        lambda wire, control, zygote: be_context(wire, control, zygote, module),
+        None if os.environ.get("ACCEL_LAB_FORK", "1") != "0" else ours,
+    ).run()
+
+
+def be_alone(backend_name: str, parent: int, wire: int, control: int, *rings: int) -> None:
+    """Import everything, and serve one device: a context that is no fork."""
+    module = importlib.import_module(f"accel_lab.backends.{backend_name}")
+    module.preload()
+    workspace.note_modules()
+    lower = open_transport(socket.socket(fileno=wire), *rings, upper=False)
+    be_context(lower, socket.socket(fileno=control), parent, module)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    if sys.argv[1] == ALONE:
+        be_alone(sys.argv[2], *map(int, sys.argv[3:]))
+    else:
+        main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -369,6 +369,9 @@ class DeviceKeeper:
             self.waits = packet.waits
             self.statistics = packet.statistics
             self.requests.flush()
+            if packet.unread_s > HEARTBEAT_LIMIT_S:
+                why = f"it has read no message for {packet.unread_s:.0f} s, although nothing ran"
+                self._lose(self.requests.current_link, why, {}, {}, again=False)
         elif isinstance(packet, Blocks | Traced):
             self.sight.heard(packet)
         elif isinstance(packet, Expired):
@@ -460,6 +463,7 @@ class DeviceKeeper:
         process = self.process
         if process is None or link is not self._link:
             return
+        self._beat = time.monotonic()
         self.model, self.total_bytes, self.libraries = born.model, born.total_bytes, born.libraries
         self.library_restarts, self.statistics = {}, {}
         probing = self.requests.state == "half-open"

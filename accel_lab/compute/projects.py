@@ -139,10 +139,16 @@ def _may_be_older(bytecode: str, written_at: float) -> bool:
 
 def _is_installed(file: str) -> bool:
     """Whether Python or pip has put a file there, or it is one of ours."""
-    path = Path(file).resolve()
-    if str(path).startswith(_INSTALLED) or _PACKAGE in path.parents:
+    return _are_installed(file.rpartition("/")[0])
+
+
+@cache
+def _are_installed(folder: str) -> bool:
+    path = Path(folder).resolve()
+    if str(path).startswith(_INSTALLED) or _PACKAGE in (path, *path.parents):
         return True
-    return any(_is_pips(folder) for folder in map(str, Path(file).parents) if folder in sys.path)
+    above = (folder, *map(str, Path(folder).parents))
+    return any(_is_pips(one) for one in above if one in sys.path)
 
 
 @cache

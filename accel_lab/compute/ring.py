@@ -125,6 +125,12 @@ class RingReader:
         self._next = head + _WORD + (size + _WORD - 1) // _WORD * _WORD
         return self._bytes[begin : begin + size]
 
+    @property
+    def unread(self) -> bool:
+        """Whether there is a frame that `read` has not returned; any thread."""
+        found: bool = self._words[_TAIL] != self._next
+        return found
+
     def sleep(self) -> bool:
         """Have the writer ring from now on; False when a frame has come meanwhile."""
         self._words[_ASLEEP] = 1

@@ -110,6 +110,7 @@ class Service:
         context.spill.collect_there = self._have_garbage_freed
         self.cancelled: set[int] = set()
         self.executing: Any = None
+        self._answering: set[int] = set()  # the threads that work out an answer, or cannot send it
 
     def run(self) -> None:
         """Serve until the notebook closes the wire; the calling thread becomes the dispatcher."""
@@ -215,6 +216,11 @@ class Service:
         ]
 
     @property
+    def is_behind(self) -> bool:
+        """Whether frames wait, and not for an answer to what came before; any thread."""
+        return not self._answering and self._transport.unread()
+
+    @property
     def busy_seq(self) -> int:
         """The request in execution, or 0."""
         entry = self.executing
@@ -226,8 +232,12 @@ class Service:
 
     def _send(self, frame: bytes) -> None:
         with self._send_lock:
+            if self._transport.send(frame):
+                return
+            self._answering.add(threading.get_ident())
             while not self._transport.send(frame):
                 time.sleep(RETRY_S)
+            self._answering.discard(threading.get_ident())
 
     def poisoned(self, poison: Poison) -> None:
         """Say why this context is beyond repair and end its process; does not return."""
@@ -463,7 +473,10 @@ class Service:
             if waiting:
                 self._send(_answers(waiting))
                 waiting = []
-            for report in launch.finish():  # each may fill a frame
+            self._answering.add(threading.get_ident())
+            reports = launch.finish()
+            self._answering.discard(threading.get_ident())
+            for report in reports:  # each may fill a frame
                 self.send([report])
         if waiting:
             self._send(_answers(waiting))

@@ -45,6 +45,9 @@ class Transport(Protocol):
             ValueError: the wire is damaged.
         """
 
+    def unread(self) -> bool:
+        """Whether something has come that was not received; any thread."""
+
     def hear(self) -> None:
         """Take in what made `fd` readable; never blocks."""
 
@@ -105,6 +108,10 @@ class SocketTransport:
             self._end += count
             frame = self._next()
         return frame
+
+    def unread(self) -> bool:
+        """Whether the socket has something; any thread."""
+        return _poll(self.fd, 0.0, -1)
 
     def hear(self) -> None:
         """Do nothing: `receive` reads the socket."""
@@ -180,6 +187,10 @@ class RingTransport:
             with contextlib.suppress(BlockingIOError):  # it has bells enough to wake up
                 self._wire.send(_BELL, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         return sleeps is not None
+
+    def unread(self) -> bool:
+        """Whether there is a frame that was not received; any thread."""
+        return self._reader.unread
 
     def hear(self) -> None:
         """Take the bells off the socket; notice its end."""

@@ -391,7 +391,7 @@ def serve(backend: Backend, generation: int, stream: Stream) -> None:
     _generation[:] = [generation]
     _meter[:] = [Meter(backend, stream)]
     sys.breakpointhook = _tell_locals
-    figures.use()
+    _suit_environment()
 
 
 def is_array(value: Any) -> bool:
@@ -409,7 +409,18 @@ def settle(folder: str, sys_path: list[str], environment: dict[str, str]) -> Non
     for name in os.environ.keys() - environment.keys():
         del os.environ[name]
     os.environ.update(environment)
+    _suit_environment()
+
+
+def _suit_environment() -> None:
+    """Set what libraries are to do here, where the user has not."""
     figures.use()
+    _backend[0].suit_environment()
+
+
+def note_modules() -> None:
+    """Look at what is imported by now, so that no context has to."""
+    _projects.seen()
 
 
 def refresh() -> None:

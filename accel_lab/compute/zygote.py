@@ -80,11 +80,21 @@ def receive_notice(
 
 
 class Zygote:
-    """Forks contexts until the notebook closes its channel."""
+    """Forks contexts until the notebook closes its channel.
 
-    def __init__(self, channel: socket.socket, become: Become) -> None:
+    Parameters:
+        become: what a fork does for the rest of its life.
+        program: what a fork executes instead, for profilers that follow programs and no forks; the
+            number of this process and those of the wire, the control channel and the rings are
+            added to its arguments.
+    """
+
+    def __init__(
+        self, channel: socket.socket, become: Become, program: list[str] | None = None
+    ) -> None:
         self._channel = channel
         self._become = become
+        self._program = program
         self._children: dict[int, tuple[int, int]] = {}  # descriptor -> (number, pid)
         self._poll = select.poll()
         self._poll.register(channel, select.POLLIN)
@@ -131,6 +141,11 @@ class Zygote:
             os.dup2(err, 2)
             os.close(out)
             os.close(err)
+            if self._program is not None:
+                for fd in (wire, control, *rings):
+                    os.set_inheritable(fd, True)  # noqa: FBT003 - it takes no names
+                numbers = map(str, (parent, wire, control, *rings))
+                os.execv(self._program[0], [*self._program, *numbers])  # noqa: S606 - ourselves
             random.seed()
             numpy_random = sys.modules.get("numpy.random")
             if numpy_random is not None:  # else every fork would draw the same numbers
