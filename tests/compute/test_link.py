@@ -9,10 +9,8 @@ import pytest
 
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.reply import Reply
-from accel_lab.compute import link as wire
 from accel_lab.compute.link import Link
 from accel_lab.compute.transport import open_transport
-
 
 
 @pytest.mark.parametrize("late", [True, False])
@@ -49,7 +47,7 @@ def test_a_wire_may_end_while_a_loop_comes_to_read_it(
             end()
         return copies[-1]
 
-    monkeypatch.setattr(wire.os, "dup", dup)
+    monkeypatch.setattr(os, "dup", dup)
 
     async def attend() -> tuple[bool, bool]:
         loop = asyncio.get_running_loop()
