@@ -14,9 +14,10 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
         settling: single calls before a round of them, until both sides expect quick answers.
         calls: single calls, each waited for, in a round.
         telling_s: how long the empty messages of a round take at least.
-        nbytes: the size of a transfer, by backend.
+        nbytes: the size of a transfer, and of all buffers that come back, by backend.
         kernels: kernels compiled, each of them then in a new system.
         losses: contexts lost on purpose, of each kind.
+        rebuilds: the same with buffers that come back.
         cells: how often a cell goes on computing after it has sent.
         busy_s: seconds for which it does.
         watched_s: seconds of a round with a view, and of one without.
@@ -32,6 +33,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     nbytes: dict[str, int]
     kernels: int
     losses: int
+    rebuilds: int
     cells: int
     busy_s: float
     watched_s: float
@@ -49,6 +51,7 @@ FULL = Effort(
     nbytes={"host": 64 << 20, "cuda": 1 << 30},
     kernels=7,
     losses=20,
+    rebuilds=7,
     cells=21,
     busy_s=1.0,
     watched_s=0.4,
@@ -65,6 +68,7 @@ QUICK = Effort(
     nbytes={"host": 4 << 20, "cuda": 64 << 20},
     kernels=2,
     losses=2,
+    rebuilds=2,
     cells=3,
     busy_s=0.1,
     watched_s=0.1,

@@ -24,13 +24,10 @@ def restart(backend: str, effort: Effort) -> list[Row]:
 
     A restart that follows others closely waits on purpose; the window is short so that none does.
     """
-    faults: list[Fault] = ["kill", "segfault", "poison"]
-    if backend == "cuda":
-        faults.append("trap")
     rows: list[Row] = []
     with System(backend, devices=1, within_s=WINDOW_S) as lab:
         a = np.random.default_rng(0).standard_normal((SMALL, SMALL)).astype(np.float32)
-        for fault in faults:
+        for fault in faults_of(backend):
             samples = [_lose(lab, fault, a) for _ in range(effort.losses)]
             rows += [
                 Row(
@@ -45,6 +42,12 @@ def restart(backend: str, effort: Effort) -> list[Row]:
                 for percent, budget in ((50, Budget(0.5, "at most", "ours")), (99, None))
             ]
     return rows
+
+
+def faults_of(backend: str) -> list[Fault]:
+    """Return the faults that end a context of a backend, each in a way of its own."""
+    faults: list[Fault] = ["kill", "segfault", "poison", "trap"]
+    return faults if backend == "cuda" else faults[:-1]
 
 
 def _lose(lab: System, fault: Fault, a: Any) -> float:

@@ -10,6 +10,7 @@ from accel_lab.bench import (
     latency,
     libraries,
     pipelined,
+    rebuilt,
     restarts,
     transfers,
     watched,
@@ -37,6 +38,7 @@ NAMES = (
     "upload",
     "download",
     "restart",
+    "rebuilt",
     "views",
     "journal",
 )
@@ -89,6 +91,7 @@ def run(
             "upload": lambda: transfers.upload(lab, peer, effort),
             "download": lambda: transfers.download(lab, peer, effort),
             "restart": lambda: restarts.restart(lab.backend, effort),
+            "rebuilt": lambda: rebuilt.rebuilt(peer, effort),
             "views": lambda: watched.views(lab, peer, effort),
             "journal": lambda: journaled.journal(lab.backend, effort),
             "peers": lambda: empty.peers(peer.device, effort, versions, notes),

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
-from accel_lab import System
-from accel_lab.bench import compiling, effort, peer, pipelined, suite, watched
+from accel_lab import AccelRef, System
+from accel_lab.bench import compiling, effort, peer, pipelined, rebuilt, suite, watched
 from accel_lab.bench.page import Page
 from accel_lab.bench.report import Report, figure
 from accel_lab.bench.rounds import compare, latencies
@@ -69,6 +70,18 @@ ROWS = {
     "restart-segfault-p99",
     "restart-poison-p50",
     "restart-poison-p99",
+    "rebuilt-kill-error",
+    "rebuilt-kill-result",
+    "rebuilt-kill-messages",
+    "rebuilt-kill-equal",
+    "rebuilt-segfault-error",
+    "rebuilt-segfault-result",
+    "rebuilt-segfault-messages",
+    "rebuilt-segfault-equal",
+    "rebuilt-poison-error",
+    "rebuilt-poison-result",
+    "rebuilt-poison-messages",
+    "rebuilt-poison-equal",
     "views-tree",
     "views-lab",
     "views-lab-core",
@@ -123,6 +136,42 @@ def test_report_names_what_it_was_measured_on(report: Report) -> None:
     assert here.python == ".".join(map(str, sys.version_info[:3]))
     assert here.cpu in here.device
     assert {"numpy", "scipy", "msgspec", "blas"} <= here.libraries.keys()
+
+
+@pytest.mark.parametrize("fault", ["kill", "segfault", "poison"])
+def test_buffers_that_come_back_are_all_equal(report: Report, fault: str) -> None:
+    equal = report[f"rebuilt-{fault}-equal"]
+    assert (equal.ours, equal.unit, equal.met) == (20, "buffers", True)
+    first, error = report[f"rebuilt-{fault}-result"], report[f"rebuilt-{fault}-error"]
+    again = report[f"rebuilt-{fault}-messages"]
+    assert error.ours < first.ours
+    assert again.ours < first.ours
+    assert again.peer == "sent by hand"
+
+
+def test_buffers_that_come_back_otherwise_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second loss finds one buffer changed behind the back of the record."""
+    turns = 0
+
+    def digests(buffers: list[AccelRef]) -> list[str]:
+        nonlocal turns
+        turns += 1
+        if turns == 3:
+            cpu = buffers[4].device
+            cpu.run(_add_one, buffers[4], pure=True).result()
+        return right(buffers)
+
+    right = rebuilt._digests
+    monkeypatch.setattr(rebuilt, "_digests", digests)
+    with System("host", devices=1) as lab:
+        rows = rebuilt.rebuilt(peer.Peer(lab.devices[0], "host"), effort.QUICK)
+    equal = {row.name: judged(row) for row in rows if row.unit == "buffers"}
+    assert (equal["rebuilt-kill-equal"].ours, equal["rebuilt-kill-equal"].met) == (19, False)
+    assert equal["rebuilt-poison-equal"].met
+
+
+def _add_one(x: Any) -> None:
+    x += 1
 
 
 def test_table_shows_every_row_and_whether_its_budget_is_kept(report: Report) -> None:
