@@ -16,6 +16,7 @@ from accel_lab import AccelRef, Device, System, array, blas, rng
 from accel_lab.compute import lineage
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.events import BuffersRebuilt, GenerationChanged, OutputPrinted
+from accel_lab.compute.fault import Fault
 from accel_lab.compute.recovery import Recovery
 from accel_lab.errors import (
     AccelError,
@@ -28,6 +29,7 @@ from accel_lab.errors import (
     UserCodeError,
 )
 from tests.faults.conftest import pid_of, settle, wait_for
+from tests.faults.digested import assert_given_up
 
 WAIT = 30.0
 A = np.random.default_rng(0).standard_normal((64, 64))
@@ -151,31 +153,10 @@ def resident() -> int:
     return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
-def whose() -> Any:
-    return np.full(8, os.getpid())
-
-
-def test_what_is_not_as_it_was_recorded_is_given_up(nothing_left: None) -> None:
+@pytest.mark.parametrize("fault", ["kill", "poison"])
+def test_what_is_not_as_it_was_recorded_is_given_up(nothing_left: None, fault: Fault) -> None:
     """A function that is not as pure as it is said to be is noticed where digests are recorded."""
-    with System("host", recover="replay", results="digests") as lab:
-        cpu = lab.devices[0]
-        a = cpu.put(A)
-        product, view = blas.gemm(a, a), array.transpose(a)
-        blas.scal(a, 2.0, out=a)
-        changing = cpu.run(whose, pure=True)
-        after = blas.scal(changing, 2.0)
-        lab.flush()
-        value(cpu, after)
-        assert changing.durability == "replayable"
-        lose(lab, cpu)
-        np.testing.assert_array_equal(value(cpu, product), A @ A)
-        np.testing.assert_array_equal(value(cpu, a), 2 * A)
-        np.testing.assert_array_equal(value(cpu, view), 2 * A.T)
-        for ref in (changing, after):
-            with pytest.raises(StaleRef, match="is not what it was: its digest was"):
-                value(cpu, ref)
-        lose(lab, cpu)
-        np.testing.assert_array_equal(value(cpu, product), A @ A)
+    assert_given_up("host", fault)
 
 
 def test_a_second_and_a_third_loss_are_survived_too(lab: System, cpu: Device) -> None:

@@ -1,38 +1,9 @@
 """Contexts that live and do nothing: frozen by a signal, or reading no more of what comes."""
 
-import gc
-import os
-import signal
-import time
-from typing import Any
-
-import numpy as np
 import pytest
 
 from accel_lab import System
-from accel_lab.compute import digest, keeper
-from accel_lab.compute.contents import key_of
-from accel_lab.compute.service import Service
-from accel_lab.errors import ContextLost
-
-LIMIT_S = 5.0
-WAIT_S = 60.0
-
-
-def read_no_more() -> None:
-    """Have the dispatcher of this context stand still, where it is at nothing."""
-    (service,) = [one for one in gc.get_objects() if isinstance(one, Service)]
-    service._turn = lambda: time.sleep(WAIT_S)  # type: ignore[method-assign]
-
-
-def digest_slowly() -> None:
-    """Have each digest take longer than the limit, on the thread that reads."""
-
-    def slow(data: memoryview) -> str:
-        time.sleep(2 * LIMIT_S)
-        return key_of(data)
-
-    vars(digest)["key_of"] = slow
+from tests.faults.wedged import DEVICES, assert_replaced, limit
 
 
 @pytest.mark.parametrize("rings", [True, False])
@@ -40,28 +11,6 @@ def test_both_are_replaced_and_those_that_work_are_not(
     monkeypatch: pytest.MonkeyPatch,
     rings: bool,  # noqa: FBT001
 ) -> None:
-    monkeypatch.setattr(keeper, "HEARTBEAT_LIMIT_S", LIMIT_S)
-    if not rings:
-        monkeypatch.setattr("accel_lab.compute.process.ORDERED", False)
-    with System("host", devices=4) as lab:
-        frozen, wedged, busy, answering = lab.devices
-        answering.run(digest_slowly).result(WAIT_S)
-        asked_for = answering.ask(digest.Digest(answering.put(np.ones(3))))
-        lab.flush()
-        time.sleep(0.1)  # or that would be read together with what follows
-        works: list[Any] = [busy.run(time.sleep, 2 * LIMIT_S), asked_for]
-        works += [busy.ping(), answering.ping()]
-        os.kill(frozen.run(os.getpid).result(WAIT_S), signal.SIGSTOP)
-        wedged.run(read_no_more)
-        lab.flush()
-        time.sleep(0.1)
-        asked = {"no sign of life": frozen.ping(), "although nothing ran": wedged.ping()}
-        for why, reply in asked.items():
-            with pytest.raises(ContextLost, match=why):
-                reply.result(WAIT_S)
-        for device in (frozen, wedged):
-            device.ping().result(WAIT_S)
-            assert device.generation == 2
-        for reply in works:
-            reply.result(WAIT_S)
-        assert (busy.generation, answering.generation) == (1, 1)
+    limit(monkeypatch, rings=rings)
+    with System("host", devices=DEVICES) as lab:
+        assert_replaced([lab])
