@@ -1,8 +1,11 @@
 """`recover="replay"`: after a loss the buffers in use are there again, and right."""
 
+import contextlib
 import gc
 import os
+import re
 import signal
+import stat
 import sys
 import threading
 from collections.abc import Iterator
@@ -133,24 +136,35 @@ def test_what_only_the_past_needed_is_freed_again(lab: System, cpu: Device) -> N
 
 
 def test_lineage_is_not_copying(lab: System, cpu: Device) -> None:
-    """256 MiB made from 1 MiB of uploads cost the notebook next to nothing, also when remade."""
-    seed = cpu.put(np.ones((1 << 17,)))
+    """1 GiB made from 1 MiB of uploads costs the notebook next to nothing, also when remade.
+
+    One buffer that was copied would be 64 MiB, and too much.
+    """
+    seed = cpu.put(np.random.default_rng(1).standard_normal((1 << 17,)))
     value(cpu, seed)
-    before = resident()
-    made = [array.full(cpu, (1 << 21,), float(k), "float64") for k in range(16)]
-    for _ in range(20):
-        for each in made:
+    before = notebook_bytes()
+    tiled = [cpu.run(np.tile, seed, 64, pure=True) for _ in range(16)]
+    for _ in range(5):
+        for each in tiled:
             blas.scal(each, 1.01, out=each)
-    sums = [value(cpu, blas.nrm2(each)) for each in made]
+    sums = [value(cpu, blas.nrm2(each)) for each in tiled]
+    assert sum(each.nbytes for each in tiled) == 1 << 30
+    assert notebook_bytes() - before < 64 << 20
     lose(lab, cpu)
-    assert [value(cpu, blas.nrm2(each)) for each in made] == sums
-    assert resident() - before < 16 << 20
+    assert [value(cpu, blas.nrm2(each)) for each in tiled] == sums
+    assert notebook_bytes() - before < 64 << 20
 
 
-def resident() -> int:
-    """Return the bytes of memory that this process alone has, arena and all."""
-    pages = Path("/proc/self/statm").read_text().split()
-    return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE")
+def notebook_bytes() -> int:
+    """Return the bytes that this process alone has, and those of its memory and files unnamed."""
+    (own,) = re.findall(r"RssAnon:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    unnamed: dict[tuple[int, int], int] = {}
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the one that this list was read from
+            found = link.stat()
+            if stat.S_ISREG(found.st_mode) and not found.st_nlink:
+                unnamed[found.st_dev, found.st_ino] = 512 * found.st_blocks
+    return 1024 * int(own) + sum(unnamed.values())
 
 
 @pytest.mark.parametrize("fault", ["kill", "poison"])
