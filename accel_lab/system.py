@@ -22,7 +22,7 @@ import accel_lab.backends
 from accel_lab.actor.actor import Actor, ActorRef
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.events import EventStream, warn_of
-from accel_lab.actor.supervision import AllForOne, OneForOne, RestForOne, Strategy
+from accel_lab.actor.supervision import OneForOne
 from accel_lab.actor.system import ActorSystem
 from accel_lab.compute import origin
 from accel_lab.compute.arena import Arena
@@ -31,6 +31,7 @@ from accel_lab.compute.contents import Contents
 from accel_lab.compute.device import Device
 from accel_lab.compute.device_actor import DeviceActor
 from accel_lab.compute.fault import Fault, Inject
+from accel_lab.compute.groups import Group, Groups, groups_of
 from accel_lab.compute.host_memory import host_memory_bytes
 from accel_lab.compute.keeper import DeviceKeeper, Plant
 from accel_lab.compute.ledger import ArenaStatistics
@@ -69,12 +70,6 @@ SPIN_S = 0.0001
 JOURNAL_BYTES = 1 << 30
 """How much a journal keeps that is not in memory."""
 Recover = Literal["stale", "replay"]
-Supervision = Literal["one_for_one", "all_for_one", "rest_for_one"]
-STRATEGIES: dict[str, type[OneForOne | AllForOne | RestForOne]] = {
-    "one_for_one": OneForOne,
-    "all_for_one": AllForOne,
-    "rest_for_one": RestForOne,
-}
 Results = Literal["digests", "values"]
 A = TypeVar("A", bound=Actor)
 _names = iter(range(1, 1 << 62))
@@ -83,7 +78,7 @@ _names = iter(range(1, 1 << 62))
 class _Options(NamedTuple):
     """What all devices of a system have in common."""
 
-    strategy: Strategy
+    reopen_after_s: float
     timeout_s: float | None
     recover: Recover
     results: Results | None
@@ -115,7 +110,8 @@ class System:
         strategy: whose contexts a loss replaces: `one_for_one` that device's alone;
             `all_for_one` those of all devices of this system, when they share state;
             `rest_for_one` that device's and those after it, when each takes what the one before
-            makes. Those that a loss replaces draw on one budget of restarts.
+            makes. Those that a loss replaces draw on one budget of restarts. A list of groups
+            gives some devices, by position, one of their own: `[("all_for_one", [0, 1])]`.
         timeout_s: how long a message may execute before its context is replaced, where neither
             the message nor `ask` says otherwise; None for ever. `run` has no limit of its own.
         recover: what becomes of buffers when their context is lost. `replay` makes them again, by
@@ -147,7 +143,7 @@ class System:
         name: str | None = None,
         max_restarts: int = 3,
         within_s: float = 60.0,
-        strategy: Supervision = "one_for_one",
+        strategy: Groups = "one_for_one",
         timeout_s: float | None = DEFAULT_TIMEOUT_S,
         recover: Recover = "replay",
         journal: str | Path | Store | None = "memory",
@@ -164,7 +160,7 @@ class System:
         _require_word("recover", recover, Recover)
         if results is not None:
             _require_word("results", results, Results)
-        _require_word("strategy", strategy, Supervision)
+        groups = groups_of(strategy, len(indices), max_restarts=max_restarts, within_s=within_s)
         _require_times(timeout_s=timeout_s, suspend_after_s=suspend_after_s)
         if journal_bytes is not None and journal_bytes <= 0:
             text = f"journal_bytes must be positive, not {journal_bytes}"
@@ -208,8 +204,7 @@ class System:
         self._plant, self._module = plant, module
         if store is not None:
             self._keep_journal(store, journal_bytes)
-        rules = STRATEGIES[strategy](max_restarts=max_restarts, within_s=within_s)
-        options = _Options(rules, timeout_s, recover, results, suspend_after_s)
+        options = _Options(within_s, timeout_s, recover, results, suspend_after_s)
         # They have a thread of their own: a handler that waits must not hold up supervision.
         self._own_thread = Dispatcher(
             f"accel_lab {self.name} actors", on_error=self._background.escaped
@@ -223,7 +218,7 @@ class System:
         self.devices: list[Device] = [
             self._open_device(module.device_name(index), index, options) for index in indices
         ]
-        self._supervise(rules)
+        self._supervise(groups)
         self._scribe.after.append(Tidying(self._lineages, self._contents))
         self._scribe.start()
         self._closed = False
@@ -289,9 +284,8 @@ class System:
         """Open a second context on a device's hardware, for what may break it."""
         index = self._indices[device.name]
         strategy = OneForOne(max_restarts=0)
-        keeper, spare = self._device(
-            f"{device.name} spare", index, _Options(strategy, None, "stale", None), None
-        )
+        options = _Options(strategy.within_s, None, "stale", None)
+        keeper, spare = self._device(f"{device.name} spare", index, options, None)
         self._keepers.append(keeper)
         actor = self._actors.spawn(partial(DeviceActor, [keeper], strategy))
         try:
@@ -336,7 +330,7 @@ class System:
         )
         requests.timeout_s = options.timeout_s
         keeper.requests = requests
-        keeper.reopen_after_s = options.strategy.within_s
+        keeper.reopen_after_s = options.reopen_after_s
         if options.results is not None and recorder is not None:
             requests.witness = Witness(requests, recorder, values=options.results == "values")
         transfers = Transfers(requests, self._arena, self._copies, on_card=self.backend == "cuda")
@@ -354,13 +348,12 @@ class System:
         self._arena.on_drop.append(keeper.segment_dropped)
         return keeper, device
 
-    def _supervise(self, strategy: Strategy) -> None:
-        """Start the contexts: under one actor when they share state, else each under its own."""
-        if isinstance(strategy, OneForOne):
-            for keeper in self._keepers:
-                self._actors.spawn(partial(DeviceActor, [keeper], strategy), name=keeper.name)
-        else:
-            self._actors.spawn(partial(DeviceActor, self._keepers, strategy), name="devices")
+    def _supervise(self, groups: list[Group]) -> None:
+        """Start the contexts: each group's under one actor, one that stands alone under its own."""
+        for group in groups:
+            keepers = [self._keepers[one] for one in group.members]
+            name = keepers[0].name if isinstance(group.strategy, OneForOne) else group.name
+            self._actors.spawn(partial(DeviceActor, keepers, group.strategy), name=name)
 
     def device(self, name: str | int) -> Device:
         """Return a device by its name, as `gpu0`, or its position.

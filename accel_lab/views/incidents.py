@@ -369,11 +369,11 @@ class _Pairing:
         self.all.append(one)
 
     def _device_of(self, path: str) -> str:
-        """Return whose actor it is: of "/gpu0", "/gpu0/context", "/devices/gpu0"; or ""."""
+        """Return whose actor it is: of "/gpu0", "/gpu0/context", "/devices-0-1/gpu0"; or ""."""
         first, *rest = path.strip("/").split("/")
         if first in self._devices:
             return first
-        if first == "devices" and rest and rest[0] in self._devices:
+        if first.startswith("devices") and rest and rest[0] in self._devices:
             return rest[0]
         return ""
 

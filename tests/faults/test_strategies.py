@@ -12,6 +12,7 @@ import pytest
 
 from accel_lab import Device, System, blas
 from accel_lab.compute.events import CircuitClosed, CircuitOpened, ContextStarted
+from accel_lab.compute.groups import Groups
 from accel_lab.errors import CircuitOpen, ContextLost, InvalidArgument, StaleRef
 from tests.faults.conftest import pid_of, settle
 
@@ -157,10 +158,49 @@ def test_the_end_of_a_pipeline_rests_alone(nothing_left: None) -> None:
         assert works(two)
 
 
+def test_each_group_has_a_strategy_of_its_own(nothing_left: None) -> None:
+    """A group's order is the one it names; a device in no group stands alone."""
+    groups: Groups = [("all_for_one", [0, 2]), ("rest_for_one", [4, 3])]
+    with System("host", 5, recover="stale", strategy=groups, max_restarts=1000) as lab:
+        for lost, came in [
+            (0, [2, 1, 2, 1, 1]),
+            (1, [2, 2, 2, 1, 1]),
+            (4, [2, 2, 2, 2, 2]),
+            (3, [2, 2, 2, 3, 2]),
+        ]:
+            with pytest.raises(ContextLost):
+                lab.inject("kill", lab.devices[lost]).result(WAIT)
+            assert settle(partial(lambda came: generations(lab) == came, came))
+            assert all(works(device) for device in lab.devices)
+            assert generations(lab) == came
+
+
+def test_one_group_that_gives_up_leaves_the_others_open(nothing_left: None) -> None:
+    """Each has a budget and a circuit of its own."""
+    groups: Groups = [("all_for_one", [0, 1]), ("all_for_one", [2, 3])]
+    with System("host", 4, recover="stale", strategy=groups, max_restarts=0) as lab:
+        with pytest.raises(ContextLost):
+            lab.inject("kill", lab.devices[1]).result(WAIT)
+        assert settle(lambda: [d.state for d in lab.devices[:2]] == ["circuit open"] * 2)
+        assert [d.state for d in lab.devices[2:]] == ["running"] * 2
+        assert all(works(device) for device in lab.devices[2:])
+        lab.devices[0].reset()
+        assert all(works(device) for device in lab.devices)
+
+
 def test_a_strategy_that_does_not_exist_is_refused() -> None:
     """With those that do."""
     with pytest.raises(InvalidArgument, match="one_for_one or all_for_one or rest_for_one"):
         System("host", recover="stale", strategy="some_for_one")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match=r"a list of groups as \('all_for_one', \[0, 1\]\)"):
+        System("host", 2, strategy=[("some_for_one", [0])])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("groups", [[[0, 2]], [[0, 0]], [[0], [0, 1]], [[]], [[-1]], [["0"]]])
+def test_a_group_of_devices_that_cannot_be_is_refused(groups: list[list[int]]) -> None:
+    """With the positions that there are."""
+    with pytest.raises(InvalidArgument, match=r"0 to 1|\[0, 1\]"):
+        System("host", 2, strategy=[("all_for_one", one) for one in groups])
 
 
 def test_a_loss_before_the_others_are_up_is_one_start_more(nothing_left: None) -> None:
