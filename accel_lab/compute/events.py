@@ -39,8 +39,8 @@ class GenerationChanged(Event, frozen=True):
 class BuffersRebuilt(Event, frozen=True):
     """What a lost context held was made again, by running messages again.
 
-    `requests` were in flight when it was lost, and were run again, too; `lost` counts the buffers
-    that could not be made.
+    `requests` are the numbers of those that were in flight when it was lost and were run again,
+    too; `lost` counts the buffers that could not be made.
     """
 
     device: str
@@ -48,7 +48,7 @@ class BuffersRebuilt(Event, frozen=True):
     buffers: int
     lost: int
     messages: int
-    requests: int
+    requests: tuple[int, ...]
     seconds: float
 
 

@@ -498,7 +498,7 @@ class DeviceKeeper:
                 buffers=len(done.rebuilt),
                 lost=len(done.lost),
                 messages=done.messages,
-                requests=len(done.requests),
+                requests=done.requests,
                 seconds=done.seconds,
             )
         )

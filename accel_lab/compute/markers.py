@@ -87,13 +87,17 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True, tag=-8):
 
 
 class Rebuilt(msgspec.Struct, frozen=True, array_like=True, tag=-9):
-    """The buffers of a lost generation were made again by running messages again."""
+    """The buffers of a lost generation were made again by running messages again.
+
+    `requests` are the numbers of those that had been in flight and were run again, too.
+    """
 
     generation: int
     at: float
     buffers: list[int]
     messages: int
     seconds: float
+    requests: list[int] = []
 
 
 class Explained(msgspec.Struct, frozen=True, array_like=True, tag=-10):

@@ -76,6 +76,11 @@ class Recovered(msgspec.Struct, frozen=True):
         """Whether there was anything to do."""
         return bool(self.rebuilt or self.lost or self.requests)
 
+    def marker(self, generation: int) -> Rebuilt:
+        """Return what the journal keeps of it."""
+        buffers, requests = list(self.rebuilt), list(self.requests)
+        return Rebuilt(generation, time.time(), buffers, self.messages, self.seconds, requests)
+
 
 class Recovery:
     """The recovery of one device.
@@ -228,12 +233,7 @@ class Recovery:
                 return
             up()
             if done.any:
-                generation = self._requests.generation
-                self._recorder.mark(
-                    Rebuilt(
-                        generation, time.time(), list(done.rebuilt), done.messages, done.seconds
-                    )
-                )
+                self._recorder.mark(done.marker(self._requests.generation))
                 self._done(done)
         except Overtaken:
             return

@@ -40,6 +40,7 @@ Outcome = Literal[
     "ended",
 ]
 RECENT = 6
+NAMED_REQUESTS = 4
 SOON_S = 5.0  # within this a request's failure belongs to the library's restart before it
 _SECOND = 0.9995  # below, milliseconds
 _WHOLE = 9.95  # from here on, no digit after the point
@@ -227,12 +228,12 @@ class _Pairing:
         lost = f", lost {fact.lost}" if fact.lost else ""
         last.decisions.append(rebuilt + lost)
         if fact.requests:
-            last.decisions.append(f"{_plural(fact.requests, 'request')} run again")
+            last.decisions.append(f"{_requests(fact.requests)} run again")
         last.back_at = max(fact.at, last.back_at or 0.0)
         messages, took = _plural(fact.messages, "message"), duration(fact.seconds)
         text = f"{rebuilt}{lost}; ran {messages} again in {took}"
         if fact.requests:
-            text += f", and {_plural(fact.requests, 'request')} that had been in flight"
+            text += f", and {_requests(fact.requests)} that had been in flight"
         last.steps.append((fact.at, text))
 
     # Giving a device back.
@@ -424,6 +425,15 @@ def _nth(restarts: int) -> str:
 def _kept(fact: DeviceSuspended | DeviceResumed) -> str:
     objects = f" and {_plural(fact.objects, 'object')}" if fact.objects else ""
     return f"{_plural(fact.buffers, 'buffer')}{objects}, {size(fact.nbytes)}"
+
+
+def _requests(numbers: tuple[int, ...]) -> str:
+    """Return requests by the numbers that they have in the journal, the first of many."""
+    named = [f"#{number}" for number in numbers[:NAMED_REQUESTS]]
+    if len(numbers) > NAMED_REQUESTS:
+        named.append(f"{len(numbers) - NAMED_REQUESTS} more")
+    *most, last = named
+    return f"request {last}" if not most else f"requests {', '.join(most)} and {last}"
 
 
 def _plural(n: int, noun: str) -> str:

@@ -224,7 +224,7 @@ class JournalDevice:
             buffers=len(entry.fields["buffers"]),
             lost=len(self._lost) - len(back),
             messages=entry.fields["messages"],
-            requests=self._taken,
+            requests=tuple(entry.fields["requests"]),
             seconds=entry.fields["seconds"],
         )
         self._buffers = {id_: self._lost[id_] for id_ in back} | self._buffers

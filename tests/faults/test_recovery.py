@@ -194,7 +194,11 @@ def test_requests_in_flight_get_their_results(lab: System, cpu: Device, gate: Pa
     np.testing.assert_array_equal(fetched.result(WAIT), np.ones(4))
     for k, ref in enumerate(behind):
         np.testing.assert_array_equal(value(cpu, ref), 2.0 * k * np.ones(4))
-    assert rebuilt(lab, mark).requests >= 22
+    named = {entry.seq: entry.name for entry in lab.journal if entry.kind == "message"}
+    again = [named[seq] for seq in rebuilt(lab, mark).requests]
+    assert again == ["Run", *["Scal"] * 20, "Download"]
+    (entry,) = lab.journal.filter(kind="rebuilt")
+    assert [named[seq] for seq in entry.fields["requests"]] == again
     lab.check()
 
 

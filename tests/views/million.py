@@ -55,7 +55,7 @@ def facts(generation: int) -> list[Event]:
             buffers=generation,
             lost=0,
             messages=7,
-            requests=2,
+            requests=(3, 4),
             seconds=0.1,
         ),
         RequestFailed(device="gpu0", message=f"Gemm #{generation}", error="ValueError", cell=None),

@@ -237,7 +237,7 @@ def test_buffers_that_were_made_again_are_back() -> None:
     written.lost(3)
     written.free(2)
     written.began()
-    written.mark(markers.Rebuilt(2, 1010.0, [1], 1, 0.5))
+    written.mark(markers.Rebuilt(2, 1010.0, [1], 1, 0.5, [3]))
     scene = written.scene()
     assert ids(scene) == [(1,)]
     assert facts(scene)[-1] == BuffersRebuilt(
@@ -246,7 +246,7 @@ def test_buffers_that_were_made_again_are_back() -> None:
         buffers=1,
         lost=1,
         messages=1,
-        requests=1,
+        requests=(3,),
         seconds=0.5,
         at=1010.0,
     )

@@ -51,7 +51,7 @@ KILLED: list[Fact] = [
         buffers=1,
         lost=2,
         messages=4,
-        requests=3,
+        requests=(5, 6, 9),
         seconds=0.001,
         at=10.5,
     ),
@@ -92,7 +92,7 @@ def test_a_loss_is_one_incident_from_the_end_of_its_process_to_its_buffers() -> 
     assert loss.decisions == [
         "restart after 100 ms",
         "rebuilt 1 buffer, lost 2",
-        "3 requests run again",
+        "requests #5, #6 and #9 run again",
     ]
     assert loss.recovery_s == pytest.approx(0.3)  # from ContextLost to BuffersRebuilt
     assert [words for _, words in loss.steps] == [
@@ -103,7 +103,7 @@ def test_a_loss_is_one_incident_from_the_end_of_its_process_to_its_buffers() -> 
         "context of generation 2 started as process 12 in 20 ms",
         (
             "rebuilt 1 buffer, lost 2; ran 4 messages again in 1.0 ms, "
-            "and 3 requests that had been in flight"
+            "and requests #5, #6 and #9 that had been in flight"
         ),
     ]
 
