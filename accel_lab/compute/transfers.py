@@ -25,6 +25,7 @@ from accel_lab.compute.tensors import as_array
 from accel_lab.compute.transfer import INLINE_BYTES, Allocate, CopyIn, Download, Put, Upload
 from accel_lab.compute.user_code import Location, Run
 from accel_lab.compute.wire import FRAME_LIMIT
+from accel_lab.display.progress import Bar
 from accel_lab.errors import (
     AccelError,
     ContextLost,
@@ -120,7 +121,10 @@ class Transfers:
         self._on_card = on_card
 
     def put(self, array: npt.ArrayLike, timeout_s: float) -> AccelRef:
-        """Send an array; when this returns it has been copied or is held read-only."""
+        """Send an array; when this returns it has been copied or is held read-only.
+
+        A bar shows a copy that takes over a second.
+        """
         theirs = device_array(array)
         if theirs is not None:
             source, stream = theirs
@@ -158,8 +162,9 @@ class Transfers:
             self._requests.flush()  # bulk is not held back for a fuller batch
             return ref
         last = [target]
-        send = self._sender(last, source.nbytes)
-        self._copies.map_chunks(source, self._arena, send, timeout_s=timeout_s)
+        with self._bar(source.nbytes) as bar:
+            send = self._sender(last, source.nbytes, bar)
+            self._copies.map_chunks(source, self._arena, send, timeout_s=timeout_s)
         return last[0]
 
     def _put_from_card(self, source: DeviceArray, timeout_s: float) -> AccelRef:
@@ -176,17 +181,21 @@ class Transfers:
                 source.read(0, data)
             return self._buffer(Put(source.shape, source.dtype, data.tobytes()))
         last = [self._buffer(Allocate(source.shape, source.dtype))]
-        send = self._sender(last, source.nbytes)
-        for offset in range(0, source.nbytes, CHUNK_BYTES):
-            size = min(CHUNK_BYTES, source.nbytes - offset)
-            block = self._arena.allocate(size, timeout_s=timeout_s)
-            try:
-                source.read(offset, block.view)
-            except BaseException:
-                block.release()
-                raise
-            send(offset, block)
+        with self._bar(source.nbytes) as bar:
+            send = self._sender(last, source.nbytes, bar)
+            for offset in range(0, source.nbytes, CHUNK_BYTES):
+                size = min(CHUNK_BYTES, source.nbytes - offset)
+                block = self._arena.allocate(size, timeout_s=timeout_s)
+                try:
+                    source.read(offset, block.view)
+                except BaseException:
+                    block.release()
+                    raise
+                send(offset, block)
         return last[0]
+
+    def _bar(self, nbytes: int) -> Bar:
+        return Bar(f"upload to {self._requests.name}", nbytes, unit="bytes")
 
     def _copy_in(self, source: DeviceArray, export: Export, timeout_s: float) -> AccelRef:
         target = self._buffer(Allocate(source.shape, source.dtype))
@@ -197,7 +206,7 @@ class Transfers:
             copied.cancel()  # the array may be gone when the device would come to it
             raise
 
-    def _sender(self, last: list[AccelRef], nbytes: int) -> Send:
+    def _sender(self, last: list[AccelRef], nbytes: int, bar: Bar) -> Send:
         """Return what sends a filled block to the buffer in `last`, and owns it from then on."""
         large = _too_large(nbytes) if nbytes > KEPT_BYTES else None
 
@@ -212,6 +221,7 @@ class Transfers:
             except BaseException:
                 block.release()
                 raise
+            bar.at(offset + block.nbytes)
 
         return send
 

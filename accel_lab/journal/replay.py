@@ -6,6 +6,7 @@
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from accel_lab.actor.reply import Reply
@@ -17,13 +18,13 @@ from accel_lab.compute.lineage import CHANGED_NOTHING
 from accel_lab.compute.step import step_of
 from accel_lab.compute.transfer import Download
 from accel_lab.compute.user_code import Ping
+from accel_lab.display.progress import REFRESH_S, Bar
 from accel_lab.errors import AccelError
 from accel_lab.journal.comparer import Comparer
 from accel_lab.journal.comparison import Comparison
 from accel_lab.journal.entry import Entry
 from accel_lab.journal.part import Where, mentions, position, read, refuse_code
 from accel_lab.journal.prelude import prelude
-from accel_lab.journal.progress import Bar
 from accel_lab.journal.repeat import NotSent, Recorded, Repeater, Sent, outcome
 from accel_lab.journal.report import ReplayReport
 from accel_lab.libraries.program import InspectKernel
@@ -143,9 +144,20 @@ class Replay:
             while self._position < len(self._part):
                 self._take()
                 self._collected(COMPARISONS_IN_FLIGHT)
-                bar.at(self._position)
+                bar.at(self._answered)
+            for weak in list(self._open.values()):
+                reply = weak()
+                while reply is not None and not reply.done:
+                    with suppress(AccelError, TimeoutError):
+                        reply.result(REFRESH_S)
+                    bar.at(self._answered)
         self._finish()
         return self.report
+
+    @property
+    def _answered(self) -> int:
+        """How many entries of the part are behind it."""
+        return max(self._position - len(self._open), 0)
 
     def buffer(self, entry: Entry) -> AccelRef | None:
         """Return the live buffer that a message has made, until the record frees it."""

@@ -1,6 +1,9 @@
 """A kernel as the notebook holds it: its source, and the token of what a context made of it."""
 
+import asyncio
+import time
 from collections.abc import Generator, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
 from accel_lab.compute.operation import OWN_TIMEOUT
 from accel_lab.compute.requests import require_timeout
+from accel_lab.display.progress import REFRESH_S, Bar
 from accel_lab.errors import CompileError, InvalidArgument, StaleRef
 from accel_lab.libraries.program import (
     Compile,
@@ -107,19 +111,34 @@ class Kernel:
         return self.device.ask(InspectKernel(self.ref))
 
     def result(self, timeout_s: float | None = None) -> "Kernel":
-        """Block until it is compiled, and return it.
+        """Block until it is compiled, and return it; a bar shows what takes over a second.
 
         Raises:
             CompileError: it does not compile.
             TimeoutError: not within `timeout_s` seconds; the compilation goes on.
         """
-        self.ref.result(timeout_s)
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        with self._bar() as bar:
+            while not self.ref.done:
+                left = REFRESH_S if until is None else min(until - time.monotonic(), REFRESH_S)
+                if left <= 0:
+                    text = f"{self.name} is not compiled within {timeout_s} s; that goes on"
+                    raise TimeoutError(text)
+                with suppress(TimeoutError):
+                    self.ref.result(left)
+                bar.at(0)
+        self.ref.result()
         return self
 
     def __await__(self) -> Generator[Any, None, "Kernel"]:
         """Wait in the running loop until it is compiled."""
-        yield from self.ref.__await__()
+        with self._bar() as bar:
+            bar.tick(asyncio.get_running_loop())
+            yield from self.ref.__await__()
         return self
+
+    def _bar(self) -> Bar:
+        return Bar(f"compile {self.name}", None)
 
     @property
     def done(self) -> bool:
