@@ -31,6 +31,7 @@ from accel_lab.errors import (
     CircuitOpen,
     ContextLost,
     LibraryError,
+    QueueFull,
     SystemClosed,
 )
 from tests.faults.conftest import pid_of, settle, wait_for
@@ -83,6 +84,32 @@ def test_a_context_that_fails_to_start_is_started_again(plan: Plan, word: str, r
         assert len(causes) == 2
         for cause in causes:
             assert re.search(reason, cause)
+
+
+def test_what_waits_for_a_start_is_limited_and_runs_in_order(plan: Plan, tmp_path: Path) -> None:
+    """Message 1025 is refused, or waits for room if it may."""
+    plan("open", "gate")
+    with closing(System("failing", 1)) as lab:
+        (cpu,) = lab.devices
+        x = cpu.put(np.zeros(4))
+        replies = [cpu.run(_append, k, pure=False) for k in range(1024 - 1)]
+        with pytest.raises(QueueFull, match="cpu0 has 1024 messages waiting and takes 1024"):
+            cpu.ask(blas.Scal(x, 2.0), nowait=True)
+        waited = threading.Thread(target=lambda: replies.append(cpu.run(_append, 1023)))
+        waited.start()
+        assert not any(reply.done for reply in replies)
+        assert waited.is_alive()
+        (tmp_path / "go").touch()
+        waited.join(WAIT)
+        assert [len(reply.result(WAIT)) for reply in replies] == list(range(1, 1025))
+        assert replies[-1].result() == list(range(1024))
+
+
+def _append(k: int) -> list[int]:
+    """Write down the calls in the order in which they run; return those so far."""
+    calls: list[int] = sys.__dict__.setdefault("calls", [])
+    calls.append(k)
+    return list(calls)
 
 
 class Opens(io.StringIO):

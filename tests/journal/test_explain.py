@@ -20,6 +20,7 @@ from accel_lab.journal.explain import explain
 from accel_lab.journal.explanation import Explanation
 from tests.conftest import require
 from tests.faults.conftest import wait_for
+from tests.interactive import shell
 from tests.journal.recording import Recording
 
 DEPTH = 100
@@ -199,3 +200,20 @@ def test_an_explanation_tells_cell_message_operands_and_error() -> None:
         assert expected in text
     assert found.cell is None
     assert text.count("\n") == found._repr_html_().count("<tr>")
+
+
+def test_an_explanation_names_the_cell_that_sent_the_message() -> None:
+    """Not the one that waited for it, nor the one that asked."""
+    with shell() as notebook:
+        notebook("import numpy as np; from accel_lab import System, blas; lab = System('host')")
+        notebook("x = lab.devices[0].put(np.ones((4, 4), np.float32))")
+        notebook("y = blas.gemm(x, x); lost = lab.inject('poison')")
+        notebook("z = blas.gemm(y, y)")
+        notebook("lost.result()")
+        assert isinstance(notebook.error, ContextLost)
+        found = notebook("lab.ready(); found = lab.explain(); found")
+        notebook("lab.close()")
+    assert isinstance(found, Explanation)
+    assert found.cell == 3
+    assert "cell 3" in str(found)
+    assert "cell 3" in found._repr_html_()

@@ -1,7 +1,10 @@
 """Running a journal again."""
 
 import ctypes
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +13,11 @@ import pytest
 from accel_lab import AccelRef, Device, System, array, blas, fft, jit, rng
 from accel_lab.errors import ContextLost, JournalError, UserCodeError
 from accel_lab.journal.entry import Entry
+from accel_lab.journal.journal import Journal
 from accel_lab.journal.replay import Replay, replay
 from tests.conftest import require
 from tests.journal.recording import Recording
+from tests.project import ROOT
 
 DOUBLE = """
 __global__ void twice(const float* x, float* y, int n) {
@@ -301,6 +306,26 @@ def test_code_of_another_process_is_refused_before_anything_runs(
         replay(record, lab)
     assert [entry for entry in again if entry.kind == "message"] == []
     assert replay(record, lab, allow_code=True).equal == 2
+
+
+def test_code_in_a_file_of_another_process_runs_only_if_allowed(
+    lab: System, tmp_path: Path
+) -> None:
+    path = tmp_path / "theirs.journal"
+    program = f"""
+from accel_lab import System, rng
+with System("host", journal={str(path)!r}, results="digests") as lab:
+    x = rng.uniform(lab.devices[0], (4,), seed=1)
+    lab.devices[0].run(lambda x: -x, x, pure=True).result()
+    lab.flush()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT, timeout=120)
+    record, again = Journal.open(path), Recording(lab)
+    with pytest.raises(JournalError, match="allow_code=True") as caught:
+        record.replay(lab)
+    assert "Run" in str(caught.value)
+    assert [entry for entry in again if entry.kind == "message"] == []
+    assert record.replay(lab, allow_code=True).equal == 2
 
 
 def test_a_part_brings_what_it_needs_from_before_and_nothing_else(
