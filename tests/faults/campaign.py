@@ -7,56 +7,114 @@ lost: no process, thread, descriptor, mapping, block of the arena, or buffer.
 
 import gc
 import sys
+import time
 from collections import Counter
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from accel_lab import System
 from accel_lab.compute.events import GenerationChanged
 from accel_lab.errors import AccelError
 from tests.faults.campaign_faults import until
-from tests.faults.campaign_plan import Round
+from tests.faults.campaign_plan import FAULTS, PHASES, Round, digest, plan, supplement
 from tests.faults.campaign_stage import WAIT_S, Bench, Stage
+from tests.faults.campaign_store import Fickle
 from tests.faults.conftest import Census, census, no_more_than, settle, turns_are_usual
 
 CHECK_EVERY = 50
+ATTEMPTS = 3
 ARENA_BYTES = 16 << 20
+WORKING = PHASES[:-1]
+
+Late = Callable[[int], list[Round]]
 
 
 class Campaign:
-    """Plays a plan on a system."""
+    """Plays a plan on a system.
 
-    def __init__(self, lab: System, repeat: str, *, rebuilds: bool = False) -> None:
-        self.bench = Bench(lab, rebuilds=rebuilds)
+    Parameters:
+        store: of the system's journal.
+        repeat: how to do it again.
+        rebuilds: whether the system makes buffers again after a loss.
+    """
+
+    def __init__(self, lab: System, store: Fickle, repeat: str, *, rebuilds: bool = False) -> None:
+        self.bench = Bench(lab, store, rebuilds=rebuilds)
         self._lab = lab
         self._repeat = repeat
+        self._began = time.perf_counter()
         self._baseline: Census | None = None
         self.background: Counter[str] = Counter()
 
-    def play(self, rounds: list[Round]) -> None:
-        """Play every round, and check the balance now and then."""
+    def complete(self, seed: int, times: int) -> str:
+        """Have every fault meet every family in every phase so often; returns what was done."""
+        devices = len(self._lab.devices)
+
+        def late(attempt: int) -> list[Round]:
+            lacking = self.bench.coverage.lacking(FAULTS, WORKING, times)
+            return supplement(seed + attempt, devices, lacking)
+
+        rounds = plan(seed, devices, times=times)
+        return self.report(rounds, FAULTS, self.play(rounds, late))
+
+    def play(self, rounds: list[Round], late: Late = lambda _: []) -> int:
+        """Play every round, and what was late; check the balance now and then.
+
+        Parameters:
+            late: returns what has to be played again, for whichever attempt.
+
+        Returns how many rounds those were.
+        """
+        again = 0
         try:
-            for number, scenes in enumerate(rounds):
-                self._play(number, scenes)
-                if number % CHECK_EVERY == 0:
-                    self.check()
-            self.check()
+            self._play_all(rounds)
+            for attempt in range(1, ATTEMPTS + 1):
+                more = late(attempt)
+                if not more:
+                    break
+                again += len(more)
+                self._play_all(more)
         finally:
             self.bench.close()
+        return again
+
+    def report(self, rounds: list[Round], faults: Iterable[str], again: int) -> str:
+        """Say what was done, with how often each fault met the families."""
+        bench, losses = self.bench, sum(device.generation - 1 for device in self._lab.devices)
+        return (
+            f"\n{self._repeat}, plan {digest(rounds)}: {bench.steps} steps, {losses} losses, "
+            f"{again} rounds again, {time.perf_counter() - self._began:.0f} s\n"
+            f"answers: {dict(bench.outcomes)}\n{bench.coverage.table(faults, WORKING)}\n"
+        )
+
+    def _play_all(self, rounds: list[Round]) -> None:
+        for number, scenes in enumerate(rounds):
+            self._play(number, scenes)
+            if number % CHECK_EVERY == 0:
+                self.check()
+        self.check()
 
     def _play(self, number: int, scenes: Round) -> None:
-        stages = [Stage(self.bench, self.bench.twins[place], scene) for place, scene in scenes]
+        stages = self._cast(scenes)
         try:
-            for stage in sorted(stages, key=lambda stage: stage.haste):
-                stage.prepare()
-            for stage in stages:
-                stage.strike()
-            for stage in stages:
-                stage.finish()
+            self._act(stages)
+            for stage in sorted(stages, key=lambda stage: stage.scene.fault == "hang"):
+                stage.finish()  # what takes longest last
         except BaseException as error:
             error.add_note(f"in round {number}: {scenes}\nrepeat with {self._repeat}")
             for stage in stages:
                 stage.after.close()
             raise
+
+    def _cast(self, scenes: Round) -> list[Stage]:
+        return [Stage(self.bench, self.bench.twins[place], scene) for place, scene in scenes]
+
+    def _act(self, stages: list[Stage]) -> None:
+        """Set the scenes of a round, and have the faults strike."""
+        for stage in sorted(stages, key=lambda stage: stage.haste):
+            stage.prepare()
+        for stage in stages:
+            stage.strike()
 
     def check(self) -> None:
         """Drop everything; nothing of it is left."""
@@ -74,6 +132,9 @@ class Campaign:
             assert all(e.after == e.before + 1 for e in changes)
             assert all(a.after == b.before for a, b in pairwise(changes))
         assert settle(lambda: lab.arena().blocks == 0), lab.arena()
+        lab.flush()
+        store = bench.store
+        assert (store.away, store.gaps, lab.journal.damage) == (0, 0, None), store
         assert turns_are_usual(), sys.getswitchinterval()
         if self._baseline is None:
             self._baseline = census()

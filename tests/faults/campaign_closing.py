@@ -14,6 +14,7 @@ from accel_lab.errors import ContextLost, StaleRef, SystemClosed
 from tests.faults.campaign import ARENA_BYTES
 from tests.faults.campaign_plan import CLOSE, Coverage, Round
 from tests.faults.campaign_stage import Bench, Stage
+from tests.faults.campaign_store import Fickle
 
 CLOSE_LIMIT_S = 5.0
 
@@ -29,10 +30,16 @@ class Closing:
 
     def play(self, backend: str, scenes: Round) -> None:
         """Close a system whose devices are all at work."""
+        store = Fickle()
         with System(
-            backend, len(scenes), max_restarts=1_000_000, within_s=0.001, arena_bytes=ARENA_BYTES
+            backend,
+            len(scenes),
+            max_restarts=1_000_000,
+            within_s=0.001,
+            arena_bytes=ARENA_BYTES,
+            journal=store,
         ) as lab:
-            bench = Bench(lab)
+            bench = Bench(lab, store)
             stages = [ClosingStage(bench, bench.twins[place], scene) for place, scene in scenes]
             try:
                 for stage in sorted(stages, key=lambda stage: stage.haste):

@@ -7,12 +7,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from accel_lab import Device, System
 from accel_lab.actor.reply import Reply
+from accel_lab.compute.control import Collected, DropSegment, Segment
+from accel_lab.compute.keeper import HEARTBEAT_LIMIT_S
+from accel_lab.compute.process import ContextProcess
 from accel_lab.errors import AccelError, ArenaFull
 from tests.faults.campaign_gate import garble
 
@@ -46,17 +50,104 @@ def until(predicate: Callable[[], bool], timeout_s: float = 30.0) -> bool:
     return True
 
 
-def send_signal(device: Device, variant: int) -> None:
-    """End the process of a device's context, of whichever generation, from outside."""
+def send_signal(device: Device, number: int) -> ContextProcess | None:
+    """Send a signal to the process of a device's context, of whichever generation, if it lives."""
     keeper = device._keeper
     assert until(lambda: keeper.process is not None or device.state == "stopped")
     process = keeper.process
     if process is None:
-        return  # its system is closed
+        return None  # its system is closed
     assert until(lambda: process.pid != 0 or process.reaped)
-    if not process.reaped:
-        with suppress(ProcessLookupError):  # it has just been reaped
-            os.kill(process.pid, SIGNALS[variant % len(SIGNALS)])
+    if process.reaped:
+        return None
+    with suppress(ProcessLookupError):  # it has just been reaped
+        os.kill(process.pid, number)
+    return process
+
+
+def freeze(device: Device) -> None:
+    """Stop the process of a device's context, and put the clock on until that is noticed."""
+    keeper = device._keeper
+    process = send_signal(device, signal.SIGSTOP)
+    if process is None:
+        return
+    assert until(lambda: process.reaped or _state(process.pid) in "TZX")
+
+    def put_on() -> None:
+        keeper._beat = time.monotonic() - HEARTBEAT_LIMIT_S - 1
+        keeper._watch(process)
+
+    keeper._plant.dispatcher.call_soon(put_on)
+
+
+def _state(pid: int) -> str:
+    """Return the letter that the kernel has for what a process does; X for none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
+
+
+def fail_starts(device: Device, variant: int) -> int:
+    """Have the next contexts of a device end as they start; returns how many.
+
+    They hear what no context expects first and say why they cannot start, or are killed before
+    they hear anything.
+    """
+    keeper, times = device._keeper, 1 + variant % 2
+    spawner, start = keeper._plant.spawner, keeper.start
+    left = times
+
+    def fail() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            del vars(keeper)["start"]
+        vars(spawner)["take"] = take
+        try:
+            start()
+        finally:
+            del vars(spawner)["take"]
+
+    def take() -> ContextProcess:
+        process = type(spawner).take(spawner)
+        if variant >= len(SIGNALS) // 2:
+            process.tell(Collected())
+            return process
+
+        def forked(pid: int, pidfd: int) -> None:
+            ContextProcess.forked(process, pid, pidfd)
+            os.kill(pid, SIGNALS[variant])
+
+        vars(process).update(tell=lambda *_: True, forked=forked)
+        return process
+
+    vars(keeper)["start"] = fail
+    return times
+
+
+def starts_fail(device: Device) -> bool:
+    """Whether the next context of a device is to fail yet."""
+    return "start" in vars(device._keeper)
+
+
+def lose_segments(lab: System, device: Device, *, late: bool) -> None:
+    """Have the context of a device lose the arena: it can be mapped no more, or comes `late`."""
+    keeper = device._keeper
+    for segment in lab._arena.segments:
+        keeper.tell(DropSegment(segment.id))
+        if not late:
+            unmappable = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+            keeper.tell(Segment(segment.id, segment.size), unmappable)
+            os.close(unmappable)
+
+
+def give_segments(lab: System, device: Device) -> None:
+    """Have the context of a device map the arena again."""
+    keeper = device._keeper
+    for segment in lab._arena.segments:
+        keeper.tell(DropSegment(segment.id))
+        keeper.tell(Segment(segment.id, segment.size), segment.fd)
 
 
 def corrupt_down(device: Device, variant: int) -> None:

@@ -16,9 +16,16 @@ import threading
 import time
 from typing import Any
 
+from accel_lab.compute.control import send_packet
 from accel_lab.compute.interrupts import SIGNAL
 
 GO = "go"
+LOST = "segment lost"
+"""Go on when the arena has gone."""
+LATE = "segment late"
+"""Stop again then."""
+LONG_S = 60.0
+"""More than a context may let frames lie."""
 CORRUPT = "corrupt "
 GARBAGE = (
     b"\xc1 is no msgpack",
@@ -59,7 +66,7 @@ def hold(address: str, name: str, *, stall: bool = False) -> str:
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {SIGNAL})
     try:
-        _perform(_ask(address, name))
+        _obey(address, name)
         if stall:
             Stalled.flowing.clear()
             for stream in _service()._context.streams.values():
@@ -80,7 +87,7 @@ def arm(address: str, name: str, kinds: list[str]) -> int:
     def gated(message: Any, launch: Any) -> None:
         for kind, route in before.items():
             context.routes[kind] = route
-        _perform(_ask(address, name))
+        _obey(address, name)
         context.routes[type(message)].handler(message, launch)
 
     before = {kind: context.routes[kind] for kind in chosen}
@@ -93,6 +100,23 @@ def holdings() -> tuple[int, int, tuple[tuple[str, int], ...]]:
     """Return how many buffers the context has, their bytes, and whose the largest are."""
     table = _service()._context.table
     return len(table), table.used_bytes, table.largest_owners()
+
+
+def segments_are_there(ids: list[int]) -> None:
+    """Wait until these are mapped."""
+    arena: Any = _service()._context.arena
+    while arena._failed or not arena._known.issuperset(ids):
+        time.sleep(0.001)
+
+
+def _obey(address: str, name: str) -> None:
+    order = _ask(address, name)
+    if order in (LOST, LATE):
+        arena: Any = _service()._context.arena
+        while not arena._known <= arena._failed.keys():
+            time.sleep(0.001)
+        order = GO if order == LOST else _ask(address, name)
+    _perform(order)
 
 
 def _ask(address: str, name: str) -> str:
@@ -122,6 +146,8 @@ def _perform(order: str) -> None:
         ctypes.string_at(0)
     elif order == "exit":
         os._exit(3)
+    elif order == "wedge":
+        _stand_still()
     elif order == "out of memory":
         _service()._context.allocate((1 << 50,), "uint8")
     elif order.startswith(CORRUPT):
@@ -129,6 +155,23 @@ def _perform(order: str) -> None:
         threading.Event().wait(20)  # the notebook ends us
     elif order != GO:
         _service()._context.backend.fault(order)
+
+
+def _stand_still() -> None:
+    """Read nothing from now on; the clock is put on once the control thread has noticed."""
+    service = _service()
+    (control,) = [one for one in threading.enumerate() if one.name == "control"]
+
+    def turn() -> None:
+        while True:
+            if service._deferral.ready:  # else it would be at something
+                service._resume()
+            if control._unread_s > 0.0:  # type: ignore[attr-defined]
+                control._unread_s += LONG_S  # type: ignore[attr-defined]
+                send_packet(control._channel, control._heartbeat())  # type: ignore[attr-defined]
+            time.sleep(0.005)
+
+    service._turn = turn
 
 
 def garble(lock: threading.Lock, transport: Any, variant: int) -> None:
@@ -145,9 +188,10 @@ def garble(lock: threading.Lock, transport: Any, variant: int) -> None:
 
 
 class Held:
-    """A context that has stopped at a gate."""
+    """A context that has stopped at the gate `name`."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, name: str, connection: socket.socket) -> None:
+        self.name = name
         self._connection = connection
 
     def tell(self, order: str = GO) -> None:
@@ -179,7 +223,8 @@ class Door:
             except TimeoutError:
                 continue
             connection.settimeout(5.0)
-            self._waiting[connection.recv(256).decode()] = Held(connection)
+            who = connection.recv(256).decode()
+            self._waiting[who] = Held(who, connection)
         return self._waiting.pop(name)
 
     def close(self) -> None:

@@ -8,22 +8,28 @@ import hashlib
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-ENDINGS = ("kill", "segfault", "exit", "poison", "trap", "hang", "corrupt up")
-INSIDE = (*ENDINGS, "library", "out of memory")
+# What only a context that stands at a gate can be told to do; the others are messages, too.
+ORDERED = ("corrupt up", "wedge", "segment lost")
+ENDINGS = ("kill", "segfault", "exit", "poison", "trap", "hang", "corrupt up", "wedge")
+INSIDE = (*ENDINGS, "library", "out of memory", "segment lost")
 OUTSIDE = (
     "signal",
+    "freeze",
+    "failing start",
     "corrupt down",
     "replace",
     "interrupt",
     "cancel",
     "drop",
     "arena full",
+    "journal away",
 )
 FAULTS = (*INSIDE, *OUTSIDE)
-LOSSES = frozenset((*ENDINGS, "signal", "corrupt down", "replace"))
+LOSSES = (*ENDINGS, "signal", "freeze", "failing start", "corrupt down", "replace")
+NEIGHBOUR = "loss of another"
 PHASES = (
     "queued",
     "enqueued",
@@ -63,6 +69,8 @@ class Scene(NamedTuple):
 
 
 Round = tuple[tuple[int, Scene], ...]
+Cell = tuple[str, str, str]
+"""A fault, a phase, a family."""
 
 
 def plan(
@@ -87,7 +95,48 @@ def plan(
             heads = families if phase == "running" else [""]
             deck += [_scene(fault, phase, head, families, dice) for head in heads]
     dice.shuffle(deck)
-    deck = deck[: round(len(deck) * share)]
+    return _deal(deck[: round(len(deck) * share)], devices, dice)
+
+
+def supplement(seed: int, devices: int, lacking: Mapping[Cell, int]) -> list[Round]:
+    """Return rounds with what came too late: a device was up again before the fault struck."""
+    dice = random.Random(seed)
+    deck = [_scene(*head, FAMILIES, dice) for head in _heads(lacking) for _ in range(2)]
+    return _deal(deck, devices, dice)
+
+
+def groups(seed: int, devices: int, lacking: Mapping[Cell, int]) -> list[Round]:
+    """Return rounds for devices that share state: one is lost, each other is at some phase.
+
+    Parameters:
+        lacking: how often each phase and family is to be met by `NEIGHBOUR`.
+    """
+    dice = random.Random(seed)
+    rounds: list[Round] = []
+    for restarting in (False, True):  # a device that restarts has all others restart
+        heads = [head for head in _heads(lacking) if (head[1] == "restarting") == restarting]
+        dice.shuffle(heads)
+        while heads:
+            striker, *others = dice.sample(range(devices), devices)
+            phase = "restarting" if restarting else dice.choice(PHASES[:-2])
+            head = dice.choice(FAMILIES) if phase == "running" else ""
+            strike = _scene(dice.choice(LOSSES), phase, head, FAMILIES, dice)
+            met = [(one, _scene(*heads.pop(), FAMILIES, dice)) for one in others[: len(heads)]]
+            rounds.append(((striker, strike), *met))
+    return rounds
+
+
+def _heads(lacking: Mapping[Cell, int]) -> list[tuple[str, str, str]]:
+    """Return fault, phase and who is at the gate, as often as needed; most phases take all."""
+    needed: Counter[tuple[str, str, str]] = Counter()
+    for (fault, phase, family), times in lacking.items():
+        head = fault, phase, family if phase == "running" else ""
+        needed[head] = max(needed[head], times)
+    return sorted(needed.elements())
+
+
+def _deal(deck: list[Scene], devices: int, dice: random.Random) -> list[Round]:
+    """Give some of the devices, or all, a scene each in every round."""
     rounds: list[Round] = []
     while deck:
         chosen = dice.sample(range(devices), dice.randint(2, devices) if devices > 1 else 1)
@@ -143,7 +192,7 @@ class Coverage:
     """How often each fault met each family in each phase."""
 
     def __init__(self) -> None:
-        self.counts: Counter[tuple[str, str, str]] = Counter()
+        self.counts: Counter[Cell] = Counter()
 
     def add(self, fault: str, phase: str, families: Iterable[str]) -> None:
         """Count what was in the phase when the fault struck."""
@@ -153,10 +202,10 @@ class Coverage:
         """Return the count of the family that was met least."""
         return min(self.counts[fault, phase, family] for family in families)
 
-    def missing(self, faults: Iterable[str], phases: Iterable[str], times: int) -> list[str]:
-        """Name what was met less often than this."""
+    def lacking(self, faults: Iterable[str], phases: Iterable[str], times: int) -> dict[Cell, int]:
+        """Return what was met less often than this, and how much less often."""
         every = itertools.product(faults, phases, FAMILIES)
-        return [f"{one}: {self.counts[one]}" for one in every if self.counts[one] < times]
+        return {one: times - self.counts[one] for one in every if self.counts[one] < times}
 
     def table(self, faults: Iterable[str], phases: Iterable[str]) -> str:
         """Return a table of fault by phase: the least and the most of the ten families."""

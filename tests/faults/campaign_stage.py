@@ -2,6 +2,7 @@
 
 import gc
 import random
+import signal
 import time
 from collections import Counter
 from contextlib import ExitStack
@@ -15,20 +16,19 @@ from accel_lab.errors import (
     AccelError,
     Cancelled,
     ContextLost,
-    DeadlineExceeded,
     DependencyFailed,
-    InvalidArgument,
-    LibraryError,
-    OutOfMemory,
+    JournalUnavailable,
     StaleRef,
-    SystemClosed,
 )
 from tests.faults import campaign_faults as faults
 from tests.faults import campaign_gate as gate
+from tests.faults.campaign_faults import SIGNALS
 from tests.faults.campaign_gate import GO, Door, Held
 from tests.faults.campaign_messages import LARGE, SMALL, Senders
-from tests.faults.campaign_plan import INSIDE, LOSSES, Coverage, Message, Scene
+from tests.faults.campaign_plan import INSIDE, ORDERED, Coverage, Message, Scene
+from tests.faults.campaign_store import Fickle
 from tests.faults.campaign_twin import Sent, Twin, same
+from tests.faults.campaign_verdict import REASONS, is_lost_with_journal, may, moves
 
 WAIT_S = 30.0
 GATED = {
@@ -49,11 +49,13 @@ class Bench:
     """What all scenes share.
 
     Parameters:
+        store: of the system's journal.
         rebuilds: whether the system makes buffers again after a loss.
     """
 
-    def __init__(self, lab: System, *, rebuilds: bool = False) -> None:
+    def __init__(self, lab: System, store: Fickle, *, rebuilds: bool = False) -> None:
         self.lab = lab
+        self.store = store
         self.rebuilds = rebuilds
         self.door = Door()
         self.senders = Senders(lab)
@@ -96,9 +98,12 @@ class Stage:
         self.generation = 0
         self.closing = False
         self.late = ""
+        self.restarts = self.failing_starts = 0
         self.order = scene.fault
         if scene.fault == "corrupt up":
             self.order = f"{gate.CORRUPT}{scene.variant}"
+        elif scene.fault == gate.LOST and scene.variant % 2:
+            self.order = gate.LATE
 
     @property
     def haste(self) -> int:
@@ -109,9 +114,17 @@ class Stage:
 
     def prepare(self) -> None:
         """Bring the device into the phase, with the messages in it."""
+        self.make_ready()
+        self.enter()
+
+    def make_ready(self) -> None:
+        """Wait for a context that has some buffers."""
         assert faults.until(lambda: self.device.state == "running", WAIT_S), self.device
         self._furnish()
         self.generation = self.device.generation
+
+    def enter(self) -> None:
+        """Bring a device that is ready into the phase."""
         getattr(self, f"_{self.scene.phase}")()
 
     def _furnish(self) -> None:
@@ -185,16 +198,20 @@ class Stage:
         self._send_all()
 
     def _restarting(self) -> None:
-        # What was left of the scene before may just have ended this context, too.
-        assert faults.until(lambda: self.device.state == "running", WAIT_S), self.device
-        self.generation = self.device.generation
-        faults.send_signal(self.device, 0)
-        assert faults.until(lambda: self.device.generation > self.generation), self.device
+        self._lose_first()
         self._furnish()
-        if self.scene.fault == "corrupt up":
+        if self.scene.fault in ORDERED:
             self.late = self._hold()
         self._inject()
         self._send_all()
+
+    def _lose_first(self) -> None:
+        """Have the context lost before the fault strikes."""
+        # What was left of the scene before may just have ended this context, too.
+        assert faults.until(lambda: self.device.state == "running", WAIT_S), self.device
+        self.generation = self.device.generation
+        faults.send_signal(self.device, signal.SIGKILL)
+        assert faults.until(lambda: self.device.generation > self.generation), self.device
 
     def _hold(self, timeout_s: float | None = None, *, stall: bool = False) -> str:
         name = self.bench.gate(self.device)
@@ -205,9 +222,9 @@ class Stage:
         return name
 
     def _inject(self, only: tuple[str, ...] = INSIDE) -> None:
-        """Send the fault as a message of its own; a corrupt answer has none."""
+        """Send the fault as a message of its own, where there is one."""
         fault = self.scene.fault
-        if fault not in only or fault == "corrupt up":
+        if fault not in only or fault in ORDERED:
             return
         limit = self.deadline_s if fault == "hang" else 600.0
         self.others.append(self.bench.lab.inject(fault, self.device, timeout_s=limit))  # type: ignore[arg-type]
@@ -239,38 +256,64 @@ class Stage:
 
     def strike(self) -> None:
         """Cause the fault, and take note of whom it met."""
-        scene, bench = self.scene, self.bench
-        bench.steps += 1
+        self.meet()
+        self.cause()
+        self.release()
+
+    def meet(self) -> None:
+        """Take note of what is in the phase."""
+        scene = self.scene
         met = [s.family for s in self.sent if s.reply is None or not s.reply.done]
         if scene.phase == "running":
             met = [scene.family]
         elif scene.phase == "restarting" and self.device.state == "running":
             met = []
-        bench.coverage.add(scene.fault, scene.phase, met)
-        if scene.fault in INSIDE:
+        self.bench.coverage.add(scene.fault, scene.phase, met)
+
+    def cause(self) -> None:
+        """Cause the fault."""
+        self.bench.steps += 1
+        if self.scene.fault in INSIDE:
             self._strike_inside()
         else:
             self._strike_outside()
+
+    def release(self) -> None:
+        """Let go on what can."""
         if self.held is not None:
             self.held.tell()
         self.held = None
         self.after.close()
 
     def _strike_inside(self) -> None:
-        scene = self.scene
+        scene, lab = self.scene, self.bench.lab
         if self.late:
             self.held = self.bench.door.wait(self.late)
+        if scene.fault == "wedge":
+            self.others.append(self.device.ping())  # what it does not read
+            self._flush()
+        if scene.fault == gate.LOST:
+            faults.lose_segments(lab, self.device, late=self.order == gate.LATE)
         if self.held is not None:
             self.held.tell(self.order)
+            if self.order == gate.LATE:
+                self.bench.door.wait(self.held.name).tell()
+                faults.give_segments(lab, self.device)
         self.held = None
         if scene.fault == "hang" and (scene.phase == "enqueued" or scene.family == "run"):
             self.device.replace()  # what has no deadline
 
-    def _strike_outside(self) -> None:
+    def _strike_outside(self) -> None:  # noqa: C901 - one for each fault
         device, variant = self.device, self.scene.variant
         match self.scene.fault:
             case "signal":
-                faults.send_signal(device, variant)
+                faults.send_signal(device, SIGNALS[variant])
+            case "freeze":
+                faults.freeze(device)
+            case "failing start":
+                self.failing_starts = faults.fail_starts(device, variant)
+                self.restarts = device._keeper.restarts
+                faults.send_signal(device, signal.SIGKILL)
             case "corrupt down":
                 faults.corrupt_down(device, variant)
             case "replace":
@@ -284,6 +327,10 @@ class Stage:
                 self._drop()
             case "arena full":
                 faults.fill_arena(self.bench.lab, device, self.dice)
+            case "journal away":
+                self.bench.store.away += 1
+                if is_lost_with_journal(self.scene):
+                    faults.send_signal(device, signal.SIGKILL)
 
     def _cancel(self) -> None:
         for sent in self.sent:
@@ -309,11 +356,13 @@ class Stage:
         for reply in self.others:
             self._answer(reply)
         self._check_generation()
+        self._check_reason()
         for before, after, error in self.refused:
             assert isinstance(error, StaleRef | ContextLost | DependencyFailed), error
             assert after > before or after > self.generation, error
         for sent in self.sent:
             self._judge(sent)
+        self._mend()
         if self.bench.rebuilds:
             assert faults.until(lambda: self.device.state == "running"), self.device
         self.twin.sort()
@@ -321,6 +370,30 @@ class Stage:
         if self.bench.rebuilds or self.device.generation == self.generation:
             self._check_contents()
         self.held = None
+
+    def _mend(self) -> None:
+        """Bring back what is not gone for good, and see that it is whole."""
+        lab, store = self.bench.lab, self.bench.store
+        if self.scene.fault == gate.LOST:
+            faults.give_segments(lab, self.device)
+            ids = [segment.id for segment in lab._arena.segments]
+            self.device.run(gate.segments_are_there, ids).result(WAIT_S)
+        elif self.scene.fault == "failing start":
+            assert faults.until(lambda: not faults.starts_fail(self.device)), self.device
+            least, keeper = self.restarts + self.failing_starts, self.device._keeper
+            assert faults.until(lambda: keeper.restarts >= least), self.scene
+        elif self.scene.fault == "journal away":
+            self.device.ping().result(WAIT_S)
+            try:
+                lab.flush()
+            except JournalUnavailable:
+                self.bench.outcomes["JournalUnavailable"] += 1
+            else:
+                raise AssertionError(f"{store} was away and took what was sent")
+            store.away -= 1
+            if not store.away:
+                lab.flush()
+                assert store.gaps == 0, store
 
     def _outcome(self, sent: Sent) -> None:
         for reply in sent.via:
@@ -341,20 +414,22 @@ class Stage:
 
     def _check_generation(self) -> None:
         """The generation has moved as often as a context was lost, and no more."""
-        fault, phase = self.scene.fault, self.scene.phase
-        least, most = 0, 0
-        if fault in LOSSES:
-            # The loss of a context that is not up yet is no loss of buffers.
-            least, most = int(phase != "restarting"), 1
-        elif fault == "interrupt":
-            most = self.scene.variant % 2
-        elif fault == "library":
-            most = 1  # the fourth restart of a library within a minute is the context's
-        first = int(phase == "restarting")
+        least, most = self._moves()
         # All answers may be here before a fault is noticed that concerns none of them.
-        faults.until(lambda: self.device.generation >= self.generation + first + least, WAIT_S)
+        faults.until(lambda: self.device.generation >= self.generation + least, WAIT_S)
         moved = self.device.generation - self.generation
-        assert first + least <= moved <= first + most, (moved, self.scene)
+        assert least <= moved <= most, (moved, self.scene)
+
+    def _moves(self) -> tuple[int, int]:
+        """Return how far the generation moves at least and at most."""
+        return moves(self.scene)
+
+    def _check_reason(self) -> None:
+        """What nobody but a watch can notice is lost for the reason that it gives."""
+        why = REASONS.get(self.scene.fault)
+        if why is not None and self.scene.phase != "restarting":
+            keeper = self.device._keeper  # the generation moves first
+            assert faults.until(lambda: why in str(keeper.cause)), (keeper.cause, self.scene)
 
     def _judge(self, sent: Sent) -> None:
         """Apply a success to the twin; a failure must have a reason."""
@@ -368,38 +443,16 @@ class Stage:
             return
         self.twin.apply(sent)
 
-    def _may(self, sent: Sent, error: AccelError) -> bool:  # noqa: PLR0911 - one for each class
-        fault, now = self.scene.fault, self.device.generation
-        cells = (*sent.operands, *([] if sent.writes is None else [sent.writes]))
-        refs = [cell.handle for cell in cells if cell.handle is not None]
-        match error:
-            case DeadlineExceeded():
-                return fault == "hang" and now > sent.before
-            case ContextLost():
-                last = now if self.bench.rebuilds else sent.after
-                return sent.before <= error.generation <= last and error.generation < now
-            case StaleRef():
-                return any(ref.generation < now and not ref.is_valid for ref in refs)
-            case DependencyFailed():
-                if self.bench.rebuilds and "could not be made again" in str(error):
-                    return now > sent.before
-                cause = error.__cause__
-                assert isinstance(cause, AccelError), (
-                    sent,
-                    error,
-                    "does not name what failed first",
-                )
-                known = any(reply.failed for reply in (*refs, *sent.via))
-                return known or (sent.family == "put" and self._may(sent, cause))
-            case InvalidArgument():  # a function may answer with a view, of which no twin knows
-                return sent.family == "jit" and "with gaps" in str(error)
-            case OutOfMemory() | LibraryError():
-                return fault == ("library" if isinstance(error, LibraryError) else "out of memory")
-            case Cancelled():
-                return fault in ("cancel", "interrupt")
-            case SystemClosed():
-                return self.closing
-        return False
+    def _may(self, sent: Sent, error: AccelError) -> bool:
+        """Whether a request may have failed so."""
+        return may(
+            sent,
+            error,
+            self.scene.fault,
+            now=self.device.generation,
+            rebuilds=self.bench.rebuilds,
+            closing=self.closing,
+        )
 
     def _check_old(self) -> None:
         """No buffer of a lost generation can be read, whoever claims that it can."""
@@ -435,6 +488,7 @@ class Stage:
     def empty_of(device: Device) -> None:
         """Find that the context has freed what has no handle any more."""
         deadline = time.monotonic() + WAIT_S
+        device.ping().result(WAIT_S)  # takes along what has been freed
         while (found := device.run(gate.holdings).result(WAIT_S))[0]:
             gc.collect()
             assert time.monotonic() < deadline, (device, found)

@@ -1,0 +1,43 @@
+"""A device is lost, and the others of its group with it, whatever they are at."""
+
+import os
+import sys
+from typing import Literal
+
+import pytest
+
+from accel_lab import System
+from tests.conftest import require
+from tests.faults.campaign import ARENA_BYTES, WORKING
+from tests.faults.campaign_group import Group
+from tests.faults.campaign_plan import NEIGHBOUR
+from tests.faults.campaign_store import Fickle
+
+DEVICES, TIMES = 3, 5
+SEED = int(os.environ.get("ACCEL_LAB_SEED", "4"))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("recover", ["stale", "replay"])
+def test_all_are_lost_with_one_in_every_phase(
+    recover: Literal["stale", "replay"], nothing_left: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was in flight on the others is answered too, and says whose loss it was."""
+    require("compiler")
+    store = Fickle()
+    with System(
+        "host",
+        DEVICES,
+        max_restarts=1_000_000,
+        within_s=0.001,
+        arena_bytes=ARENA_BYTES,
+        journal=store,
+        recover=recover,
+        strategy="all_for_one",
+    ) as lab:
+        repeat = f"all_for_one, {recover}, ACCEL_LAB_SEED={SEED}"
+        group = Group(lab, store, repeat, rebuilds=recover == "replay")
+        told = group.complete(SEED, TIMES)
+    with capsys.disabled():
+        sys.stdout.write(told)
+    assert group.bench.coverage.lacking([NEIGHBOUR], WORKING, TIMES) == {}
