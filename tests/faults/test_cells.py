@@ -8,6 +8,8 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
+from tests.kernel import Cell, run
+
 OPEN = """
 import time
 from accel_lab import System, array
@@ -63,40 +65,6 @@ def test_late_output_and_failures_appear_under_the_cell_that_sent_the_request(
     assert "OutOfMemory: 4194304 bytes were asked for" in shown["fail"]
     opened = shown["open"].replace("accel_lab: starting cpu0…\n", "")  # on a slow machine
     assert (opened, shown["later"]) == ("", "here\n")
-
-
-class Cell:
-    """One that runs, and what it has shown so far."""
-
-    def __init__(self, client: BlockingKernelClient, source: str) -> None:
-        self.text = self.error = ""
-        self.ended = False
-        self._client = client
-        self._id = client.execute(source)
-
-    def until(self, text: str = "") -> None:
-        """Wait until it has shown a text, or until it has ended."""
-        deadline = time.monotonic() + 60
-        while not (self.ended or (text and text in self.text)):
-            assert time.monotonic() < deadline, self.text
-            try:
-                message = self._client.get_iopub_msg(timeout=1)
-            except queue.Empty:
-                continue
-            if message["parent_header"].get("msg_id") != self._id:
-                continue
-            content = message["content"]
-            self.text += content.get("text", "")
-            self.error += content.get("ename", "")
-            self.ended |= content.get("execution_state") == "idle"
-        assert text in self.text
-
-
-def run(client: BlockingKernelClient, source: str) -> str:
-    cell = Cell(client, source)
-    cell.until()
-    assert not cell.error
-    return cell.text
 
 
 SLOW = """
