@@ -58,7 +58,9 @@ export function mountSupervision(root, bus) {
     if (!found) return;
     view.chosen = String(found.row.n);
     bus.set("selection", `${state.lab}/${found.row.path}`);
-    bus.set("cursor", found.at ?? found.row.at);
+    const at = found.at ?? found.row.at;
+    bus.set("cursor", at);
+    bus.set("moment", { at });
     activate(path);
   }
 

@@ -76,6 +76,15 @@ export function mountTimeline(root, bus) {
     redraw();
   }
 
+  /** Hold still with a moment in sight, in the middle if it was not. */
+  function showMoment(moment) {
+    if (!moment || !state) return;
+    const [from, to] = shown();
+    const isSeen = from <= moment.at && moment.at <= to;
+    if (!isSeen) show(timelinePan([from, to], moment.at - (from + to) / 2));
+    else if (mode === "follow") show([from, to]);
+  }
+
   function follow() {
     if (mode !== "follow") length = Math.max(0.01, shown()[1] - shown()[0]);
     mode = state?.closed ? "all" : "follow";
@@ -388,6 +397,7 @@ export function mountTimeline(root, bus) {
   });
 
   const unwatch = ["stale", "cursor", "span", "selection", "closed"].map((key) => bus.watch(key, redraw));
+  unwatch.push(bus.watch("moment", showMoment));
   unwatch.push(bus.watch("paused", (paused) => {
     held = paused ? now() : null;
     redraw();
