@@ -1,6 +1,7 @@
 """The tutorials as files. That they run, nbmake says: `notebooks` is one of pytest's paths."""
 
 import inspect
+import itertools
 import json
 import re
 from pathlib import Path
@@ -61,6 +62,24 @@ def test_notebook_ends_with_check_and_close(notebook: Any) -> None:
     """An exception in a background thread fails no cell by itself."""
     last = "".join(code_cells(notebook)[-1]["source"]).splitlines()
     assert [line for line in last if line.startswith("lab.")] == ["lab.check()", "lab.close()"]
+
+
+def test_the_notebooks_are_one_course() -> None:
+    """The first cell says what comes before, the last one to be read what comes after."""
+    texts = [
+        ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
+        for notebook in (json.loads(path.read_text()) for path in NOTEBOOKS)
+    ]
+    for before, after in itertools.pairwise(range(len(NOTEBOOKS))):
+        assert texts[before][-1].startswith("## Close\n"), NOTEBOOKS[before]
+        assert f"({NOTEBOOKS[after].name})" in texts[before][-1], NOTEBOOKS[before]
+        assert f"({NOTEBOOKS[before].name})" in texts[after][0], NOTEBOOKS[after]
+    assert "the last of the tutorials" in texts[-1][-1]
+
+
+def test_what_a_notebook_writes_it_removes(notebook: Any) -> None:
+    code = "".join("".join(cell["source"]) for cell in code_cells(notebook))
+    assert code.count("tempfile.mkdtemp(") == code.count("shutil.rmtree(")
 
 
 def test_the_users_copy_in_a_checkout_is_ignored() -> None:
