@@ -59,9 +59,18 @@ def test_the_parts_of_a_lab_are_seen_chosen_folded_paused_and_replayed(
     assert parts.evaluate_all("(all) => all.map((part) => part.dataset.part)") == PARTS
     notebook.expect(row("/cpu1", ".al-state")).to_have_text("running")
     notebook.expect(".al-lab-vram .vram-strip").to_have_count(1)
+    notebook.page.set_viewport_size({"width": 2200, "height": 1000})
+    notebook.page.wait_for_function(
+        "() => document.querySelector('.al-lab-supervision').offsetTop < 100"
+    )
     wide = boxes(notebook)
     assert wide["tree"]["y"] == wide["supervision"]["y"], "the tree is left of supervision"
     assert wide["timeline"]["width"] > wide["tree"]["width"] + wide["supervision"]["width"] - 5
+    all_columns_are_seen(notebook)
+    notebook.page.set_viewport_size({"width": 1300, "height": 1000})
+    notebook.page.wait_for_function(
+        "() => document.querySelector('.al-lab-supervision').offsetTop > 100"
+    )
 
     a_row_is_what_all_parts_look_at(notebook)
     a_fault_is_seen_in_every_part(notebook)
@@ -72,9 +81,7 @@ def test_the_parts_of_a_lab_are_seen_chosen_folded_paused_and_replayed(
         check_accessible(notebook, theme)
 
     notebook.page.set_viewport_size({"width": 760, "height": 1000})
-    notebook.page.wait_for_function(
-        "() => document.querySelector('.al-lab-supervision').offsetTop > 100"
-    )
+    notebook.page.wait_for_function("() => document.querySelector('.al-lab').clientWidth < 600")
     narrow = boxes(notebook)
     assert narrow["tree"]["x"] == narrow["supervision"]["x"], "one column"
     notebook.screenshot("lab-narrow")
@@ -108,6 +115,25 @@ def a_fault_is_seen_in_every_part(notebook: "Notebook") -> None:
     incident.first.click()
     notebook.expect(row("/cpu0")).to_have_attribute("aria-selected", "true")
     notebook.expect(".al-lab-inspector").to_contain_text("cpu0: context lost")
+    all_columns_are_seen(notebook)
+    for name, words in (("decision", "restart"), ("generation", "g1 → g2"), ("took", " ")):
+        notebook.expect(f"tr.al-supervision-fault .al-supervision-{name} >> nth=0").to_contain_text(
+            words
+        )
+
+
+def all_columns_are_seen(notebook: "Notebook") -> None:
+    """Assert that no column is hidden, and that none leaves its table."""
+    for part, heads in (
+        ("tree", ["Actor", "State", "Gen", "Mailbox", "In flight", "Memory", "Restarts"]),
+        (
+            "supervision",
+            ["Time", "Outcome", "Actor", "What and why", "Decision", "Gen", "Recovery"],
+        ),
+    ):
+        found = notebook.view.locator(f".al-lab-{part} thead th:visible")
+        assert found.all_inner_texts() == heads
+        assert cut(notebook, f".al-lab-{part} thead th", ".al-lab-part") == []
 
 
 def a_folded_part_stays_folded(notebook: "Notebook") -> None:
