@@ -1,11 +1,13 @@
-// The badge in a view's header: live, stale, closed, or waiting for the first state.
+// The badge in a view's header: live, stale, closed, waiting for the first state, or a replay.
 
 import { h } from "./dom.js";
 import { seconds } from "./format.js";
 import { icon } from "./icons.js";
+import { replayBadge, replayWhere } from "./replay.js";
 
 /** `stale` is null, or for how many seconds the kernel has been silent. */
 export function freshBadge(state, stale) {
+  if (state?.replay) return replayBadge(replayWhere(state.replay));
   const [tone, name, words] = freshLook(state, stale);
   return h("span", { key: "badge", class: `al-badge ${tone}` }, icon(name, 12), words);
 }

@@ -4,6 +4,7 @@ import { h } from "./dom.js";
 import { plural } from "./format.js";
 import { freshBadge } from "./fresh_badge.js";
 import { icon } from "./icons.js";
+import { replayWhere } from "./replay.js";
 import { feedClock } from "./supervision_rows.js";
 
 const JOURNAL_HIGH = 30; // of the tallest bar, in units of the strip
@@ -30,12 +31,6 @@ export function journalLooks() {
 /** Whether the past is shown instead of the system. */
 export function journalReplays(state) {
   return Boolean(state) && state.live !== true && state.count > 0;
-}
-
-/** Where a replay is, in words. */
-export function journalWhere({ kind, position, count, at }) {
-  const noun = kind === "recording" ? "fact" : "entry";
-  return `${noun} ${position.toLocaleString("en")} of ${count.toLocaleString("en")} · ${feedClock(at)}`;
 }
 
 /** Draw `state` (null before the first one) as `view` sees it. */
@@ -84,7 +79,7 @@ function journalBanner(state) {
     { key: "banner", class: "al-journal-banner al-warn" },
     icon("restarting", 12),
     h("strong", {}, "REPLAY"),
-    h("span", { class: "al-journal-where" }, journalWhere(state)),
+    h("span", { class: "al-journal-where" }, replayWhere(state)),
     h("span", { class: "al-journal-hint" }, "what is shown has been, and buttons do nothing to it"),
     state.live === false && journalButton("live", "running", state.closed ? "Back to the last state" : "Back to live"),
   );
@@ -154,7 +149,7 @@ function journalStrip(state, { dragged, hovered }) {
     });
   };
   const differing = (state.compared?.found ?? []).filter((one) => one.at !== undefined);
-  const word = state.live ? "live" : journalWhere(state);
+  const word = state.live ? "live" : replayWhere(state);
   return h(
     "div",
     { key: "strip", class: "al-journal-strip" },

@@ -1,8 +1,9 @@
 // The journal view on a page: what the pointer, the keys and new states do to it.
 
 import { patch } from "./dom.js";
-import { drawJournal, journalLooks, journalReplays, journalWhere } from "./journal_draw.js";
+import { drawJournal, journalLooks, journalReplays } from "./journal_draw.js";
 import { journalPress } from "./journal_keys.js";
+import { replayWhere } from "./replay.js";
 
 const JOURNAL_PASSED_ON = new Set(["Tab", "Escape", "Shift", "Control", "Alt", "Meta"]);
 const JOURNAL_SEEK_MS = 60; // between two moments that a drag asks for
@@ -31,9 +32,8 @@ export function mountJournal(root, bus) {
   function take(next) {
     const before = journalReplays(state);
     const now = journalReplays(next);
-    if (state && before !== now) view.said = now ? `Replay, ${journalWhere(next)}` : "Live again";
+    if (state && before !== now) view.said = now ? `Replay, ${replayWhere(next)}` : "Live again";
     state = next;
-    bus.set("replay", now ? journalWhere(next) : null);
     redraw();
   }
 
@@ -127,7 +127,6 @@ export function mountJournal(root, bus) {
     take,
     unmount() {
       unwatch();
-      bus.set("replay", null);
       window.cancelAnimationFrame(frame);
     },
   };

@@ -3,6 +3,7 @@
 import { h } from "./dom.js";
 import { freshBadge } from "./fresh_badge.js";
 import { icon } from "./icons.js";
+import { replayBadge } from "./replay.js";
 
 /** What is known of the page that the bar shows; see `bus.js`. */
 export function labBarView(bus) {
@@ -25,7 +26,7 @@ export function drawLabBar(state, { selection, span, paused, stale, replay }) {
     h(
       "span",
       { key: "fresh", class: "al-lab-fresh" },
-      replay && h("span", { key: "replay", class: "al-badge al-warn" }, icon("restarting", 12), h("strong", {}, "REPLAY"), ` ${replay}`),
+      replay && replayBadge(replay),
       paused ? h("span", { key: "paused", class: "al-badge al-warn" }, icon("pause", 12), "paused") : !replay && freshBadge(state, stale),
       labGoOn(state, paused, replay),
     ),

@@ -8,6 +8,7 @@
 import { Bus } from "./bus.js";
 import { Freshness } from "./freshness.js";
 import { adaptHost, decode } from "./host.js";
+import { replayWhere } from "./replay.js";
 import { followTheme } from "./theme.js";
 
 const TICK_MS = 100;
@@ -42,6 +43,7 @@ function render(props, mount) {
     if (!state) return;
     if (state.closed) bus.set("stale", null);
     bus.set("closed", Boolean(state.closed));
+    bus.set("replay", state.replay ? replayWhere(state.replay) : null);
     view.take(state, host.get("stamp"));
   }
 

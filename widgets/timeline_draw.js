@@ -2,7 +2,8 @@
 // a line about one slice, and the newest slices as a table.
 
 import { h } from "./dom.js";
-import { count, plural, seconds } from "./format.js";
+import { count, plural } from "./format.js";
+import { freshBadge } from "./fresh_badge.js";
 import { icon } from "./icons.js";
 import { timelineHeight, timelineIsOf, timelinePath } from "./timeline_lanes.js";
 import { timelineClock, timelineDuration, timelineExact } from "./timeline_scale.js";
@@ -43,12 +44,10 @@ function timelineWhy({ untraced }) {
 }
 
 function timelineBadge(state, stale) {
-  const badge = (tone, name, text) => h("span", { key: "badge", class: `al-badge ${tone}` }, icon(name, 12), text);
-  if (state?.of) return badge("al-calm", "half-open", state.of);
-  if (state?.closed) return badge("al-off", "stopped", "closed · last state");
-  if (stale !== null) return badge("al-warn", "half-open", `stale ${seconds(stale)}`);
-  if (!state) return badge("al-live al-busy", "starting", "waiting");
-  return state.at === undefined ? badge("al-live al-ok", "running", "live") : badge("al-calm", "half-open", "recorded");
+  const calm = (text) => h("span", { key: "badge", class: "al-badge al-calm" }, icon("half-open", 12), text);
+  if (state?.of) return calm(state.of);
+  const isRecorded = state && state.at !== undefined && !state.replay && !state.closed && stale === null;
+  return isRecorded ? calm("recorded") : freshBadge(state, stale);
 }
 
 function timelineTools({ mode, span, state, shown }) {

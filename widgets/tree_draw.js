@@ -1,7 +1,8 @@
 // The device tree as plain nodes: a header, a treegrid, and a line that spells one row out.
 
 import { h } from "./dom.js";
-import { bytes, count, look, memory, plural, seconds } from "./format.js";
+import { bytes, count, look, memory, plural } from "./format.js";
+import { freshBadge } from "./fresh_badge.js";
 import { icon } from "./icons.js";
 import { isTroubled, rows, summary } from "./tree_rows.js";
 
@@ -47,19 +48,13 @@ function header(root, state, view) {
     { key: "header", class: "al-header" },
     h("span", { class: "al-title" }, icon("system", 14), h("strong", {}, root?.name ?? "accel_lab"), root && h("span", { class: "al-muted" }, `${plural(devices, "device")} · ${plural(actors, "actor")}`)),
     h("span", { class: state?.closed ? "al-chips al-last" : "al-chips" }, [...states].map(chip)),
-    badge(state, view),
+    freshBadge(state, view.stale),
   );
 }
 
 function chip([state, n]) {
   const { tone, icon: name } = look(state);
   return h("span", { key: state, class: `al-chip al-${tone}` }, icon(name, 12), `${count(n)} ${state}`);
-}
-
-function badge(state, { stale }) {
-  if (state?.closed) return h("span", { key: "badge", class: "al-badge al-off" }, icon("stopped", 12), "closed · last state");
-  if (stale !== null) return h("span", { key: "badge", class: "al-badge al-warn" }, icon("half-open", 12), `stale ${seconds(stale)}`);
-  return h("span", { key: "badge", class: `al-badge al-live ${state ? "al-ok" : "al-busy"}` }, icon(state ? "running" : "starting", 12), state ? "live" : "waiting");
 }
 
 function toolbar(root, visible, { troubledOnly, filter }) {

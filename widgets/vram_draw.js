@@ -8,7 +8,8 @@
 // blocks were those of generation `lost_in`, and are held though they are gone.
 
 import { h } from "./dom.js";
-import { bytes, count, look, plural, seconds } from "./format.js";
+import { bytes, count, look, plural } from "./format.js";
+import { freshBadge } from "./fresh_badge.js";
 import { icon } from "./icons.js";
 import { VramLooks, vramKind } from "./vram_look.js";
 
@@ -77,14 +78,8 @@ function vramHeader(state, view) {
     { key: "header", class: "al-header" },
     h("span", { class: "al-title" }, icon("device", 14), h("strong", {}, "Memory"), state && h("span", { class: "al-muted" }, [state.lab, plural(devices.length, "device"), `${bytes(used)} in use`].filter(Boolean).join(" · "))),
     h("span", { class: "vram-rest" }),
-    vramBadge(state, view),
+    freshBadge(state, view.stale),
   );
-}
-
-function vramBadge(state, { stale }) {
-  if (state?.closed) return h("span", { key: "badge", class: "al-badge al-off" }, icon("stopped", 12), "closed · last state");
-  if (stale !== null) return h("span", { key: "badge", class: "al-badge al-warn" }, icon("half-open", 12), `stale ${seconds(stale)}`);
-  return h("span", { key: "badge", class: `al-badge al-live ${state ? "al-ok" : "al-busy"}` }, icon(state ? "running" : "starting", 12), state ? "live" : "waiting");
 }
 
 function vramLegend(state, rows, { looks }) {

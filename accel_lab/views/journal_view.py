@@ -37,6 +37,7 @@ class JournalView(View):
 
     name = "journal"
     wants: ClassVar[frozenset[Want]] = frozenset({"work"})
+    tells_replay: ClassVar[bool] = True
     source: Replayable
 
     def __init__(self, source: Replayable) -> None:

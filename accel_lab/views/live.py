@@ -56,7 +56,7 @@ class LiveView(AnyWidget):
         view = self._view
         with view.source.lock:
             scene = view.source.look()
-            sample = view.fold(scene)
+            sample = view.seen(scene)
             columns = view.pack(scene)
         body = msgspec.json.encode(sample)
         changed = body != self.state or columns != self.columns

@@ -54,6 +54,15 @@ class Replayable:
         return self._replaying
 
     @property
+    def where(self) -> dict[str, str | int | float] | None:
+        """Where in the past the views are, as plain values; None while they show the system."""
+        count = len(self.past.times)
+        if not self._replaying or not count:
+            return None
+        position, at = self.player.position, self.player.at
+        return {"kind": self.past.kind, "position": position, "count": count, "at": at}
+
+    @property
     def lab(self) -> Lab | None:
         """The system that buttons act upon; None while the past is shown."""
         return None if self._replaying or self.live is None else self.live.lab

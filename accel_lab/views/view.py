@@ -1,6 +1,7 @@
 """What every view has: a state that is drawn from a scene, as a widget, as text and as a table."""
 
 import sys
+import time
 import weakref
 from abc import abstractmethod
 from importlib.util import find_spec
@@ -11,7 +12,7 @@ from accel_lab.views.publisher import DEFAULT_HZ
 from accel_lab.views.scene import Scene
 
 State = dict[str, Any]
-"""Plain JSON values; `closed` in it says that nothing more comes."""
+"""Plain JSON values; `closed` says that nothing more comes, `replay` where in the past it is."""
 
 
 class View:
@@ -24,6 +25,8 @@ class View:
     name: ClassVar[str]
     """Of the front end: `widgets/NAME.js` and `widgets/NAME.css`."""
     wants: ClassVar[frozenset[Want]] = frozenset()
+    tells_replay: ClassVar[bool] = False
+    """Whether what it draws as text and as a table says by itself where a replay is."""
 
     def __init__(self, source: Lab | Source) -> None:
         self.source = _source(source)
@@ -46,10 +49,16 @@ class View:
         del scene
         return b""
 
+    def seen(self, scene: Scene) -> State:
+        """Fold a scene; the state of what is over says in `replay` where that is."""
+        state = self.fold(scene)
+        where = getattr(self.source, "where", None)
+        return state if where is None else {**state, "replay": where}
+
     def sample(self) -> State:
         """Return the state now; any thread, does not wait for a device."""
         with self.source.lock:
-            return self.fold(self.source.look())
+            return self.seen(self.source.look())
 
     def drawn(self) -> State:
         """Return the state as a new look has it; waits up to a second for a device to tell.
@@ -62,13 +71,28 @@ class View:
         return self.sample()
 
     def __str__(self) -> str:
-        return self.text(self.drawn())
+        return self._as_text(self.drawn())
 
     __repr__ = __str__
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
         state = self.drawn()
-        return {"text/plain": self.text(state), "text/html": self.html(state)}, {}
+        note = self._note(state)
+        html = (f"<p><strong>{note}</strong></p>" if note else "") + self.html(state)
+        return {"text/plain": self._as_text(state), "text/html": html}, {}
+
+    def _as_text(self, state: State) -> str:
+        return "\n".join(filter(None, (self._note(state), self.text(state))))
+
+    def _note(self, state: State) -> str:
+        """Say first of what is not now where it is; empty for what is."""
+        where = None if self.tells_replay else state.get("replay")
+        if where is None:
+            return ""
+        noun = "fact" if where["kind"] == "recording" else "entry"
+        clock = time.strftime("%H:%M:%S", time.localtime(where["at"]))
+        place = f"{noun} {where['position']:,} of {where['count']:,}"
+        return f"REPLAY: {place} · {clock}.{int(where['at'] * 1000) % 1000:03}"
 
 
 V = TypeVar("V", bound=View)

@@ -129,10 +129,20 @@ def test_the_other_views_of_the_page_show_the_past_with_it(
     tree = TreeView(view.source)
     assert tree.sample()["root"]["children"][0]["generation"] == 2
     view.do_seek(3)
-    root = tree.sample()["root"]
+    state = tree.sample()
+    root = state["root"]
     assert root["children"][0]["generation"] == 1
     assert "restarts" not in root["children"][0]
+    where = view.sample()
+    assert state["replay"] == {name: where[name] for name in ("kind", "position", "count", "at")}
     assert views.tree(cast("Any", view)).source is view.source
+    note = f"REPLAY: entry 3 of {where['count']} · "
+    assert str(tree).startswith(note)
+    assert "\nlab: 1 device\n" in str(tree)
+    assert tree._repr_mimebundle_()[0]["text/html"].startswith(f"<p><strong>{note}")
+    view.do_live()
+    assert "replay" not in tree.sample()
+    assert str(tree).startswith("lab: 1 device\n")
     view.do_live()
     assert tree.sample()["root"]["children"][0]["generation"] == 2
     assert replayable_of(system) is view.source

@@ -96,8 +96,14 @@ def test_one_journal_moves_all_parts_into_the_past_and_back(system: System) -> N
     past = view.sample()
     assert past["journal"]["live"] is False
     assert "acts" not in past["vram"], "the past has no buttons"
+    note = f"REPLAY: entry 1 of {past['journal']['count']:,} · "
+    assert str(view).startswith(note)
+    data, _ = view._repr_mimebundle_()
+    assert data["text/plain"].startswith(note)
+    assert data["text/html"].startswith(f"<p><strong>{note}")
     view.do_part("journal", {"do": "live"})
     assert view.sample()["vram"]["acts"]
+    assert "REPLAY" not in str(view)
 
 
 def test_a_system_without_a_journal_has_the_other_parts() -> None:

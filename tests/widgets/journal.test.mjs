@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { html } from "../../widgets/journal.js";
-import { journalReplays, journalShare, journalWhere } from "../../widgets/journal_draw.js";
+import { journalReplays, journalShare } from "../../widgets/journal_draw.js";
 import { JOURNAL_PAGE, journalPress } from "../../widgets/journal_keys.js";
+import { replayWhere } from "../../widgets/replay.js";
 
 const AT = 1_700_000_000;
 const row = (n, more = {}) => ({ n, at: AT + n, device: "cpu0", generation: 1, what: `Gemm ${n}`, outcome: "ok so far", ...more });
@@ -62,7 +63,7 @@ test("what has no system behind it is always a replay, and has no way to live", 
   assert.equal(live, true);
   assert.ok(journalReplays(recording));
   assert.match(html(recording), /Recording of lab/);
-  assert.match(journalWhere(recording), /^fact 2,000 of/);
+  assert.match(replayWhere(recording), /^fact 2,000 of/);
   assert.doesNotMatch(html(recording), /data-do="live"/);
 });
 

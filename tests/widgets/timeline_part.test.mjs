@@ -23,6 +23,12 @@ test("the badge of a part is its name, as text", () => {
   assert.ok(!drawn({ of: "<b>" }).includes("<b>"));
 });
 
+test("the past of a journal is a replay, that of a recording alone is recorded", () => {
+  const replay = { kind: "journal", position: 3, count: 40, at: 1001 };
+  assert.match(drawn({ closed: false, at: 1001, replay }), /REPLAY.* entry 3 of 40 · /);
+  assert.match(drawn({ closed: false, at: 1001 }), />recorded</);
+});
+
 test("the badge of a system that was closed is as before", () => {
   assert.match(drawn({}), /closed · last state/);
 });

@@ -148,6 +148,8 @@ test("live, stale, closed and waiting are told in words", () => {
   assert.match(html({ root, closed: false }), />live</);
   assert.match(html({ root, closed: false }, { stale: 3.21 }), />stale 3\.2 s</);
   assert.match(html({ root, closed: true }, { stale: 3.21 }), />closed · last state</);
+  const replay = { kind: "journal", position: 1203, count: 4000, at: 1_700_000_000.25 };
+  assert.match(html({ root, closed: true, replay }), /al-replay.*<strong>REPLAY<\/strong> entry 1,203 of 4,000 · \d\d:\d\d:\d\d\.250</);
   assert.match(html(null), />waiting<.*Waiting for the first snapshot/);
   assert.match(html({ root: null, closed: true }), /closed before it was seen/);
 });
