@@ -1,10 +1,10 @@
 """The empty message: what the way to a context and back costs, alone and against other systems."""
 
-import asyncio
 from collections.abc import Callable, Iterable
 from itertools import chain
 from time import perf_counter
 
+from accel_lab.bench import own_loop
 from accel_lab.bench.effort import Effort
 from accel_lab.bench.latency import MICROSECONDS, awaiting, blocking, percentiles
 from accel_lab.bench.peers.catalogue import PEERS, Peer
@@ -98,7 +98,7 @@ def _asks(device: Device, process: PeerProcess, effort: Effort) -> list[Row]:
 
 def _tells(device: Device, process: PeerProcess, effort: Effort) -> list[Row]:
     def ours(count: int) -> Told:
-        return asyncio.run(_tell(device, count))
+        return own_loop.run(_tell(device, count))
 
     peer = process.peer
     few, many = (_enough(tell, effort.telling_s) for tell in (process.tell, ours))

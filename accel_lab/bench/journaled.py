@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
+from accel_lab.bench import own_loop
 from accel_lab.bench.effort import Effort
 from accel_lab.bench.pipelined import SMALL, Ask, axpy_of
 from accel_lab.bench.rounds import compare, percentile
@@ -49,7 +50,7 @@ def journal(backend: str, effort: Effort) -> list[Row]:
             )
             rows.append(row)
     with _sender(backend, {"journal": "file"}) as ask:
-        late = asyncio.run(_lateness(ask, effort.watched_s * effort.rounds))
+        late = own_loop.run(_lateness(ask, effort.watched_s * effort.rounds))
     rows.append(
         Row(
             name="journal-loop-p99",

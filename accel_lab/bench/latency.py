@@ -1,11 +1,11 @@
 """One small message at a time, each waited for, against the library's call and a stream sync."""
 
-import asyncio
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
 from accel_lab.actor.reply import Reply
+from accel_lab.bench import own_loop
 from accel_lab.bench.effort import Effort
 from accel_lab.bench.peer import Peer
 from accel_lab.bench.pipelined import SMALL, axpy_of
@@ -48,7 +48,7 @@ def awaiting(send: Send, count: int) -> list[float]:
             samples.append(perf_counter() - begin)
         return samples
 
-    return asyncio.run(sample())
+    return own_loop.run(sample())
 
 
 def percentiles(

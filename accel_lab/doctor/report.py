@@ -69,7 +69,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """Give the same text without colours."""
-        console = Console(width=100, no_color=True, force_terminal=False)
+        console = Console(width=100, color_system=None, force_terminal=False, force_jupyter=False)
         with console.capture() as capture:
             console.print(self, crop=False)
         return capture.get()

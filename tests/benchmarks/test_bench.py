@@ -25,6 +25,7 @@ from accel_lab.errors import InvalidArgument
 from accel_lab.views.lab import LabView
 from accel_lab.views.publisher import Publisher
 from accel_lab.views.tree import TreeView
+from tests.cells import outputs_of
 from tests.project import PACKAGE, ROOT
 
 pytestmark = pytest.mark.timeout(300)  # every benchmark, on a machine that others use too
@@ -209,6 +210,19 @@ def test_kernels_that_are_measured_leave_the_users_cache_alone(
     assert not (tmp_path / "mine").exists()
     assert rows["compile-warm"].ours < rows["compile-cold"].ours
     assert rows["compile-warm"].ours < rows["compile-first"].ours
+
+
+def test_cell_measures_what_awaits_and_shows_one_plain_report() -> None:
+    """The loop of the cell runs; a loop that measures is another."""
+    _, (shown,), (printed,) = outputs_of(
+        "from accel_lab.bench import suite\nreport = suite.run('host', quick=True, only=['await'])",
+        "report",
+        "print(report, end='')",
+    )
+    assert set(shown.data) == {"text/plain", "text/html"}
+    for text in (*shown.data.values(), printed.text):
+        assert "\x1b" not in text
+        assert "await" in text
 
 
 def test_unknown_benchmark_is_refused_before_anything_starts() -> None:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from accel_lab.doctor import Finding, Report, examine
+from tests.cells import outputs_of
 
 
 def test_host_can_run_here() -> None:
@@ -147,3 +148,13 @@ def test_notebook_shows_one_plain_table() -> None:
     assert set(table.tags) == {"table", "caption", "thead", "tbody", "tr", "th", "td", "code"}
     assert table.scopes == ["col"] * 5 + ["row"]
     assert table.text[-4:] == ["cupy", MISSING.found, MISSING.disables, MISSING.command]
+
+
+def test_cell_of_a_real_kernel_has_one_output_without_escape_codes() -> None:
+    (shown,), (printed,) = outputs_of(
+        "from accel_lab.doctor import examine\nexamine()", "print(str(examine()), end='')"
+    )
+    assert set(shown.data) == {"text/plain", "text/html"}
+    for text in (*shown.data.values(), printed.text):
+        assert "\x1b" not in text
+        assert "host: can run" in text
