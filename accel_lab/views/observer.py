@@ -3,7 +3,6 @@
 import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Literal, Protocol
 
@@ -13,6 +12,7 @@ from accel_lab.actor.events import Event, EventStream, Subscription
 from accel_lab.compute.samples import MemorySampled, SystemEnded, TreeSampled, WorkTraced
 from accel_lab.compute.tree import Node
 from accel_lab.errors import SystemClosed
+from accel_lab.views.arrivals import Arrivals
 from accel_lab.views.gauges import Gauges
 from accel_lab.views.names import Names
 from accel_lab.views.scene import FACT_TYPES, Scene
@@ -62,12 +62,12 @@ class Observer:
         """Called with each fact, in order, after the scene has it."""
         self._lab = weakref.ref(lab)
         self._name = lab.name
-        self._arrived: deque[Event] = deque(lab.events.history(*FACT_TYPES), maxlen=10_000)
+        self._arrived = Arrivals(lab.events.history(*FACT_TYPES), lab.events.dropped)
         self._wanted: dict[Want, int] = {}
         self._sampled: dict[Want, float] = {}
         self._names = Names()
         self._gauges = Gauges()
-        self._following = lab.events.subscribe(self._arrived.append, *FACT_TYPES)
+        self._following = lab.events.subscribe(self._arrived.put, *FACT_TYPES)
         weakref.finalize(self, self._following.close).atexit = False
 
     @property
@@ -108,8 +108,10 @@ class Observer:
         if self.ended:
             return self.scene
         now = time.monotonic()
-        while self._arrived:
-            self._take(self._arrived.popleft())
+        dropped, facts = self._arrived.take()
+        self.scene.counted += dropped
+        for fact in facts:
+            self._take(fact)
         lab = self._lab()
         try:
             tree = lab.tree() if lab is not None else None

@@ -83,7 +83,8 @@ class Scene:
         running: what each device works at.
         began: in which generation what is running was first seen.
         facts: of supervision, the oldest first: (number, fact). Numbers ascend from 0.
-        counted: how many facts there ever were; older ones than `facts` holds are forgotten.
+        counted: how many facts there ever were; older ones than `facts` holds are forgotten. What
+            an observer never had is counted, too, as far as the system's history tells.
         health: the last samples of each source, the oldest first.
     """
 

@@ -417,6 +417,20 @@ def test_history_is_bounded_and_says_what_is_missing() -> None:
     assert f"{older} older ones are not shown. 500 facts before that are forgotten" in said
 
 
+@pytest.mark.parametrize("seen", ["before", "after"])
+def test_what_nobody_looked_at_in_time_is_counted(seen: str) -> None:
+    """The history of a system, and what waits for a look, have 10 000 places."""
+    lab = made_up()
+    early = SupervisionView(lab) if seen == "before" else None
+    for n in range(25_000):
+        lab.events.publish(ContextLost(device="gpu0", generation=n, cause=LOST, in_flight=0, at=n))
+    view = early or SupervisionView(lab)
+    assert view.sample()["forgotten"] == 25_000 - FACTS
+    assert "24000 facts before that are forgotten" in str(view).splitlines()[0]
+    lab.events.publish(CircuitOpened(device="gpu0", cause=LOST))
+    assert view.sample()["forgotten"] == 25_001 - FACTS
+
+
 def test_notes_do_not_push_faults_out() -> None:
     notes: list[Fact] = [ActorStarted(path=f"/mine{n}") for n in range(900)]
     state = state_of(paired([*KILLED, *notes]))

@@ -1,0 +1,39 @@
+"""Facts that wait for whoever looks: bounded, and what had no room is counted."""
+
+import threading
+from collections import deque
+from collections.abc import Iterable
+
+from accel_lab.actor.events import Event
+
+ROOM = 10_000
+
+
+class Arrivals:
+    """Takes facts from any thread; when nobody looks for long, the oldest go.
+
+    Parameters:
+        facts: those that wait already.
+        dropped: how many went before them.
+    """
+
+    def __init__(self, facts: Iterable[Event], dropped: int) -> None:
+        self._waiting = deque(facts)
+        self._dropped = dropped
+        # Re-entrant because a finalizer may publish at any allocation.
+        self._lock = threading.RLock()
+
+    def put(self, fact: Event) -> None:
+        """Add one, at the cost of the oldest where there is no room."""
+        with self._lock:
+            if len(self._waiting) >= ROOM:
+                self._waiting.popleft()
+                self._dropped += 1
+            self._waiting.append(fact)
+
+    def take(self) -> tuple[int, deque[Event]]:
+        """Return how many went since the last time, and those that came after them."""
+        with self._lock:
+            taken = self._dropped, self._waiting
+            self._dropped, self._waiting = 0, deque()
+            return taken
