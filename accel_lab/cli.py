@@ -96,7 +96,9 @@ def demo(*, backend: Annotated[str, typer.Option(help="auto, host or cuda.")] = 
 @app.command()
 def dashboard(
     *,
-    port: Annotated[int, typer.Option(help="Where to listen; 0 for any that is free.")] = 5006,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where to listen; 0 for any that is free.")
+    ] = 5006,
     address: Annotated[str, typer.Option(help="Of the network interface.")] = "127.0.0.1",
     origins: Annotated[
         list[str] | None,

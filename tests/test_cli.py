@@ -45,6 +45,14 @@ def test_unknown_command_is_refused(tmp_path: Path) -> None:
     assert "docter" in done.stderr
 
 
+def test_port_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    done = accel_lab("dashboard", "--port", "99999", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--port" in done.stderr
+    assert "65535" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_doctor_speaks_to_people_and_to_programs(tmp_path: Path) -> None:
     people = accel_lab("doctor", cwd=tmp_path)
     programs = accel_lab("doctor", "--json", cwd=tmp_path)

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
 
-from accel_lab.errors import DashboardUnavailable
+from accel_lab.errors import DashboardUnavailable, InvalidArgument
 from accel_lab.views.feed_client import Watch
 from accel_lab.views.lab import LabView
 from accel_lab.views.observer import Lab, Source
@@ -22,6 +22,7 @@ from accel_lab.views.visitors import Visitors
 from accel_lab.views.watched import Onlooker, Watched
 
 STARTS_WITHIN_S = 60.0
+PORTS = range(1 << 16)
 LOOPBACK = ("127.0.0.1", "localhost")
 
 
@@ -38,7 +39,7 @@ class Dashboard:
 
     Raises:
         DashboardUnavailable: Panel is missing, or the port is taken.
-        InvalidArgument: there is no such user.
+        InvalidArgument: there is no such user, or no such port.
     """
 
     def __init__(
@@ -56,6 +57,8 @@ class Dashboard:
             raise DashboardUnavailable(
                 f"a dashboard needs {' and '.join(missing)}: pip install 'accel-lab[lab]'"
             )
+        if port not in PORTS:
+            raise InvalidArgument(f"a port is from 0 to {PORTS[-1]}, not {port}")
         self._visitors = Visitors(users)
         self.port = _free_port(address, port)
         self.address = address
@@ -158,7 +161,7 @@ def dashboard(
 
     Raises:
         DashboardUnavailable: Panel is missing, or the port is taken.
-        InvalidArgument: there is no such user.
+        InvalidArgument: there is no such user, or no such port.
     """
     onlooker = Onlooker(lab, getattr(lab, "name", "system"))
     return Dashboard(lambda: [onlooker], port=port, origins=origins, users=users)
@@ -175,7 +178,7 @@ def dashboard_of_all(
 
     Raises:
         DashboardUnavailable: Panel is missing, or the port is taken.
-        InvalidArgument: there is no such user.
+        InvalidArgument: there is no such user, or no such port.
     """
     watch = Watch()
     try:

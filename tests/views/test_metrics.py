@@ -243,6 +243,12 @@ def test_a_port_that_is_taken_is_named(served: Dashboard) -> None:
         dashboard(made_up(1), port=served.port)
 
 
+@pytest.mark.parametrize("port", [-1, 65_536, 99_999])
+def test_a_port_that_cannot_be_is_refused(port: int) -> None:
+    with pytest.raises(InvalidArgument, match=f"0 to 65535, not {port}"):
+        dashboard(made_up(1), port=port)
+
+
 def test_without_panel_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[Dashboard.__module__], "find_spec", lambda _: None)
     with pytest.raises(DashboardUnavailable, match=r"pip install 'accel-lab\[lab\]'"):
