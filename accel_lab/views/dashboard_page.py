@@ -178,7 +178,9 @@ def _listed(source: Watched) -> State:
         "pid": speaker.pid,
         "up_s": _coarse(time.time() - source.opened),
     }
-    if source.ended:
+    if source.recorded:
+        listed |= {"name": f"{source.name} · recorded", "ended": "closed"}
+    elif source.ended:
         listed["ended"] = "killed" if source.killed else "closed"
     elif source.is_stale:
         listed["stale_s"] = _coarse(source.silent_s)

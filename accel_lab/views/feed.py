@@ -85,6 +85,7 @@ class Feed:
     """The feed of this process."""
 
     def __init__(self) -> None:
+        self._opened: weakref.WeakKeyDictionary[Lab, float] = weakref.WeakKeyDictionary()
         self._start_over()
 
     def _start_over(self) -> None:
@@ -96,17 +97,22 @@ class Feed:
 
     def add(self, lab: Lab) -> None:
         """Offer a system; any thread, does not block. A feed that cannot be is a warning."""
+        opened = self._opened[lab] = time.time()
         if os.environ.get("ACCEL_LAB_FEED") == "0":
             return
         try:
             with self.lock:
                 if self._server is None or not self._server.is_open:
                     self._server = _Server(self)
-                self._shown.append(_Shown(next(self._numbers), lab, self.wake))
+                self._shown.append(_Shown(next(self._numbers), lab, opened, self.wake))
         except (OSError, RuntimeError) as error:
             warn_of(error, "no dashboard can watch the systems of this process")
         else:
             self.wake()
+
+    def opened_at(self, lab: Lab) -> float | None:
+        """Return when a system was opened, wall seconds; None if that is unknown."""
+        return self._opened.get(lab)
 
     def remove(self, lab: Lab) -> None:
         """Tell whoever reads that a system has ended; waits for the feed's end after the last."""
@@ -160,8 +166,8 @@ class Feed:
 class _Shown:
     """A system that is offered, which this does not keep alive."""
 
-    def __init__(self, number: int, lab: Lab, gone: Callable[[], None]) -> None:
-        self.topic = Topic(system=number, name=lab.name, opened=time.time())
+    def __init__(self, number: int, lab: Lab, opened: float, gone: Callable[[], None]) -> None:
+        self.topic = Topic(system=number, name=lab.name, opened=opened)
         self.line = _line(self.topic)
         self.lab = weakref.ref(lab, lambda _: self._gone(gone))
         self.ended = False

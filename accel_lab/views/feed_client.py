@@ -52,6 +52,7 @@ class FeedSource:
     """
 
     lab: Lab | None = None
+    recorded = False
 
     def __init__(self, key: str, speaker: Speaker, topic: Topic) -> None:
         self.lock = threading.RLock()

@@ -25,7 +25,8 @@ _CIRCUIT = ("closed", "half-open", "open")
 def exposition(systems: Iterable[Watched]) -> bytes:
     """Return what is known of the systems now; any thread, does not wait for a device.
 
-    Of a system that has ended there is `accel_lab_up 0`, as long as the dashboard shows it.
+    Of a system that has ended, or was recorded, there is `accel_lab_up 0`, as long as the dashboard
+    shows it.
     """
     families = list(_families(list(systems)))
 
@@ -52,12 +53,13 @@ def _families(systems: list[Watched]) -> Iterator[Metric]:
     for one in sorted(systems, key=lambda one: (one.ended, one.opened)):
         labels = (one.name, one.speaker.program, str(one.speaker.pid))
         named[labels] += 1
+        runs = not (one.ended or one.recorded)
         if (count := named[labels]) > 1:  # a series is told once
-            if one.ended:
+            if not runs:
                 continue
             labels = (f"{one.name} ({count})", *labels[1:])
-        up.add_metric(labels, 0 if one.ended else 1)
-        if one.ended:
+        up.add_metric(labels, 1 if runs else 0)
+        if not runs:
             continue
         silence.add_metric(labels, round(one.silent_s, 3))
         lost.add_metric(labels, one.lost)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from accel_lab.compute.events import ContextLost
-from accel_lab.views.feed import SCHEMA, Speaker, program
+from accel_lab.views.feed import FEED, SCHEMA, Speaker, program
 from accel_lab.views.observer import Lab, Source, Want, observer_of
 from accel_lab.views.scene import Scene
 
@@ -25,6 +25,7 @@ class Watched(Source, Protocol):
         opened: when it was opened, wall seconds.
         lost: how many samples were lost on the way here.
         losses: how often each device lost its context, as far as that was seen.
+        recorded: whether there is no system any more, only what was kept of it.
     """
 
     key: str
@@ -33,6 +34,7 @@ class Watched(Source, Protocol):
     opened: float
     lost: int
     losses: Counter[str]
+    recorded: bool
 
     @property
     def version(self) -> int:
@@ -72,7 +74,9 @@ class Onlooker:
         self.speaker = Speaker(
             feed=SCHEMA, pid=os.getpid(), version="", program=program(), folder=str(Path.cwd())
         )
-        self.opened = time.time()
+        system = self._source.lab
+        self.recorded = system is None
+        self.opened = (system and FEED.opened_at(system)) or time.time()
         self.losses: Counter[str] = Counter()
         self._counted = 0
 
