@@ -325,7 +325,9 @@ with System("host", journal={str(path)!r}, results="digests") as lab:
         record.replay(lab)
     assert "Run" in str(caught.value)
     assert [entry for entry in again if entry.kind == "message"] == []
-    assert record.replay(lab, allow_code=True).equal == 2
+    report = record.replay(lab, allow_code=True)
+    assert (report.run, report.failed, report.not_run) == (2, [], [])
+    assert report.equal >= 1  # that process may have ended before it had a digest of the other
 
 
 def test_a_part_brings_what_it_needs_from_before_and_nothing_else(
