@@ -1,7 +1,7 @@
 // How old a state is, when the kernel's clock and the browser's may disagree.
 
 /** Seconds without any word from the kernel after which a view calls itself stale. */
-export const STALE_AFTER_S = 2.5;
+export const STALE_AFTER_S = 1.8;
 
 const REMEMBERED = 20; // delays; after a clock was set, that many stamps later all is well again
 

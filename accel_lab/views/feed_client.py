@@ -24,7 +24,7 @@ from accel_lab.views.scene import FACT_TYPES, Scene
 from accel_lab.views.tape import decode
 
 LOOK_EVERY_S = 0.25  # for processes that are new
-STALE_AFTER_S = 2.5  # as `widgets/freshness.js`
+STALE_AFTER_S = 1.8  # as `widgets/freshness.js`
 ENDED_KEPT = 8
 ENDED_KEPT_S = 3600.0
 SETTLED_S = 1.0  # after which what a process has not said will not come

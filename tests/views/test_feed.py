@@ -34,7 +34,7 @@ from accel_lab.compute.samples import (
 )
 from accel_lab.views import feed, feed_folder
 from accel_lab.views.feed import FEED
-from accel_lab.views.feed_client import FeedSource, Watch
+from accel_lab.views.feed_client import STALE_AFTER_S, FeedSource, Watch
 from accel_lab.views.feed_folder import Name
 from accel_lab.views.observer import observer_of
 from accel_lab.views.recap import SLICES, recap
@@ -648,9 +648,15 @@ def test_a_stopped_process_is_stale_and_lives_on(tmp_path: Path, watch: Watch) -
         os.kill(program.pid, signal.SIGSTOP)
         eventually(lambda: source.is_stale)
         assert not source.ended
-        assert source.silent_s > 2.5
+        assert source.silent_s > STALE_AFTER_S
         os.kill(program.pid, signal.SIGCONT)
         eventually(lambda: not source.is_stale)
+
+
+def test_pages_and_feeds_call_a_silence_stale_after_the_same_time() -> None:
+    source = (ROOT / "widgets" / "freshness.js").read_text()
+    assert f"STALE_AFTER_S = {STALE_AFTER_S};" in source
+    assert feed.BEAT_S + 0.5 < STALE_AFTER_S < 2.0
 
 
 def test_a_new_process_appears_and_its_device_is_seen_at_work(tmp_path: Path, watch: Watch) -> None:

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Freshness } from "../../widgets/freshness.js";
+import { Freshness, STALE_AFTER_S } from "../../widgets/freshness.js";
 import { History, WINDOW_S } from "../../widgets/history.js";
 
 test("before the first stamp nothing is stale", () => {
@@ -23,6 +23,14 @@ test("a kernel whose clock is an hour ahead or behind is not stale", () => {
     assert.equal(fresh.isStale(1002), false);
     assert.equal(fresh.isStale(1004), true);
   }
+});
+
+test("a silent kernel is stale within two seconds, and one that beats each second is not", () => {
+  const fresh = new Freshness();
+  fresh.arrived(1000, 1000);
+  assert.equal(fresh.isStale(1001.5), false);
+  assert.equal(fresh.isStale(1001.9), true);
+  assert.ok(STALE_AFTER_S < 2);
 });
 
 test("a state that arrives late is as old as it is late", () => {
