@@ -82,6 +82,7 @@ class Record(NamedTuple):
         failed: buffers that were never made, with the one that failed first.
         made: how many buffers functions have answered with, for their ids.
         objects: the piece and the length of their pickle.
+        over_bytes: how much more there was than the limit: user code's arrays may go beyond it.
     """
 
     memories: list[Memory]
@@ -90,6 +91,7 @@ class Record(NamedTuple):
     objects: tuple[int, int]
     settled: tuple[str, list[str], dict[str, str]]
     cells: dict[str, Any]
+    over_bytes: int
 
 
 class Saved(NamedTuple):
@@ -149,16 +151,26 @@ def save(room_bytes: int, *, drop: bool) -> Saved:
             return Saved({"the host": str(error)})
 
 
-def restore(place: tuple[int, int]) -> dict[int | str, str]:
+def restore(place: tuple[int, int], freed: frozenset[int]) -> dict[int | str, str]:
     """Bring back what was kept; return why something could not be.
 
     Parameters:
         place: the record's, as `Saved` has it.
+        freed: buffers that nobody needs any more.
+
+    Raises:
+        OutOfMemory: there is less room than there was.
     """
     context = _context[0]
     with _given() as files:
         record: Record = pickle.loads(_read(files, *place))  # noqa: S301 - our own
-        arrays = _bring_back(context, files, record.memories)
+        memories = list(_without(record.memories, freed))
+        limit_bytes = context.limit_bytes
+        context.limit_bytes += record.over_bytes
+        try:
+            arrays = _bring_back(context, files, memories)
+        finally:
+            context.limit_bytes = limit_bytes
         for id_, root in record.failed.items():
             context.table.fail(id_, root)
         type(context.actors["run"]).made = record.made  # type: ignore[attr-defined]
@@ -438,6 +450,14 @@ def _unpickle(data: bytes, arrays: dict[int, Any]) -> dict[int | str, str]:
 # Moving the bytes.
 
 
+def _without(memories: list[Memory], freed: frozenset[int]) -> Iterator[Memory]:
+    """Leave out the buffers that are freed, and the memory that nothing looks into then."""
+    for one in memories:
+        entries = [entry for entry in one.entries if entry.id not in freed]
+        if entries or one.arrays:
+            yield one._replace(entries=entries)
+
+
 def _save(
     context: "Context",
     files: Stripes,
@@ -475,6 +495,7 @@ def _save(
             place,
             (os.getcwd(), list(sys.path), dict(os.environ)),  # noqa: PTH109 - what chdir takes
             {name: lines for name, lines in linecache.cache.items() if name.startswith("<")},
+            max(0, sum(one.nbytes for one, _ in found) - context.limit_bytes),
         )
         data = pickle.dumps(record)
         _write(pool, files, at, np.frombuffer(data, np.uint8))
@@ -537,6 +558,7 @@ def _bring_back(context: "Context", files: Stripes, memories: list[Memory]) -> d
                 with ahead.next() as data:
                     context.backend.upload(root, index * PIECE_BYTES, data)
             _enter(context, stream, memory, root, arrays)
+            del root  # what is held here cannot give way to the next
         stream.native.synchronize(stream.native.record())
     return arrays
 

@@ -450,6 +450,11 @@ class Requests(Waiting):
                 self._frees()  # for the record: no context has them
             return set(self._queue)
 
+    def unsent(self) -> tuple[list[int], list[bytes]]:
+        """Return the buffers of which no context knows yet that they are freed, and what waits."""
+        with self._lock:
+            return list(self._freed), list(self._queue.values())
+
     @property
     def last_number(self) -> int:
         """The number of the request that was sent last."""

@@ -20,7 +20,7 @@ from accel_lab.compute.keeping import Saved
 from accel_lab.compute.namespace import held_in, names
 from accel_lab.compute.operation import NO_RESULT, Operation
 from accel_lab.compute.recovery import Again, Overtaken
-from accel_lab.compute.step import decode, encode
+from accel_lab.compute.step import decode, encode, step_of
 from accel_lab.compute.stripes import Stripes
 from accel_lab.compute.user_code import Ping, Run, pack_call
 from accel_lab.compute.wire import encode_entry
@@ -249,7 +249,8 @@ class Suspension:
         requests, began = self._keeper.requests, time.monotonic()
         try:
             requests.refilling(link, token)
-            lost: dict[int | str, str] = self._call(link, None, keeping.restore, kept.saved.record)
+            place, freed = kept.saved.record, self._freed()
+            lost: dict[int | str, str] = self._call(link, None, keeping.restore, place, freed)
             for message in kept.saved.again:
                 _, made, timeout_s, fields, spec = decode(message)
                 seq = requests.number()
@@ -277,6 +278,12 @@ class Suspension:
                 seconds=time.monotonic() - began,
             )
         )
+
+    def _freed(self) -> frozenset[int]:
+        """Return the buffers that were freed meanwhile, and that nothing names which waits."""
+        freed, waiting = self._keeper.requests.unsent()
+        named = (id_ for data in waiting for id_ in step_of(decode(data), data).operands)
+        return frozenset(freed).difference(named)
 
     def _go_back(self, link: "Link", error: AccelError) -> None:
         """Let go of a context that cannot have what is kept; system thread."""

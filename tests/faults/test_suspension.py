@@ -227,6 +227,29 @@ def test_what_had_given_way_comes_back_too(nothing_left: None) -> None:
         assert [float(ref.get(timeout_s=WAIT)[-1]) for ref in kept] == list(map(float, range(9)))
 
 
+@pytest.mark.parametrize("made", ["huge = xp.ones(1 << 18)", "huge = {'a': xp.ones(1 << 18)}"])
+def test_what_user_code_made_beyond_the_limit_comes_back(nothing_left: None, made: str) -> None:
+    """NumPy's own allocations know no limit; what had given way for them gives way again."""
+    mib = 1 << 20
+    with System("host", memory_bytes=mib) as lab:
+        cpu = lab.devices[0]
+        notebook = Cells(cpu)
+        kept = [cpu.put(np.full(mib // 16, float(i))) for i in range(3)]
+        notebook(made)
+        if "{" not in made:
+            with pytest.raises(OutOfMemory):  # all that can has given way by then
+                kept[0].get(timeout_s=WAIT)
+        for _ in range(2):
+            cpu.suspend()
+            cpu.resume()
+        notebook("float((huge['a'] if isinstance(huge, dict) else huge).sum())")
+        assert notebook.shown[-1] == str(float(1 << 18))
+        notebook("del huge")
+        assert [float(ref.get(timeout_s=WAIT)[-1]) for ref in kept] == [0.0, 1.0, 2.0]
+        with pytest.raises(OutOfMemory):
+            array.zeros(cpu, (mib,)).result(WAIT)  # the limit is what it was
+
+
 def test_a_buffer_that_was_never_made_stays_so(cpu: Device) -> None:
     broken = cpu.run(lambda: 1 / 0)
     behind = cpu.run(np.negative, broken)
@@ -578,6 +601,27 @@ def test_a_device_without_room_for_what_is_kept_stays_suspended(lab: System, cpu
     cpu._keeper._plant = plant
     np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)
     assert cpu.generation == 1
+
+
+def test_what_is_freed_meanwhile_needs_no_room(lab: System, cpu: Device) -> None:
+    """Not what a message names that waits, though its handle is gone."""
+    w, x, y, z = (cpu.put(A + i) for i in range(-1, 3))
+    part = z[:8]
+    cpu.suspend()
+    plant = cpu._keeper._plant
+    limit_bytes = 7 * A.nbytes // 2
+    cpu._keeper._plant = msgspec.structs.replace(plant, limit_bytes=limit_bytes, spill_bytes=0)
+    doubled = blas.scal(y, 2.0)
+    x.free()
+    del w, y, z
+    np.testing.assert_array_equal(doubled.get(timeout_s=WAIT), 2 * (A + 1))
+    np.testing.assert_array_equal(part.get(timeout_s=WAIT), A[:8] + 2)
+    with pytest.raises(StaleRef):
+        x.get(timeout_s=WAIT)
+    del doubled
+    cpu.suspend()
+    cpu.resume()
+    np.testing.assert_array_equal(part.get(timeout_s=WAIT), A[:8] + 2)
 
 
 def test_the_circuit_opens_when_it_cannot_come_back_and_reset_goes_on(nothing_left: None) -> None:
