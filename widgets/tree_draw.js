@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { bytes, count, look, memory, plural } from "./format.js";
 import { freshBadge } from "./fresh_badge.js";
 import { icon } from "./icons.js";
-import { isTroubled, rows, summary } from "./tree_rows.js";
+import { isTroubled, rows, summary, walk } from "./tree_rows.js";
 
 /** From this many actors on there is a filter. */
 export const FILTER_BEYOND = 24;
@@ -43,13 +43,19 @@ export function draw(state, view) {
 
 function header(root, state, view) {
   const { devices, actors, states } = summary(root);
+  const isTold = actors <= FILTER_BEYOND && (view.troubledOnly || [...walk(root)].some(([, actor]) => isTroubled(actor)));
   return h(
     "div",
     { key: "header", class: "al-header" },
     h("span", { class: "al-title" }, icon("system", 14), h("strong", {}, root?.name ?? "accel_lab"), root && h("span", { class: "al-muted" }, `${plural(devices, "device")} · ${plural(actors, "actor")}`)),
-    h("span", { class: state?.closed ? "al-chips al-last" : "al-chips" }, [...states].map(chip)),
+    h("span", { class: state?.closed ? "al-chips al-last" : "al-chips" }, [...states].map(chip), isTold && attention(view)),
     freshBadge(state, view.stale),
   );
+}
+
+/** The button that leaves only what is in trouble; a small tree has it while something is. */
+function attention({ troubledOnly }) {
+  return h("button", { key: "trouble", type: "button", class: "al-button", "data-do": "trouble", "aria-pressed": String(troubledOnly) }, icon("half-open", 12), "Needs attention");
 }
 
 function chip([state, n]) {
@@ -57,13 +63,14 @@ function chip([state, n]) {
   return h("span", { key: state, class: `al-chip al-${tone}` }, icon(name, 12), `${count(n)} ${state}`);
 }
 
-function toolbar(root, visible, { troubledOnly, filter }) {
+function toolbar(root, visible, view) {
+  const { troubledOnly, filter } = view;
   const total = summary(root).actors;
   return h(
     "div",
     { key: "toolbar", class: "al-toolbar" },
     h("input", { type: "search", class: "al-filter", placeholder: "Filter actors", "aria-label": "Filter actors" }),
-    h("button", { type: "button", class: "al-button", "data-do": "trouble", "aria-pressed": String(troubledOnly) }, icon("half-open", 12), "Needs attention"),
+    attention(view),
     h("button", { type: "button", class: "al-button", "data-do": "fold" }, "Fold devices"),
     h("button", { type: "button", class: "al-button", "data-do": "unfold" }, "Unfold all"),
     h("span", { class: "al-muted al-shown" }, filter || troubledOnly || visible.length < total ? `${visible.length} of ${total} shown` : ""),

@@ -222,6 +222,24 @@ def test_two_hundred_actors_start_folded_and_can_be_found(
     notebook.screenshot("tree-200-actors")
 
 
+def test_trouble_in_a_small_tree_can_be_looked_at_alone(show: "Callable[..., Notebook]") -> None:
+    notebook = show(
+        SHOW, "lab.devices[1].state = 'circuit open'", "lab.devices[1].state = 'running'"
+    )
+    notebook.expect(row("/gpu1")).to_have_count(1)
+    attention = notebook.view.get_by_role("button", name="Needs attention")
+    assert attention.count() == 0
+    notebook.run(1)
+    attention.click()
+    notebook.expect("tbody tr").to_have_count(3)  # the system, the device and its context
+    notebook.screenshot("tree-attention")
+    notebook.run(2)
+    notebook.expect(".al-note").to_have_text("Nothing needs attention.")
+    attention.click()
+    notebook.expect("tbody tr").to_have_count(9)
+    notebook.expect(".al-button").to_have_count(0)
+
+
 def test_no_devices_is_a_system_too(show: "Callable[..., Notebook]") -> None:
     notebook = show(f"{IMPORTS}\nlab = made_up(0)\nviews.tree(lab)")
     notebook.expect("tbody tr").to_have_count(1)

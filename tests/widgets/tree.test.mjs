@@ -188,6 +188,15 @@ test("the filter is there when there is much to filter", () => {
   assert.doesNotMatch(html({ root: system(device("gpu0")), closed: false }), /type="search"/);
 });
 
+test("what needs attention can be asked for whenever something does, and taken back", () => {
+  const asks = (root, view) => (html({ root, closed: false }, view).match(/Needs attention/g) ?? []).length;
+  const sick = system(device("gpu0", { state: "circuit open" }));
+  assert.equal(asks(sick), 1);
+  assert.equal(asks(system(device("gpu0"))), 0);
+  assert.equal(asks(system(device("gpu0")), { troubledOnly: true }), 1);
+  assert.equal(asks(system(...Array.from({ length: 8 }, (_, i) => device(`gpu${i}`, { state: "restarting" })))), 1, "in the toolbar alone");
+});
+
 test("one line says all about an actor but its detail", () => {
   assert.equal(
     describe(device("gpu0", { mailbox: 3, restarts: 1, detail: "NVIDIA H200" })),
