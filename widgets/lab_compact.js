@@ -1,8 +1,9 @@
-// The lab in few lines: the tree, and a line for each of the other things to know.
+// The lab in few lines: the bar, the tree, and a line for each of the other things to know.
 // State: {tree, lines: [[title, text, tone], …], closed}.
 
 import { h, patch } from "./dom.js";
 import { icon } from "./icons.js";
+import { mountLabBar } from "./lab_bar.js";
 import { standalone } from "./standalone.js";
 import { mountTree } from "./tree_mount.js";
 import { walk } from "./tree_rows.js";
@@ -26,6 +27,7 @@ export function drawCompact({ lines, closed }) {
 /** Draw the view into `root`; see `standalone.js`. */
 export function mountCompact(root, bus) {
   const page = root.ownerDocument;
+  const bar = mountLabBar(root, bus);
   const [upper, lower] = ["al-compact-tree", "al-compact-rest"].map((name) => {
     const made = page.createElement("div");
     made.className = name;
@@ -36,8 +38,13 @@ export function mountCompact(root, bus) {
   return {
     ...tree,
     take(state, stamp) {
+      bar.take(state);
       tree.take(state.tree, stamp);
       patch(lower, drawCompact(state));
+    },
+    unmount() {
+      bar.unmount();
+      tree.unmount();
     },
   };
 }

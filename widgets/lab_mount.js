@@ -1,10 +1,10 @@
 // The lab on a page: its parts in their places, all on one bus, and what the pointer does to them.
 
 import { patch } from "./dom.js";
-import { drawLabBar, drawLabFold, labBarView } from "./lab_draw.js";
+import { keepKeys, mountLabBar } from "./lab_bar.js";
+import { drawLabFold } from "./lab_draw.js";
 import { drawLabInspector } from "./lab_inspector.js";
 
-const LAB_PASSED_ON = new Set(["Tab", "Escape", "Shift", "Control", "Alt", "Meta"]); // JupyterLab may have these
 const LAB_FOLDS = Symbol.for("accel_lab folds"); // on the page: what was folded stays so while it lives
 const LAB_UNSEEN_MS = 1000; // how often what is out of sight is drawn
 let labs = 0;
@@ -16,7 +16,6 @@ export function mountLab(root, bus, parts) {
   const folds = (page[LAB_FOLDS] ??= new Map()); // name -> whether it is folded
   const id = `al-lab-${(labs += 1)}`;
   const places = new Map(); // name of a part -> its place on the page
-  const unwatch = [];
   let state = null;
   let packed = null; // the columns of all parts
   let frame = 0;
@@ -28,14 +27,12 @@ export function mountLab(root, bus, parts) {
     return made;
   };
   root.classList.add("al-lab");
-  const bar = block("div", "al-lab-bar", root);
+  const bar = mountLabBar(root, bus);
   const grid = block("div", "al-lab-grid", root);
   let inspector = null;
 
   function paint() {
     frame = 0;
-    bar.toggleAttribute("data-replay", Boolean(bus.get("replay")));
-    patch(bar, drawLabBar(state, labBarView(bus)));
     if (inspector) patch(inspector, drawLabInspector(state, bus.get("selection")));
   }
 
@@ -92,6 +89,7 @@ export function mountLab(root, bus, parts) {
 
   function take(next, stamp) {
     state = next;
+    bar.take(next);
     const packs = labPacks(packed, parts.map(({ name }) => name).filter((name) => next[name]));
     for (const part of parts) {
       const own = next[part.name];
@@ -108,26 +106,16 @@ export function mountLab(root, bus, parts) {
   }
 
   function onClick(event) {
-    const button = event.target.closest(".al-lab-bar [data-do], .al-lab-head [data-do]");
+    const button = event.target.closest(".al-lab-head [data-do]");
     if (!button) return;
-    if (button.dataset.do === "pause") bus.set("paused", !bus.get("paused"));
-    if (button.dataset.do === "live") bus.command({ do: "part", part: "journal", message: { do: "live" } });
-    if (button.dataset.do === "clear") bus.set(button.dataset.key, null);
-    if (button.dataset.do === "fold") {
-      const place = places.get(button.closest("[data-part]").dataset.part);
-      folds.set(place.part.name, !place.body.hidden);
-      turn(place, !place.body.hidden);
-    }
+    const place = places.get(button.closest("[data-part]").dataset.part);
+    folds.set(place.part.name, !place.body.hidden);
+    turn(place, !place.body.hidden);
   }
 
-  function onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || LAB_PASSED_ON.has(event.key)) return;
-    event.stopPropagation(); // JupyterLab would run, delete or leave the cell
-  }
-
-  for (const type of ["keydown", "keypress", "keyup"]) root.addEventListener(type, onKey);
+  keepKeys(root);
   root.addEventListener("click", onClick);
-  for (const key of ["selection", "span", "paused", "stale", "closed", "replay"]) unwatch.push(bus.watch(key, redraw));
+  const unwatch = bus.watch("selection", redraw);
   const sight = new window.IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       const place = places.get(target.dataset.part);
@@ -157,7 +145,8 @@ export function mountLab(root, bus, parts) {
       for (const place of places.values()) if (!place.body.hidden) ask(place, "stamp", at);
     },
     unmount() {
-      for (const stop of unwatch) stop();
+      unwatch();
+      bar.unmount();
       themes.disconnect();
       sight.disconnect();
       window.cancelAnimationFrame(frame);

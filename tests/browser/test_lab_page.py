@@ -3,13 +3,14 @@
 import json
 import time
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from accel_lab.compute.samples import Slice, TreeSampled
 from accel_lab.views import assets
-from accel_lab.views.lab import LabView
+from accel_lab.views.lab import CompactView, LabView
 from accel_lab.views.scene import Scene
 from accel_lab.views.view import View
 from tests.views.made_up import lab as made_up
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
+PLAIN: Any = dict.fromkeys(("color_scheme", "forced_colors", "reduced_motion"), "null")
 # Hosts a view as anywidget does, of a model that the test sets.
 HOST = """async ([source, css, state, columns]) => {
     const style = document.createElement("style");
@@ -64,6 +66,24 @@ class Bare:
         columns = self.view.pack(self.view.source.look())
         return [list(json.dumps(self.view.sample()).encode()), list(columns)]
 
+    def publish(self) -> None:
+        """Have the page get what the view shows now."""
+        state, columns = self.sample()
+        self.page.evaluate(
+            """([state, columns]) => {
+                window.model.set("columns", columns);
+                window.model.set("state", state);
+            }""",
+            [state, columns],
+        )
+
+    def shoot(self, name: str) -> None:
+        """Save a picture for people to look at."""
+        from tests.browser.jupyter import SCREENSHOTS
+
+        SCREENSHOTS.mkdir(exist_ok=True)
+        self.find(".accel-lab").screenshot(path=SCREENSHOTS / f"page-{name}.png")
+
     def find(self, selector: str) -> "Locator":
         return self.page.locator(selector)
 
@@ -87,9 +107,9 @@ def source() -> Recorded:
 
 @pytest.fixture
 def bare(tab: "Tab", source: Recorded) -> Iterator[Bare]:
-    tab.page.emulate_media()
     tab.page.set_viewport_size({"width": 1300, "height": 1000})
     yield Bare(tab.page, LabView(source))
+    tab.page.emulate_media(**PLAIN)
     tab.check()
 
 
@@ -108,3 +128,90 @@ def test_a_fault_that_is_chosen_is_brought_into_sight_of_the_timeline(bare: Bare
     follow.click()
     bare.expect('.timeline-button[data-do="follow"]').to_have_attribute("aria-pressed", "true")
     bare.expect(".timeline-summary").not_to_contain_text(middle[0])
+
+
+@pytest.fixture
+def compact(tab: "Tab", source: Recorded) -> Iterator[Bare]:
+    tab.page.set_viewport_size({"width": 900, "height": 700})
+    yield Bare(tab.page, CompactView(source))
+    tab.page.emulate_media(**PLAIN)
+    tab.check()
+
+
+def test_the_compact_view_is_paused_and_follows_again(compact: Bare, source: Recorded) -> None:
+    badge = ".al-lab-bar .al-badge"
+    compact.expect(badge).to_have_text("live")
+    compact.expect(".al-badge:visible").to_have_count(1)
+    compact.expect(".al-title > strong:visible").to_have_text("lab")
+    compact.page.get_by_role("button", name="Pause").click()
+    compact.expect(badge).to_have_text("paused")
+    sick = made_up(2)
+    sick.devices[1].state = "circuit open"
+    source.scene.add(TreeSampled(root=sick.tree()))
+    compact.publish()
+    state = 'tr[data-path="lab/gpu1"] .al-state'
+    compact.page.wait_for_timeout(300)
+    compact.expect(state).to_have_text("running")
+    compact.page.get_by_role("button", name="Follow live").press("Enter")
+    compact.expect(state).to_have_text("circuit open")
+    compact.expect(badge).to_have_text("live")
+    compact.find('tr[data-path="lab/gpu1"]').click()
+    compact.expect(".al-lab-picked").to_have_text("gpu1")
+    compact.page.get_by_role("button", name="Clear selected").click()
+    compact.expect('[aria-selected="true"]').to_have_count(0)
+
+
+LOOKS: dict[str, Any] = {
+    "light": {},
+    "dark": {"color_scheme": "dark"},
+    "forced": {"forced_colors": "active"},
+    "forced-dark": {"forced_colors": "active", "color_scheme": "dark"},
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("kind", ["bare", "compact"])
+def test_the_lab_is_accessible_in_every_look(
+    request: pytest.FixtureRequest, source: Recorded, kind: str, look: str
+) -> None:
+    view: Bare = request.getfixturevalue(kind)
+    view.page.emulate_media(**PLAIN | LOOKS[look])
+    sick = made_up(2)
+    sick.devices[1].state = "circuit open"
+    source.scene.add(TreeSampled(root=sick.tree()))
+    view.publish()
+    view.expect('tr[data-path="lab/gpu1"] .al-state').to_have_text("circuit open")
+    view.find('tr[data-path="lab/gpu0"]').focus()
+    theme = "dark" if "dark" in look else "light"
+    view.expect(".accel-lab").to_have_attribute("data-theme", theme)
+    if "forced" in look:
+        inks = "() => getComputedStyle(document.querySelector('.al-lab-button')).borderColor"
+        text = "() => getComputedStyle(document.querySelector('main')).color"
+        assert view.page.evaluate(inks) == view.page.evaluate(text), "edges are drawn"
+    assert doubts(view) == []
+    view.shoot(f"{view.view.name}-{look}")
+
+
+def test_with_reduced_motion_nothing_in_the_lab_moves(bare: Bare) -> None:
+    moving = "() => document.querySelector('.accel-lab').getAnimations({ subtree: true }).length"
+    bare.expect(".al-lab-bar .al-badge").to_have_text("live")
+    assert bare.page.evaluate(moving) > 0, "the badge breathes"
+    bare.page.emulate_media(reduced_motion="reduce")
+    bare.page.wait_for_function(f"() => ({moving})() === 0")
+    bare.expect(".al-lab-bar .al-badge").to_have_text("live")
+
+
+def doubts(bare: Bare) -> list[Any]:
+    """Return what axe finds wrong, or cannot tell."""
+    bare.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
+    found: dict[str, Any] = bare.page.evaluate("() => axe.run('.accel-lab')")
+    assert "color-contrast" in {rule["id"] for rule in found["passes"]}
+    said = [
+        (rule["id"], node["html"], check["message"])
+        for rule in [*found["violations"], *found["incomplete"]]
+        for node in rule["nodes"]
+        for check in node["any"] + node["all"] + node["none"]
+    ]
+    # Of one digit, and of rows that are scrolled half out of sight, it cannot tell.
+    unknown = ("partially obscured", "too short to determine")
+    return [one for one in said if not any(words in one[2] for words in unknown)]
