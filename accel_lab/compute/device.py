@@ -49,6 +49,7 @@ class Device:
         self._transfers = transfers
         self._keeper = keeper
         self._system = system  # a device in use keeps its system open
+        origin.stoppable.add(requests)
 
     @property
     def generation(self) -> int:

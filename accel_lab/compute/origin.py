@@ -3,8 +3,10 @@
 import asyncio
 import contextvars
 import sys
+import weakref
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from accel_lab.compute import sigint
 
@@ -26,6 +28,13 @@ class Origin:
         return "<the program>" if self.cell is None else f"<cell {self.cell}>"
 
 
+class Stoppable(Protocol):
+    """Who has sent what cells asked for."""
+
+    def stop(self, cell: Origin, /) -> Callable[[], object]:
+        """Take back what a stopped cell has sent, at once; return what waits for its end."""
+
+
 def _write(stream: str, text: str) -> None:
     target = getattr(sys, stream)
     target.write(text)
@@ -34,6 +43,8 @@ def _write(stream: str, text: str) -> None:
 
 _current = Origin(None)
 _followed: list[Any] = []
+stoppable: "weakref.WeakSet[Stoppable]" = weakref.WeakSet()
+"""Whom to tell when the stop button has ended a cell."""
 
 
 def current() -> Origin:
@@ -62,5 +73,20 @@ def follow_notebook() -> None:
         with suppress(RuntimeError):  # a terminal's cells run without a loop
             sigint.watch(asyncio.get_running_loop())
 
+    def end(result: Any = None, *_: Any) -> None:
+        error = getattr(result, "error_in_exec", None)
+        if isinstance(error, KeyboardInterrupt):
+            _stop(_current)
+        elif isinstance(error, asyncio.CancelledError) and sigint.came():
+            with sigint.raised():
+                _stop(_current)
+
     begin()
     shell.events.register("pre_run_cell", begin)
+    shell.events.register("post_run_cell", end)
+
+
+def _stop(cell: Origin) -> None:
+    """Take back what a stopped cell has sent: everywhere first, for then it is waited for."""
+    for outlast in [one.stop(cell) for one in list(stoppable)]:
+        outlast()

@@ -18,12 +18,12 @@ class _Handler:
     """Notes an interrupt, wakes the loop, and does what was to be done."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, usual: Callable[..., Any]) -> None:
-        self.seen = False
+        self.seen = self.came = False
         self._loop = loop
         self._usual = usual
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        self.seen = True
+        self.seen = self.came = True
         with suppress(RuntimeError):  # it is closed
             self._loop.call_soon_threadsafe(_nothing)
         self._usual(number, frame)
@@ -49,6 +49,12 @@ def taken() -> bool:
         return False
     seen, handler.seen = handler.seen, False
     return seen and threading.current_thread() is threading.main_thread()
+
+
+def came() -> bool:
+    """Whether there was an interrupt in this cell, whoever has asked for it; any thread."""
+    handler = signal.getsignal(signal.SIGINT)
+    return isinstance(handler, _Handler) and handler.came
 
 
 @contextmanager

@@ -6,6 +6,7 @@ It is the pump of the replies: who waits, reads the wire.
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from accel_lab.actor.reply import Reply
@@ -71,6 +72,9 @@ class Waiting:
     _filling: Link | None
     _interrupted: float
     _interrupted_on: Link | None
+    _seq: int
+    _stopped_at = 0
+    """The last request of which was said whether it is taken back."""
     _told_of = 0
     """The generation of which was said that it is not ready."""
     patience_s = SECOND_INTERRUPT_S
@@ -230,15 +234,32 @@ class Waiting:
             self._replace()
             return
         try:
-            self._interrupted, self._interrupted_on = time.monotonic(), link
-            seqs = self.cancel_of(reply.origin)
-            taken = f"{len(seqs)} requests of this cell to {self.name} are taken back"
-            if len(seqs) == 1:
-                taken = f"1 request of this cell to {self.name} is taken back"
-            self._say(f"interrupted; {taken}.")
-            self._outlast(seqs)
+            self._outlast(self._stop(reply.origin))
         except KeyboardInterrupt:
             self._replace()
+
+    def stop(self, cell: object, /) -> Callable[[], object]:
+        """Take back what a stopped cell has sent and `interrupted` has not; return what waits."""
+        sent = any(r.origin is cell for seq, r in self._unanswered() if seq > self._stopped_at)
+        seqs = self._stop(cell) if sent else []
+
+        def outlast() -> None:
+            try:
+                self._outlast(seqs)
+            except KeyboardInterrupt:
+                self._replace()
+
+        return outlast if sent else _nothing
+
+    def _stop(self, cell: object) -> list[int]:
+        """Take a cell's requests back, and say so."""
+        self._interrupted, self._interrupted_on = time.monotonic(), self._link
+        seqs, self._stopped_at = self.cancel_of(cell), self._seq
+        taken = f"{len(seqs)} requests of this cell to {self.name} are taken back"
+        if len(seqs) == 1:
+            taken = f"1 request of this cell to {self.name} is taken back"
+        self._say(f"interrupted; {taken}.")
+        return seqs
 
     def _outlast(self, seqs: list[int]) -> None:
         """Wait a little for what runs to end; without a context nothing runs."""
@@ -269,6 +290,10 @@ class Waiting:
 
     def _say(self, text: str) -> None:
         origin.current().write("stderr", f"accel_lab: {text}\n")
+
+
+def _nothing() -> None:
+    """Wait for nothing."""
 
 
 def _taken_back(seq: int) -> Cancelled:

@@ -118,6 +118,29 @@ def test_the_stop_button_pressed_twice_in_an_awaiting_cell_replaces_the_context(
     assert run(client, "print(await cpu.run(lambda: 'next'), cpu.generation)") == "next 2\n"
 
 
+@pytest.mark.parametrize(
+    ("sends", "line"),
+    [
+        ("sent = [cpu.run(time.sleep, 600) for _ in range(20)]", "time.sleep(60)"),
+        ("sent = [cpu.run(time.sleep, 600) for _ in range(20)]", "await asyncio.sleep(60)"),
+        ("x = array.zeros(cpu, (8, 8), 'f8'); cpu.run(time.sleep, 600)", "while 1: y = x @ x"),
+    ],
+)
+def test_the_stop_button_takes_back_what_a_cell_does_not_wait_for(
+    client: BlockingKernelClient, manager: KernelManager, sends: str, line: str
+) -> None:
+    run(client, f"import asyncio{OPEN}before = cpu.run(lambda: 'before')")
+    cell = Cell(client, f"{sends}\nprint('sent')\n{line}")
+    cell.until("sent")
+    manager.interrupt_kernel()
+    cell.until()
+    assert cell.text.count("of this cell to cpu0 are taken back") == 1
+    assert cell.text.count("interrupted") == 1
+    assert run(client, "print(await before, await cpu.run(lambda: 'next'), cpu.generation)") == (
+        "before next 1\n"
+    )
+
+
 def test_a_task_that_the_program_cancels_is_no_interrupt(client: BlockingKernelClient) -> None:
     run(client, f"import asyncio{OPEN}{SLOW}")
     said = run(
