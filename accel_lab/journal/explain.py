@@ -141,7 +141,9 @@ def _last_loss(entries: list[Entry], device: str | None) -> Entry:
     ]
     if not losses:
         of_which = "" if device is None else f" of {device}"
-        raise JournalError(f"no context{of_which} was lost, as far as it is recorded")
+        error = JournalError(f"no context{of_which} was lost, as far as it is recorded")
+        error.remedy = "Ask after a loss, while the journal still has it."
+        raise error
     sent = {(place_of(entry), entry.seq) for entry in entries if entry.kind == "message"}
     for loss in reversed(losses):
         flying = loss.fields["in_flight"]

@@ -60,7 +60,7 @@ class Journal(Sequence[Entry]):
         """
         store = open_store(spec)
         if isinstance(store, SqliteStore) and not store.path.exists():
-            raise JournalUnavailable(f"there is no journal at {store.path}")
+            raise _unread(f"there is no journal at {store.path}")
         with suppress(JournalDamaged):
             next(store.groups(), None)
         return cls(store)
@@ -80,7 +80,7 @@ class Journal(Sequence[Entry]):
         except JournalDamaged as error:
             journal._damage = error
         except OSError as error:
-            raise JournalUnavailable(f"{path} cannot be read: {error}") from error
+            raise _unread(f"{path} cannot be read: {error}") from error
         return journal
 
     def to_jsonl(self, path: str | Path) -> int:
@@ -265,3 +265,9 @@ class Journal(Sequence[Entry]):
         for _ in islice(read, AFTERMATH):
             pass
         return [found[number - low] for number in span if number - low < len(found)]
+
+
+def _unread(text: str) -> JournalUnavailable:
+    error = JournalUnavailable(text)
+    error.remedy = "Give the path of a journal that is there and that you may read."
+    return error

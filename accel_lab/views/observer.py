@@ -4,14 +4,17 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Literal, Protocol
 
 import msgspec
 
 from accel_lab.actor.events import Event, EventStream, Subscription
+from accel_lab.compute.device import Device
 from accel_lab.compute.samples import MemorySampled, SystemEnded, TreeSampled, WorkTraced
 from accel_lab.compute.tree import Node
-from accel_lab.errors import SystemClosed
+from accel_lab.errors import InvalidArgument, SystemClosed
+from accel_lab.journal.journal import Journal
 from accel_lab.views.arrivals import Arrivals
 from accel_lab.views.gauges import Gauges
 from accel_lab.views.names import Names
@@ -220,8 +223,28 @@ _observers: weakref.WeakKeyDictionary[Lab, Observer] = weakref.WeakKeyDictionary
 
 
 def observer_of(lab: Lab) -> Observer:
-    """Return the observer of a system, which all its views share."""
+    """Return the observer of a system, which all its views share.
+
+    Raises:
+        InvalidArgument: it is no system.
+    """
+    needed = ("name", "events", "tree", "look")
+    if isinstance(lab, type) or not all(hasattr(lab, name) for name in needed):
+        raise InvalidArgument(_refusal(lab))
     found = _observers.get(lab)
     if found is None:
         found = _observers[lab] = Observer(lab)
     return found
+
+
+def _refusal(found: object) -> str:
+    """Say what a view takes, and of what is close to it, how to see that."""
+    if isinstance(found, str | Path):
+        this = f"{str(found)!r}; views.journal takes a path, and so does Recording.open"
+    elif isinstance(found, type):
+        this = f"the class {found.__name__}; make one"
+    else:
+        hints = {Device: "; give the System it belongs to", Journal: "; views.journal takes one"}
+        hint = next((text for kind, text in hints.items() if isinstance(found, kind)), "")
+        this = f"of type {type(found).__name__}{hint}"
+    return f"a view takes a System or a Recording; this is {this}"

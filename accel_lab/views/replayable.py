@@ -167,15 +167,16 @@ def replayable_of(lab: Lab) -> Replayable:
     Blocks while its journal is read for the first time.
 
     Raises:
-        InvalidArgument: the system keeps no journal.
+        InvalidArgument: the system keeps no journal, or it is no system.
         JournalError: the journal cannot be read.
     """
+    observer = observer_of(lab)
     found = _replayables.get(lab)
     if found is None:
         journal: Journal | None = getattr(lab, "journal", None)
         if journal is None:
             raise InvalidArgument(f"{lab.name} has no journal to look back at")
-        found = Replayable(past_of(journal, own=True), observer_of(lab))
+        found = Replayable(past_of(journal, own=True), observer)
         _replayables[lab] = found
     return found
 

@@ -105,8 +105,10 @@ def show(kind: type[V], source: Lab | Source, *, rate_hz: float = DEFAULT_HZ) ->
     A system has one widget of a kind; it may be displayed any number of times.
 
     Raises:
+        InvalidArgument: it has no views.
         ValueError: the rate is not positive.
     """
+    _source(source)
     if not _is_live():
         return kind(source)
     from accel_lab.views.live import widget_class

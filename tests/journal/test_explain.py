@@ -182,8 +182,9 @@ def test_without_a_loss_there_is_nothing_to_explain() -> None:
     with System("host") as lab:
         record = Recording(lab)
         lab.devices[0].ping().result()
-        with pytest.raises(JournalError, match="no context"):
+        with pytest.raises(JournalError, match="no context") as caught:
             explain(record, lab)
+    assert caught.value.remedy.startswith("Ask after a loss")
 
 
 def test_an_explanation_tells_cell_message_operands_and_error() -> None:

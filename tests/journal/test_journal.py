@@ -353,8 +353,10 @@ def test_json_lines_of_something_else_are_refused_by_name(
 
 
 def test_json_lines_that_cannot_be_read_or_written(tmp_path: Path) -> None:
-    with pytest.raises(JournalUnavailable, match="nothing"):
-        Journal.from_jsonl(tmp_path / "nothing.jsonl")
+    for read in (Journal.from_jsonl, Journal.open):
+        with pytest.raises(JournalUnavailable, match="nothing") as caught:
+            read(tmp_path / "nothing.jsonl")
+        assert caught.value.remedy.startswith("Give the path of a journal that is there")
     with pytest.raises(JournalUnavailable, match="no folder"):
         Journal(MemoryStore()).to_jsonl(tmp_path / "no folder" / "x.jsonl")
 
