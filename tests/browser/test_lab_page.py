@@ -188,6 +188,10 @@ def test_the_lab_is_accessible_in_every_look(
         inks = "() => getComputedStyle(document.querySelector('.al-lab-button')).borderColor"
         text = "() => getComputedStyle(document.querySelector('main')).color"
         assert view.page.evaluate(inks) == view.page.evaluate(text), "edges are drawn"
+        edges = view.find(".vram-device").evaluate_all(
+            "(all) => all.map((one) => getComputedStyle(one).borderInlineStartColor)"
+        )
+        assert view.page.evaluate(text) not in edges, "no device looks chosen"
     assert doubts(view) == []
     view.shoot(f"{view.view.name}-{look}")
 
