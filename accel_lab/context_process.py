@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from accel_lab.compute import keeping, workspace
+from accel_lab.compute import keeping, printing, workspace
 from accel_lab.compute.arena_view import ArenaView
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.context import Context
@@ -151,6 +151,7 @@ class Control(threading.Thread):
                     os._exit(0)
             now = time.monotonic()
             self._watch(now)
+            printing.look()
             if now >= beat:
                 beat = now + HEARTBEAT_S
                 send_packet(self._channel, self._heartbeat())

@@ -38,6 +38,7 @@ from accel_lab.compute.ledger import ArenaStatistics
 from accel_lab.compute.lineage import Lineage, Tidying
 from accel_lab.compute.loaded_driver import UNPROTECTED, open_contexts
 from accel_lab.compute.operation import DEFAULT_TIMEOUT_S
+from accel_lab.compute.outputs import Outputs
 from accel_lab.compute.process import Spawner
 from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.recovery import Recovery
@@ -186,13 +187,15 @@ class System:
         self._keepers: list[DeviceKeeper] = []
         self._indices: dict[str, int] = {}
         give_up = partial(_give_up, self.backend, self._keepers)
-        self._spawner = Spawner(self.backend, self._dispatcher, _printed, give_up)
+        self._outputs = Outputs(self._dispatcher, self.events)
+        self._spawner = Spawner(self.backend, self._dispatcher, self._outputs, give_up)
         cores = len(os.sched_getaffinity(0))
         plant = Plant(
             self.backend,
             self._dispatcher,
             self.events,
             self._spawner,
+            self._outputs,
             self._arena,
             self._background,
             memory_bytes,
@@ -551,6 +554,7 @@ class System:
                 warn_of(error, f"an actor of {self.name} outlives it")
             self._actors.shutdown()
             self._dispatcher.stop()
+            self._outputs.write()
             self._scribe.stop()
             if self._writer is not None:
                 self._writer.close()
@@ -659,11 +663,6 @@ def _facts(name: str, backend: str, module: Any, keepers: list[DeviceKeeper]) ->
     """Return what is true of a session; it must not keep the system alive."""
     models = {keeper.name: keeper.model for keeper in keepers}
     return Facts(name, backend, models, module.versions())
-
-
-def _printed(stream: str, data: bytes) -> None:
-    """Show what C code in a context, or a dying interpreter, wrote; system thread."""
-    origin.current().write(stream, data.decode(errors="replace"))
 
 
 def _store(journal: str | Path | Store) -> Store:

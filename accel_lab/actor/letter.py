@@ -67,7 +67,7 @@ class AskPump:
         """Do nothing: the dispatcher completes the reply."""
         return False
 
-    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+    def leave(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> None:
         """Do nothing."""
 
     def unclaimed(self, reply: Reply[Any]) -> None:

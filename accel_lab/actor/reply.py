@@ -32,7 +32,7 @@ class Pump(Protocol):
     def attend(self, loop: asyncio.AbstractEventLoop, reply: "Reply[Any]") -> bool:
         """Have `loop` read the wire for `reply`; True when `leave` must follow."""
 
-    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+    def leave(self, loop: asyncio.AbstractEventLoop, reply: "Reply[Any]") -> None:
         """Undo one `attend`."""
 
     def cancel(self, reply: "Reply[Any]") -> None:
@@ -132,7 +132,7 @@ class Reply(Generic[R]):
                 raise
             finally:
                 if attended and pump is not None:
-                    pump.leave(loop)
+                    pump.leave(loop, self)
         return self._outcome()
 
     def _outcome(self) -> R:

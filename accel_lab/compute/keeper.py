@@ -19,7 +19,7 @@ from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.events import EventStream
 from accel_lab.actor.reply import Reply
 from accel_lab.compute import events as facts
-from accel_lab.compute import origin, urgency
+from accel_lab.compute import urgency
 from accel_lab.compute.answers import InFlight
 from accel_lab.compute.arena import Arena
 from accel_lab.compute.background import Background
@@ -40,6 +40,7 @@ from accel_lab.compute.control import (
 from accel_lab.compute.link import Link
 from accel_lab.compute.loss import Loss, last_of
 from accel_lab.compute.markers import Explained
+from accel_lab.compute.outputs import Outputs
 from accel_lab.compute.process import ContextProcess, Spawner
 from accel_lab.compute.recovery import Recovered, Recovery
 from accel_lab.compute.requests import Requests, open_circuit
@@ -79,6 +80,7 @@ class Plant(msgspec.Struct, frozen=True):
     dispatcher: Dispatcher
     events: EventStream
     spawner: Spawner
+    outputs: Outputs
     arena: Arena
     background: Background
     limit_bytes: int | None
@@ -429,7 +431,9 @@ class DeviceKeeper:
             fields = {"code": report.code, "name": report.name, "recent": recent}
             self._lose(link, why, {}, fields)
         elif isinstance(report, Output):
-            call(self._print, self.requests.origin_of(report.seq), report.stream, report.text)
+            where = self.requests.origin_of(report.seq)
+            if where is not None:
+                self._plant.outputs.add(where, report.stream, report.text, self.name)
         elif isinstance(report, LibraryRestarted):
             self.library_restarts[report.library] = report.restarts
             fact = facts.LibraryRestarted(
@@ -503,13 +507,14 @@ class DeviceKeeper:
             )
         )
 
-    def _print(self, where: origin.Origin | None, stream: str, text: str) -> None:
-        if where is None:
-            return
-        self._plant.events.publish(
-            facts.OutputPrinted(device=self.name, stream=stream, text=text, cell=where.cell)
-        )
-        where.write(stream, text)
+    def show(self, *, piped: bool) -> None:
+        """Write what has been printed, `piped` what C code wrote, too; who waits for an answer."""
+        process = self.process
+        if piped and process is not None:
+            for pipe in process.pipes:
+                pipe.settle()
+        if self._plant.outputs.waiting:
+            self._plant.outputs.write()
 
     def reset(self) -> None:
         """Take messages again at once, and try a context on probation; any thread."""

@@ -6,6 +6,7 @@ What one request prints is bounded, so that a loop that prints does not fill the
 import contextlib
 import io
 import sys
+import threading
 from typing import Protocol
 
 from accel_lab.compute.wire import Output, Report
@@ -26,6 +27,9 @@ class Sender(Protocol):
     def send(self, reports: list[Report]) -> None:
         """Send reports; blocks while the notebook does not read."""
 
+    def offer(self, reports: list[Report]) -> bool:
+        """Send reports if that need not wait; whether it did."""
+
 
 class Printer(io.TextIOBase):
     """A text stream whose lines appear under a cell."""
@@ -34,6 +38,7 @@ class Printer(io.TextIOBase):
         self._sender = sender
         self._stream = stream
         self._line: list[str] = []
+        self._writing = threading.RLock()
         self._start(0)
 
     def _start(self, seq: int) -> None:
@@ -47,22 +52,39 @@ class Printer(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Send whole lines; keep the rest for the next write."""
-        self._line.append(text)
-        if "\n" in text or len(self._line) > PIECES_HELD:
-            self.flush()
+        with self._writing:
+            self._line.append(text)
+            if "\n" in text or len(self._line) > PIECES_HELD:
+                self.flush()
         return len(text)
 
     def flush(self) -> None:
         """Send what is held back, as far as the request may still print."""
-        line, self._line = self._line, []
-        text = "".join(line)
-        if self._sender.busy_seq != self._seq:
-            self.finish()
-            self._start(self._sender.busy_seq)
-        shown = text[: self._left]
-        self._left -= len(shown)
-        self._dropped += len(text) - len(shown)
-        self._send(shown)
+        with self._writing:
+            line, self._line = self._line, []
+            text = "".join(line)
+            if self._sender.busy_seq != self._seq:
+                self.finish()
+                self._start(self._sender.busy_seq)
+            shown = text[: self._left]
+            self._left -= len(shown)
+            self._dropped += len(text) - len(shown)
+            self._send(shown)
+
+    def look(self) -> None:
+        """Send a line that is not finished yet, if that need not wait; any thread."""
+        if not self._line or not self._writing.acquire(blocking=False):
+            return
+        try:
+            seq, text = self._sender.busy_seq, "".join(self._line)
+            if seq != self._seq and not self._dropped:
+                self._start(seq)
+            fits = seq == self._seq and len(text) <= self._left
+            if fits and self._sender.offer([Output(seq, self._stream, text)]):
+                self._line.clear()
+                self._left -= len(text)
+        finally:
+            self._writing.release()
 
     def finish(self) -> None:
         """Say how much of the request was not shown."""
@@ -70,12 +92,25 @@ class Printer(io.TextIOBase):
             self.flush()
         dropped, self._dropped = self._dropped, 0
         if dropped:
-            self._send(f"\naccel_lab: {dropped:,} more characters were printed and are not shown\n")
+            self._send(not_shown(dropped))
 
     def _send(self, text: str) -> None:
         for start in range(0, len(text), PART):
             part = text[start : start + PART]
             self._sender.send([Output(self._seq, self._stream, part)])
+
+
+def not_shown(count: int) -> str:
+    """Return what is said of text that was too much."""
+    return f"\naccel_lab: {count:,} more characters were printed and are not shown\n"
+
+
+def look() -> None:
+    """Send what a request has printed that has not ended its line; any thread."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, Printer):
+            with contextlib.suppress(OSError):
+                stream.look()
 
 
 def finish() -> None:

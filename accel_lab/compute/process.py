@@ -14,11 +14,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.compute.control import Bind, Downward, Upward, receive_upward, send_packet
+from accel_lab.compute.outputs import Outputs
+from accel_lab.compute.pipe import Pipe
 from accel_lab.compute.ring import ORDERED, make_rings
 from accel_lab.compute.transport import open_transport
 from accel_lab.compute.zygote import Exited, Forked, LoadFailed, receive_notice, request_fork
@@ -37,7 +38,7 @@ class ContextProcess:
         number: int,
         channel: socket.socket,
         dispatcher: Dispatcher,
-        printed: Callable[[str, bytes], None],
+        outputs: Outputs,
     ) -> None:
         self.number = number
         self.pid = 0
@@ -50,10 +51,8 @@ class ContextProcess:
         wire, wire_end = socket.socketpair()
         self.control, control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._dispatcher = dispatcher
-        self._printed = printed
         self._pidfd = -1
         self._doomed = False
-        self._pipes: dict[str, int] = {}
         out, out_end = os.pipe2(os.O_CLOEXEC)
         err, err_end = os.pipe2(os.O_CLOEXEC)
         rings = _rings()
@@ -66,10 +65,10 @@ class ContextProcess:
                 os.close(err_end)
                 self.wire = open_transport(wire, *rings, upper=True)
         dispatcher.add_reader(self.control.fileno(), self._controlled)
-        for stream, fd in (("stdout", out), ("stderr", err)):
-            os.set_blocking(fd, False)
-            self._pipes[stream] = fd
-            dispatcher.add_reader(fd, partial(self._read_pipe, stream))
+        self.pipes = [
+            Pipe(fd, stream, outputs, dispatcher)
+            for fd, stream in ((out, "stdout"), (err, "stderr"))
+        ]
 
     @property
     def token(self) -> tuple[str, int]:
@@ -110,9 +109,8 @@ class ContextProcess:
             self._pidfd = -1
         self._dispatcher.remove_reader(self.control.fileno())
         self.control.close()
-        for stream in list(self._pipes):
-            self._read_pipe(stream)
-            self._close_pipe(stream)
+        for pipe in self.pipes:
+            pipe.close()
         for callback in self.on_exit:
             callback(name)
 
@@ -124,22 +122,6 @@ class ContextProcess:
         except EOFError:
             self._dispatcher.remove_reader(self.control.fileno())
 
-    def _read_pipe(self, stream: str) -> None:
-        try:
-            data = os.read(self._pipes[stream], 1 << 16)
-        except BlockingIOError:
-            return
-        if data:
-            self._printed(stream, data)
-        else:
-            self._close_pipe(stream)
-
-    def _close_pipe(self, stream: str) -> None:
-        fd = self._pipes.pop(stream, -1)
-        if fd >= 0:
-            self._dispatcher.remove_reader(fd)
-            os.close(fd)
-
 
 class Spawner:
     """Starts the zygote, and context processes through it."""
@@ -148,12 +130,12 @@ class Spawner:
         self,
         backend: str,
         dispatcher: Dispatcher,
-        printed: Callable[[str, bytes], None],
+        outputs: Outputs,
         failed: Callable[[str], None],
     ) -> None:
         self._backend = backend
         self._dispatcher = dispatcher
-        self._printed = printed
+        self._outputs = outputs
         self._failed = failed
         self._numbers = itertools.count(1)
         self._child: subprocess.Popen[bytes] | None = None
@@ -164,7 +146,7 @@ class Spawner:
     def take(self) -> ContextProcess:
         """Return a process to bind; it exists within milliseconds once the zygote has loaded."""
         channel = self._channel or self._start()
-        process = ContextProcess(next(self._numbers), channel, self._dispatcher, self._printed)
+        process = ContextProcess(next(self._numbers), channel, self._dispatcher, self._outputs)
         self.processes[process.number] = process
         return process
 

@@ -230,6 +230,15 @@ class Service:
         """Send reports; any thread, blocks while the notebook does not read."""
         self._send(encode_reports(reports))
 
+    def offer(self, reports: list[Report]) -> bool:
+        """Send reports if that need not wait; any thread."""
+        if not self._send_lock.acquire(blocking=False):
+            return False
+        try:
+            return self._transport.send(encode_reports(reports))
+        finally:
+            self._send_lock.release()
+
     def _send(self, frame: bytes) -> None:
         with self._send_lock:
             if self._transport.send(frame):

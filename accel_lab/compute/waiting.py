@@ -52,6 +52,9 @@ class Keeper(Protocol):
     def unclaimed(self, reply: Reply[Any]) -> None:
         """A request failed and nobody waits for it."""
 
+    def show(self, *, piped: bool) -> None:
+        """Write what was printed before an answer; `piped`: what C code wrote, too."""
+
 
 class Waiting:
     """The half of a device's requests that begins when they have been sent.
@@ -91,9 +94,15 @@ class Waiting:
             link = self.current_link
             if link is None or not link.spin(reply):
                 self._wait_long(reply, timeout_s)
+            self._show(reply)
         except KeyboardInterrupt:
             self.interrupted(reply)
+            self._show(reply)
             raise KeyboardInterrupt from None  # without the frames of whoever reads the wire
+
+    def _show(self, reply: Reply[Any]) -> None:
+        """Have all that a request has printed appear before its cell takes the answer."""
+        self._keeper.show(piped=reply.library == "run")
 
     def _wait_long(self, reply: Reply[Any], timeout_s: float | None) -> None:
         """Wait, so that a busy cell beside this thread does not keep it from its answer."""
@@ -127,10 +136,14 @@ class Waiting:
         link = self.current_link
         if self._link is None:
             loop.call_later(QUIET_S, self.tell_start, time.monotonic() - QUIET_S)
-        return link is not None and link.attend(loop, reply)
+        attended = link is not None and link.attend(loop, reply)
+        if not attended:
+            self._show(reply)
+        return attended
 
-    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+    def leave(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> None:
         """The loop awaits one reply less."""
+        self._show(reply)
         link = self.current_link
         if link is not None:
             link.leave(loop)
