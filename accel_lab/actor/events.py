@@ -13,7 +13,7 @@ import time
 import traceback
 import warnings
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast, overload
@@ -138,6 +138,13 @@ class EventStream:
         """How many of the published events the history has forgotten."""
         kept = self._history.copy()
         return max((number for number, _ in kept), default=-1) + 1 - len(kept)
+
+    def __repr__(self) -> str:
+        """Say how many events are remembered, of which types, and how many are forgotten."""
+        kept = Counter(type(event).__name__ for event in self.history())
+        told = ", ".join(f"{count} {name}" for name, count in kept.most_common())
+        many = f"{kept.total()} event{'' if kept.total() == 1 else 's'}"
+        return f"<EventStream of {many}{told and f': {told}'}; {self.dropped} forgotten>"
 
     def publish(self, event: Event) -> None:
         """Record `event` and call its subscribers in this thread, in order of subscription.

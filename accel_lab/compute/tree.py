@@ -1,9 +1,17 @@
 """The device tree as a frozen snapshot: what `lab.tree()` returns and the views draw."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
+
+from accel_lab.display.sizes import memory
+from accel_lab.display.table import as_html, as_text
+
+COLUMNS = ("Actor", "State", "Generation", "Mailbox", "In flight", "Memory", "Restarts", "Detail")
+NUMBERS = {"Mailbox", "In flight", "Restarts"}
+LONGEST = 64
+"""How many characters of a detail are drawn as text."""
 
 Kind = Literal["system", "device", "context", "library", "actor"]
 State = Literal[
@@ -47,3 +55,42 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         yield self
         for child in self.children:
             yield from child.walk()
+
+    def __repr__(self) -> str:
+        """Draw it and all below it as an indented tree in aligned columns."""
+        rows = ((branch + node.name, *_cells(node)) for branch, node in _drawn(self, "", ""))
+        cut = ((*cells, _shortened(detail)) for *cells, detail in rows)
+        return "\n".join(as_text(COLUMNS, cut, NUMBERS))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001 - IPython calls it
+        del cycle
+        printer.text(repr(self))
+
+    def _repr_html_(self) -> str:
+        rows = ((node.path, *_cells(node)) for node in self.walk())
+        return as_html(f"{self.name}: {self.state}", COLUMNS, rows)
+
+
+def _drawn(node: Node, branch: str, indent: str) -> Iterator[tuple[str, Node]]:
+    """Yield each actor with what is drawn before its name."""
+    yield branch, node
+    for child in node.children:
+        begins, goes_on = ("└─ ", "   ") if child is node.children[-1] else ("├─ ", "│  ")
+        yield from _drawn(child, indent + begins, indent + goes_on)
+
+
+def _cells(node: Node) -> tuple[str, ...]:
+    """What stands in each column after the name."""
+    return (
+        node.state,
+        "" if node.generation is None else f"g{node.generation}",
+        str(node.mailbox),
+        str(node.in_flight),
+        memory(node.used_bytes, node.total_bytes),
+        str(node.restarts),
+        node.detail,
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -38,6 +38,17 @@ def test_history_is_bounded_and_says_what_it_dropped() -> None:
     assert (stream.published, stream.dropped) == (10, 7)
 
 
+def test_a_stream_says_how_many_of_what_it_holds() -> None:
+    stream = EventStream(capacity=4)
+    assert repr(stream) == "<EventStream of 0 events; 0 forgotten>"
+    stream.publish(Tock())
+    assert repr(stream) == "<EventStream of 1 event: 1 Tock; 0 forgotten>"
+    for number in range(4):
+        stream.publish(Tick(number))
+    stream.publish(Tock())
+    assert repr(stream) == "<EventStream of 4 events: 3 Tick, 1 Tock; 2 forgotten>"
+
+
 def test_no_event_is_lost_when_threads_publish_together() -> None:
     stream = EventStream(capacity=100)
     heard: list[Event] = []
