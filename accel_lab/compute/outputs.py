@@ -42,8 +42,7 @@ class Outputs:
         """Have text written soon; does not block. What has no device is in no event."""
         self._held.append(_Piece(where, stream, device, text))
         if not self._due:
-            self._due = True
-            self._dispatcher.call_later(max(0.0, self._next - time.monotonic()), self._write_due)
+            self._write_in(self._next - time.monotonic())
 
     @property
     def waiting(self) -> bool:
@@ -63,7 +62,18 @@ class Outputs:
                     self._events.publish(fact)
                 where.write(stream, text)
 
+    def _write_in(self, delay_s: float) -> None:
+        self._due = True
+        self._dispatcher.call_later(max(0.0, delay_s), self._write_due)
+
     def _write_due(self) -> None:
+        """Write on the system thread, which waits for nobody who writes already."""
         self._due = False
-        self.write()
+        if not self._writing.acquire(blocking=False):
+            self._write_in(PAUSE_S)
+            return
+        try:
+            self.write()
+        finally:
+            self._writing.release()
         self._next = time.monotonic() + PAUSE_S
