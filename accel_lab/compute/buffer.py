@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from accel_lab.actor.reply import DONE, FAILED, PENDING, Pump, Reply, told
 from accel_lab.compute.dtypes import itemsize
@@ -115,7 +116,7 @@ class AccelRef(Reply["AccelRef"], Operators):
     def __getattr__(self, name: str) -> Any:
         """Wait for a shape or dtype that only the context can tell."""
         if name not in ("shape", "dtype"):
-            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            text = f"{type(self).__name__!r} object has no attribute {name!r}{_elsewhere(name)}"
             raise AttributeError(text)
         self.result()
         if not self.known:
@@ -242,6 +243,14 @@ class AccelRef(Reply["AccelRef"], Operators):
 
     def _repr_html_(self) -> str:
         return as_html(f"AccelRef {self.label}", self._lines())
+
+
+def _elsewhere(name: str) -> str:
+    """Say where NumPy's and CuPy's arrays have what handles have not."""
+    if name.startswith("_") or not hasattr(np.ndarray, name):
+        return ""
+    use = f"x.{name}(…)" if callable(getattr(np.ndarray, name)) else f"x.{name}"
+    return f", which arrays have: use it in a %%gpu cell, or as gpu.run(lambda x: {use}, ref)"
 
 
 class RunRef(AccelRef):

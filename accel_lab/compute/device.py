@@ -189,13 +189,25 @@ class Device:
         name = name_of(function) if called is None else called
         return self._transfers.run(Run(refs, blob, pure, None, places, name), timeout_s)
 
+    @overload
+    def function(self, function: Callable[..., Any], /) -> Callable[..., Any]: ...
+    @overload
     def function(
-        self, *, pure: bool = False, timeout_s: float | None = None
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Return a decorator: each call of the function runs in the context, as `run` does.
+        self, function: None = ..., /, *, pure: bool = ..., timeout_s: float | None = ...
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+
+    def function(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        pure: bool = False,
+        timeout_s: float | None = None,
+    ) -> Callable[..., Any]:
+        """Decorate a function: each call of it runs in the context, as `run` does.
 
         A call returns the handle of its answer and does not block. The function itself stays at
-        `__wrapped__`.
+        `__wrapped__`. `@gpu.function` alone does, and `@gpu.function(pure=True)` with options.
 
         Parameters:
             pure: as in `run`, of every call.
@@ -211,7 +223,7 @@ class Device:
 
             return call
 
-        return decorate
+        return decorate if function is None else decorate(function)
 
     def repeat(
         self, message: Operation[Any], timeout_s: float | None, data: bytes | None = None

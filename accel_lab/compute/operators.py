@@ -68,8 +68,9 @@ class Operators:
     """The operators of NumPy's arrays, on buffers.
 
     They send and return, and wait for nothing; the exceptions are what needs Python's own values:
-    `get`, `item`, `bool`, `int`, `float`, `complex`, `in` and NumPy's own functions. Where only the
-    context can tell a shape, what asks for it waits too: `len`, iterating, `...` in an index.
+    `get`, `item`, `bool`, `int`, `float`, `complex`, `round`, `in`, a format as in f"{loss:.2f}",
+    and NumPy's own functions. Where only the context can tell a shape, what asks for it waits too:
+    `len`, iterating, `...` in an index.
     The other side may be a buffer of the same device, a number, or a NumPy array, which is
     uploaded. `x += y` makes a new buffer and gives it the name `x`: what shares the memory of the
     old one, and other names of it, keep the old values.
@@ -372,6 +373,31 @@ class Operators:
 
     def __complex__(self) -> complex:
         return complex(self.item())
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        """Fetch the only element of a 0-d buffer and round it; blocks.
+
+        Raises:
+            TypeError: it has axes.
+        """
+        return round(self._scalar("round()"), ndigits)
+
+    def __format__(self, spec: str) -> str:
+        """Fetch the only element of a 0-d buffer and write it; blocks. Without a spec, as `str`.
+
+        Raises:
+            TypeError: it has axes.
+        """
+        return format(self._scalar(f"the format {spec!r}"), spec) if spec else str(self)
+
+    def _scalar(self, asks: str) -> Any:
+        if self.shape:
+            text = (
+                f"{self.dtype}{list(self.shape)} has axes, and {asks} takes a 0-d buffer: "
+                "take one element, as ref[0], or ref.get() for NumPy's array"
+            )
+            raise TypeError(text)
+        return self.item()
 
     def __contains__(self, value: object) -> bool:
         """Whether an element is equal to `value`; blocks."""

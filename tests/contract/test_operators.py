@@ -398,6 +398,45 @@ def test_in_place_operators_give_the_name_a_new_buffer(device: Device) -> None:
     assert (same.get().tolist(), view.get().tolist()) == ([1, 1, 1], [1, 1])
 
 
+@given(value=st.floats(-1e6, 1e6), spec=st.sampled_from([".2f", "8.3e", "+g", "", "%"]))
+def test_a_number_on_the_device_is_written_and_rounded_as_numpys(
+    device: Device, value: float, spec: str
+) -> None:
+    there = device.put(np.array(value))
+    assert round(there, 2) == round(value, 2)
+    assert type(round(there)) is int
+    assert f"{there:{spec}}" == (format(np.array(value), spec) if spec else str(there))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "spec"), [("float32", ".3f"), ("int64", "5d"), ("bool", "d"), ("complex64", ".1f")]
+)
+def test_a_number_of_any_dtype_is_written_as_numpys(device: Device, dtype: str, spec: str) -> None:
+    value = np.array(1, dtype)
+    assert format(device.put(value), spec) == format(value, spec)
+
+
+def test_what_has_axes_is_neither_rounded_nor_written_as_a_number(device: Device) -> None:
+    x = device.put(np.ones(2))
+    with pytest.raises(TypeError, match=r"float64\[2\] has axes, and the format '.2f' takes a 0-d"):
+        format(x, ".2f")
+    with pytest.raises(TypeError, match=r"and round\(\) takes a 0-d buffer: take one element"):
+        round(x, 2)
+    assert f"{x}" == str(x)
+
+
+@pytest.mark.parametrize("name", ["dot", "flatten", "clip", "cumsum", "sort"])
+def test_a_method_that_only_arrays_have_is_pointed_to(device: Device, name: str) -> None:
+    x = device.put(np.ones(2))
+    use = rf"no attribute '{name}'.* %%gpu cell, or as gpu.run\(lambda x: x.{name}\(…\), ref\)"
+    with pytest.raises(AttributeError, match=use):
+        getattr(x, name)
+    with pytest.raises(AttributeError, match=r"lambda x: x.imag, ref\)"):
+        _ = x.imag
+    with pytest.raises(AttributeError, match=r"'nonsense'$"):
+        _ = x.nonsense
+
+
 def test_what_needs_a_value_of_pythons_fetches_it(device: Device) -> None:
     three = device.put(np.array([3], np.float32))
     assert three

@@ -158,6 +158,15 @@ def test_a_decorated_function_runs_in_the_context(notebook: Notebook) -> None:
     assert scaled.__wrapped__(2, by=2) == 4  # type: ignore[attr-defined]
 
 
+def test_a_function_is_decorated_without_options_too(notebook: Notebook) -> None:
+    @notebook.gpu.function
+    def twice(x: Any) -> Any:
+        return 2 * x
+
+    assert twice(21).result() == 42
+    assert twice.__wrapped__(1) == 2  # type: ignore[attr-defined]
+
+
 def test_a_name_that_hides_a_built_in_one_goes_in(notebook: Notebook) -> None:
     notebook.names |= {"input": notebook.gpu.put(ONES), "max": 3}
     assert notebook("float(input.sum()) + max") == "12.0"
@@ -738,3 +747,39 @@ def test_a_figure_is_shown(notebook: Notebook, monkeypatch: pytest.MonkeyPatch, 
     assert "Figure" in shown["text/plain"]
     notebook("import os\nos.environ['MPLBACKEND']")
     assert "figure_backend" in notebook.shown[-1]["text/plain"]
+
+
+@pytest.mark.parametrize("end", ["fig", "display(fig)", "display(fig, fig.axes);", "[fig];"])
+def test_a_figure_that_is_shown_by_name_is_shown_once(notebook: Notebook, end: str) -> None:
+    notebook("import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\nax.plot([1, 2])\n" + end)
+    drawn = [one["image/png"] for one in notebook.shown if "image/png" in one]
+    assert len(drawn) == 1
+    notebook("fig")
+    assert notebook.shown[-1]["image/png"] == drawn[0]
+    notebook("ax.plot([2, 1])\ndisplay(fig)\nax.set_title('more');")
+    assert drawn[0] != notebook.shown[-1]["image/png"]
+
+
+def test_a_figure_that_changes_after_it_was_displayed_is_shown_again(notebook: Notebook) -> None:
+    notebook(
+        "import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\ndisplay(fig)\nax.plot([1, 2]);"
+    )
+    first, second = (one["image/png"] for one in notebook.shown)
+    assert first != second
+
+
+def test_display_of_ipythons_shows_under_the_cell(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However it is imported, and also in a module of the user's."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "bold.py").write_text("from IPython.display import HTML, display as shown\n")
+    html = {"text/html": "<b>1</b>", "text/plain": "<IPython.core.display.HTML object>"}
+    notebook("from IPython.display import display, HTML\ndisplay(HTML('<b>1</b>'))")
+    notebook("import bold, IPython\nbold.shown(bold.HTML('<b>1</b>'))")
+    notebook("IPython.display.display({'text/plain': '1'}, raw=True)")
+    assert notebook.shown == [html, html, {"text/plain": "1"}]
+    notebook(
+        "class Own:\n    def _ipython_display_(self):\n        display(HTML('<b>1</b>'))\nOwn()"
+    )
+    assert notebook.shown[3:] == [html]
