@@ -1,6 +1,8 @@
 """How a value looks in a notebook: as one line of text, and as what displays it."""
 
+import io
 import itertools
+import weakref
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -11,6 +13,8 @@ DEPTH = 4
 _BRACKETS: dict[type, str] = {list: "[]", tuple: "()", set: "{}", dict: "{}"}
 Bundle = tuple[dict[str, Any], dict[str, Any]]
 """What is displayed: data by MIME type, and metadata."""
+drawn: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
+"""What Matplotlib's figures looked like when they were shown last."""
 
 
 def text(value: Any) -> str:
@@ -57,4 +61,14 @@ def _formatter() -> Any:
         from IPython.core.formatters import DisplayFormatter
     except ImportError:
         return None
-    return DisplayFormatter()
+    made = DisplayFormatter()
+    made.formatters["image/png"].for_type_by_name("matplotlib.figure", "Figure", png)
+    return made
+
+
+def png(figure: Any) -> bytes:
+    """Draw a figure of Matplotlib's."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", bbox_inches="tight")
+    drawn[figure] = data = file.getvalue()
+    return data

@@ -1,11 +1,10 @@
 """Figures of Matplotlib in a context: shown under the cell, as a notebook shows its own."""
 
-import io
 import os
 import sys
 from collections.abc import Callable, Iterator
 
-from accel_lab.compute.appearance import Bundle
+from accel_lab.compute.appearance import Bundle, drawn, png
 
 BACKEND = "module://accel_lab.compute.figure_backend"
 sink: list[Callable[[Bundle], None]] = []
@@ -20,16 +19,16 @@ def use() -> None:
 
 
 def taken() -> Iterator[Bundle]:
-    """Close the figures that are open, and yield each as what displays it."""
+    """Close the figures that are open, and yield each as what displays it, if it is news."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None:
         return
     for number in pyplot.get_fignums():
-        file = io.BytesIO()
         figure = pyplot.figure(number)
-        figure.savefig(file, format="png", bbox_inches="tight")
+        before, now = drawn.get(figure), png(figure)
         pyplot.close(figure)
-        yield {"image/png": file.getvalue(), "text/plain": repr(figure)}, {}
+        if now != before:
+            yield {"image/png": now, "text/plain": repr(figure)}, {}
 
 
 def show(*_: object, **__: object) -> None:

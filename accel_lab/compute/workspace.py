@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accel_lab.compute import figures, tensors
-from accel_lab.compute.appearance import Bundle, bundle, text
+from accel_lab.compute import figures, ipython_display, tensors
+from accel_lab.compute.appearance import Bundle, text
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.definitions import compiled
 from accel_lab.compute.meter import Cost, Meter, Span, numbers
@@ -134,7 +134,7 @@ class Workspace:
         self.names: dict[str, Any] = {
             "__name__": "__main__",
             "__builtins__": builtins,
-            "display": self._display,
+            "display": ipython_display.display,
             "xp": _backend[0].arrays,
         }
         self._own = frozenset(self.names)
@@ -170,7 +170,7 @@ class Workspace:
         else:
             execute()
         if value is not None:
-            self._display(value)
+            ipython_display.display(value)
         self._shown += figures.taken()
         ran = self.outcome()
         ran.cost = cost
@@ -238,7 +238,7 @@ class Workspace:
                 value = array if kind is None else tensors.made(array, kind)
                 self.names[name] = self._told[name] = value
         self._shown = []
-        figures.sink[:] = [self._put]
+        figures.sink[:] = ipython_display.sink[:] = [self._put]
 
     def find(self, name: str, serial: int) -> Any:
         """Return an object that a cell has left.
@@ -370,10 +370,6 @@ class Workspace:
         kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
         return Resident(name, self._serials[name], kind, text(value), _device_bytes(value))
 
-    def _display(self, *values: Any) -> None:
-        for value in values:
-            self._put(bundle(value))
-
     def _put(self, shown: Bundle) -> None:
         self._shown.append(shown)
 
@@ -391,6 +387,7 @@ def serve(backend: Backend, generation: int, stream: Stream) -> None:
     _generation[:] = [generation]
     _meter[:] = [Meter(backend, stream)]
     sys.breakpointhook = _tell_locals
+    ipython_display.use()
     _suit_environment()
 
 
