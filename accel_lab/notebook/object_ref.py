@@ -1,6 +1,7 @@
 """An object that stays in a context, at a name of the notebook's."""
 
 import operator
+import os
 from collections.abc import Callable, Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -47,11 +48,12 @@ class ObjectRef:
     It may be an argument of `device.run`, too, and anywhere inside one. In a cell of the notebook's
     own it can be asked for what Python's numbers and containers know: `float(loss)`,
     `loss < 1e-3`, `loss + 1`, `f"{loss:.3f}"`, `len(history)`, `history[-1]`,
-    `np.asarray(history)`. The context answers, and the cell waits for that. `==` compares handles,
-    not what they stand for.
+    `np.asarray(history)`. The context answers, and the cell waits for that.
 
     Of numbers, text and small containers of them a copy is kept here, so that a fault does not take
-    them along.
+    them along. Numbers, text and None, which never change, are equal to what they stand for, as
+    keys too, and print so: `mode == "train"`, `results[mode]`, `open(path)`. `is` and `isinstance`
+    see the handle. `==` compares handles of all else.
 
     Attributes:
         copy: that copy, frozen; None of anything else.
@@ -132,6 +134,27 @@ class ObjectRef:
             if isinstance(error.__cause__, ArithmeticError | LookupError | TypeError | ValueError):
                 raise error.__cause__ from None
             raise
+
+    def _unchanging(self) -> Any:
+        """Return the object itself, of a type whose objects never change."""
+        return self.get() if self.copy is None else thawed(self.copy)
+
+    def __eq__(self, other: object) -> Any:
+        if self.type not in _UNCHANGING:
+            return NotImplemented
+        return self._unchanging() == other
+
+    def __hash__(self) -> int:
+        if self.type not in _UNCHANGING:
+            return object.__hash__(self)
+        return hash(self._unchanging())
+
+    def __str__(self) -> str:
+        return str(self._unchanging()) if self.type in _UNCHANGING else repr(self)
+
+    def __fspath__(self) -> str | bytes:
+        path: str | bytes = self._ask(os.fspath)
+        return path
 
     def __bool__(self) -> bool:
         return bool(self._ask(bool))

@@ -366,7 +366,9 @@ def test_an_object_answers_as_what_it_stands_for(notebook: Notebook) -> None:
     notebook("count, losses = 2, [0.5, 0.25]")
     assert "abc"[notebook.names["count"]] == "c"
     np.testing.assert_array_equal(np.asarray(notebook.names["losses"]), [0.5, 0.25])
-    assert "loss" in f"{loss}"
+    assert (f"{loss}", str(loss)) == ("0.0625", "0.0625")
+    assert "loss" in f"{loss!r}"
+    assert "history" in f"{history}"
     for wrong, error in ((lambda: len(loss), TypeError), (lambda: best["no"], KeyError)):
         with pytest.raises(error):
             wrong()
@@ -710,6 +712,45 @@ def test_a_handle_tells_what_its_object_is_now(notebook: Notebook) -> None:
     three = [3]
     assert losses + three == [1, 2, 3]
     assert three + losses == [3, 1, 2]
+
+
+def test_what_never_changes_is_equal_to_what_it_stands_for(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    notebook.names["path"] = str(tmp_path / "file")
+    notebook(
+        "mode, none, acc, yes, n = 'train', None, 0.5, True, 3\nfile = path + '.txt'\n"
+        "long = 'x' * 100_000\nlosses = [1.0]\nclass Model: pass\nmodel = Model()"
+    )
+    here = notebook.names
+    mode, none, acc, yes, n = (here[name] for name in ("mode", "none", "acc", "yes", "n"))
+    for handle, value in {mode: "train", none: None, acc: 0.5, yes: True, n: 3}.items():
+        assert isinstance(handle, ObjectRef)
+        assert handle == value
+        assert value == handle
+        assert not handle != value  # noqa: SIM202 - the operator is the point
+        assert handle != "other"
+        assert handle in (0, value)
+        assert dict.fromkeys([value], 1)[handle] == 1  # type: ignore[index]
+        assert (f"{handle}", f"{handle!s:>9}") == (f"{value}", f"{value!s:>9}")
+        assert bool(handle) is bool(value)
+        assert repr(handle).startswith("<ObjectRef ")
+    assert ("%s %d %.1f" % (mode, n, acc), "train" in mode) == ("train 3 0.5", True)  # noqa: UP031
+    assert mode < "u"
+    assert mode != here["file"]
+    assert list(range(4))[n] == 3
+    with open(here["file"], "w") as written:  # noqa: PTH123 - the built-in function is the point
+        written.write(mode + "!")
+    assert Path(here["file"]).read_text() == "train!"
+    assert here["long"] == "x" * 100_000
+    assert here["losses"] != [1.0]
+    assert here["model"] == here["model"]
+    assert len({here["model"], here["losses"]}) == 2
+    with pytest.raises(TypeError):
+        open(here["losses"])  # noqa: PTH123, SIM115
+    notebook.gpu.replace()
+    assert settle(lambda: notebook.gpu.generation > mode.generation)
+    assert (mode == "train", hash(mode) == hash("train"), str(none)) == (True, True, "None")
 
 
 def test_plain_data_survives_a_loss(notebook: Notebook, capsys: pytest.CaptureFixture[str]) -> None:
