@@ -1,7 +1,7 @@
 """All rows, as a table for a terminal and as JSON for a program."""
 
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -10,6 +10,9 @@ from rich.text import Text
 
 from accel_lab.bench.machine import Machine
 from accel_lab.bench.row import Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 THOUSAND = 1000
 COLUMNS = ("what", "peer's", "ours", "ratio", "peer", "budget", "met")
@@ -38,6 +41,18 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def to_json(self) -> str:
         """Give the whole report as one indented JSON object."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
+
+    def plot(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw a bar for each row that has a budget: how many times better than that it is.
+
+        Needs Matplotlib; draws into a new figure when no axes are given.
+
+        Raises:
+            InvalidArgument: no row has a budget.
+        """
+        from accel_lab.bench.chart import draw
+
+        return draw(self.rows, axes)
 
     def __getitem__(self, name: str) -> Row:
         """Look a row up by its name.

@@ -65,12 +65,25 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     met: bool | None = None
     rounds: int
 
+    @property
+    def held(self) -> float | None:
+        """What is held against the budget; None where there is none."""
+        if self.budget is None:
+            return None
+        speedup = None if self.ratio is None else 1 / self.ratio
+        return {"ratio": self.ratio, "speedup": speedup, "ours": self.ours}[self.budget.of]
+
+    @property
+    def margin(self) -> float | None:
+        """How many times better than its budget it is; below one it misses it."""
+        if self.budget is None or self.held is None:
+            return None
+        times = self.held / self.budget.limit
+        return times if self.budget.sense == "at least" else 1 / times
+
 
 def judged(row: Row) -> Row:
     """Return the row with `met` filled in from its budget."""
-    if row.budget is None:
+    if row.budget is None or row.held is None:
         return row
-    ratio = row.ratio
-    speedup = None if ratio is None else 1 / ratio
-    value = {"ratio": ratio, "speedup": speedup, "ours": row.ours}[row.budget.of]
-    return row if value is None else msgspec.structs.replace(row, met=row.budget.met_by(value))
+    return msgspec.structs.replace(row, met=row.budget.met_by(row.held))
