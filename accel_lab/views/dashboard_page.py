@@ -20,6 +20,15 @@ from accel_lab.views.watched import HZ, Watched
 BEAT_S = 1.0
 _MINUTE_S = 60
 _SECONDS_UP_TO_S = 90
+# Panel's own page has no landmark and no heading, by which a screen reader finds its way.
+_PAGE = """{% block contents %}
+<main>
+<h1 style="position: absolute; overflow: hidden; width: 1px; height: 1px; clip-path: inset(50%)">
+Systems of accel_lab
+</h1>
+{{ super() }}
+</main>
+{% endblock %}"""
 
 
 class Drawing(NamedTuple):
@@ -157,6 +166,8 @@ class Page:
 def page(desk: Desk) -> Any:
     """Return the page of a new session; the server's thread."""
     session = Page(desk)
+    document: Any = pn.state.curdoc
+    document.template = _PAGE
     pn.state.add_periodic_callback(session.update, period=int(1000 / HZ))
     return session.__panel__()
 

@@ -53,6 +53,23 @@ def url(browser: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     assert "Traceback" not in (folder / "log").read_text()
 
 
+WORK = """
+import threading
+import numpy as np
+from accel_lab import errors, fft, rng
+cpu = lab.devices[0]
+weights = cpu.put(np.ones((512, 512), np.float32))
+def work():
+    while True:
+        try:
+            a = blas.gemm(weights, weights, alpha=1 / 512)
+            fft.r2c(rng.normal(cpu, (1 << 18,), seed=1)).result()
+            cpu.get(a).result()
+        except errors.AccelError:
+            pass
+        time.sleep(0.1)
+threading.Thread(target=work, daemon=True).start()
+"""
 LEFT = "(all) => all.map((one) => one.getBoundingClientRect().left)"
 
 
@@ -133,13 +150,57 @@ def test_a_stopped_process_is_called_stale_until_it_goes_on(
         expect(page.locator("tr[data-path='other']")).to_have_count(1)
 
 
+def test_real_work_and_a_real_loss_are_seen_in_every_view(
+    page: "Page", url: str, tmp_path: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    from tests.browser.jupyter import PATIENCE_S, SCREENSHOTS
+
+    patience: Any = {"timeout": 1000 * PATIENCE_S}
+    with (
+        Program(tmp_path, "serve", "serve.py"),
+        Program(tmp_path, "climate", "climate.py") as climate,
+    ):
+        row(page, "climate", climate.pid).click()
+        expect(row(page, "climate", climate.pid)).to_have_attribute("aria-current", "true")
+        climate.run(f"exec({WORK!r})")
+        device = page.locator("tr[data-path='climate/cpu0']")
+        done = page.locator(".al-lab-timeline .timeline-done")
+        expect(done).to_have_text(re.compile(r"^[1-9][\d,]* done$"), **patience)
+        before = done.inner_text()
+        expect(done).not_to_have_text(before, **patience)
+
+        climate.run("lab.inject('kill')")
+        lost = page.locator(".al-lab-supervision tbody tr").filter(has_text="context lost")
+        expect(lost.first).to_contain_text("cpu0", **patience)
+        expect(device.locator(".al-tag")).to_have_text("g2", **patience)
+        expect(device.locator(".al-state")).to_have_text("running", **patience)
+        before = done.inner_text()
+        expect(done).not_to_have_text(before, **patience)
+        SCREENSHOTS.mkdir(exist_ok=True)
+        for theme in ("light", "dark"):
+            page.goto(f"{url}?theme={'default' if theme == 'light' else 'dark'}")
+            row(page, "climate", climate.pid).click()
+            expect(page.locator(".al-lab")).to_have_attribute("data-theme", theme)
+            expect(device.locator(".al-tag")).to_have_text("g2", **patience)
+            expect(done).to_have_text(re.compile(r"^[1-9][\d,]* done$"), **patience)
+            expect(lost.first).to_be_visible()
+            expect(page.locator(".al-lab-vram .vram-block").first).to_be_visible(**patience)
+            expect(page.locator(".al-lab-vram")).to_contain_text("1 MiB")
+            used = page.locator(".al-health-tile[data-reading='process CPU'] strong").first
+            expect(used).to_have_text(re.compile(r"^[1-9]\d* %$"), **patience)
+            page.screenshot(path=SCREENSHOTS / f"dashboard-work-{theme}.png", full_page=True)
+            assert axe(page) == []
+
+
 def axe(page: "Page") -> list[object]:
-    """Return what axe has against the list of systems, in its shadow root."""
+    """Return what axe has against the page, in all of its shadow roots."""
     page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
     found: dict[str, Any] = page.evaluate("() => axe.run()")
     return [
-        (rule["id"], node["html"])
+        (rule["id"], node["html"], check["message"])
         for rule in [*found["violations"], *found["incomplete"]]
         for node in rule["nodes"]
-        if "al-dashboard" in node["html"]
+        for check in node["any"] + node["all"] + node["none"]
     ]
