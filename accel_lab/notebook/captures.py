@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 CAPTURE_BYTES = 16 << 20
 """A larger capture belongs on the device."""
+_HIDDEN = ("exit", "quit")
+"""Built-in functions that IPython takes away while a cell runs."""
+_ARRAYS = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")
 _MUTABLE: frozenset[type] = frozenset((list, dict, set, np.ndarray))
 
 
@@ -109,7 +112,7 @@ def captures_of(source: str, names: dict[str, Any], device: "Device", space: Spa
         if name not in names:
             continue
         value = names[name]
-        if hasattr(builtins, name) and is_ipythons(value):
+        if (hasattr(builtins, name) or name in _HIDDEN) and is_ipythons(value):
             continue  # a context has its own `open` and `display`
         if name in bound and is_lost(device, value):
             found.lost[name] = value
@@ -163,10 +166,13 @@ def _require_small(name: str, value: Any) -> int:
     if nbytes > CAPTURE_BYTES:
         large = _largest_used(value)
         which = f"{name}, with {large} which it uses," if large else name
+        array = value.__globals__[large] if large else value
         large = large or name
+        can_be_put = any(hasattr(array, one) for one in _ARRAYS)
+        put = f"put it on the device first: {large} = gpu.put({large})"
         raise InvalidArgument(
             f"{which} is {nbytes:,} bytes, more than the {CAPTURE_BYTES:,} that a cell takes "
-            f"along; put it on the device first: {large} = gpu.put({large})"
+            f"along; {put if can_be_put else f'make {large} in a %%gpu cell'}"
         )
     return nbytes
 

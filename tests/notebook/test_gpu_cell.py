@@ -392,6 +392,23 @@ def test_captures_that_cannot_go_in_are_refused_by_name(notebook: Notebook) -> N
     notebook.names["total"] = names["total"]
     with pytest.raises(InvalidArgument, match=r"total, with big .* big = gpu.put\(big\)"):
         notebook("total()")
+    notebook.names |= {"table": {"key": "x" * CAPTURE_BYTES}}  # `put` takes none
+    with pytest.raises(InvalidArgument, match=r"; make table in a %%gpu cell$"):
+        notebook("table['key']")
+
+
+def test_the_exit_of_a_kernel_stays_there(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from IPython.core.autocall import ZMQExitAutocall
+
+    monkeypatch.delattr("builtins.exit")  # as IPython does while a cell runs
+    notebook.names["exit"] = ZMQExitAutocall(notebook.lab)  # type: ignore[no-untyped-call]
+    generation = notebook.gpu.generation
+    with pytest.raises(UserCodeError) as caught:
+        notebook("kept = 1\nexit()")
+    assert isinstance(caught.value.__cause__, SystemExit)
+    assert (notebook("kept"), notebook.gpu.generation) == ("1", generation)
 
 
 def test_output_appears_while_the_cell_runs(notebook: Notebook, tmp_path: Path) -> None:
