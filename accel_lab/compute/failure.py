@@ -1,8 +1,12 @@
 """How a failure crosses the wire and becomes the same error on the other side."""
 
 import contextlib
+import linecache
 import pickle
+import re
 import traceback
+from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,7 @@ import cloudpickle
 import accel_lab.errors as tree
 from accel_lab.compute import post_mortem
 from accel_lab.compute.wire import Failure
+from accel_lab.display.failure import place_of
 from accel_lab.errors import AccelError, DependencyFailed, LibraryError, UserCodeError
 
 _FIELDS = (
@@ -26,6 +31,9 @@ _FIELDS = (
     "frames",
 )
 _CAUSE_LIMIT = 64 << 10
+_LINKS = 8
+"""How many exceptions of a chain are told and carried over."""
+_PLACE = re.compile(r'^  File "([^"\n]+)", line (\d+), in (.+)$', re.MULTILINE)
 _TOLD = 200
 """How much of the first line of a failure is told again by what depends on it."""
 _PACKAGE = f"{Path(tree.__file__).parent}/"
@@ -38,10 +46,7 @@ def pack(seq: int, what: str, error: AccelError, root: int) -> Failure:
         what += where(error.__cause__ or error)
     cause = b""
     if isinstance(error, UserCodeError) and error.__cause__ is not None:
-        with contextlib.suppress(Exception):  # an exception that does not pickle stays text
-            cause = cloudpickle.dumps(error.__cause__)
-    if len(cause) > _CAUSE_LIMIT:
-        cause = b""
+        cause = _packed(error.__cause__)
     return Failure(seq, what, type(error).__name__, str(error), fields, root, cause)
 
 
@@ -67,13 +72,12 @@ def unpack(failure: Failure, root: AccelError | None) -> AccelError:
     if kind is DependencyFailed and root is not None:
         error: AccelError = depends_on(root, failure.text)
     else:
-        error = kind(failure.text, **fields)
+        error = kind(_with_lines(failure.text), **fields)
     error.add_note(f"in {failure.what}")
     if isinstance(error, DependencyFailed):
         return error
     if failure.cause:
-        with contextlib.suppress(Exception):  # its class may exist only in the context
-            error.__cause__ = pickle.loads(failure.cause)  # noqa: S301 - our own child wrote it
+        error.__cause__ = _unpacked(failure.cause)
     return error
 
 
@@ -89,11 +93,95 @@ def depends_on(root: AccelError, text: str) -> DependencyFailed:
 
 
 def user_code_error(error: BaseException) -> UserCodeError:
-    """Wrap what a user's function raised, with the lines of the user's own code."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if not f.filename.startswith(_PACKAGE)] or frames
-    where = "".join(traceback.format_list(own)).rstrip()
-    frames_told = post_mortem.frames_of(error)
-    wrapped = UserCodeError(f"{type(error).__name__}: {error}\n{where}", frames=frames_told)
+    """Wrap what a user's function raised, with the lines of the user's own code and what led to it.
+
+    The exception comes first, and below it what it was raised from or while handling what.
+    """
+    told = [
+        f"{_RAISED[caused] if n else ''}{_told(one)}"
+        for n, (one, caused) in enumerate(_links(error))
+    ]
+    wrapped = UserCodeError("\n".join(told), frames=post_mortem.frames_of(error))
     wrapped.__cause__ = error
     return wrapped
+
+
+_RAISED = {True: "caused by ", False: "while handling "}
+
+
+def _links(error: BaseException) -> Iterator[tuple[BaseException, bool]]:
+    """Yield an exception and what led to it, each with whether the one before was raised from it.
+
+    Nearest first; not all of a long chain.
+    """
+    one: BaseException | None = error
+    caused, seen = True, set[int]()
+    while one is not None and id(one) not in seen and len(seen) < _LINKS:
+        yield one, caused
+        seen.add(id(one))
+        caused = one.__cause__ is not None
+        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+
+
+def _told(error: BaseException) -> str:
+    """Return an exception with the lines of the user's own code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if not f.filename.startswith(_PACKAGE)]
+    if isinstance(error, SyntaxError):  # where it stands is no frame
+        if error.text is None and error.filename and error.lineno:
+            error.text = linecache.getline(error.filename, error.lineno) or None
+        written = traceback.format_exception_only(error)
+        where = [*traceback.format_list(own), *takewhile(lambda line: line[:1] == " ", written)]
+    else:
+        where = traceback.format_list(own or frames)
+    return f"{type(error).__name__}: {error}\n{''.join(where)}".rstrip()
+
+
+def _packed(error: BaseException) -> bytes:
+    """Pickle an exception and what led to it, as far as that pickles and is small.
+
+    Each by itself, for a class may exist only in the context.
+    """
+    links: list[tuple[bytes, bool]] = []
+    with contextlib.suppress(Exception):  # an exception that does not pickle stays text
+        for one, caused in _links(error):
+            links.append((cloudpickle.dumps(one), caused))
+    while links and sum(len(data) for data, _ in links) > _CAUSE_LIMIT:
+        links.pop()
+    return pickle.dumps(links) if links else b""
+
+
+def _unpacked(data: bytes) -> BaseException | None:
+    """Rebuild an exception and what led to it, as far as their classes are known here."""
+    first: BaseException | None = None
+    last: BaseException | None = None
+    with contextlib.suppress(Exception):
+        for packed, caused in pickle.loads(data):  # noqa: S301 - our own child wrote it
+            one: BaseException = pickle.loads(packed)  # noqa: S301 - as above
+            if last is None:
+                first = one
+            elif caused:
+                last.__cause__ = one
+            else:
+                last.__context__ = one
+            last = one
+    return first
+
+
+def _with_lines(text: str) -> str:
+    """Put a notebook's cells and their lines into a traceback that a context has written.
+
+    A context knows the files of cells, and not what is in them.
+    """
+
+    def told(found: re.Match[str]) -> str:
+        file, number, function = found.groups()
+        place = place_of(file)
+        if not place:
+            return found[0]
+        line = linecache.getline(file, int(number)).strip()
+        known = not line or text.startswith("\n    ", found.end())
+        where = f"  {place}, line {number}, in {function}"
+        return where if known else f"{where}\n    {line}"
+
+    return _PLACE.sub(told, text)

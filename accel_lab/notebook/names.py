@@ -26,6 +26,7 @@ def used_names(source: str) -> list[str]:
         refused = InvalidArgument(f"the cell is not plain Python: {error.msg}, {where}")
         refused.remedy = "Correct that line; magics and shell commands have cells of their own."
         raise refused from error
+    _refuse_await(source, tree)
     # `x += 1` and `del x` need x, and are no reference to it.
     nodes = list(ast.walk(tree))
     written = [node.target for node in nodes if isinstance(node, ast.AugAssign)]
@@ -45,6 +46,23 @@ def used_names(source: str) -> list[str]:
             if read and (of_cell if outermost else symbol.is_global()):
                 found.add(name)
     return sorted(found)
+
+
+def _refuse_await(source: str, tree: ast.Module) -> None:
+    """Refuse what only a notebook's own cells can do; the compiler knows where that is."""
+    try:
+        compile(tree, "<cell>", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        if not any(word in error.msg for word in ("await", "async")):
+            return  # it fails in the context as it does anywhere
+        line = source.splitlines()[(error.lineno or 1) - 1].strip()
+        text = f"the cell awaits outside a function: {error.msg}, line {error.lineno}: {line}"
+        refused = InvalidArgument(text)
+        refused.remedy = (
+            "No event loop runs there: await it in a cell of the notebook's own, or write "
+            "asyncio.run(…) around a coroutine here. Handles need no await: use them as arrays."
+        )
+        raise refused from None
 
 
 @lru_cache(maxsize=4)

@@ -102,6 +102,79 @@ def test_it_shows_a_function_of_the_notebook_with_its_line(
     assert "cell 2, line 3, in half\n  return y / 0\n    x = 5\n    y = 2.5\n" in said
 
 
+def test_the_text_of_a_failure_has_the_notebooks_cell_and_line(lab: Lab) -> None:
+    lab("def half(x):\n    y = x / 2\n    return y / 0\n")
+    error = lab.fail("gpu.run(half, 5).result()")
+    assert str(error) == (
+        "ZeroDivisionError: float division by zero\n  cell 2, line 3, in half\n    return y / 0"
+    )
+
+
+def test_a_failure_that_nobody_awaits_has_the_notebooks_cell_and_line(
+    lab: Lab, system: System
+) -> None:
+    lab("def bad():\n    return {}['no']\n")
+    lab("gpu.run(bad); gpu.run(int).result();")
+    with pytest.raises(UserCodeError, match=r"cell 2, line 2, in bad\n    return \{\}\['no'\]"):
+        system.check()
+
+
+CHAIN = """%%gpu gpu
+def inner():
+    raise KeyError("inner")
+try:
+    inner()
+except KeyError as error:
+    try:
+        raise ValueError("outer") from error
+    except ValueError:
+        1 / 0
+"""
+
+
+def test_what_led_to_a_failure_is_told_and_carried_over(lab: Lab) -> None:
+    error = lab.fail(CHAIN)
+    headlines = [line for line in str(error).split("\n") if not line.startswith(" ")]
+    assert headlines == [
+        "ZeroDivisionError: division by zero",
+        "while handling ValueError: outer",
+        "caused by KeyError: 'inner'",
+    ]
+    assert 'raise KeyError("inner")' in str(error)
+    last = error.__cause__
+    assert type(last) is ZeroDivisionError
+    outer = last.__context__
+    assert type(outer) is ValueError
+    assert type(outer.__cause__) is KeyError
+    assert "caused by" not in str(lab.fail(CHAIN.replace("from error", "from None")))
+
+
+def test_a_chain_is_carried_over_as_far_as_it_pickles(lab: Lab) -> None:
+    error = lab.fail(
+        "%%gpu gpu\nimport threading\nraise ValueError('outer') from RuntimeError(threading.Lock())"
+    )
+    assert type(error.__cause__) is ValueError
+    assert error.__cause__.__cause__ is None
+    assert "caused by RuntimeError: <unlocked _thread.lock" in str(error)
+
+
+def test_what_only_the_compiler_refuses_shows_the_line_and_no_frame_of_ours(lab: Lab) -> None:
+    text = str(lab.fail("%%gpu gpu\nx = 1\nbreak"))
+    assert text.startswith("SyntaxError: 'break' outside loop")
+    assert "accel_lab" not in text
+    assert "line 2\n    break\n" in text
+
+
+@pytest.mark.parametrize("line", ["await x", "async with x: pass", "[i async for i in x]"])
+def test_a_cell_that_awaits_says_what_to_do(lab: Lab, line: str) -> None:
+    error = lab.fail(f"%%gpu gpu\nx = 1\n{line}")
+    assert isinstance(error, InvalidArgument)
+    assert "awaits outside a function: " in str(error)
+    assert str(error).endswith(f", line 2: {line}")
+    assert "asyncio.run" in error.remedy
+    assert lab("%%gpu gpu\nimport asyncio\nasync def f(): await asyncio.sleep(0)\n1") is None
+
+
 def test_it_says_why_it_cannot(
     lab: Lab, debugged: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
