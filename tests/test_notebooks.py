@@ -53,6 +53,11 @@ def test_cell_that_hangs_fails_within_minutes(notebook: Any) -> None:
     assert 0 < notebook["metadata"]["execution"]["timeout"] <= 300
 
 
+def test_tutorial_is_given_two_minutes_in_all() -> None:
+    """Each takes under one; pytest's limit holds for a notebook, too, on a machine that is busy."""
+    assert 0 < PYPROJECT["tool"]["pytest"]["ini_options"]["timeout"] <= 120
+
+
 def test_cells_are_short(notebook: Any) -> None:
     for cell in code_cells(notebook):
         assert len(cell["source"]) <= CELL_LIMIT, cell["id"]
