@@ -141,6 +141,19 @@ def test_the_stop_button_takes_back_what_a_cell_does_not_wait_for(
     )
 
 
+def test_what_a_stopped_cell_leaves_running_is_told_of_once(
+    client: BlockingKernelClient, manager: KernelManager
+) -> None:
+    run(client, f"{OPEN}{SPIN}cpu._requests.patience_s = 0.5")
+    cell = Cell(client, "cpu.run(spin).result()")
+    cell.until("it runs")
+    manager.interrupt_kernel()
+    cell.until()
+    assert cell.text.count("interrupted; 1 request of this cell to cpu0 is taken back") == 1
+    assert cell.text.count("it is left running on cpu0") == 1
+    assert run(client, "cpu.replace(); print(await cpu.run(lambda: 'next'))") == "next\n"
+
+
 def test_a_task_that_the_program_cancels_is_no_interrupt(client: BlockingKernelClient) -> None:
     run(client, f"import asyncio{OPEN}{SLOW}")
     said = run(
