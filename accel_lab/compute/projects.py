@@ -1,10 +1,12 @@
 """The user's own modules inside a context, loaded again when their source has changed."""
 
+import gc
 import hashlib
 import sys
 import sysconfig
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from importlib.util import cache_from_source
@@ -93,11 +95,13 @@ class Projects:
         file = self._known[name].file
         text = Path(file).read_bytes()
         self._known[name] = _Source(file, _stat(file), hashlib.sha256(text).digest())
+        before = dict(module.__dict__)
         try:
             exec(compile(text, file, "exec"), module.__dict__)  # noqa: S102 - as import does
         except BaseException:
             self._known[name] = self._known[name]._replace(digest=b"")  # to be tried again
             raise
+        _move(before, module)
 
     def _file(self, name: str, module: ModuleType | None) -> str | None:
         """Return the source of a module of the user's; None for every other."""
@@ -167,6 +171,18 @@ def _read(file: str) -> _Source | None:
         return _Source(file, _stat(file), hashlib.sha256(Path(file).read_bytes()).digest())
     except OSError:
         return None
+
+
+def _move(before: dict[str, Any], module: ModuleType) -> None:
+    """Make what is of a module's classes as they were of those that it has now."""
+    old = [one for one in before.values() if isinstance(one, type)]
+    renewed = {id(one): _renewed(one, frozenset((module.__name__,))) for one in old}
+    old = [one for one in old if renewed[id(one)] is not one]
+    for thing in gc.get_referrers(*old) if old else ():
+        now = renewed.get(id(type(thing)))
+        if now is not None:
+            with suppress(TypeError):  # it is laid out in another way
+                thing.__class__ = now
 
 
 def _renewed(value: Any, loaded: frozenset[str]) -> Any:

@@ -443,6 +443,66 @@ def test_a_flood_is_bounded_and_counted(notebook: Notebook) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("source", "stream", "text"),
+    [
+        (
+            "import logging\nlogging.getLogger('mine').warning('%s', 'log' + 'ged')",
+            "stderr",
+            "logged",
+        ),
+        ("import warnings\nwarnings.warn('war' + 'ned')", "stderr", "UserWarning: warned"),
+        ("import sys\nprint('er' + 'red', file=sys.stderr)", "stderr", "erred"),
+        ("import os\nos.system('echo echo''ed')", "stdout", "echoed"),
+        (
+            "import ctypes\nc = ctypes.CDLL(None)\nc.puts(b'pu' b'tted')\nc.fflush(None)",
+            "stdout",
+            "putted",
+        ),
+    ],
+)
+def test_output_of_every_kind_comes_to_the_cell(
+    notebook: Notebook, capsys: pytest.CaptureFixture[str], source: str, stream: str, text: str
+) -> None:
+    seen = ""
+
+    def is_there() -> bool:
+        nonlocal seen
+        out, err = capsys.readouterr()
+        seen += out if stream == "stdout" else err
+        return text in seen
+
+    notebook(source)
+    assert settle(is_there), seen
+
+
+@pytest.mark.parametrize("module", ["tqdm", "tqdm.auto"])
+def test_a_progress_bar_moves_while_the_cell_runs(
+    notebook: Notebook, tmp_path: Path, module: str
+) -> None:
+    pytest.importorskip("tqdm")
+    mark = notebook.lab.events.published
+    gate = tmp_path / "gate"
+    source = (
+        f"import os, time\nfrom {module} import tqdm\n"
+        "for n in tqdm(range(4), mininterval=0):\n"
+        f"    while n == 2 and not os.path.exists({str(gate)!r}):\n        time.sleep(0.01)"
+    )
+
+    def has(part: str) -> Any:
+        return lambda event: isinstance(event, OutputPrinted) and part in event.text
+
+    cell = threading.Thread(target=notebook, args=(source,))
+    cell.start()
+    try:
+        notebook.lab.events.wait_for(has(" 2/4 "), 20, since=mark)
+        assert cell.is_alive()
+    finally:
+        gate.touch()
+        cell.join()
+    notebook.lab.events.wait_for(has(" 4/4 "), 20, since=mark)
+
+
 def test_a_breakpoint_tells_what_is_there(notebook: Notebook) -> None:
     mark = notebook.lab.events.published
     notebook("def inner(depth):\n    half = depth / 2\n    breakpoint()\ninner(3)")
@@ -604,6 +664,23 @@ def test_a_hundred_edits_of_a_module_are_all_seen(
     assert seen == [(str(n), str(n)) for n in range(100)]
     for name in ("edited", "edited_first"):
         sys.modules.pop(name)
+
+
+def test_an_instance_that_is_there_has_the_methods_of_its_module_as_it_is_now(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a class with a base, and inside a list."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    source = (
+        "class Base:\n    def __call__(self):\n        return self.w\n"
+        "class Model(Base):\n    def __init__(self):\n        self.w = 1\n"
+        "    def __call__(self):\n        return super().__call__()"
+    )
+    (tmp_path / "modelled.py").write_text(source + "\n")
+    notebook("from modelled import Model\nmodel = Model()\nboth = [model, Model()]")
+    (tmp_path / "modelled.py").write_text(source + " + 10\n")
+    assert notebook("model(), [one() for one in both]") == "(11, [11, 11])"
+    assert notebook("model.w, isinstance(model, Model)") == "(1, True)"
 
 
 def test_what_pip_has_installed_is_not_looked_at_again(
