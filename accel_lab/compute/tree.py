@@ -6,12 +6,10 @@ from typing import Any, Literal
 import msgspec
 
 from accel_lab.display.sizes import memory
-from accel_lab.display.table import as_html, as_text
+from accel_lab.display.table import as_html, as_text, shortened
 
 COLUMNS = ("Actor", "State", "Generation", "Mailbox", "In flight", "Memory", "Restarts", "Detail")
 NUMBERS = {"Mailbox", "In flight", "Restarts"}
-LONGEST = 64
-"""How many characters of a detail are drawn as text."""
 
 Kind = Literal["system", "device", "context", "library", "actor"]
 State = Literal[
@@ -59,7 +57,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         """Draw it and all below it as an indented tree in aligned columns."""
         rows = ((branch + node.name, *_cells(node)) for branch, node in _drawn(self, "", ""))
-        cut = ((*cells, _shortened(detail)) for *cells, detail in rows)
+        cut = ((*cells, shortened(detail)) for *cells, detail in rows)
         return "\n".join(as_text(COLUMNS, cut, NUMBERS))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001 - IPython calls it
@@ -90,7 +88,3 @@ def _cells(node: Node) -> tuple[str, ...]:
         str(node.restarts),
         node.detail,
     )
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

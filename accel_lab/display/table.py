@@ -3,6 +3,14 @@
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
 
+LONGEST = 64
+"""How many characters of a cell are drawn as text, where a sentence may stand."""
+
+
+def shortened(text: str, limit: int = LONGEST) -> str:
+    """Return a cell that does not break the columns: the end of a long text is left out."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
 
 def as_text(
     columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[str] = ()

@@ -170,10 +170,13 @@ class Watch:
 
     def close(self) -> None:
         """Hang up everywhere and wait for the thread to end."""
-        self._closed = True
-        if self._thread.is_alive():
-            os.eventfd_write(self._woken, 1)
-            self._thread.join()
+        with self._lock:
+            closed, self._closed = self._closed, True
+        if closed:
+            return
+        os.eventfd_write(self._woken, 1)
+        self._thread.join()
+        os.close(self._woken)
 
     def _run(self) -> None:
         looked = -float("inf")
@@ -192,7 +195,6 @@ class Watch:
             for connection in self._connections.values():
                 connection.socket.close()
             self._selector.close()
-            os.close(self._woken)
 
     def _look(self) -> set[_Place]:
         """Find new processes, and clean up after dead ones; return where there are feeds."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.fault import FAULTS, Fault
+from accel_lab.display.table import shortened
 from accel_lab.errors import ContextLost, InvalidArgument, LibraryError, OutOfMemory, SystemClosed
 from accel_lab.views.incidents import Incident, duration, incidents
 from accel_lab.views.observer import Lab, Source
@@ -27,7 +28,6 @@ ROOM = {"fault": 24_000, "note": 6_000}
 """How many bytes of JSON the rows of a level may take; older ones are counted."""
 STEPS = 16
 LINE = 240
-CELL = 64
 HANG_S = 2.0
 EXPECTED = (ContextLost, LibraryError, OutOfMemory)
 
@@ -158,7 +158,7 @@ def text(state: State) -> str:
     """Draw a state as aligned columns of text, the newest row last."""
     lines = [_caption(state)]
     if state["rows"]:
-        table = [_COLUMNS, *(tuple(map(_shortened, _cells(row))) for row in state["rows"])]
+        table = [_COLUMNS, *(tuple(map(shortened, _cells(row))) for row in state["rows"])]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines += (
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -225,11 +225,7 @@ def _row(incident: Incident) -> State:
 
 
 def _line(words: str) -> str:
-    return _shortened(" ".join(words.split()), LINE)
-
-
-def _shortened(words: str, limit: int = CELL) -> str:
-    return words if len(words) <= limit else f"{words[: limit - 1]}…"
+    return shortened(" ".join(words.split()), LINE)
 
 
 def _cells(row: State) -> tuple[str, ...]:

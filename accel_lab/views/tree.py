@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from accel_lab.compute.tree import Node
 from accel_lab.display.sizes import memory
+from accel_lab.display.table import as_text, shortened
 from accel_lab.views.long_work import long_work, whole_seconds
 from accel_lab.views.observer import Lab, Source
 from accel_lab.views.publisher import DEFAULT_HZ
@@ -44,15 +45,9 @@ def text(state: State) -> str:
     """Draw a state as aligned columns of text."""
     if state["root"] is None:
         return _caption(state)
-    rows = [_COLUMNS, *((row.branch + row.actor["name"], *row.cells) for row in _rows(state))]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        "  ".join(
-            cell.rjust(width) if name in _NUMBERS else cell.ljust(width)
-            for cell, width, name in zip(row, widths, _COLUMNS, strict=True)
-        ).rstrip()
-        for row in rows
-    )
+    rows = ((row.branch + row.actor["name"], *row.cells) for row in _rows(state))
+    cut = ((*cells, shortened(detail)) for *cells, detail in rows)
+    lines = as_text(_COLUMNS, cut, _NUMBERS)
     return "\n".join((_caption(state), *lines))
 
 
