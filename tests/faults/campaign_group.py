@@ -54,7 +54,8 @@ class GroupStage(Stage):
 
     def _lose_first(self) -> None:
         """Have the striker's context lost, whichever of them comes first, and all with it."""
-        if self.device.generation == self.generation:
+        # The striker's is the first to move: once it has, its next context must not be hit.
+        if self.striker.device.generation == self.striker.generation:
             faults.send_signal(self.striker.device, signal.SIGKILL)
         assert faults.until(lambda: self.device.generation > self.generation), self.device
 
