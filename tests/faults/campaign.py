@@ -11,9 +11,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import pairwise
+from typing import Literal
 
 from accel_lab import System
 from accel_lab.compute.events import GenerationChanged
+from accel_lab.compute.groups import Supervision
 from accel_lab.errors import AccelError
 from tests.faults.campaign_faults import until
 from tests.faults.campaign_plan import FAULTS, PHASES, Round, digest, plan, supplement
@@ -27,6 +29,25 @@ ARENA_BYTES = 16 << 20
 WORKING = PHASES[:-1]
 
 Late = Callable[[int], list[Round]]
+
+
+def opened(
+    devices: int,
+    store: Fickle,
+    recover: Literal["stale", "replay"],
+    strategy: Supervision = "one_for_one",
+) -> System:
+    """Open a system that no number of losses wears out, for a campaign on `host`."""
+    return System(
+        "host",
+        devices,
+        max_restarts=1_000_000,
+        within_s=0.001,
+        arena_bytes=ARENA_BYTES,
+        journal=store,
+        recover=recover,
+        strategy=strategy,
+    )
 
 
 class Campaign:

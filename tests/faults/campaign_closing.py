@@ -38,8 +38,9 @@ class Closing:
             within_s=0.001,
             arena_bytes=ARENA_BYTES,
             journal=store,
+            recover="replay",
         ) as lab:
-            bench = Bench(lab, store)
+            bench = Bench(lab, store, rebuilds=True)
             stages = [ClosingStage(bench, bench.twins[place], scene) for place, scene in scenes]
             try:
                 for stage in sorted(stages, key=lambda stage: stage.haste):

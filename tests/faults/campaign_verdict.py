@@ -53,9 +53,7 @@ def may(  # noqa: C901, PLR0911 - one for each class
         case DeadlineExceeded():
             return fault == "hang" and now > sent.before
         case ContextLost():
-            # What was queued as one context went runs on the next, and may be lost with that; only
-            # where all devices close at once is it not waited for that the next is up.
-            last = now if rebuilds or closing else sent.after
+            last = now if rebuilds else sent.after
             return sent.before <= error.generation <= last and error.generation < now
         case StaleRef():
             return any(ref.generation < now and not ref.is_valid for ref in refs)

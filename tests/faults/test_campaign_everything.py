@@ -10,9 +10,8 @@ from collections import Counter
 
 import pytest
 
-from accel_lab import System
 from tests.conftest import require
-from tests.faults.campaign import ARENA_BYTES, WORKING, Campaign
+from tests.faults.campaign import WORKING, Campaign, opened
 from tests.faults.campaign_closing import Closing
 from tests.faults.campaign_plan import (
     AT_ONCE,
@@ -37,15 +36,7 @@ def test_every_fault_in_every_phase_with_every_message(
     """Each request has one answer with a reason, and each buffer what NumPy says."""
     require("compiler")
     store = Fickle()
-    with System(
-        "host",
-        DEVICES,
-        max_restarts=1_000_000,
-        within_s=0.001,
-        arena_bytes=ARENA_BYTES,
-        journal=store,
-        recover="stale",
-    ) as lab:
+    with opened(DEVICES, store, "stale") as lab:
         campaign = Campaign(lab, store, f"ACCEL_LAB_SEED={SEED}")
         told = campaign.complete(SEED, TIMES)
         assert sum(entry.kind == "message" for entry in lab.journal) > STEPS // 2

@@ -6,9 +6,8 @@ from typing import Literal
 
 import pytest
 
-from accel_lab import System
 from tests.conftest import require
-from tests.faults.campaign import ARENA_BYTES, WORKING
+from tests.faults.campaign import WORKING, opened
 from tests.faults.campaign_group import Group
 from tests.faults.campaign_plan import NEIGHBOUR
 from tests.faults.campaign_store import Fickle
@@ -25,16 +24,7 @@ def test_all_are_lost_with_one_in_every_phase(
     """What was in flight on the others is answered too, and says whose loss it was."""
     require("compiler")
     store = Fickle()
-    with System(
-        "host",
-        DEVICES,
-        max_restarts=1_000_000,
-        within_s=0.001,
-        arena_bytes=ARENA_BYTES,
-        journal=store,
-        recover=recover,
-        strategy="all_for_one",
-    ) as lab:
+    with opened(DEVICES, store, recover, "all_for_one") as lab:
         repeat = f"all_for_one, {recover}, ACCEL_LAB_SEED={SEED}"
         group = Group(lab, store, repeat, rebuilds=recover == "replay")
         told = group.complete(SEED, TIMES)

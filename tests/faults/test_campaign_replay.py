@@ -5,9 +5,8 @@ import sys
 
 import pytest
 
-from accel_lab import System
 from tests.conftest import require
-from tests.faults.campaign import ARENA_BYTES, WORKING, Campaign
+from tests.faults.campaign import WORKING, Campaign, opened
 from tests.faults.campaign_plan import FAULTS
 from tests.faults.campaign_store import Fickle
 
@@ -22,15 +21,7 @@ def test_buffers_come_back_whatever_the_fault(
     """With `recover="replay"`, and messages that were in flight are run again."""
     require("compiler")
     store = Fickle()
-    with System(
-        "host",
-        DEVICES,
-        max_restarts=1_000_000,
-        within_s=0.001,
-        arena_bytes=ARENA_BYTES,
-        journal=store,
-        recover="replay",
-    ) as lab:
+    with opened(DEVICES, store, "replay") as lab:
         campaign = Campaign(lab, store, f"replay, ACCEL_LAB_SEED={SEED}", rebuilds=True)
         told = campaign.complete(SEED, TIMES)
         assert any(entry.kind == "message" for entry in lab.journal)
