@@ -136,12 +136,18 @@ class OutOfMemory(AccelError, MemoryError):
     Attributes:
         asked_bytes: size of the allocation that failed.
         free_bytes: what the device's pool could still give.
+        largest_free_bytes: how much of that a single buffer can have for certain. On `cuda` what
+            the driver has free; the rest are pieces that the pool keeps, of which CuPy does not
+            tell how large they are. On `host` all that is free.
         owners: the largest owners, `(label, bytes)`, largest first.
+        owner_ids: the buffers of each, by number.
+        kept_by: who keeps them, as `resident` names it: names of the notebook and of `%%gpu` cells.
         others: what other processes have of the device, likewise, as far as the driver tells.
     """
 
     remedy = (
-        "Free handles (del), or compute in parts. See asked_bytes, free_bytes, owners and others."
+        "Free handles (del; kept_by names those of the largest owners), or compute in parts. "
+        "See asked_bytes, free_bytes, largest_free_bytes, owners and others."
     )
 
     def __init__(
@@ -150,13 +156,19 @@ class OutOfMemory(AccelError, MemoryError):
         *,
         asked_bytes: int = 0,
         free_bytes: int = 0,
+        largest_free_bytes: int = 0,
         owners: tuple[tuple[str, int], ...] = (),
+        owner_ids: tuple[tuple[int, ...], ...] = (),
+        kept_by: tuple[tuple[str, ...], ...] = (),
         others: tuple[tuple[str, int], ...] = (),
     ) -> None:
         super().__init__(message)
         self.asked_bytes = asked_bytes
         self.free_bytes = free_bytes
+        self.largest_free_bytes = largest_free_bytes
         self.owners = owners
+        self.owner_ids = owner_ids
+        self.kept_by = kept_by
         self.others = others
 
 

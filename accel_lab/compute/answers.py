@@ -17,7 +17,7 @@ from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.user_code import unpack as unpack_value
 from accel_lab.compute.wire import Answer, Done, Failure, Report, Shaped
 from accel_lab.compute.withdrawal import Withdrawn
-from accel_lab.errors import AccelError, UserCodeError
+from accel_lab.errors import AccelError, OutOfMemory, UserCodeError
 
 ROOTS_KEPT = 1024
 
@@ -78,6 +78,10 @@ class Told(Reply[None]):
         failed.reject(error)
 
 
+def _nothing(_: object) -> None:
+    pass
+
+
 class Answers:
     """The table of pending requests.
 
@@ -85,6 +89,7 @@ class Answers:
         adopt: makes the handle of a buffer that came inside an answer.
         noticed: gets every report that answers nothing.
         recorder: is told what failed.
+        name_owners: completes what is told of the owners of memory that is missed.
     """
 
     def __init__(
@@ -92,11 +97,13 @@ class Answers:
         adopt: Adopt,
         noticed: Callable[[Link, Report], None],
         recorder: Recorder | None = None,
+        name_owners: Callable[[OutOfMemory], None] = _nothing,
     ) -> None:
         self.pending: dict[int, Reply[Any]] = {}
         self._adopt = adopt
         self._noticed = noticed
         self._recorder = recorder
+        self._name_owners = name_owners
         self._settles: dict[int, Settle] = {}
         self._roots: OrderedDict[int, AccelError] = OrderedDict()
         self._parts: dict[int, bytearray] = {}
@@ -213,6 +220,8 @@ class Answers:
         if reply is None:
             return
         error = unpack(failure, self._roots.get(failure.root))
+        if isinstance(error, OutOfMemory):
+            self._name_owners(error)
         if self._recorder is not None:
             self._recorder.mark(Failed(failure.seq, type(error).__name__, str(error)))
         if isinstance(reply, AccelRef):

@@ -64,6 +64,9 @@ class Backend(Protocol):
     def free_bytes(self) -> int:
         """Return what an allocation could still get; any thread."""
 
+    def largest_free_bytes(self) -> int:
+        """Return how much of what is free a single block can have for certain; any thread."""
+
     def trim(self) -> None:
         """Give the device what the pool holds unused."""
 

@@ -1,7 +1,7 @@
 """The device of one generation, inside its context process."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from accel_lab.actor.clock import MonotonicClock
@@ -11,10 +11,11 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.dtypes import itemsize
 from accel_lab.compute.launch import Launch, LibraryActor, handlers_of
 from accel_lab.compute.operation import Operation, operands_of
+from accel_lab.compute.owners import told
 from accel_lab.compute.spill import Spill
 from accel_lab.compute.stream import Stream
 from accel_lab.compute.table import BufferTable
-from accel_lab.errors import BackendUnavailable, OutOfMemory
+from accel_lab.errors import AccelError, BackendUnavailable, OutOfMemory
 
 
 class Route(NamedTuple):
@@ -65,6 +66,8 @@ class Context:
         self._kinds = {kind.library: kind for kind in kinds}
         self._windows = {name: RestartWindow(3, 60.0, MonotonicClock()) for name in self._kinds}
         self.active: Stream | None = None
+        self.cell_names: Callable[[Collection[int]], dict[int, list[str]]] = _none
+        """Return by which names `%%gpu` cells keep some buffers, by number."""
         for name in self._kinds:
             self._start(name)
 
@@ -89,7 +92,7 @@ class Context:
 
     def free_bytes(self) -> int:
         """Return what an allocation could still get; any thread."""
-        return min(self.backend.free_bytes(), self.limit_bytes - self.table.used_bytes)
+        return max(0, min(self.backend.free_bytes(), self.limit_bytes - self.table.used_bytes))
 
     def allocate(self, shape: tuple[int, ...], dtype: str, now: int = 0) -> tuple[Any, int]:
         """Allocate from the active stream's pool; return the array and its bytes.
@@ -130,23 +133,47 @@ class Context:
 
     def out_of_memory(self, asked_bytes: int) -> OutOfMemory:
         """Describe an allocation that cannot be had."""
-        free = max(0, min(self.limit_bytes - self.table.used_bytes, self.backend.free_bytes()))
-        owners = self.table.largest_owners()
-        held = ", ".join(f"{label} with {size} bytes" for label, size in owners) or "none of ours"
+        free = self.free_bytes()
+        largest = min(free, self.backend.largest_free_bytes())
         asked = f"{asked_bytes} bytes were" if asked_bytes else "more was"
-        text = (
-            f"{asked} asked for and {free} are free of {self.limit_bytes}; "
-            f"the largest owners: {held}"
-        )
+        text = f"{asked} asked for and {free} are free of {self.limit_bytes}"
+        if free:
+            text += f", {largest} of these in one piece"
+        if largest < free:
+            text += " and the rest in pieces that the pool keeps"
         if self.spill.held_bytes:
             text += f"; {self.spill.held_bytes} bytes wait on the host"
         others = self.backend.others()
         if others:
             used = ", ".join(f"{name} has {size} bytes" for name, size in others)
             text += f"; beside us {used}"
-        return OutOfMemory(
-            text, asked_bytes=asked_bytes, free_bytes=free, owners=owners, others=others
+        found = self.table.largest_owners()
+        cells = self.cell_names({id_ for one in found for id_ in one.ids})
+        owners = tuple((one.label, one.nbytes) for one in found)
+        kept_by = tuple(
+            tuple(dict.fromkeys(name for id_ in one.ids for name in cells.get(id_, ())))
+            for one in found
         )
+        return OutOfMemory(
+            text + told(owners, kept_by),
+            asked_bytes=asked_bytes,
+            free_bytes=free,
+            largest_free_bytes=largest,
+            owners=owners,
+            owner_ids=tuple(one.ids for one in found),
+            kept_by=kept_by,
+            others=others,
+        )
+
+    def explain(self, error: BaseException, library: str) -> AccelError | Poison:
+        """Translate what a library raised; of memory that it misses, tell who has it."""
+        explained = self.backend.explain(error, library)
+        if not isinstance(explained, OutOfMemory):
+            return explained
+        full = self.out_of_memory(explained.asked_bytes)
+        full.args = (f"{explained}: {full}",)
+        full.__cause__ = explained.__cause__
+        return full
 
     def raise_if_poisoned(self, error: BaseException) -> None:
         """Raise Poison when the error of a user's function says that the device is lost."""
@@ -180,3 +207,7 @@ class Context:
         self.actors[name] = actor
         for message, handler in handlers_of(actor).items():
             self.routes[message] = Route(actor, handler, operands_of(message), actor.stream)
+
+
+def _none(_: Collection[int]) -> dict[int, list[str]]:
+    return {}

@@ -21,7 +21,10 @@ from accel_lab.errors import AccelError, DependencyFailed, LibraryError, UserCod
 _FIELDS = (
     "asked_bytes",
     "free_bytes",
+    "largest_free_bytes",
     "owners",
+    "owner_ids",
+    "kept_by",
     "others",
     "library",
     "code",
@@ -63,8 +66,8 @@ def unpack(failure: Failure, root: AccelError | None) -> AccelError:
     """Return the error a failure describes, chained to its cause."""
     kind: type[AccelError] = getattr(tree, failure.kind, AccelError)
     fields: dict[str, Any] = dict(failure.fields)
-    for name in fields.keys() & {"owners", "others"}:
-        fields[name] = tuple((label, size) for label, size in fields[name])
+    for name in fields.keys() & {"owners", "others", "owner_ids", "kept_by"}:
+        fields[name] = tuple(map(tuple, fields[name]))
     if "frames" in fields:
         fields["frames"] = tuple(
             (*frame, [(name, text) for name, text in known]) for *frame, known in fields["frames"]

@@ -6,7 +6,7 @@ there, and in the frames that a failure has left. Looking runs none of the user'
 
 import gc
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from types import FrameType, FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -94,6 +94,7 @@ _failed: list[Watched] = []
 def serve(holder: "Context") -> None:
     """Begin to serve the context of this process."""
     _holder[:] = [holder]
+    holder.cell_names = cell_names
 
 
 def holdings() -> Holdings:
@@ -128,6 +129,19 @@ def holdings() -> Holdings:
             )
         )
     return Holdings(holder.generation, holder.table.used_bytes, blocks, things)
+
+
+def cell_names(ids: Collection[int]) -> dict[int, list[str]]:
+    """Return the names by which `%%gpu` cells have these buffers, by the buffer's number."""
+    found: dict[int, list[str]] = {}
+    entered = [(id_, piece) for id_, piece in _entered(_holder[0]) if id_ in ids]
+    for one in workspace.spaces().values():
+        for name, value in one.bound().items():
+            piece = _piece(value)
+            if piece is not None:
+                for id_ in [id_ for id_, buffer in entered if _inside(piece, [buffer])]:
+                    found.setdefault(id_, []).append(f"%%gpu {name}")
+    return found
 
 
 def forget(id_: int) -> None:

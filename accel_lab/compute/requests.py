@@ -29,6 +29,7 @@ from accel_lab.compute.operation import (
     Spec,
     no_operand,
 )
+from accel_lab.compute.owners import name_owners
 from accel_lab.compute.plan import Plan, plan_of
 from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.recovery import Overtaken, Recovery
@@ -44,6 +45,7 @@ from accel_lab.errors import (
     CircuitOpen,
     DependencyFailed,
     InvalidArgument,
+    OutOfMemory,
     QueueFull,
     StaleRef,
     SystemClosed,
@@ -97,7 +99,7 @@ class Requests(Waiting):
         self._room = threading.Condition(self._lock)
         self._seq = 0
         self._ids = 0
-        self._answers = Answers(self._adopt, keeper.noticed, recorder)
+        self._answers = Answers(self._adopt, keeper.noticed, recorder, self._name_owners)
         self.received = self._answers.received
         self._queue: dict[int, bytes] = {}
         self._freed: deque[int] = deque()
@@ -394,6 +396,11 @@ class Requests(Waiting):
             return True
         recovery = self.recovery
         return recovery is not None and ref.generation != FREED and ref.id not in recovery.lost
+
+    def _name_owners(self, error: OutOfMemory) -> None:
+        device = self.device
+        if device is not None:
+            name_owners(error, device)
 
     def _foreign(self, ref: Any, message: Operation[Any]) -> InvalidArgument:
         if not isinstance(ref, AccelRef):

@@ -404,7 +404,7 @@ class Service:
     def _fail(self, launch: Launch, library: str, error: Exception) -> None:
         """Answer a request that was not launched; nothing it began is left."""
         if not isinstance(error, AccelError | Poison):
-            error = self._context.backend.explain(error, library)
+            error = self._context.explain(error, library)
         if isinstance(error, Poison):
             self.poisoned(error)
         assert isinstance(error, AccelError)

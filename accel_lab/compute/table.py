@@ -5,11 +5,27 @@ an id of another generation is simply not here.
 """
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.stream import Storage
 from accel_lab.errors import DependencyFailed, StaleRef
+
+IDS = 64
+"""How many buffers of an owner are told."""
+
+
+class MemoryOwner(NamedTuple):
+    """What one message made that takes memory now.
+
+    Attributes:
+        label: the message, as "Gemm #12".
+        ids: of the buffers that it made, the first.
+    """
+
+    label: str
+    nbytes: int
+    ids: tuple[int, ...]
 
 
 class Buffer(AccelRef):
@@ -140,14 +156,21 @@ class BufferTable:
             storage.release()
         buffer.array = None
 
-    def largest_owners(self, count: int = 5) -> tuple[tuple[str, int], ...]:
-        """Return the largest (label, bytes), for the text of an OutOfMemory."""
+    def largest_owners(self, count: int = 5) -> tuple[MemoryOwner, ...]:
+        """Return the messages that made most of what is here, for an OutOfMemory."""
         sizes: dict[str, int] = {}
-        for storage in {
-            id(b.storage): b.storage for b in self._buffers.values() if b.storage
-        }.values():
-            sizes[storage.label] = sizes.get(storage.label, 0) + storage.nbytes
-        return tuple(sorted(sizes.items(), key=lambda item: -item[1])[:count])
+        ids: dict[str, list[int]] = {}
+        seen: set[Storage] = set()
+        for buffer in self._buffers.values():
+            storage = buffer.storage
+            if storage is None:
+                continue
+            ids.setdefault(storage.label, []).append(buffer.id)
+            if storage not in seen:
+                seen.add(storage)
+                sizes[storage.label] = sizes.get(storage.label, 0) + storage.nbytes
+        largest = sorted(sizes.items(), key=lambda item: -item[1])[:count]
+        return tuple(MemoryOwner(label, n, tuple(ids[label][:IDS])) for label, n in largest)
 
 
 def _nothing(_: int) -> None:

@@ -6,6 +6,7 @@ every function that it has passed.
 
 import gc
 import sys
+import threading
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -30,16 +31,29 @@ def kept(space: Namespace) -> dict[str, BaseException]:
 
 
 def handles_in_frames(space: Namespace) -> Iterator[tuple[str, AccelRef]]:
-    """Yield the handles that frames hold, as ("x in train(), of the last error", handle)."""
+    """Yield the handles that frames hold, as ("x in train(), of the last error", handle).
+
+    That are the frames of errors that are kept, and of what runs in this and in the main thread.
+    """
     for name, error in kept(space).items():
         for frame in frames.within(error):
             yield from _in_frame(frame, f", of {name}", space)
-    running: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the functions that look
-    while running is not None:
+    for running in _running():
         package = str(running.f_globals.get("__name__", "")).partition(".")[0]
         if frames.of_function(running) and package not in ("accel_lab", "IPython", "ipykernel"):
             yield from _in_frame(running, "", space)
-        running = running.f_back
+
+
+def _running() -> Iterator[FrameType]:
+    """Yield the frames of this thread, and those of the main thread."""
+    innermost = {threading.get_ident(): sys._getframe(1)}  # noqa: SLF001 - the functions that look
+    if (main := threading.main_thread().ident) not in innermost:
+        innermost |= {i: f for i, f in sys._current_frames().items() if i == main}  # noqa: SLF001
+    for first in innermost.values():
+        frame: FrameType | None = first
+        while frame is not None:
+            yield frame
+            frame = frame.f_back
 
 
 def only_there(error: BaseException) -> dict[int, AccelRef]:

@@ -42,6 +42,7 @@ def test_the_host_is_always_there_and_has_a_share_of_the_memory(backend: HostBac
     assert host.available() is None
     assert host.device_name(host.device_count() - 1) == "cpu0"
     assert backend.free_bytes() > 0
+    assert backend.largest_free_bytes() > 0
     assert backend.total_bytes > (1 << 28)
     assert backend.model.endswith("part 0")
 

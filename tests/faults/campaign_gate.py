@@ -99,7 +99,8 @@ def arm(address: str, name: str, kinds: list[str]) -> int:
 def holdings() -> tuple[int, int, tuple[tuple[str, int], ...]]:
     """Return how many buffers the context has, their bytes, and whose the largest are."""
     table = _service()._context.table
-    return len(table), table.used_bytes, table.largest_owners()
+    largest = tuple((one.label, one.nbytes) for one in table.largest_owners())
+    return len(table), table.used_bytes, largest
 
 
 def segments_are_there(ids: list[int]) -> None:

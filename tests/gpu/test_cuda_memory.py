@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab import AccelRef, System, blas
+from accel_lab import AccelRef, System, array, blas
 from accel_lab.compute.device import Device
 from accel_lab.compute.resident import ResidentBuffer
 from accel_lab.errors import OutOfMemory, UserCodeError
@@ -77,6 +77,57 @@ def test_without_spilling_it_fails_and_the_next_message_is_served() -> None:
         assert caught.value.asked_bytes >= EACH
         del kept[1]
         assert float(blas.scal(kept[1], 2.0).get(timeout_s=WAIT_S)[0]) == 4.0
+
+
+def test_what_fails_among_pieces_says_how_much_there_is_in_one() -> None:
+    """What CuPy's pool has unused between buffers is free, and no use for a large one."""
+    with System("cuda", devices=1, spill=False) as lab:
+        device = lab.devices[0]
+        device.run(limit_pool, POOL * EACH, pure=True).result(WAIT_S)
+        whole = array.zeros(device, (POOL // 2 * EACH,), dtype="uint8")
+        whole.result(WAIT_S)
+        del whole
+        device.ping().result(WAIT_S)  # the freed go with the next batch
+        kept = [array.zeros(device, (EACH,), dtype="uint8") for _ in range(POOL // 2)]
+        kept[-1].result(WAIT_S)
+        del kept[::2]
+        device.ping().result(WAIT_S)
+        with pytest.raises(OutOfMemory) as caught:
+            array.zeros(device, (POOL // 2 * EACH + MIB,), dtype="uint8").result(WAIT_S)
+        error = caught.value
+        used, total = device.run(of_pool, pure=True).result(WAIT_S)
+        assert total - used >= 2 * EACH  # else there are no pieces, and this shows nothing
+        assert error.asked_bytes < error.free_bytes == POOL * EACH - used
+        assert error.largest_free_bytes == POOL * EACH - total
+        told = f"{error.largest_free_bytes} of these in one piece and the rest in pieces"
+        assert told in str(error)
+        assert ["kept[" in names[0] for names in error.kept_by] == [True, True]
+        large = array.zeros(device, (error.largest_free_bytes,), dtype="uint8")
+        large.result(WAIT_S)
+
+
+def of_pool() -> tuple[int, int]:
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    return int(pool.used_bytes()), int(pool.total_bytes())
+
+
+def test_what_the_driver_has_in_one_piece_can_be_had() -> None:
+    with System("cuda", devices=1, spill=False) as lab:
+        device = lab.devices[0]
+        with pytest.raises(OutOfMemory) as caught:
+            lab.inject("out of memory").result(WAIT_S)
+        error = caught.value
+        assert 0 < error.largest_free_bytes <= error.free_bytes < error.asked_bytes
+
+        def take(nbytes: int) -> int:
+            import cupy
+
+            return int(cupy.empty(nbytes, "uint8").nbytes)
+
+        nbytes = error.largest_free_bytes - 256 * MIB  # others may have some by now
+        assert device.run(take, nbytes).result(WAIT_S) == nbytes
 
 
 def test_allocations_of_the_user_s_code_make_room_too(small: Device) -> None:

@@ -99,6 +99,14 @@ class CudaDevice:
         """Return what the card has free and what the pool holds unused."""
         return self._pool.within_limit(runtime.memGetInfo()[0] + self._pool.idle_bytes())
 
+    def largest_free_bytes(self) -> int:
+        """Return what the card has free: the driver makes one block of that.
+
+        The pool may have a larger one, or several that are smaller: of what it holds unused CuPy
+        tells the sum alone.
+        """
+        return self._pool.from_card(runtime.memGetInfo()[0])
+
     def trim(self) -> None:
         """Give the card what the pool holds unused; waits for the card."""
         self._pool.trim()

@@ -56,6 +56,13 @@ class Pool:
             return free_bytes
         return min(free_bytes, limit - int(self._own.used_bytes()))
 
+    def from_card(self, free_bytes: int) -> int:
+        """Return how much of what the card has free CuPy's own limit lets the pool still take."""
+        limit: int = self._own.get_limit()
+        if not limit or self._torch is not None:
+            return free_bytes
+        return max(0, min(free_bytes, limit - int(self._own.total_bytes())))
+
     def trim(self) -> None:
         """Give the card what is held unused; waits for the card."""
         self._own.free_all_blocks()

@@ -104,6 +104,10 @@ class HostBackend:
                 return int(rest.split()[0]) * 1024
         return self.total_bytes
 
+    def largest_free_bytes(self) -> int:
+        """Return all that is free: main memory is in pages, which need not be neighbours."""
+        return self.free_bytes()
+
     def trim(self) -> None:
         """Do nothing: what NumPy frees is free."""
 
