@@ -15,8 +15,11 @@ class NativeStream(Protocol):
     def activate(self) -> None:
         """Make it the stream on which the library's calls of this thread are enqueued."""
 
-    def before_work(self, call: Callable[[], None]) -> None:
-        """Have this called once, just before the next work is enqueued, where that is known."""
+    def before_work(self, call: Callable[[], Callable[[], None] | None]) -> None:
+        """Have this called once, just before the next work is enqueued, where that is known.
+
+        What it returns is called as soon as the first of that work has been enqueued.
+        """
 
     def record(self) -> Any:
         """Return an event that fires when all work enqueued so far is done."""
@@ -45,7 +48,7 @@ class Stream:
         self.operations = 0
         self.waits = 0
         self.seen: dict[Stream, int] = {}
-        self.waited: Callable[[], None] | None = None
+        self.waited: Callable[[], object] | None = None
         """Called after each wait is enqueued, if there is one."""
 
     def after(self, other: "Stream", operation: int) -> None:

@@ -46,7 +46,19 @@ class Clock(Protocol):
 class Trace:
     """One message's marks."""
 
-    __slots__ = ("began", "end", "kind", "name", "operation", "seq", "start", "stream")
+    __slots__ = (
+        "began",
+        "end",
+        "idle",
+        "kind",
+        "lag",
+        "marked",
+        "name",
+        "operation",
+        "seq",
+        "start",
+        "stream",
+    )
 
     def __init__(self, seq: int, name: str, kind: Work, stream: Stream, start: Any) -> None:
         self.seq = seq
@@ -57,6 +69,8 @@ class Trace:
         self.operation = stream.operations
         self.end: Any = None
         self.began: float | None = None
+        self.idle = False
+        self.marked = self.lag = 0.0
 
 
 class Tracer:
@@ -102,11 +116,24 @@ class Tracer:
         self._traces.append(trace)
         return trace
 
-    def _begin_again(self, trace: Trace) -> None:
-        """Mark the begin anew: the stream waits for another, or is given the work only now."""
+    def _begin_again(self, trace: Trace) -> Callable[[], None] | None:
+        """Mark the begin anew: the stream waits for another, or is given the work only now.
+
+        Returns what is to be called when the work has been enqueued.
+        """
         stream = trace.stream
-        if trace.end is None and trace.operation == stream.operations:
-            trace.start, trace.began = self._clock.mark(stream.native), None
+        if trace.end is not None or trace.operation != stream.operations:
+            return None
+        trace.idle = stream.native.done()
+        trace.start, trace.began = self._clock.mark(stream.native), None
+        trace.marked = time.perf_counter()
+        return partial(self._launched_late, trace)
+
+    @staticmethod
+    def _launched_late(trace: Trace) -> None:
+        """Note how long a stream with nothing to do has waited for what stands behind the mark."""
+        if trace.idle:
+            trace.lag = time.perf_counter() - trace.marked
 
     def end(self, trace: Trace) -> None:
         """Mark where it ends."""
@@ -168,7 +195,10 @@ class Tracer:
             if end is None:
                 waiting.append(trace)
             if trace.began is not None:
-                one = Slice(trace.seq, trace.name, trace.stream.name, trace.kind, trace.began, end)
+                began = trace.began + trace.lag
+                if end is not None:
+                    began = min(began, end)
+                one = Slice(trace.seq, trace.name, trace.stream.name, trace.kind, began, end)
                 (running if end is None else done).append(one)
         self._traces.extendleft(reversed(waiting))
         marked = {trace.seq for trace in waiting} | {one.seq for one in done}

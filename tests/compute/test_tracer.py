@@ -29,10 +29,13 @@ class Native:
     """A stream that comes as far as it is told to."""
 
     marks: list[Mark] = field(default_factory=list)
-    enqueuing: Callable[[], None] | None = None
+    enqueuing: Callable[[], Callable[[], None] | None] | None = None
 
-    def before_work(self, call: Callable[[], None]) -> None:
+    def before_work(self, call: Callable[[], Callable[[], None] | None]) -> None:
         self.enqueuing = call
+
+    def done(self) -> bool:
+        return all(mark.reached is not None for mark in self.marks)
 
     def record(self) -> object:
         return object()
@@ -175,6 +178,31 @@ def test_what_is_told_and_what_is_dropped_is_all_there_was(
     assert lost + dropped == extra
     assert sorted(seqs) == list(range(extra, KEPT + extra))
     assert running == []
+
+
+@pytest.mark.parametrize("idle", [True, False])
+def test_work_on_a_stream_with_nothing_to_do_begins_when_it_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+    idle: bool,  # noqa: FBT001
+) -> None:
+    """The mark before it is reached at once; what the launch takes after that is no work."""
+    now = [50.0]
+    monkeypatch.setattr("accel_lab.compute.tracer.time.perf_counter", lambda: now[0])
+    tracer, native = Tracer(Clock()), Native()
+    stream = Stream("jit", native)  # type: ignore[arg-type]
+    trace = tracer.begin(7, Message(), stream)
+    native.advance(int(idle), 4.5)
+    assert native.enqueuing is not None
+    enqueued = native.enqueuing()
+    now[0] += 0.25
+    assert enqueued is not None
+    enqueued()
+    now[0] += 9.0
+    tracer.end(trace)
+    native.advance(1 if idle else 2, 5.0)
+    native.advance(1, 6.0)
+    begin = 5.25 if idle else 5.0
+    assert tracer.take()[0] == [Slice(7, "Message", "jit", "kernel", begin, 6.0)]
 
 
 def test_what_has_not_begun_is_not_running() -> None:

@@ -101,7 +101,10 @@ class CudaArray:
         if op in _ANSWERS or dtype in FORMATS:
             self._answer(function(*values), out, dtype)
         else:
+            enqueued = self._device.active.enqueuing()
             function(*values, out=out)
+            if enqueued is not None:
+                enqueued()
 
     def reduce(
         self,

@@ -92,8 +92,10 @@ class CudaBlas:
             self._gemm_of_copies(a, b, c, out, alpha=alpha, beta=beta, **options)
             return
         if c is not None and c is not out:
-            self._device.active.enqueuing()
+            enqueued = self._device.active.enqueuing()
             cupy.copyto(out, c)
+            if enqueued is not None:
+                enqueued()
         self._enqueue(multiply, (b, a, out), dtype, alpha, beta)
 
     def gemv(
@@ -125,8 +127,10 @@ class CudaBlas:
             self._gemm_of_copies(a, x[:, None], added, column, alpha=alpha, beta=beta, **options)
             return
         if y is not None and y is not out:
-            self._device.active.enqueuing()
+            enqueued = self._device.active.enqueuing()
             cupy.copyto(out, y)
+            if enqueued is not None:
+                enqueued()
         self._enqueue(multiply, (x, a, out), dtype, alpha, beta)
 
     def axpy(self, x: Any, y: Any, out: Any, *, dtype: str, alpha: Number) -> None:
@@ -241,8 +245,10 @@ class CudaBlas:
         first = known.get(alpha) or self._factor(dtype, alpha)
         second = known.get(beta) or self._factor(dtype, beta)
         b, a, out = operands
-        self._device.active.enqueuing()
+        enqueued = self._device.active.enqueuing()
         multiply(first[0], b.data.ptr, a.data.ptr, second[0], out.data.ptr)
+        if enqueued is not None:
+            enqueued()
 
     def _update_only(self, c: Any | None, out: Any, dtype: str, beta: Number) -> None:
         """Write beta c: a sum of no products is zero."""
@@ -287,8 +293,10 @@ class CudaBlas:
                 update = self._updates[name, dtype] = Update(name, dtype)
             at_alpha, _held = self._factor(dtype, alpha)
             stream = self._device.active
-            stream.enqueuing()
+            enqueued = stream.enqueuing()
             update(x, y, out, at_alpha, stream.ptr)
+            if enqueued is not None:
+                enqueued()
             return
         kernel = self._kernels.get((name, dtype))
         if kernel is None:

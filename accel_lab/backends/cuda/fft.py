@@ -240,8 +240,10 @@ class CudaFft:
             double = x.dtype.char in _DOUBLES
             transform = self._planned(task, double=double, inverse=inverse)
             self._transforms[key] = transform
-        self._device.active.enqueuing()
+        enqueued = self._device.active.enqueuing()
         transform(at_x, at_out)
+        if enqueued is not None and transform.in_one:
+            enqueued()
 
     def _planned(self, task: Task, *, double: bool, inverse: bool) -> "Transform":
         """Find out, once, how to do a transform."""
@@ -281,12 +283,17 @@ class CudaFft:
 
 
 class Transform:
-    """The steps of one kind of transform."""
+    """The steps of one kind of transform.
 
-    __slots__ = ("_first_bytes", "_second_bytes", "_steps")
+    Attributes:
+        in_one: whether there is only one.
+    """
+
+    __slots__ = ("_first_bytes", "_second_bytes", "_steps", "in_one")
 
     def __init__(self, steps: list[Enqueue], first_bytes: int, second_bytes: int) -> None:
         self._steps = steps
+        self.in_one = len(steps) == 1
         self._first_bytes = first_bytes
         self._second_bytes = second_bytes
 

@@ -68,10 +68,12 @@ class CudaKernel:
         """
         if (grid, block, shared_bytes) != self._checked:
             self._check(grid, block, shared_bytes)
-        stream.enqueuing()
+        enqueued = stream.enqueuing()
         driver.launchKernel(
             self._function, *grid, *block, shared_bytes, stream.ptr, self.arguments.at, 0
         )
+        if enqueued is not None:
+            enqueued()
 
     def facts(self) -> KernelFacts:
         """Return what is known of it."""

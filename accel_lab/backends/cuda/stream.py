@@ -44,23 +44,30 @@ class CudaStream:
         self.ptr: int = self.cupy_stream.ptr
         self._events = events
         self._on_activate = on_activate
-        self._first: Callable[[], None] | None = None
+        self._first: Callable[[], Callable[[], None] | None] | None = None
 
     def activate(self) -> None:
         """Make it CuPy's current stream of this thread, and that of the library handles."""
         self.cupy_stream.use()
         self._on_activate(self)
 
-    def before_work(self, call: Callable[[], None]) -> None:
-        """Have this called once, just before a library enqueues the next work."""
+    def before_work(self, call: Callable[[], Callable[[], None] | None]) -> None:
+        """Have this called once, just before a library enqueues the next work.
+
+        What it returns is called as soon as the first of that work has been enqueued.
+        """
         self._first = call
 
-    def enqueuing(self) -> None:
-        """The library that calls this is about to enqueue; what it did until now was no work."""
+    def enqueuing(self) -> Callable[[], None] | None:
+        """The library that calls this is about to enqueue; what it did until now was no work.
+
+        It calls what this returns, if that is something, when the first of it has been enqueued.
+        """
         first = self._first
-        if first is not None:
-            self._first = None
-            first()
+        if first is None:
+            return None
+        self._first = None
+        return first()
 
     def record(self) -> CudaEvent:
         """Return an event that fires when all work enqueued so far is done.

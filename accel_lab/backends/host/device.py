@@ -33,7 +33,7 @@ class HostStream:
     def activate(self) -> None:
         """Do nothing: there is one thread and it is the stream."""
 
-    def before_work(self, call: Callable[[], None]) -> None:
+    def before_work(self, call: Callable[[], Callable[[], None] | None]) -> None:
         """Do nothing: Python is the work."""
 
     def record(self) -> None:
