@@ -33,8 +33,8 @@ class Dashboard:
         sources: returns the systems to be shown; called in the server's thread.
         port: where to listen; 0 for any that is free.
         address: of the network interface.
-        origins: hosts under which browsers may reach it, `host:port`; those of the loopback
-            interface when none are given. A page under any other may not read it.
+        origins: hosts under which browsers may reach it, `host:port`, beside its address and those
+            of the loopback interface. Under any other it answers nothing.
         users: other users of this machine who may look, beside the one of this process and root.
 
     Raises:
@@ -62,7 +62,8 @@ class Dashboard:
         self._visitors = Visitors(users)
         self.port = _free_port(address, port)
         self.address = address
-        self.origins = [*(f"{host}:{self.port}" for host in LOOPBACK), *origins]
+        hosts = dict.fromkeys((*LOOPBACK, address or LOOPBACK[0]))
+        self.origins = [*(f"{host}:{self.port}" for host in hosts), *origins]
         self._sources, self._closing = sources, closing
         self._started = threading.Event()
         self._error: BaseException | None = None
@@ -103,16 +104,17 @@ class Dashboard:
         from panel.io.server import get_server
 
         from accel_lab.views.dashboard_page import Desk, page
-        from accel_lab.views.dashboard_server import Doorkeeper, routes
+        from accel_lab.views.dashboard_server import Doorkeeper, Guests, routes
 
         desk = Desk(self._sources, LabView)
+        guests = Guests(self.origins, self._visitors)
         server: Any = get_server(
             {"/": lambda: page(desk)},
             port=self.port,
             address=self.address,
-            websocket_origin=self.origins,
-            extra_patterns=routes(self._sources, self.origins, self._visitors),
-            auth_provider=Doorkeeper(self._visitors),
+            websocket_origin=guests.hosts,
+            extra_patterns=routes(self._sources, guests),
+            auth_provider=Doorkeeper(guests),
             title="accel_lab",
         )
         loop, over = asyncio.get_running_loop(), asyncio.Event()
