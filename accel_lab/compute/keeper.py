@@ -43,7 +43,7 @@ from accel_lab.compute.markers import Explained
 from accel_lab.compute.outputs import Outputs
 from accel_lab.compute.process import ContextProcess, Spawner
 from accel_lab.compute.recovery import Recovered, Recovery
-from accel_lab.compute.requests import Requests, open_circuit
+from accel_lab.compute.requests import Requests, closed, open_circuit
 from accel_lab.compute.sight import Sight
 from accel_lab.compute.suspension import Suspension
 from accel_lab.compute.wire import Born, Crowded, LibraryRestarted, Output, Poisoned, Report
@@ -239,10 +239,8 @@ class DeviceKeeper:
             return  # somebody else noticed first
         process, self.process = self.process, None
         if process is None:
-            if in_flight is not None:
-                in_flight.fail(
-                    ContextLost(f"{self.name} lost its context of generation {generation}")
-                )
+            if in_flight is not None:  # between the two steps of `stop`
+                in_flight.fail(closed(self.name))
             return
         self._hurry()
         self._plant.dispatcher.call_soon(self.sight.lost)

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -397,6 +397,26 @@ def test_close_answers_everything_that_is_pending(nothing_left: None) -> None:
     with pytest.raises(SystemClosed):
         cpu.put(ONES)
     lab.close()
+
+
+def test_a_context_that_is_replaced_while_its_system_closes_says_closed(
+    nothing_left: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread comes between the two steps in which a context is stopped."""
+    with System("host", devices=1) as lab:
+        (cpu,) = lab.devices
+        reply = cpu.run(time.sleep, 60)
+        requests = cpu._keeper.requests
+        disconnect = requests.disconnect
+
+        def late(*arguments: Any) -> Any:
+            monkeypatch.setattr(requests, "disconnect", disconnect)
+            cpu.replace()
+            return disconnect(*arguments)
+
+        monkeypatch.setattr(requests, "disconnect", late)
+    with pytest.raises(SystemClosed, match="open another"):
+        reply.result(WAIT)
 
 
 def test_an_exception_in_user_code_keeps_its_cause_and_its_lines(cpu: Device) -> None:
