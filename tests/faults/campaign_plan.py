@@ -28,9 +28,6 @@ OUTSIDE = (
     "journal away",
 )
 FAULTS = (*INSIDE, *OUTSIDE)
-# What takes a moment to come about is over when its system closes, or begins too late.
-SLOW = ("wedge", "freeze", "failing start", "segment lost", "journal away")
-AT_ONCE = tuple(fault for fault in FAULTS if fault not in SLOW)
 LOSSES = (*ENDINGS, "signal", "freeze", "failing start", "corrupt down", "replace")
 NEIGHBOUR = "loss of another"
 PHASES = (
@@ -157,7 +154,7 @@ def closings(seed: int, devices: int, *, families: tuple[str, ...] = FAMILIES) -
     phases = [phase for phase in PHASES[:-1] if phase != "running"] * 5
     heads = [("running", family) for family in families] * 5
     stages = [(phase, "") for phase in phases] + heads
-    faults = [*AT_ONCE, CLOSE] * 5
+    faults = [*FAULTS, CLOSE] * 5
     dice.shuffle(stages)
     dice.shuffle(faults)
     pairs = list(zip(faults, itertools.cycle(stages), strict=False))
