@@ -15,6 +15,7 @@ from accel_lab.compute.free_list import FreeList
 KEY_BYTES = 16
 MEMORY_BYTES = 256 << 20
 SPILL_BYTES = 4 << 30
+_PIECE_BYTES = 256 << 10
 
 
 def key_of(data: bytes | memoryview) -> str:
@@ -54,7 +55,7 @@ class Contents:
             if key in self._held or key in self._spilled:
                 return key
             if self.used_bytes + len(data) <= self.memory_bytes:
-                self._held[key] = bytes(data)
+                self._held[key] = _copied(data)
                 self.used_bytes += len(data)
                 return key
             return key if self._spill(key, data) else None
@@ -67,6 +68,15 @@ class Contents:
                 return held
             place = self._spilled.get(key)
             return None if place is None else os.pread(self._file, place[1], place[0])
+
+    def nbytes(self, key: str) -> int | None:
+        """Return how many bytes this key has, None when they are not here."""
+        with self._lock:
+            held = self._held.get(key)
+            if held is not None:
+                return len(held)
+            place = self._spilled.get(key)
+            return None if place is None else place[1]
 
     def retain(self, keys: Collection[str]) -> None:
         """Forget everything but these, and what was put since the last call.
@@ -120,3 +130,11 @@ class Contents:
         self._spilled[key] = offset, len(data)
         self.spilled_bytes += len(data)
         return True
+
+
+def _copied(data: bytes | memoryview) -> bytes:
+    """Return a copy; in pieces, because the interpreter waits for the copy of one."""
+    if len(data) <= _PIECE_BYTES:
+        return bytes(data)
+    pieces = range(0, len(data), _PIECE_BYTES)
+    return b"".join([bytes(data[first : first + _PIECE_BYTES]) for first in pieces])

@@ -28,11 +28,15 @@ class Grants:
         """Return why the bytes of a key are not kept; empty when they are, or will be."""
         if key in self._stored or key in self._waiting:
             return ""
+        gone = "its bytes were let go before the journal had them"
+        nbytes = self._contents.nbytes(key)
+        if nbytes is None:
+            return gone
+        if self.used_bytes + nbytes > self.limit_bytes:
+            return f"the journal keeps {self.limit_bytes} bytes of uploads, which are used up"
         data = self._contents.get(key)
         if data is None:
-            return "its bytes were let go before the journal had them"
-        if self.used_bytes + len(data) > self.limit_bytes:
-            return f"the journal keeps {self.limit_bytes} bytes of uploads, which are used up"
+            return gone
         self._waiting[key] = data
         self.used_bytes += len(data)
         return ""

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -281,6 +282,7 @@ def test_contents_are_kept_once_and_within_their_budgets() -> None:
     assert contents.spilled_bytes == 60
     assert contents.put(c) is None
     assert (contents.get(first), contents.get(second)) == (a, b)
+    assert [contents.nbytes(key) for key in (first, second, "of nobody")] == [60, 60, None]
     contents.retain({second})
     assert contents.get(first) == a, "nobody may have told yet what needs it"
     contents.retain({second})
@@ -290,6 +292,17 @@ def test_contents_are_kept_once_and_within_their_budgets() -> None:
     assert (contents.get(second), contents.get(third)) == (b, c)
     contents.close()
     assert contents.get(second) is None
+
+
+@settings(max_examples=10, deadline=None)
+@given(nbytes=st.integers(0, 1 << 20), seed=st.integers(0, 255))
+def test_large_contents_are_kept_whole(nbytes: int, seed: int) -> None:
+    """They are copied in pieces, so that nobody waits long for the interpreter."""
+    data = np.random.default_rng(seed).bytes(nbytes)
+    contents = Contents()
+    key = contents.put(memoryview(data))
+    assert key is not None
+    assert contents.get(key) == data
 
 
 def test_contents_are_crowded_only_when_there_is_something_new_to_forget() -> None:
