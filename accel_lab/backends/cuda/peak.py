@@ -21,16 +21,18 @@ class PeakHook(cupy.cuda.MemoryHook):  # type: ignore[misc]
         self._device = device
         self.used = self.most = used
 
-    def malloc_postprocess(self, **known: int) -> None:
-        """Count what was taken; CuPy calls it, with no address where it had no memory."""
-        if known["device_id"] == self._device and known["mem_ptr"]:
-            self.used += known["mem_size"]
-            self.most = max(self.most, self.used)
+    # Called at each allocation of the user's code: names are faster than a dictionary.
 
-    def free_postprocess(self, **known: int) -> None:
+    def malloc_postprocess(self, device_id: int, mem_size: int, mem_ptr: int, **_: int) -> None:
+        """Count what was taken; CuPy calls it, with no address where it had no memory."""
+        if device_id == self._device and mem_ptr:
+            self.used = used = self.used + mem_size
+            self.most = max(self.most, used)
+
+    def free_postprocess(self, device_id: int, mem_size: int, **_: int) -> None:
         """Count what was given back."""
-        if known["device_id"] == self._device:
-            self.used -= known["mem_size"]
+        if device_id == self._device:
+            self.used -= mem_size
 
 
 def watch_peak(device: int, used: int) -> Callable[[], Peak]:
