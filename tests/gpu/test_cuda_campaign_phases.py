@@ -2,12 +2,14 @@
 
 import os
 import sys
+from collections import Counter
 
 import pytest
 
 from accel_lab import System
 from tests.faults.campaign import ARENA_BYTES, Campaign
-from tests.faults.campaign_plan import FAULTS, plan
+from tests.faults.campaign_closing import Closing
+from tests.faults.campaign_plan import CLOSE, FAULTS, PHASES, Coverage, closings, plan
 from tests.faults.campaign_store import Fickle
 
 pytestmark = pytest.mark.gpu
@@ -36,3 +38,20 @@ def test_faults_in_every_phase(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         sys.stdout.write(told)
     assert campaign.bench.steps >= 300
+
+
+@pytest.mark.timeout(600)
+def test_systems_close_whatever_their_device_is_at(capsys: pytest.CaptureFixture[str]) -> None:
+    """Everybody is answered within the five seconds that closing may take."""
+    coverage, outcomes = Coverage(), Counter[str]()
+    closing = Closing(coverage, outcomes, f"ACCEL_LAB_SEED={SEED}")
+    rounds = closings(SEED, 1)
+    rounds = rounds[: int(len(rounds) * SHARE)]
+    for scenes in rounds:
+        closing.play("cuda", scenes)
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\nseed {SEED}: {closing.steps} steps, {len(rounds)} systems\n"
+            f"answers: {dict(outcomes)}\n{coverage.table([*FAULTS, CLOSE], PHASES[-1:])}\n"
+        )
+    assert closing.steps >= 300
