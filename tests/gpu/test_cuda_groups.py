@@ -1,0 +1,59 @@
+"""Contexts of two cards that belong together, lost by what a kernel does on one of them."""
+
+import numpy as np
+import pytest
+
+from accel_lab import Device, System, blas
+from accel_lab.compute.events import ContextLost as ContextLostEvent
+from accel_lab.compute.fault import Fault
+from accel_lab.errors import ContextLost
+
+pytestmark = pytest.mark.gpu
+
+WAIT = 60.0
+ONES = np.ones((64, 64), np.float32)
+
+
+@pytest.fixture(autouse=True)
+def two_cards() -> None:
+    from cupy.cuda import runtime
+
+    if (found := runtime.getDeviceCount()) < 2:
+        pytest.skip(f"this machine has {found} card")
+
+
+def works(device: Device) -> bool:
+    a = device.put(ONES)
+    return bool((device.get(blas.gemm(a, a)).result(WAIT) == 64.0).all())
+
+
+@pytest.mark.parametrize("fault", ["kill", "poison", "trap"])
+def test_all_lose_their_contexts_with_one_and_their_buffers_come_back(fault: Fault) -> None:
+    with System("cuda", 2, recover="replay", strategy="all_for_one", max_restarts=100) as lab:
+        one, two = lab.devices
+        kept = [blas.scal(device.put(ONES), 3.0) for device in lab.devices]
+        for ref in kept:
+            ref.result(WAIT)
+        with pytest.raises(ContextLost):
+            lab.inject(fault, one).result(WAIT)
+        assert all((ref.get(timeout_s=WAIT) == 3.0).all() for ref in kept)
+        assert [device.generation for device in lab.devices] == [2, 2]
+        told = lab.events.history(ContextLostEvent)
+        assert [event.device for event in told] == [one.name, two.name]
+        assert "shares state with a device that was lost" in told[1].cause
+        assert all(works(device) for device in lab.devices)
+
+
+def test_what_comes_behind_is_lost_and_what_comes_before_is_not() -> None:
+    with System("cuda", 2, recover="stale", strategy="rest_for_one", max_restarts=100) as lab:
+        one, two = lab.devices
+        kept = one.put(ONES).result(WAIT)
+        with pytest.raises(ContextLost):
+            lab.inject("poison", two).result(WAIT)
+        assert works(two)
+        assert [device.generation for device in lab.devices] == [1, 2]
+        assert (one.get(blas.gemm(kept, kept)).result(WAIT) == 64.0).all()
+        with pytest.raises(ContextLost):
+            lab.inject("poison", one).result(WAIT)
+        assert all(works(device) for device in lab.devices)
+        assert [device.generation for device in lab.devices] == [2, 3]
