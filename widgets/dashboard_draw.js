@@ -19,6 +19,7 @@ export function drawDashboard(state, stale) {
     systems.length
       ? h("nav", { key: "systems", "aria-label": "Systems" }, h("ul", { class: "al-dashboard-list" }, systems.map((system) => dashboardRow(system, system.key === state.shown))))
       : state && h("p", { key: "none", class: "al-dashboard-none" }, "No system runs. One appears here as soon as a notebook or a script of yours opens it: ", h("code", {}, "System()")),
+    state?.unkept && h("p", { key: "unkept", class: "al-dashboard-none" }, `No scrubber for ${state.unkept}.`),
   ].filter(Boolean);
 }
 
@@ -26,8 +27,10 @@ export function drawDashboard(state, stale) {
 export function dashboardSummary(systems) {
   const running = systems.filter((system) => !system.ended);
   const processes = new Set(running.map((system) => system.pid)).size;
-  const ended = systems.length - running.length;
-  return [`${plural(running.length, "system")} in ${processes} ${processes === 1 ? "process" : "processes"}`, ended && `${ended} ended`].filter(Boolean).join(" · ");
+  const recorded = systems.filter((system) => system.ended === "recorded").length;
+  const ended = systems.length - running.length - recorded;
+  const all = `${plural(running.length, "system")} in ${processes} ${processes === 1 ? "process" : "processes"}`;
+  return [(!recorded || recorded < systems.length) && all, ended && `${ended} ended`, recorded && plural(recorded, "recording")].filter(Boolean).join(" · ");
 }
 
 function dashboardRow(system, isShown) {
@@ -53,6 +56,7 @@ function dashboardRow(system, isShown) {
 
 /** Tone, icon and words of what is known of a system. */
 export function dashboardState({ ended, stale_s: stale }) {
+  if (ended === "recorded") return ["al-off", "restarting", "recording"];
   if (ended) return ["al-off", "stopped", ended === "killed" ? "ended · process gone" : "ended"];
   if (stale !== undefined) return ["al-warn", "half-open", `stale ${dashboardTime(stale)}`];
   return ["al-live al-ok", "running", "live"];

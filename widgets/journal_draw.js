@@ -47,7 +47,7 @@ export function drawJournal(state, view) {
 }
 
 function journalHeader(state, { stale }) {
-  const { kind = "journal", name, count = 0, faults = 0, losses = 0, dropped = 0, damage } = state ?? {};
+  const { kind = "journal", name, count = 0, faults = 0, losses = 0, dropped = 0, damage, unread } = state ?? {};
   const noun = kind === "recording" ? "fact" : count === 1 ? "entry" : "entries";
   const many = kind === "recording" ? plural(count, noun) : `${count.toLocaleString("en")} ${noun}`;
   const chip = (key, tone, name, words, title) => h("span", { key, class: `al-chip ${tone}`, title }, icon(name, 12), words);
@@ -60,6 +60,7 @@ function journalHeader(state, { stale }) {
       { class: "al-chips" },
       ...journalFailures(kind, faults, losses).map((words) => chip(words, "al-bad", "warn", words)),
       dropped > 0 && chip("dropped", "al-warn", "half-open", `${dropped.toLocaleString("en")} gone`, "forgotten or left out for want of room"),
+      unread && chip("unread", "al-warn", "half-open", "what follows cannot be read here", unread),
       damage && chip("damage", "al-bad", "open", "damaged", damage),
     ),
     journalReplays(state) ? h("span", { key: "badge", class: "al-badge al-warn" }, icon("restarting", 12), "replay") : freshBadge(state, stale),

@@ -8,19 +8,25 @@ import queue
 import sys
 import threading
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from accel_lab.errors import InvalidArgument
 
-if TYPE_CHECKING:
-    from accel_lab.views.view import View
 
-_waiting: queue.SimpleQueue[tuple["View", dict[str, Any]]] = queue.SimpleQueue()
+class Commanded(Protocol):
+    """What has commands: its methods `do_NAME`."""
+
+    @property
+    def name(self) -> str:
+        """Of the front end."""
+
+
+_waiting: queue.SimpleQueue[tuple[Commanded, dict[str, Any]]] = queue.SimpleQueue()
 _starting = threading.Lock()
 _thread: threading.Thread | None = None
 
 
-def take(view: "View", content: Any) -> None:
+def take(view: Commanded, content: Any) -> None:
     """Queue a command of the front end, `{"do": NAME, …}`; any thread, does not block."""
     global _thread  # noqa: PLW0603 - one thread a process, started by the first command
     if not isinstance(content, dict) or "do" not in content:
@@ -44,7 +50,7 @@ def _run() -> None:
         del view, content
 
 
-def obey(view: "View", do: str, **fields: Any) -> None:
+def obey(view: Commanded, do: str, **fields: Any) -> None:
     """Carry out one command of a view; blocks as the call does that it stands for.
 
     Raises:

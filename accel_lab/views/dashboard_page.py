@@ -4,7 +4,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 import panel as pn
@@ -14,6 +14,7 @@ from panel.custom import AnyWidgetComponent
 from accel_lab.compute.tree import Node
 from accel_lab.views.assets import source as esm
 from accel_lab.views.assets import style
+from accel_lab.views.dashboard_look import Drawing, Look, draw
 from accel_lab.views.view import State, View
 from accel_lab.views.watched import HZ, Watched
 
@@ -31,14 +32,6 @@ Systems of accel_lab
 {% endblock %}"""
 
 
-class Drawing(NamedTuple):
-    """What the front end of a view is given."""
-
-    state: bytes
-    columns: bytes
-    stamp: float
-
-
 class Desk:
     """What all sessions share: the systems, and the newest drawing of each; the server's thread."""
 
@@ -54,12 +47,10 @@ class Desk:
     def drawing(self, source: Watched) -> Drawing:
         """Return the newest drawing of a system."""
         version = source.version
-        view, drawn, drawing = self._drawn.get(source) or (self.kind(source), None, None)
+        found = self._drawn.get(source)
+        view, drawn, drawing = found or (self.kind(source.replayable() or source), None, None)
         if drawing is None or drawn != version:
-            with source.lock:
-                scene = source.look()
-                state, columns = view.fold(scene), view.pack(scene)
-            drawing = Drawing(msgspec.json.encode(state), columns, source.heard_at)
+            drawing = draw(view, source.heard_at)
             self._drawn[source] = view, version, drawing
         return drawing._replace(stamp=source.heard_at)
 
@@ -77,6 +68,10 @@ class Front(AnyWidgetComponent):
     columns: Any = param.Bytes(b"")
     stamp: Any = param.Number(0.0)
 
+    def __init__(self, told: Callable[[Any], None], **options: Any) -> None:
+        super().__init__(**options)  # type: ignore[no-untyped-call]
+        self._told = told
+
     def draw(self, drawing: Drawing) -> None:
         """Send what changed."""
         values: dict[str, Any] = {
@@ -85,20 +80,15 @@ class Front(AnyWidgetComponent):
         if values:
             self.param.update(**values)
 
+    def _handle_msg(self, message: Any) -> None:
+        self._told(message)
+
 
 class Systems(Front):
     """The list of systems, one of which can be chosen."""
 
     _esm = esm("dashboard.js")
     _stylesheets = [style("dashboard.css")]  # noqa: RUF012 - Panel reads a list
-
-    def __init__(self, choose: Callable[[str], None], **options: Any) -> None:
-        super().__init__(**options)  # type: ignore[no-untyped-call]
-        self._choose = choose
-
-    def _handle_msg(self, message: Any) -> None:
-        if isinstance(message, dict) and message.get("do") == "choose":
-            self._choose(str(message.get("system")))
 
 
 @cache
@@ -113,10 +103,10 @@ class Page:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._shown: Watched | None = None
+        self._look: Look | None = None
         self._front: Front | None = None
         self._beat = -float("inf")
-        self.systems = Systems(self.choose, sizing_mode="stretch_width")
+        self.systems = Systems(self._take, sizing_mode="stretch_width")
         self._below = pn.Column(sizing_mode="stretch_width", margin=0)
         self.update()
 
@@ -133,32 +123,47 @@ class Page:
     def update(self) -> None:
         """Send what changed since the last time."""
         self._follow()
-        listed = {"systems": self._desk.overview(), "shown": self._shown and self._shown.key}
+        source = None if self._look is None else self._look.source
+        listed = {"systems": self._desk.overview(), "shown": source and source.key}
+        if source is not None and source.unkept:
+            listed["unkept"] = f"{source.name}: {source.unkept}"
         state, now = msgspec.json.encode(listed), time.time()
         if state != self.systems.state or now - self._beat >= BEAT_S:
             self._beat = now
             self.systems.draw(Drawing(state, b"", now))
-        if self._shown is not None and self._front is not None:
-            self._front.draw(self._desk.drawing(self._shown))
+        if self._look is not None and self._front is not None:
+            self._front.draw(self._drawing(self._look))
+
+    def _take(self, message: Any) -> None:
+        if isinstance(message, dict) and message.get("do") == "choose":
+            self.choose(str(message.get("system")))
+
+    def _drawing(self, look: Look) -> Drawing:
+        return look.drawing() or self._desk.drawing(look.source)
 
     def _follow(self) -> None:
         """Look at something: the newest at first, later what takes the place of one that ended."""
         sources = self._desk.sources()
-        if self._shown is None and sources:
-            self._look_at(sources[0])
-        elif self._shown is not None and self._shown.ended:
+        if self._look is None:
+            if sources:
+                self._look_at(sources[0])
+        elif self._look.source.ended and not self._look.replaying:
             for source in sources:
-                if not source.ended and _program(source) == _program(self._shown):
+                if not source.ended and _program(source) == _program(self._look.source):
                     self._look_at(source)
                     break
 
     def _look_at(self, source: Watched) -> None:
-        if source is self._shown:
+        if self._look is not None and source is self._look.source:
             return
-        self._shown = source
+        self._look = Look(source, self._desk.kind)
         state, columns, stamp = self._desk.drawing(source)
         self._front = self._desk.front(
-            state=state, columns=columns, stamp=stamp, sizing_mode="stretch_width"
+            self._look.take,
+            state=state,
+            columns=columns,
+            stamp=stamp,
+            sizing_mode="stretch_width",
         )
         self._below[:] = [self._front]
 
@@ -190,7 +195,7 @@ def _listed(source: Watched) -> State:
         "up_s": _coarse(time.time() - source.opened),
     }
     if source.recorded:
-        listed |= {"name": f"{source.name} · recorded", "ended": "closed"}
+        listed["ended"] = "recorded"
     elif source.ended:
         listed["ended"] = "killed" if source.killed else "closed"
     elif source.is_stale:

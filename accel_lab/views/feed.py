@@ -2,9 +2,10 @@
 
 It begins with the first system that is open and ends with the last. While nobody is connected its
 one thread sleeps and nothing is sampled. The wire is lines of JSON: first who speaks (`Speaker`),
-then `Topic` lines, each of which says whose the facts after it are, as `tape.py` writes them. A
-reader that is slow loses samples, which `Loss` lines count; it never loses what supervision says
-and does: one that leaves too much of that unread is hung up on, and may come again.
+then `Topic` lines, each of which says whose the lines after it are: facts, as `tape.py` writes
+them, and pieces of the journal, as `feed_journal.py` takes them. A reader that is slow loses
+samples, which `Loss` lines count; it never loses what supervision says and does: one that leaves
+too much of that unread is hung up on, and may come again.
 """
 
 import atexit
@@ -16,7 +17,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,15 +30,18 @@ from accel_lab.compute.samples import SystemEnded, TreeSampled, WorkTraced
 from accel_lab.compute.tree import Node
 from accel_lab.views import feed_folder
 from accel_lab.views.feed_folder import Name
+from accel_lab.views.feed_journal import Telling, journal_of
 from accel_lab.views.observer import EVERY_S, Lab, Observer, observer_of, stopped
 from accel_lab.views.recap import recap
 from accel_lab.views.scene import FACT_TYPES
 from accel_lab.views.tape import encode
 
-SCHEMA = 1
+SCHEMA = 2
+"""The version of the lines; since 2 they tell the journal. A reader refuses a later one by name."""
 HZ = 10.0
 BEAT_S = 1.0  # how often a tree that does not change is sent, as a sign of life
 UNREAD_BYTES = 512 << 10  # of a reader that loses samples from there on
+JOURNAL_BYTES = 32 << 10  # of a reader that is told no more of a journal from there on
 HANG_UP_BYTES = 8 << 20
 READERS = 16
 FAREWELL_S = 0.3
@@ -68,11 +72,13 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
         system: its number in this process.
         name: what it is called.
         opened: when, wall seconds.
+        journal: whether it keeps one.
     """
 
     system: int
     name: str
     opened: float
+    journal: bool = False
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,7 +173,8 @@ class _Shown:
     """A system that is offered, which this does not keep alive."""
 
     def __init__(self, number: int, lab: Lab, opened: float, gone: Callable[[], None]) -> None:
-        self.topic = Topic(system=number, name=lab.name, opened=opened)
+        kept = journal_of(lab) is not None
+        self.topic = Topic(system=number, name=lab.name, opened=opened, journal=kept)
         self.line = _line(self.topic)
         self.lab = weakref.ref(lab, lambda _: self._gone(gone))
         self.ended = False
@@ -207,14 +214,24 @@ class _Shown:
             return [], []
         with self._observer.lock:
             scene = self._observer.look()
-            arrived, so_far = list(self._arrived), list(recap(scene)) if anew else []
+            arrived = _but_the_end(self._arrived)
+            so_far = _but_the_end(recap(scene)) if anew else []
             self._arrived.clear()
-            if self.ended and not scene.closed:  # the process ends before the system does
-                if scene.tree is not None:
+            # A journal goes on until the system is closed, which takes longer than to look closed.
+            self.ended |= scene.closed and not self.topic.journal
+            if self.ended:
+                if not scene.closed and scene.tree is not None:  # the process ends before it does
                     arrived.append(TreeSampled(root=stopped(scene.tree)))
-                arrived.append(SystemEnded(name=self.topic.name))
-            self.ended |= scene.closed
+                end = SystemEnded(name=self.topic.name)
+                arrived.append(end)
+                so_far.append(end)
         return list(self._news(arrived)), so_far
+
+    def telling(self) -> Telling | None:
+        """Return what tells a new reader of the journal; None without one."""
+        lab = self.lab()
+        journal = None if lab is None else journal_of(lab)
+        return None if journal is None else Telling(journal)
 
     def _news(self, arrived: list[Event]) -> Iterator[Event]:
         """Leave out the trees that another follows, or that say nothing new."""
@@ -252,6 +269,7 @@ class _Reader:
         self._said = 0
         self._topic: Topic | None = None
         self._untold: dict[tuple[int, str], int] = {}  # slices, by system and device
+        self._tellings: dict[int, Telling | None] = {}  # of journals, by system
         self.gone = False
 
     def take(self, shown: _Shown, told: _Told) -> None:
@@ -271,6 +289,21 @@ class _Reader:
             self._topic = shown.topic
             self.unread += shown.line
         self.unread += line
+
+    def tell_journal(self, shown: _Shown) -> None:
+        """Queue what is new of a journal while there is room, and what is left at its end."""
+        if not shown.topic.journal:
+            return
+        number = shown.topic.system
+        if number not in self._tellings:
+            self._tellings[number] = shown.telling()
+        telling = self._tellings[number]
+        if telling is None or (len(self.unread) > JOURNAL_BYTES and not shown.ended):
+            return
+        for passage in telling.rest() if shown.ended else telling.take():
+            if len(self.unread) > HANG_UP_BYTES // 2:
+                return
+            self.tell(shown, passage.line)
 
     def _lose(self, shown: _Shown, fact: Event) -> None:
         self.lost += 1
@@ -386,7 +419,8 @@ class _Server:
             if reader.socket.fileno() in ready:
                 reader.hear()
         new = self._welcome(ready)
-        if self._readers and (self._woken in ready or new or time.monotonic() >= self._due):
+        is_due = self._woken in ready or time.monotonic() >= self._due
+        if self._readers and (is_due or new or leaving):
             self._due = time.monotonic() + 1 / HZ
             self._tell(new)
         for reader in self._readers:
@@ -432,6 +466,9 @@ class _Server:
             begins = shown.begin()
             news, so_far = shown.look(anew=begins or bool(new))
             late = self._readers if begins else new
+            if shown.ended:
+                # The last fact says that nothing more comes.
+                self._tell_journal(shown)
             for fact in so_far:
                 line = encode(fact)
                 for reader in late:
@@ -441,6 +478,12 @@ class _Server:
                 for reader in self._readers:
                     if reader not in late:
                         reader.take(shown, told)
+            if not shown.ended:
+                self._tell_journal(shown)
+
+    def _tell_journal(self, shown: _Shown) -> None:
+        for reader in self._readers:
+            reader.tell_journal(shown)
 
     def _hang_up(self) -> None:
         if not any(reader.gone for reader in self._readers):
@@ -460,6 +503,10 @@ class _Server:
             while reader.unread and not reader.gone and time.monotonic() < until:
                 select.select([], [reader.socket], [], max(0.0, until - time.monotonic()))
                 reader.send()
+
+
+def _but_the_end(facts: Iterable[Event]) -> list[Event]:
+    return [fact for fact in facts if not isinstance(fact, SystemEnded)]
 
 
 def _line(said: msgspec.Struct) -> bytes:

@@ -5,6 +5,7 @@ import selectors
 import socket
 import threading
 import time
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,11 +16,15 @@ import msgspec
 from accel_lab.actor.events import Event, warn_of
 from accel_lab.compute.events import ContextLost
 from accel_lab.compute.samples import SystemEnded, TreeSampled
-from accel_lab.errors import RecordingError
+from accel_lab.errors import JournalError, RecordingError
+from accel_lab.journal.memory_store import MemoryStore
 from accel_lab.views import feed_folder
 from accel_lab.views.feed import SCHEMA, Loss, Speaker, Topic
 from accel_lab.views.feed_folder import Name
+from accel_lab.views.feed_journal import TOLD_BYTES, Passage
+from accel_lab.views.journal_past import JournalPast
 from accel_lab.views.observer import Lab, Want, stopped
+from accel_lab.views.replayable import Replayable
 from accel_lab.views.scene import FACT_TYPES, Scene
 from accel_lab.views.tape import decode
 
@@ -27,6 +32,7 @@ LOOK_EVERY_S = 0.25  # for processes that are new
 STALE_AFTER_S = 1.8  # as `widgets/freshness.js`
 ENDED_KEPT = 8
 ENDED_KEPT_S = 3600.0
+JOURNAL_SINCE = 2  # of the feed's schema
 SETTLED_S = 1.0  # after which what a process has not said will not come
 _CHUNK = 256 << 10
 _LINE_LIMIT = 64 << 20
@@ -49,6 +55,7 @@ class FeedSource:
         version: changes with the scene.
         lost: how many samples of its process were lost on the way here.
         losses: how often each device lost its context, as far as that was seen.
+        unkept: why it cannot be looked back at, as a sentence; empty when it can.
     """
 
     lab: Lab | None = None
@@ -62,6 +69,10 @@ class FeedSource:
         self.killed = False
         self.version = 0
         self.lost = 0
+        self.unkept = _unkept(speaker, topic)
+        self._journal = MemoryStore(TOLD_BYTES)
+        self._missed = self._entries = 0  # of the journal: untold, and all
+        self._pasts: weakref.WeakSet[_Past] = weakref.WeakSet()
         self.heard, self.heard_at = time.monotonic(), time.time()
         self._callbacks: list[Callable[[], None]] = []
         self.begin()
@@ -113,6 +124,31 @@ class FeedSource:
             for callback in list(self._callbacks):
                 callback()
 
+    def read(self, passage: Passage) -> None:
+        """Take a piece of its journal; the reading thread."""
+        with self.lock:
+            missed = max(0, passage.first - self._entries)
+            self._missed += missed
+            for past in self._pasts:
+                past.dropped += missed
+            self._entries = max(self._entries, passage.first + passage.group.entries)
+            self._journal.append([passage.group], {})
+            self.version += 1
+
+    def replayable(self) -> Replayable | None:
+        """Return a look of its own at the past, live at first; None where nothing is told of that.
+
+        Blocks while what was told is read. Once it looks back it stays at what there is then.
+        """
+        if self.unkept:
+            return None
+        missed = self._missed
+        past = _Past(self._journal, dropped=missed + self._journal.dropped)
+        with self.lock:
+            past.dropped += self._missed - missed
+            self._pasts.add(past)
+        return Replayable(past, self, stays=True)
+
     def vanish(self) -> None:
         """Say that its process is gone without a word."""
         if self.ended:
@@ -121,6 +157,17 @@ class FeedSource:
         if self._scene.tree is not None:
             self.hear(TreeSampled(root=stopped(self._scene.tree)))
         self.hear(SystemEnded(name=self.name))
+
+
+class _Past(JournalPast):
+    """The journal of another process, up to what cannot be read in this one."""
+
+    def read(self) -> None:
+        """Take in what was told since."""
+        try:
+            super().read()
+        except JournalError as error:
+            self.unread = str(error)
 
 
 class _Place(NamedTuple):
@@ -291,6 +338,9 @@ class Watch:
         elif line.startswith(b'{"type"'):
             assert connection.topic is not None, "a fact follows its topic"
             connection.topic.hear(decode(line))
+        elif line.startswith(b'{"group"'):
+            assert connection.topic is not None, "a piece of a journal follows its topic"
+            connection.topic.read(msgspec.json.decode(line, type=Passage))
         elif line.startswith(b'{"lost"'):
             for source in connection.sources.values():
                 source.lost = msgspec.json.decode(line, type=Loss).lost
@@ -331,3 +381,13 @@ class Watch:
                     del self._sources[key]
                     for connection in self._connections.values():
                         connection.sources.pop(key, None)
+
+
+def _unkept(speaker: Speaker, topic: Topic) -> str:
+    """Say why there is nothing to look back at."""
+    if speaker.feed < JOURNAL_SINCE:
+        return (
+            f"accel_lab {speaker.version} of its process tells nothing of its journal; a later one "
+            "does"
+        )
+    return "" if topic.journal else "it keeps no journal"

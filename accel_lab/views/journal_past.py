@@ -55,6 +55,7 @@ class JournalPast:
         losses: which of the failures are a context's; the others are of single requests.
         dropped: how many entries are known to be gone.
         forgotten: how many of them were here.
+        unread: why what follows cannot be read in this process; empty when it can.
 
     Parameters:
         dropped: how many entries are known to be gone already.
@@ -70,6 +71,7 @@ class JournalPast:
         self.losses = array("Q")
         self.dropped = dropped
         self.damage = ""
+        self.unread = ""
         self.name = store.name
         self.aftermaths: dict[Place, Aftermath] = {}
         self._store = store

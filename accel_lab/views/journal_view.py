@@ -83,6 +83,8 @@ class JournalView(View):
             state["playing"] = True
         if isinstance(past, JournalPast) and past.losses:
             state["losses"] = len(past.losses)
+        if isinstance(past, JournalPast) and past.unread:
+            state["unread"] = past.unread
         if past.dropped:
             state["dropped"] = past.dropped
         if past.damage:
@@ -310,6 +312,8 @@ def _notes(state: State) -> list[str]:
     notes: list[str] = []
     if state.get("dropped"):
         notes.append(f"{state['dropped']} entries are gone")
+    if state.get("unread"):
+        notes.append(f"what follows cannot be read here: {state['unread']}")
     if state.get("damage"):
         notes.append(f"it is damaged: {state['damage']}")
     if compared := state.get("compared"):

@@ -10,7 +10,7 @@ from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.journal.journal import Journal
 from accel_lab.views.journal_differences import Differences
 from accel_lab.views.journal_past import JournalPast
-from accel_lab.views.observer import Lab, Observer, Want, observer_of
+from accel_lab.views.observer import Lab, Source, Want, observer_of
 from accel_lab.views.player import Past, Player
 from accel_lab.views.scene import Scene
 
@@ -24,6 +24,7 @@ class Replayable:
         past: what can be looked back at.
         live: the system; None for a past that nothing is added to.
         differences: from another past, as they were found.
+        stays: whether nothing is added to the past while it is shown, so that it does not grow.
     """
 
     ended = False  # one can always look back
@@ -31,15 +32,18 @@ class Replayable:
     def __init__(
         self,
         past: Past,
-        live: Observer | None = None,
+        live: Source | None = None,
         differences: Differences | None = None,
         player: Player | None = None,
+        *,
+        stays: bool = False,
     ) -> None:
         self.past = past
         self.live = live
         self.differences = differences
         self.player = player or Player(past, lock=live.lock if live is not None else None)
         self.lock = self.player.lock
+        self._stays = stays
         self._replaying = live is None
         self._keeps = self._replaying  # what is looked at does not go
         self._watchers: list[Callable[[], None]] = []
@@ -75,8 +79,9 @@ class Replayable:
 
     def see(self) -> None:
         """Have the live system looked at now; waits up to a second."""
-        if not self._replaying and self.live is not None:
-            self.live.see()
+        see = getattr(self.live, "see", None)
+        if not self._replaying and see is not None:
+            see()
 
     def want(self, holder: object, wants: Iterable[Want]) -> None:
         """Sample this of the live system as long as `holder` lives."""
@@ -130,6 +135,8 @@ class Replayable:
         """Have the past read in a thread of its own, twice a second while the system lives."""
         now = time.monotonic()
         if self._read_all or now - self._read_at < READ_EVERY_S:
+            return
+        if self._stays and self._replaying:
             return
         if self._reading is not None and self._reading.is_alive():
             return

@@ -9,7 +9,12 @@ from typing import Protocol, cast
 
 from accel_lab.compute.events import ContextLost
 from accel_lab.views.feed import FEED, SCHEMA, Speaker, program
+from accel_lab.views.feed_journal import journal_of
+from accel_lab.views.journal_past import JournalPast
 from accel_lab.views.observer import Lab, Source, Want, observer_of
+from accel_lab.views.player import Player
+from accel_lab.views.recording import Recording
+from accel_lab.views.replayable import Replayable
 from accel_lab.views.scene import Scene
 
 HZ = 10.0
@@ -26,6 +31,7 @@ class Watched(Source, Protocol):
         lost: how many samples were lost on the way here.
         losses: how often each device lost its context, as far as that was seen.
         recorded: whether there is no system any more, only what was kept of it.
+        unkept: why it cannot be looked back at, as a sentence; empty when it can.
     """
 
     key: str
@@ -35,6 +41,7 @@ class Watched(Source, Protocol):
     lost: int
     losses: Counter[str]
     recorded: bool
+    unkept: str
 
     @property
     def version(self) -> int:
@@ -55,6 +62,12 @@ class Watched(Source, Protocol):
     @property
     def is_stale(self) -> bool:
         """Whether that is too long."""
+
+    def replayable(self) -> Replayable | None:
+        """Return a look of its own at the past; None where there is none.
+
+        Blocks while that is read.
+        """
 
 
 class Onlooker:
@@ -79,6 +92,10 @@ class Onlooker:
         self.opened = (system and FEED.opened_at(system)) or time.time()
         self.losses: Counter[str] = Counter()
         self._counted = 0
+        journal = None if system is None else journal_of(system)
+        self._store = None if journal is None else journal.store
+        kept = journal is not None or isinstance(found, Recording)
+        self.unkept = "" if kept else "it keeps no journal"
 
     @property
     def version(self) -> int:
@@ -105,6 +122,21 @@ class Onlooker:
                 self.losses[fact.device] += 1
         self._counted = scene.counted
         return scene
+
+    def replayable(self) -> Replayable | None:
+        """Return a look of its own at the past; None where there is none.
+
+        Blocks while that is read.
+        """
+        if isinstance(self._source, Recording):
+            return Replayable(self._source, player=Player(self._source, lock=self.lock))
+        if self._store is None:
+            return None
+        lab = self._source.lab
+        journal = None if lab is None else journal_of(lab)
+        dropped = 0 if journal is None else journal.dropped
+        past = JournalPast(self._store, dropped=dropped, own=True)
+        return Replayable(past, self, stays=True)
 
     def want(self, holder: object, wants: Iterable[Want]) -> None:
         """Sample this as long as `holder` lives."""

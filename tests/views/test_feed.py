@@ -227,7 +227,7 @@ def test_the_first_lines_say_who_speaks_and_of_what(lab: Lab, runtime: Path) -> 
         told = (decode(line) for line in lines)
         tree = next(fact for fact in told if isinstance(fact, TreeSampled))
     assert speaker == feed.Speaker(
-        feed=1, pid=os.getpid(), version="0.1.0", program=feed.program(), folder=str(Path.cwd())
+        feed=2, pid=os.getpid(), version="0.1.0", program=feed.program(), folder=str(Path.cwd())
     )
     assert topic.name == "lab"
     assert topic.opened == pytest.approx(time.time(), abs=5)
@@ -705,7 +705,7 @@ def test_a_living_process_that_does_not_listen_yet_keeps_its_file(
 def test_a_feed_of_a_later_version_is_refused_once_and_by_name(
     runtime: Path, monkeypatch: pytest.MonkeyPatch, lab: Lab
 ) -> None:
-    monkeypatch.setattr(feed, "SCHEMA", 2)
+    monkeypatch.setattr(feed, "SCHEMA", 3)
     told: list[str] = []
     monkeypatch.setattr(
         "accel_lab.views.feed_client.warn_of", lambda error, what: told.append(f"{what}: {error}")
@@ -715,7 +715,7 @@ def test_a_feed_of_a_later_version_is_refused_once_and_by_name(
     time.sleep(0.6)
     watch.close()
     assert len(told) == 1
-    assert "schema 2" in told[0]
+    assert "schema 3" in told[0]
 
 
 def test_other_files_in_the_folder_are_let_be(runtime: Path, watch: Watch, lab: Lab) -> None:

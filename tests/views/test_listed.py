@@ -47,6 +47,6 @@ def test_a_recording_is_marked_and_neither_up_nor_live(tmp_path: Path) -> None:
     with Recording.open(tmp_path / "session.jsonl") as recording:
         onlooker = Onlooker(recording, "lab")
         row = listed(onlooker)
-        assert (row["name"], row["ended"]) == ("lab · recorded", "closed")
+        assert (row["name"], row["ended"]) == ("lab", "recorded")
         up = exposition([onlooker]).partition(b"\naccel_lab_up{")[2].splitlines()[0]
         assert up.endswith(b" 0.0")

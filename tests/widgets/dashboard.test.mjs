@@ -30,6 +30,19 @@ test("the summary counts processes that run, and systems that ended", () => {
   assert.equal(dashboardSummary([SYSTEM, { ...SYSTEM, key: "b" }, { ...SYSTEM, key: "c", pid: 13, ended: "closed" }]), "2 systems in 1 process · 1 ended");
 });
 
+test("a recording is called that, and is no system that ended", () => {
+  const recorded = { ...SYSTEM, ended: "recorded" };
+  assert.equal(dashboardState(recorded)[2], "recording");
+  assert.equal(dashboardSummary([recorded]), "1 recording");
+  assert.equal(dashboardSummary([SYSTEM, recorded]), "1 system in 1 process · 1 recording");
+});
+
+test("a system without a scrubber says why", () => {
+  const drawn = toHtml(...drawDashboard({ systems: [SYSTEM], shown: SYSTEM.key, unkept: "train: it keeps no journal" }, null));
+  assert.match(drawn, /No scrubber for train: it keeps no journal\./);
+  assert.doesNotMatch(html(SYSTEM), /No scrubber/);
+});
+
 test("an empty list says what to do, and a name is never markup", () => {
   assert.match(html(), /No system runs/);
   assert.ok(!html({ ...SYSTEM, name: "<b>" }).includes("<b>"));
