@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from accel_lab.compute import keeping, printing, workspace
+from accel_lab.compute import ipython_display, keeping, printing, terminal, workspace
 from accel_lab.compute.arena_view import ArenaView
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.context import Context
@@ -40,7 +40,7 @@ from accel_lab.compute.control import (
 from accel_lab.compute.failure import where
 from accel_lab.compute.interrupts import INTERRUPTS
 from accel_lab.compute.launch import LibraryActor
-from accel_lab.compute.printing import Printer
+from accel_lab.compute.printing import Printer, Screen
 from accel_lab.compute.projects import distrust_bytecode
 from accel_lab.compute.samples import Slice
 from accel_lab.compute.service import Service
@@ -263,6 +263,8 @@ def be_context(transport: Transport, channel: socket.socket, parent: int, module
         sys.exit(1)
     service = Service(transport, context, spin_s=bind.spin_s)
     sys.stdout, sys.stderr = Printer(service, "stdout"), Printer(service, "stderr")
+    ipython_display.use(Screen(service))
+    terminal.do_without()
     INTERRUPTS.serve()
     Control(channel, service, context, arena).start()
     service.send([Born(os.getpid(), backend.model, context.limit_bytes, list(context.actors))])

@@ -12,11 +12,12 @@ from typing import Any, Literal, NamedTuple
 
 from accel_lab.compute import origin
 from accel_lab.compute.device import Device
+from accel_lab.compute.displays import Shown, publish
 from accel_lab.default import default_system
 from accel_lab.errors import InvalidArgument
 from accel_lab.notebook import debug
 from accel_lab.notebook.footer import Footer
-from accel_lab.notebook.gpu_cell import GpuCells, publish
+from accel_lab.notebook.gpu_cell import GpuCells
 from accel_lab.notebook.gpu_profile import Profile, execute, profile
 from accel_lab.notebook.timing import Timing
 from accel_lab.system import System, running
@@ -119,7 +120,7 @@ def _cells_of(shell: Any) -> GpuCells:
     cells = _cells.get(shell)
     if cells is None:
         names = shell.user_ns
-        cells = _cells[shell] = GpuCells(names, partial(_device, names), publish, _end)
+        cells = _cells[shell] = GpuCells(names, partial(_device, names), _end)
     return cells
 
 
@@ -209,7 +210,7 @@ def _mistake(text: str) -> Exception:
 
 def _end(footer: Footer) -> None:
     """Show a line: every formatter of the notebook would have its turn if it were displayed."""
-    publish(({"text/plain": repr(footer), "text/html": footer._repr_html_()}, {}))
+    publish(Shown({"text/plain": repr(footer), "text/html": footer._repr_html_()}, {}, {}))
 
 
 def _display(view: object) -> None:

@@ -45,12 +45,12 @@ def _repr(value: Any, depth: int = 0) -> str:
     return f"{brackets[0]}{', '.join(parts)}{comma}{brackets[1]}"
 
 
-def bundle(value: Any) -> Bundle:
-    """Format a value as a notebook would."""
+def bundle(value: Any, include: Any = None, exclude: Any = None) -> Bundle:
+    """Format a value as a notebook would; `include` and `exclude` are MIME types."""
     formatter = _formatter()
     if formatter is None:
         return {"text/plain": repr(value)}, {}
-    data, metadata = formatter.format(value)
+    data, metadata = formatter.format(value, include=include, exclude=exclude)
     return dict(data), dict(metadata)
 
 

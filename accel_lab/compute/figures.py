@@ -2,13 +2,12 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from accel_lab.compute.appearance import Bundle, drawn, png
+from accel_lab.compute.ipython_display import publish
 
 BACKEND = "module://accel_lab.compute.figure_backend"
-sink: list[Callable[[Bundle], None]] = []
-"""Takes what `pyplot.show()` shows."""
 
 
 def use() -> None:
@@ -18,7 +17,7 @@ def use() -> None:
         os.environ["MPLBACKEND"] = BACKEND
 
 
-def taken() -> Iterator[Bundle]:
+def _taken() -> Iterator[Bundle]:
     """Close the figures that are open, and yield each as what displays it, if it is news."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None:
@@ -33,6 +32,5 @@ def taken() -> Iterator[Bundle]:
 
 def show(*_: object, **__: object) -> None:
     """Show all open figures now: what `pyplot.show()` does here."""
-    for bundle in taken():
-        for take in sink:
-            take(bundle)
+    for bundle in _taken():
+        publish(*bundle)

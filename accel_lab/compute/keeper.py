@@ -37,6 +37,7 @@ from accel_lab.compute.control import (
     Traced,
     Upward,
 )
+from accel_lab.compute.displays import Gathering
 from accel_lab.compute.link import Link
 from accel_lab.compute.loss import Loss, last_of
 from accel_lab.compute.markers import Explained
@@ -46,7 +47,15 @@ from accel_lab.compute.recovery import Recovered, Recovery
 from accel_lab.compute.requests import Requests, closed, open_circuit
 from accel_lab.compute.sight import Sight
 from accel_lab.compute.suspension import Suspension
-from accel_lab.compute.wire import Born, Crowded, LibraryRestarted, Output, Poisoned, Report
+from accel_lab.compute.wire import (
+    Born,
+    Crowded,
+    Display,
+    LibraryRestarted,
+    Output,
+    Poisoned,
+    Report,
+)
 from accel_lab.errors import (
     AccelError,
     BackendUnavailable,
@@ -113,6 +122,7 @@ class DeviceKeeper:
         self._beat = 0.0
         self._opened = 0.0
         self._urgent = urgency.Claim()
+        self._gathering = Gathering()
         self.reopen_after_s = 60.0
         self.sight = Sight(self)
         self.recovery: Recovery | None = None
@@ -432,6 +442,8 @@ class DeviceKeeper:
             where = self.requests.origin_of(report.seq)
             if where is not None:
                 self._plant.outputs.add(where, report.stream, report.text, self.name)
+        elif isinstance(report, Display):
+            self._display(report)
         elif isinstance(report, LibraryRestarted):
             self.library_restarts[report.library] = report.restarts
             fact = facts.LibraryRestarted(
@@ -445,6 +457,20 @@ class DeviceKeeper:
             call(self._born, link, report)
         elif isinstance(report, Crowded):
             call(self._collect)
+
+    def _display(self, report: Display) -> None:
+        """Have what code has displayed shown behind what it has printed before."""
+        where = self.requests.origin_of(report.seq)
+        if where is None:
+            return
+        try:
+            act = self._gathering.take(report)
+        except Exception as error:  # noqa: BLE001 - what a module of the context's only has made
+            text = f"accel_lab: this cannot be displayed: {error}\n"
+            self._plant.outputs.add(where, "stderr", text)
+            return
+        if act is not None:
+            self._plant.outputs.show(where, act)
 
     def _collect(self) -> None:
         """Free what nobody can reach; system thread."""

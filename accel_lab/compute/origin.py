@@ -9,20 +9,34 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from accel_lab.compute import sigint
+from accel_lab.compute.displays import Act, publish
 
 
 class Origin:
-    """A cell (or a plain program) and the context in which its output must be written."""
+    """A cell (or a plain program) and the context in which its output must be written.
 
-    __slots__ = ("_context", "cell")
+    Attributes:
+        cell: its number; None of a program.
+        shows: what is called there to show something that is no text.
+    """
+
+    __slots__ = ("_context", "cell", "shows")
 
     def __init__(self, cell: int | None) -> None:
         self.cell = cell
+        self.shows: Callable[[Act], object] = publish
         self._context = contextvars.copy_context()
 
     def write(self, stream: str, text: str) -> None:
         """Write text under this cell; any thread."""
         self._context.copy().run(_write, stream, text)
+
+    def show(self, act: Act) -> None:
+        """Show something under this cell; any thread. What cannot be shown is told of instead."""
+        try:
+            self._context.copy().run(self.shows, act)
+        except Exception as error:  # noqa: BLE001 - the front end's, of what the user displays
+            self.write("stderr", f"accel_lab: this cannot be displayed: {error}\n")
 
     def __repr__(self) -> str:
         return "<the program>" if self.cell is None else f"<cell {self.cell}>"

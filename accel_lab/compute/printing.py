@@ -1,4 +1,4 @@
-"""Standard output of user code in a context: sent to the cell whose request is running.
+"""What user code in a context prints and displays: sent to the cell whose request is running.
 
 What one request prints is bounded, so that a loop that prints does not fill the notebook.
 """
@@ -9,6 +9,7 @@ import sys
 import threading
 from typing import Protocol
 
+from accel_lab.compute.displays import Act, Shown, packed, parts_of
 from accel_lab.compute.wire import Output, Report
 
 PIECES_HELD = 100
@@ -98,6 +99,37 @@ class Printer(io.TextIOBase):
         for start in range(0, len(text), PART):
             part = text[start : start + PART]
             self._sender.send([Output(self._seq, self._stream, part)])
+
+
+class Screen:
+    """Shows what is no text under a cell, behind what was printed before.
+
+    Attributes:
+        nbytes: of all that was shown.
+    """
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+        self._showing = threading.RLock()
+        self.nbytes = 0
+
+    def show(self, act: Act) -> None:
+        """Send it.
+
+        Raises:
+            Exception: it does not pickle.
+        """
+        data = packed(act)
+        with self._showing:
+            for stream in (sys.stdout, sys.stderr):
+                if isinstance(stream, Printer):
+                    stream.flush()
+            for part in parts_of(self._sender.busy_seq, data):
+                self._sender.send([part])
+            if isinstance(act, Shown):
+                self.nbytes += sum(
+                    len(value) for value in act.data.values() if isinstance(value, str | bytes)
+                )
 
 
 def not_shown(count: int) -> str:

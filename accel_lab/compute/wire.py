@@ -91,8 +91,26 @@ class Crowded(msgspec.Struct, frozen=True, array_like=True, tag=9):
     """Memory is short: free what nobody can reach, and say so."""
 
 
+class Display(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """A part of what a request displays, from number 0 on; `compute.displays` joins them."""
+
+    seq: int
+    number: int
+    count: int
+    part: bytes
+
+
 Report: TypeAlias = (
-    Done | Shaped | Answer | Failure | Poisoned | Output | LibraryRestarted | Born | Crowded
+    Done
+    | Shaped
+    | Answer
+    | Failure
+    | Poisoned
+    | Output
+    | LibraryRestarted
+    | Born
+    | Crowded
+    | Display
 )
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accel_lab.compute import figures, ipython_display, tensors
-from accel_lab.compute.appearance import Bundle, text
+from accel_lab.compute.appearance import text
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.definitions import compiled
 from accel_lab.compute.meter import Cost, Meter, Span, numbers
@@ -83,12 +83,13 @@ class Piece(NamedTuple):
 
 @dataclass
 class Ran:
-    """What a cell did: the arrays and objects that it bound to names, and what it showed.
+    """What a cell did: the arrays and objects that it bound to names.
 
     `generation` is that of the context in which it ran; `cost` is there if it was measured. `same`
     has, for an array that the notebook knows by another name as well, that name. `plain` has a copy
     of each object of plain data that is new or has changed, `renewed` says what those look like
     that have changed, and `returned` has what the notebook gave and the cell has changed.
+    `shown_bytes` is what it displayed meanwhile.
     """
 
     generation: int
@@ -100,7 +101,7 @@ class Ran:
     plain: dict[str, bytes] = field(default_factory=dict)
     returned: dict[str, bytes] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
-    shown: list[Bundle] = field(default_factory=list)
+    shown_bytes: int = 0
     cost: Cost | None = None
 
 
@@ -143,13 +144,12 @@ class Workspace:
         self._count = _generation[0] << 32  # never the serial of another life
         self._plain: dict[str, tuple[int, bytes]] = {}  # by name: which object, and its copy
         self._lent: dict[str, tuple[Any, bytes]] = {}  # what may go back, and as it came
-        self._shown: list[Bundle] = []
 
-    def run(self, cell: Cell, *, measured: bool) -> Ran:
-        """Run a cell.
+    def run(self, cell: Cell, *, quiet: bool) -> Ran:
+        """Run a cell, wait for the device to be through with it, and tell what it cost.
 
         Parameters:
-            measured: wait for the device to be through with it, and tell what it cost.
+            quiet: do not wait and tell, and show nothing that it displays.
 
         Raises:
             Exception: what the cell raises.
@@ -165,15 +165,23 @@ class Workspace:
                 value = eval(last, self.names)  # noqa: S307 - as above
 
         cost = None
-        if measured:
-            cost = _meter[0].cost(execute)
-        else:
-            execute()
-        if value is not None:
-            ipython_display.display(value)
-        self._shown += figures.taken()
+        with ipython_display.muted(when=quiet):
+            before = ipython_display.nbytes()
+            try:
+                if quiet:
+                    execute()
+                else:
+                    cost = _meter[0].cost(execute)
+                if value is not None:
+                    ipython_display.display(value)
+            except Exception:
+                with suppress(Exception):  # what the cell has raised is what it is told
+                    figures.show()
+                raise
+            figures.show()
+            shown_bytes = ipython_display.nbytes() - before
         ran = self.outcome()
-        ran.cost = cost
+        ran.cost, ran.shown_bytes = cost, shown_bytes
         return ran
 
     def time(self, cell: Cell, *, number: int, repeat: int) -> Timed:
@@ -193,16 +201,17 @@ class Workspace:
         self._take(cell)
 
         def run(number: int) -> Span:
-            names = {**self.names, TIMES: range(number), "display": _drop}
+            names = {**self.names, TIMES: range(number)}
             return _meter[0].span(lambda: exec(loop, names))  # noqa: S102 - as in `run`
 
         try:
-            run(1)
-            if not number:
-                number = next(n for n in numbers() if run(n).wall_s >= LEAST_RUN_S)
-            return Timed(number, [run(number) for _ in range(repeat)])
+            with ipython_display.muted():
+                run(1)
+                if not number:
+                    number = next(n for n in numbers() if run(n).wall_s >= LEAST_RUN_S)
+                return Timed(number, [run(number) for _ in range(repeat)])
         finally:
-            self._shown, self._lent = [], {}
+            self._lent = {}
 
     def define(self, cell: Cell, pieces: list[Piece], plain: dict[str, bytes]) -> Ran:
         """Define again what cells have defined; what fails is left out.
@@ -237,8 +246,6 @@ class Workspace:
                 kind = cell.tensors.get(name)
                 value = array if kind is None else tensors.made(array, kind)
                 self.names[name] = self._told[name] = value
-        self._shown = []
-        figures.sink[:] = ipython_display.sink[:] = [self._put]
 
     def find(self, name: str, serial: int) -> Any:
         """Return an object that a cell has left.
@@ -298,7 +305,7 @@ class Workspace:
                 self.names[name] = renewed(value)
 
     def outcome(self) -> Ran:
-        """Tell what is bound that the notebook does not know, and what was displayed since then.
+        """Tell what is bound that the notebook does not know.
 
         That is what a cell has done, also one that has failed.
         """
@@ -330,7 +337,6 @@ class Workspace:
             del self._told[name]
             self._serials.pop(name, None)
         self._copy(ran)
-        ran.shown, self._shown = self._shown, []
         return ran
 
     def _give_back(self, ran: Ran) -> None:
@@ -370,9 +376,6 @@ class Workspace:
         kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
         return Resident(name, self._serials[name], kind, text(value), _device_bytes(value))
 
-    def _put(self, shown: Bundle) -> None:
-        self._shown.append(shown)
-
 
 _workspaces: dict[str, Workspace] = {}
 _projects = Projects()
@@ -386,8 +389,6 @@ def serve(backend: Backend, generation: int, stream: Stream) -> None:
     _backend[:] = [backend]
     _generation[:] = [generation]
     _meter[:] = [Meter(backend, stream)]
-    sys.breakpointhook = _tell_locals
-    ipython_display.use()
     _suit_environment()
 
 
@@ -428,10 +429,10 @@ def refresh() -> None:
             workspace.rebind(renewed)
 
 
-def run_cell(space: str, cell: Cell, *, measured: bool) -> Ran:
+def run_cell(space: str, cell: Cell, *, quiet: bool) -> Ran:
     """Run a cell in the namespace `space`, as `Workspace.run` says."""
     workspace = _workspaces.setdefault(space, Workspace())
-    ran = workspace.run(cell, measured=measured)
+    ran = workspace.run(cell, quiet=quiet)
     _projects.seen()
     return ran
 
@@ -515,10 +516,6 @@ def _loop(source: str, filename: str) -> CodeType:
     return compile(loop, filename, "exec")
 
 
-def _drop(*_: Any) -> None:
-    """Display nothing."""
-
-
 def _complete(given: dict[str, Any], names: dict[str, Any]) -> None:
     """Have functions of the notebook find here what the notebook has not, as a cell's `cp = xp`."""
     ahead = [value for value in given.values() if type(value) is FunctionType]
@@ -542,16 +539,6 @@ def _global_names(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _global_names(constant)
-
-
-def _tell_locals(*_: Any, **__: Any) -> None:
-    """Answer `breakpoint()`: a context has no terminal to debug in, so it says what is there."""
-    frame = sys._getframe(1)  # noqa: SLF001 - where the call stands
-    lines = [f"breakpoint() at {frame.f_code.co_filename}, line {frame.f_lineno}:"]
-    for name, value in frame.f_locals.items():
-        if not name.startswith("__") and not isinstance(value, ModuleType):
-            lines.append(f"  {name} = {text(value)}")
-    sys.stdout.write("\n".join(lines) + "\n")
 
 
 def _imported(name: str) -> ModuleType:

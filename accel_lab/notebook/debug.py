@@ -1,7 +1,7 @@
-"""`%debug` after code has failed in a context: its frames as text, for no debugger gets there.
+"""`%debug` and `%pdb on` where code has failed in a context: its frames, as text.
 
-IPython's own opens on the frames of the notebook, which only sent that code. On everything else it
-is IPython's own.
+No debugger gets there. IPython's own would open on the frames of the notebook, which only sent that
+code. On everything else they are IPython's own.
 """
 
 import functools
@@ -19,7 +19,7 @@ _MARK = "accel_lab_original"
 
 
 def install(shell: Any) -> None:
-    """Have `%debug` answer for code in contexts, too; twice is as once."""
+    """Have `%debug` and `%pdb on` answer for code in contexts, too; twice is as once."""
     magics = shell.magics_manager.magics["line"]
     original = magics.get("debug")
     if original is None or hasattr(original, _MARK):
@@ -33,16 +33,30 @@ def install(shell: Any) -> None:
         sys.stdout.write(told(error) + "\n")
         return None
 
+    opens = shell.debugger
+
+    @functools.wraps(opens)
+    def debugger(*args: Any, **kwargs: Any) -> Any:
+        error = failed_there(getattr(sys, "last_value", None)) if shell.call_pdb else None
+        if error is None:
+            return opens(*args, **kwargs)
+        sys.stdout.write(told(error) + "\n")
+        return None
+
     setattr(debug, _MARK, original)
-    magics["debug"] = debug
+    setattr(debugger, _MARK, opens)
+    magics["debug"], shell.debugger = debug, debugger
 
 
 def uninstall(shell: Any) -> None:
-    """Give IPython its own `%debug` back."""
+    """Give IPython its own `%debug` and debugger back."""
     magics = shell.magics_manager.magics["line"]
     original: Callable[..., Any] | None = getattr(magics.get("debug"), _MARK, None)
     if original is not None:
         magics["debug"] = original
+    opens: Callable[..., Any] | None = getattr(shell.debugger, _MARK, None)
+    if opens is not None:
+        shell.debugger = opens
 
 
 def failed_there(error: BaseException | None) -> UserCodeError | None:

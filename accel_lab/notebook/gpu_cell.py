@@ -4,7 +4,6 @@ Names of the notebook that the cell uses go in, names that it binds come back: a
 all else as ObjectRefs. What it prints appears under the cell while it runs.
 """
 
-import base64
 import os
 import shlex
 import sys
@@ -15,7 +14,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accel_lab.compute import origin, workspace
-from accel_lab.compute.appearance import Bundle
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.definitions import text
 from accel_lab.compute.plain import thawed
@@ -54,7 +52,6 @@ class GpuCells:
     Parameters:
         names: the notebook's namespace.
         device: returns the device of a name, or the one to take when none is given.
-        publish: shows what a cell displays.
         end: shows what a cell cost, below all else.
     """
 
@@ -62,12 +59,10 @@ class GpuCells:
         self,
         names: dict[str, Any],
         device: Callable[[str | None], "Device"],
-        publish: Callable[[Bundle], None],
         end: Callable[[Footer], object] = lambda _: None,
     ) -> None:
         self._names = names
         self._device = device
-        self._publish = publish
         self._end = end
         self._spaces: weakref.WeakKeyDictionary[Device, Space] = weakref.WeakKeyDictionary()
         self._name = f"notebook {os.getpid()}"
@@ -95,7 +90,7 @@ class GpuCells:
             source,
             captures,
             options.names,
-            measured=not options.quiet,
+            quiet=options.quiet,
         )
         wall_s = time.perf_counter() - began
         if ran.generation != space.generation:  # that was lost, and the cell ran in the next
@@ -106,13 +101,9 @@ class GpuCells:
         known = made | ran.returned.keys()
         if options.names is not None and (unknown := options.names - known):
             raise InvalidArgument(f"-o: the cell has not bound {', '.join(sorted(unknown))}")
-        if options.quiet:
-            return
-        for bundle in ran.shown:
-            self._publish(bundle)
         if ran.cost is not None:
             span, peak = ran.cost
-            out_bytes = kept_bytes + sum(map(_nbytes, ran.shown))
+            out_bytes = kept_bytes + ran.shown_bytes
             self._end(Footer(device.name, span.device_s, wall_s, captures.nbytes, out_bytes, peak))
 
     def time(self, line: str, source: str) -> Timing:
@@ -202,7 +193,7 @@ class GpuCells:
         chosen: frozenset[str] | None,
         within_s: float,
     ) -> list[Any]:
-        """Bind and show what a cell had when it failed, as a cell of the notebook's own does."""
+        """Bind what a cell had when it failed, as a cell of the notebook's own does."""
         try:
             asked = device.run(workspace.outcome, self._name)
         except AccelError:
@@ -218,8 +209,6 @@ class GpuCells:
             return []
         _join(space, captures, ran)
         self._bind(device, space, captures, ran, chosen)
-        for bundle in ran.shown:
-            self._publish(bundle)
         return list(ran.arrays.values())
 
     def _space(self, device: "Device") -> Space:
@@ -342,17 +331,6 @@ def parse(line: str) -> Options:
     return Options(device, names, quiet)
 
 
-def publish(bundle: Bundle) -> None:
-    """Show what a cell displays, as the notebook shows its own."""
-    from IPython.display import publish_display_data
-
-    data, metadata = bundle
-    for mime, value in data.items():
-        if isinstance(value, bytes):
-            data[mime] = base64.b64encode(value).decode()
-    publish_display_data(data, metadata)  # type: ignore[no-untyped-call]
-
-
 def _join(space: Space, captures: Captures, ran: Ran) -> None:
     """Have one handle for what the notebook knows by two names: so it is kept, and comes back."""
     known = space.bound | captures.given
@@ -382,8 +360,3 @@ def _keep(device: "Device", touched: list[Any]) -> int:
 
 def _nothing() -> None:
     """Wait for a copy of which nobody has to hear: `ref.durability` tells."""
-
-
-def _nbytes(bundle: Bundle) -> int:
-    """Return what a displayed value takes."""
-    return sum(len(value) for value in bundle[0].values() if isinstance(value, str | bytes))

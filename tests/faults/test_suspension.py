@@ -39,6 +39,7 @@ from accel_lab.notebook.gpu_cell import GpuCells
 from accel_lab.notebook.object_ref import ObjectRef
 from tests.conftest import require
 from tests.faults.conftest import census, pid_of, settle, wait_for
+from tests.shown import gathered
 
 WAIT = 60.0
 A = np.random.default_rng(0).standard_normal((64, 64))
@@ -67,14 +68,12 @@ class Cells:
 
     def __init__(self, device: Device) -> None:
         self.names: dict[str, Any] = {}
-        self.shown: list[str] = []
-        self._cells = GpuCells(
-            self.names, lambda _: device, lambda bundle: self.shown.append(bundle[0]["text/plain"])
-        )
+        self.shown = gathered()
+        self._cells = GpuCells(self.names, lambda _: device)
 
     def __call__(self, source: str) -> str:
         self._cells.run("", source)
-        return self.shown[-1] if self.shown else ""
+        return str(self.shown[-1]["text/plain"]) if self.shown else ""
 
 
 def suspending(device: Device) -> tuple[threading.Thread, list[AccelError]]:
@@ -243,7 +242,7 @@ def test_what_user_code_made_beyond_the_limit_comes_back(nothing_left: None, mad
             cpu.suspend()
             cpu.resume()
         notebook("float((huge['a'] if isinstance(huge, dict) else huge).sum())")
-        assert notebook.shown[-1] == str(float(1 << 18))
+        assert notebook.shown[-1]["text/plain"] == str(float(1 << 18))
         notebook("del huge")
         assert [float(ref.get(timeout_s=WAIT)[-1]) for ref in kept] == [0.0, 1.0, 2.0]
         with pytest.raises(OutOfMemory):

@@ -68,7 +68,7 @@ def test_a_suspended_device_has_nothing_on_the_card(lab: System, gpu: Device) ->
 
 def test_views_kernels_and_objects_of_cells_come_back(lab: System, gpu: Device) -> None:
     names: dict[str, Any] = {"x": gpu.put(np.arange(64, dtype=np.float32))}
-    cells = GpuCells(names, lambda _: gpu, lambda _: None)
+    cells = GpuCells(names, lambda _: gpu)
     cells.run("--quiet", "part = x[8:16]\nrows = x.reshape(8, 8).T\nheld = {'same': x}\nk = 3")
     add = jit.compile(gpu, SOURCE, "add")
     add(1, 64, (names["x"], 1.0, 64)).result(WAIT_S)

@@ -1,13 +1,13 @@
 """What a cell's footer says on a card: the device's own clock, and CuPy's pool."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from accel_lab import System
 from accel_lab.notebook.footer import Footer
 from accel_lab.notebook.gpu_cell import GpuCells
+from tests.shown import gathered
 
 pytestmark = pytest.mark.gpu
 
@@ -30,9 +30,9 @@ class Notebook:
     """The cells of a notebook, and what they show."""
 
     def __init__(self, lab: System) -> None:
-        self.shown: list[Any] = []
+        self.shown = gathered()
         self.footers: list[Footer] = []
-        self.cells = GpuCells({}, lambda _: lab.devices[0], self.shown.append, self.footers.append)
+        self.cells = GpuCells({}, lambda _: lab.devices[0], self.footers.append)
 
     def run(self, source: str) -> None:
         self.cells.run("", source)
@@ -49,7 +49,7 @@ def test_it_agrees_with_cupy_s_profiler(notebook: Notebook) -> None:
     notebook.run(PRODUCTS)
     for _ in range(3):
         notebook.run(REFERENCE)
-        theirs = float(notebook.shown.pop()[0]["text/plain"])
+        theirs = float(notebook.shown.pop()["text/plain"])
         ours = notebook.cells.time("-n 10 -r 9", "cupy.matmul(left, left, out=out)").median_s
         if abs(ours / theirs - 1) <= 0.02:
             return

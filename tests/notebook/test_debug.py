@@ -191,6 +191,20 @@ def test_on_what_failed_in_the_notebook_it_is_ipythons(lab: Lab, debugged: list[
     assert debugged == [{"force": True}]
 
 
+def test_pdb_opens_ipythons_on_what_failed_in_the_notebook_only(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[dict[str, Any]] = []
+    ipython = lab.shell.ipython
+    monkeypatch.setattr(ipython.InteractiveTB, "debugger", lambda **how: opened.append(how))
+    monkeypatch.setattr(ipython, "call_pdb", True)
+    lab.fail(CELL)
+    assert opened == []
+    assert "total  = float64[1000]" in capsys.readouterr().out
+    lab.fail("1 / 0")
+    assert opened == [{"force": True}]
+
+
 def test_with_a_statement_it_is_ipythons(
     lab: Lab, debugged: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ class Notebook:
         self.names: dict[str, Any] = {"np": np, "time": time}
         self.footers: list[Footer] = []
         self.gpu = lab.devices[0]
-        self._cells = GpuCells(self.names, lambda _: self.gpu, lambda _: None, self.footers.append)
+        self._cells = GpuCells(self.names, lambda _: self.gpu, self.footers.append)
 
     def __call__(self, source: str, line: str = "") -> Footer:
         """Run a cell; return its footer, the only one."""

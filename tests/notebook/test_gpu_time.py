@@ -18,6 +18,7 @@ from accel_lab.errors import ContextLost, InvalidArgument, UserCodeError
 from accel_lab.notebook.gpu_cell import GpuCells
 from accel_lab.notebook.timing import REPEAT, Timing, parse
 from tests.interactive import Shell, shell
+from tests.shown import gathered
 from tests.views.test_tree import Table
 
 STALL_S = 30.0
@@ -29,11 +30,9 @@ class Notebook:
 
     def __init__(self, lab: System) -> None:
         self.names: dict[str, Any] = {"np": np, "time": time}
-        self.shown: list[Any] = []
+        self.shown = gathered()
         self.gpu = lab.devices[0]
-        self.cells = GpuCells(
-            self.names, lambda _: self.gpu, lambda bundle: self.shown.append(bundle[0])
-        )
+        self.cells = GpuCells(self.names, lambda _: self.gpu)
 
     def time(self, source: str, line: str = "-n1 -r1") -> Timing:
         return self.cells.time(line, source)

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
-from jupyter_client.manager import KernelManager
 
 from accel_lab.compute.printing import LIMIT
-from tests.kernel import Cell, run
+from tests.kernel import Cell, kernel, run
 
 LINES = "".join(f"{k}\n" for k in range(100_000))
 OPEN = """
@@ -26,7 +25,7 @@ class Counting(Cell):
 
     messages = 0
 
-    def until(self, text: str = "") -> None:
+    def until(self, text: str = "", *, outputs: int = 0) -> None:
         client, received = self._client, self._client.get_iopub_msg
 
         def counted(timeout: float) -> dict[str, object]:
@@ -35,22 +34,15 @@ class Counting(Cell):
 
         client.get_iopub_msg = counted  # type: ignore[method-assign]
         try:
-            super().until(text)
+            super().until(text, outputs=outputs)
         finally:
             client.get_iopub_msg = received  # type: ignore[method-assign]
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[BlockingKernelClient]:
-    manager = KernelManager()
-    manager.start_kernel()
-    client = manager.client()
-    client.start_channels()
-    client.wait_for_ready(timeout=60)
-    run(client, OPEN)
-    yield client
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
+    with kernel(OPEN) as client:
+        yield client
 
 
 def test_many_lines_are_few_messages_and_all_come_before_the_cell_ends(
@@ -97,6 +89,6 @@ def test_a_line_that_has_not_ended_is_shown_while_it_grows(client: BlockingKerne
     )
     cell.until(".")
     assert not cell.ended
-    client.control_channel.send(client.session.msg("interrupt_request", {}))
+    cell.stop()
     cell.until()
     assert cell.error

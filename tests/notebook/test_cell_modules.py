@@ -1,0 +1,90 @@
+"""Cells and the user's own modules, folder and environment."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from accel_lab.errors import UserCodeError
+from tests.notebook.cells import Notebook
+
+
+def test_a_hundred_edits_of_a_module_are_all_seen(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a pause between them, so that file times may repeat; the notebook left bytecode."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "edited_first.py").write_text("value = -1\n")
+    (tmp_path / "edited.py").write_text(
+        "from edited_first import value\ndef get():\n    return value\n"
+    )
+    import edited  # type: ignore[import-not-found]
+
+    notebook.names |= {"edited": edited, "get": edited.get}
+    seen = []
+    for n in range(100):
+        (tmp_path / "edited_first.py").write_text(f"value = {n:2}\n")
+        seen.append((notebook("edited.get()"), notebook("get()")))
+    assert seen == [(str(n), str(n)) for n in range(100)]
+    for name in ("edited", "edited_first"):
+        sys.modules.pop(name)
+
+
+def test_an_instance_that_is_there_has_the_methods_of_its_module_as_it_is_now(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a class with a base, and inside a list."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    source = (
+        "class Base:\n    def __call__(self):\n        return self.w\n"
+        "class Model(Base):\n    def __init__(self):\n        self.w = 1\n"
+        "    def __call__(self):\n        return super().__call__()"
+    )
+    (tmp_path / "modelled.py").write_text(source + "\n")
+    notebook("from modelled import Model\nmodel = Model()\nboth = [model, Model()]")
+    (tmp_path / "modelled.py").write_text(source + " + 10\n")
+    assert notebook("model(), [one() for one in both]") == "(11, [11, 11])"
+    assert notebook("model.w, isinstance(model, Model)") == "(1, True)"
+
+
+def test_what_pip_has_installed_is_not_looked_at_again(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `pip install --target` does it: hundreds of files would be read before each cell."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "settled-1.0.dist-info").mkdir()
+    (tmp_path / "settled.py").write_text("value = 1\n")
+    assert notebook("import settled\nsettled.value") == "1"
+    (tmp_path / "settled.py").write_text("value = 22\n")
+    assert notebook("settled.value") == "1"
+
+
+def test_a_module_that_is_broken_says_so_until_it_is_mended(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    source = tmp_path / "breakable.py"
+    source.write_text("value = 1\n")
+    import breakable  # type: ignore[import-not-found]
+
+    notebook.names["breakable"] = breakable
+    assert notebook("breakable.value") == "1"
+    source.write_text("value = \n")
+    for _ in range(2):
+        with pytest.raises(UserCodeError, match="SyntaxError"):
+            notebook("breakable.value")
+    source.write_text("value = 22\n")
+    assert notebook("breakable.value") == "22"
+    sys.modules.pop("breakable")
+
+
+def test_the_cell_works_in_the_notebooks_folder_and_environment(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MY_SETTING", "seven")
+    assert notebook("import os\nos.getcwd()") == repr(str(tmp_path))
+    assert notebook("os.environ['MY_SETTING']") == "'seven'"
+    monkeypatch.delenv("MY_SETTING")
+    assert notebook("'MY_SETTING' in os.environ") == "False"

@@ -1,0 +1,140 @@
+"""What the handles of objects that stay in a context answer."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.errors import StaleRef
+from accel_lab.notebook.object_ref import ObjectRef
+from tests.faults.conftest import settle
+from tests.notebook.cells import Notebook
+
+
+def test_an_object_is_described_as_it_describes_itself(notebook: Notebook) -> None:
+    values: list[Any] = [
+        [[1, (2,)], {"a": {3}}, []],
+        list(range(500)),
+        ({}, set(), "x" * 300),
+    ]
+    for value in values:
+        notebook(f"thing = {value!r}")
+        text = notebook.names["thing"]._resident.text
+        assert text.removesuffix("…") == repr(value)[: len(text.removesuffix("…"))]
+        assert len(text) == min(len(repr(value)), 200)
+    notebook("loop = []\nloop.append(loop)")
+    assert "..." in notebook.names["loop"]._resident.text
+
+
+def test_items_that_are_not_shown_are_not_asked_how_they_look(notebook: Notebook) -> None:
+    """As a tensor on a card has to be fetched for that."""
+    notebook(
+        "class Costly:\n"
+        "    asked = 0\n"
+        "    def __repr__(self):\n"
+        "        Costly.asked += 1\n"
+        "        return 'costly ' * 9\n"
+        "many = {n: [Costly() for _ in range(100)] for n in range(100)}"
+    )
+    assert int(notebook("Costly.asked")) < 9
+
+
+def test_an_object_is_an_operand_of_run(notebook: Notebook) -> None:
+    notebook("table = {'x': 5}")
+    assert notebook.gpu.run(lambda t: t["x"] + 1, notebook.names["table"]).result() == 6
+
+
+def test_an_object_that_was_replaced_or_dropped_says_so(notebook: Notebook) -> None:
+    notebook("x = 'old'\ny = 'kept'")
+    old, kept = notebook.names["x"], notebook.names["y"]
+    notebook("x = 'new'")
+    with pytest.raises(StaleRef, match="'x' was deleted, bound anew"):
+        old.get()
+    assert notebook.names["x"].get() == "new"
+    kept.drop()
+    with pytest.raises(StaleRef, match="'y' was deleted"):
+        kept.get()
+
+
+def test_an_object_answers_as_what_it_stands_for(notebook: Notebook) -> None:
+    notebook("loss = 0.0625\nhistory = [3.0, 2.0, xp.ones(2)]\nbest = {'k': 1}\nnothing = []")
+    loss, history, best, nothing = (
+        notebook.names[name] for name in ("loss", "history", "best", "nothing")
+    )
+    assert (float(loss), int(loss), complex(loss), f"{loss:.1e}") == (0.0625, 0, 0.0625, "6.2e-02")
+    assert loss < 1
+    assert loss <= 0.0625
+    assert not loss > 1
+    assert loss >= 0
+    assert (len(history), history[0], list(history)[1], 2.0 in history[:2]) == (3, 3.0, 2.0, True)
+    assert isinstance(history[-1], AccelRef)
+    assert best["k"] == 1
+    assert "k" in best
+    assert bool(best)
+    assert not nothing
+    notebook("count, losses = 2, [0.5, 0.25]")
+    assert "abc"[notebook.names["count"]] == "c"
+    np.testing.assert_array_equal(np.asarray(notebook.names["losses"]), [0.5, 0.25])
+    assert (f"{loss}", str(loss)) == ("0.0625", "0.0625")
+    assert "loss" in f"{loss!r}"
+    assert "history" in f"{history}"
+    for wrong, error in ((lambda: len(loss), TypeError), (lambda: best["no"], KeyError)):
+        with pytest.raises(error):
+            wrong()
+
+
+def test_a_handle_tells_what_its_object_is_now(notebook: Notebook) -> None:
+    notebook("losses = []\nrate = 0.5")
+    losses = notebook.names["losses"]
+    notebook("losses += [1, 2]")
+    assert notebook.names["losses"] is losses
+    assert "[1, 2]" in repr(losses)
+    losses.get().append(3)
+    assert losses.get() == [1, 2], "that was a copy"
+    rate = notebook.names["rate"]
+    assert (rate + 1, 1 - rate, rate * 4, 2 / rate, rate**2) == (1.5, 0.5, 2.0, 4.0, 0.25)
+    assert (-rate, abs(rate), round(rate), 7 // rate, 7.25 % rate) == (-0.5, 0.5, 0, 14.0, 0.25)
+    three = [3]
+    assert losses + three == [1, 2, 3]
+    assert three + losses == [3, 1, 2]
+
+
+def test_what_never_changes_is_equal_to_what_it_stands_for(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    notebook.names["path"] = str(tmp_path / "file")
+    notebook(
+        "mode, none, acc, yes, n = 'train', None, 0.5, True, 3\nfile = path + '.txt'\n"
+        "long = 'x' * 100_000\nlosses = [1.0]\nclass Model: pass\nmodel = Model()"
+    )
+    here = notebook.names
+    mode, none, acc, yes, n = (here[name] for name in ("mode", "none", "acc", "yes", "n"))
+    for handle, value in {mode: "train", none: None, acc: 0.5, yes: True, n: 3}.items():
+        assert isinstance(handle, ObjectRef)
+        assert handle == value
+        assert value == handle
+        assert not handle != value  # noqa: SIM202 - the operator is the point
+        assert handle != "other"
+        assert handle in (0, value)
+        assert dict.fromkeys([value], 1)[handle] == 1  # type: ignore[index]
+        assert (f"{handle}", f"{handle!s:>9}") == (f"{value}", f"{value!s:>9}")
+        assert bool(handle) is bool(value)
+        assert repr(handle).startswith("<ObjectRef ")
+    assert ("%s %d %.1f" % (mode, n, acc), "train" in mode) == ("train 3 0.5", True)  # noqa: UP031
+    assert mode < "u"
+    assert mode != here["file"]
+    assert list(range(4))[n] == 3
+    with open(here["file"], "w") as written:  # noqa: PTH123 - the built-in function is the point
+        written.write(mode + "!")
+    assert Path(here["file"]).read_text() == "train!"
+    assert here["long"] == "x" * 100_000
+    assert here["losses"] != [1.0]
+    assert here["model"] == here["model"]
+    assert len({here["model"], here["losses"]}) == 2
+    with pytest.raises(TypeError):
+        open(here["losses"])  # noqa: PTH123, SIM115
+    notebook.gpu.replace()
+    assert settle(lambda: notebook.gpu.generation > mode.generation)
+    assert (mode == "train", hash(mode) == hash("train"), str(none)) == (True, True, "None")

@@ -1,0 +1,18 @@
+"""What cells display, where no IPython shows it."""
+
+from typing import Any
+
+from accel_lab.compute import origin
+from accel_lab.compute.displays import Act, Shown
+
+
+def gathered() -> list[dict[str, Any]]:
+    """Return a list that gets all that is displayed from now on, as data by MIME type."""
+    found: list[dict[str, Any]] = []
+
+    def take(act: Act) -> None:
+        if isinstance(act, Shown):
+            found.append(act.data)
+
+    origin.current().shows = take
+    return found
