@@ -28,8 +28,10 @@ __global__ void timed(unsigned long long* at, int i, long long clocks) {
     at[2 * i + 1] = now();
 }
 """
-CLOCKS = {27: 50_000, 90: 170_000, 270: 510_000, 900: 1_700_000}
+CLOCKS = {27: 50_000, 120: 220_000, 270: 510_000, 900: 1_700_000}
 """For about so many microseconds."""
+TOO_LONG_US = 6.0
+"""What the two marks may add; of a tenth of a millisecond that is the 5 % that are allowed."""
 
 
 def seen(lab: System, last: int) -> list[Slice]:
@@ -82,7 +84,7 @@ def test_slices_are_as_long_as_the_card_s_clock_says(
     with capsys.disabled():
         sys.stdout.write(f"\nby the card's clock, awaited={awaited}: {found}\n")
     for name, ratio in found.items():
-        assert abs(ratio - 1) <= 0.05 + 3 / name, (name, ratio)
+        assert abs(ratio - 1) <= max(0.05, TOO_LONG_US / name), (name, ratio)
 
 
 def profiler() -> None:
@@ -126,4 +128,4 @@ def test_slices_are_as_long_as_cupti_says(
     with capsys.disabled():
         sys.stdout.write(f"\nby CUPTI, awaited={awaited}: {found}\n")
     for name, ratio in found.items():
-        assert abs(ratio - 1) <= 0.05 + 3 / name, (name, ratio)
+        assert abs(ratio - 1) <= max(0.05, TOO_LONG_US / name), (name, ratio)
