@@ -37,6 +37,7 @@ _CAUSE_LIMIT = 64 << 10
 _LINKS = 8
 """How many exceptions of a chain are told and carried over."""
 _PLACE = re.compile(r'^  File "([^"\n]+)", line (\d+), in (.+)$', re.MULTILINE)
+_CELL = re.compile(r"^(gpu cell \d+) (#\d+)")
 _TOLD = 200
 """How much of the first line of a failure is told again by what depends on it."""
 _PACKAGE = f"{Path(tree.__file__).parent}/"
@@ -76,7 +77,7 @@ def unpack(failure: Failure, root: AccelError | None) -> AccelError:
         error: AccelError = depends_on(root, failure.text)
     else:
         error = kind(_with_lines(failure.text), **fields)
-    error.add_note(f"in {failure.what}")
+    error.add_note("in " + _CELL.sub(r"\1, message \2", failure.what))
     if isinstance(error, DependencyFailed):
         return error
     if failure.cause:

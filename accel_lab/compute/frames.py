@@ -3,6 +3,7 @@
 import gc
 import inspect
 import sys
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -34,11 +35,11 @@ def within(error: BaseException | None) -> list[FrameType]:
     """
     found: dict[FrameType, None] = {}
     for one in chain(error):
-        traceback = one.__traceback__
-        while traceback is not None:
-            if of_function(traceback.tb_frame):
-                found[traceback.tb_frame] = None
-            traceback = traceback.tb_next
+        passed = one.__traceback__
+        while passed is not None:
+            if of_function(passed.tb_frame):
+                found[passed.tb_frame] = None
+            passed = passed.tb_next
     return list(found)
 
 
@@ -50,6 +51,17 @@ def of_function(frame: FrameType) -> bool:
 def of_user(frame: FrameType) -> bool:
     """Whether a frame is not of this package."""
     return not frame.f_code.co_filename.startswith(PACKAGE)
+
+
+def lines_of(error: BaseException) -> str:
+    """Return the lines of the user's own code that an error has passed, as Python writes them."""
+    passed = zip(
+        traceback.extract_tb(error.__traceback__),
+        traceback.walk_tb(error.__traceback__),
+        strict=True,
+    )
+    own = [line for line, (frame, _) in passed if of_user(frame)]
+    return "".join(traceback.format_list(own)).rstrip()
 
 
 def variables(frame: FrameType) -> dict[str, Any]:

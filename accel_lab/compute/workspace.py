@@ -21,6 +21,7 @@ from accel_lab.compute import figures, ipython_display, tensors
 from accel_lab.compute.appearance import text
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.definitions import compiled
+from accel_lab.compute.frames import lines_of
 from accel_lab.compute.meter import Cost, Meter, Span, numbers
 from accel_lab.compute.plain import frozen, frozen_array, thawed
 from accel_lab.compute.projects import Projects
@@ -89,7 +90,7 @@ class Ran:
     has, for an array that the notebook knows by another name as well, that name. `plain` has a copy
     of each object of plain data that is new or has changed, `renewed` says what those look like
     that have changed, and `returned` has what the notebook gave and the cell has changed.
-    `shown_bytes` is what it displayed meanwhile.
+    `shown_bytes` is what it displayed meanwhile, `stopped` where an interrupt has ended it.
     """
 
     generation: int
@@ -102,6 +103,7 @@ class Ran:
     returned: dict[str, bytes] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     shown_bytes: int = 0
+    stopped: str = ""
     cost: Cost | None = None
 
 
@@ -132,8 +134,9 @@ class Workspace:
     """
 
     def __init__(self) -> None:
-        self.names: dict[str, Any] = {
-            "__name__": "__main__",
+        self._module = ModuleType("__main__")
+        self.names: dict[str, Any] = vars(self._module)
+        self.names |= {
             "__builtins__": builtins,
             "display": ipython_display.display,
             "xp": _backend[0].arrays,
@@ -144,6 +147,7 @@ class Workspace:
         self._count = _generation[0] << 32  # never the serial of another life
         self._plain: dict[str, tuple[int, bytes]] = {}  # by name: which object, and its copy
         self._lent: dict[str, tuple[Any, bytes]] = {}  # what may go back, and as it came
+        self._stopped = ""
 
     def run(self, cell: Cell, *, quiet: bool) -> Ran:
         """Run a cell, wait for the device to be through with it, and tell what it cost.
@@ -174,6 +178,9 @@ class Workspace:
                     cost = _meter[0].cost(execute)
                 if value is not None:
                     ipython_display.display(value)
+            except KeyboardInterrupt as error:
+                self._stopped = lines_of(error)
+                raise
             except Exception:
                 with suppress(Exception):  # what the cell has raised is what it is told
                     figures.show()
@@ -210,6 +217,9 @@ class Workspace:
                 if not number:
                     number = next(n for n in numbers() if run(n).wall_s >= LEAST_RUN_S)
                 return Timed(number, [run(number) for _ in range(repeat)])
+        except KeyboardInterrupt as error:
+            self._stopped = lines_of(error)
+            raise
         finally:
             self._lent = {}
 
@@ -232,7 +242,9 @@ class Workspace:
         return self.outcome()
 
     def _take(self, cell: Cell) -> None:
-        """Bind what a cell uses of the notebook."""
+        """Bind what a cell uses of the notebook, where pickle looks for the cells' classes."""
+        sys.modules["__main__"] = self._module
+        self._stopped = ""
         for pair in cell.modules:
             name, _, module = pair.partition("=")
             self.names[name] = _imported(module)
@@ -309,7 +321,7 @@ class Workspace:
 
         That is what a cell has done, also one that has failed.
         """
-        ran = Ran(_generation[0])
+        ran = Ran(_generation[0], stopped=self._stopped)
         self._give_back(ran)
         known = {id(self._told[name]): name for name in self._arrays_told()}
         for name, value in self.names.items():

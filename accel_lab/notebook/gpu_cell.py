@@ -5,12 +5,13 @@ all else as ObjectRefs. What it prints appears under the cell while it runs.
 """
 
 import os
+import re
 import shlex
 import sys
 import time
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accel_lab.compute import origin, workspace
@@ -35,6 +36,7 @@ KEPT_BYTES = 64 << 20
 """What is kept on the host of the arrays of one cell, so that they survive a fault."""
 OUTCOME_WITHIN_S = 60.0
 INTERRUPTED_S = 1.0
+_COMMA = re.compile(r"\s*,\s*")
 USAGE = "%%gpu [device] [-o name,…] [--quiet]"
 
 
@@ -67,7 +69,7 @@ class GpuCells:
         self._spaces: weakref.WeakKeyDictionary[Device, Space] = weakref.WeakKeyDictionary()
         self._name = f"notebook {os.getpid()}"
         self._count = 0
-        self._filename = ""
+        self._filename = self._stopped = ""
 
     def run(self, line: str, source: str) -> None:
         """Run a cell; blocks until it has run. Ctrl-C interrupts its Python code.
@@ -77,6 +79,10 @@ class GpuCells:
             UserCodeError: what the cell raised, with the lines of the cell.
             AccelError: as `device.run`.
         """
+        with self._interruptible():
+            self._run(line, source)
+
+    def _run(self, line: str, source: str) -> None:
         began = time.perf_counter()
         options = parse(line)
         device = self._device(options.device)
@@ -115,6 +121,22 @@ class GpuCells:
         Raises:
             AccelError: as `run`.
         """
+        with self._interruptible():
+            return self._time(line, source)
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Have an interrupt show the lines of the cell, and none of ours."""
+        self._stopped = ""
+        try:
+            yield
+        except KeyboardInterrupt:
+            lines = [*self._stopped.splitlines(), "KeyboardInterrupt"]
+            stopped: Any = KeyboardInterrupt()
+            stopped._render_traceback_ = lambda: lines  # IPython asks for it
+            raise stopped from None
+
+    def _time(self, line: str, source: str) -> Timing:
         options = timing.parse(line)
         device = self._device(options.device)
         space = self._space(device)
@@ -205,6 +227,7 @@ class GpuCells:
             return []
         except AccelError:  # its context is lost as well
             return []
+        self._stopped = ran.stopped
         if ran.generation != space.generation:
             return []
         _join(space, captures, ran)
@@ -315,7 +338,7 @@ def parse(line: str) -> Options:
         InvalidArgument: it is not as USAGE says.
     """
     device, names, quiet = None, None, False
-    words = iter(shlex.split(line))
+    words = iter(shlex.split(_COMMA.sub(",", line)))
     for word in words:
         if word == "--quiet":
             quiet = True

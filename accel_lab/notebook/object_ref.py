@@ -180,6 +180,14 @@ class ObjectRef:
     def __getitem__(self, key: Any) -> Any:
         return self._ask(operator.getitem, key)
 
+    def __setitem__(self, key: Any, value: object) -> None:
+        """Refuse, and say what does it.
+
+        Raises:
+            TypeError: always: the object is changed where it is.
+        """
+        raise TypeError(f"{self.name} is changed where it is: begin the cell with %%gpu")
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self._ask(list))
 

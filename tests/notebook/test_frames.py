@@ -107,7 +107,7 @@ def test_what_a_cell_has_kept_of_an_error_comes_back(lab: Lab) -> None:
 def test_what_names_of_cells_have_is_not_offered(lab: Lab) -> None:
     lab("%%gpu gpu\nhere = np.ones(1000)\nbox = {'w': [np.ones(500)]}\ndef use(x, y):\n    1 / 0\n")
     error = lab.fail("%%gpu gpu\nuse(here, box['w'][0])")
-    assert notes(error).startswith("in gpu cell 3 #")
+    assert notes(error).startswith("in gpu cell 3, message #")
     assert "hold" not in notes(error)
     assert lab.gpu.release_frames().nbytes == 0
     assert lab.gpu.resident.nbytes == 12_000

@@ -118,6 +118,10 @@ def test_only_what_is_asked_for_comes_back(notebook: Notebook) -> None:
     notebook("u = 1\nv = 2", "-o v")
     assert "u" not in notebook.names
     assert notebook.names["v"].get() == 2
+    notebook("u, v = 3, 4", "-o u, v --quiet")
+    assert (notebook.names["u"].get(), notebook.names["v"].get()) == (3, 4)
+    notebook("u, v = 5, 6", "-o u ,v")
+    assert (notebook.names["u"].get(), notebook.names["v"].get()) == (5, 6)
     with pytest.raises(InvalidArgument, match="has not bound w"):
         notebook("v = 3", "-o w")
 

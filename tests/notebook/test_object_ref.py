@@ -96,6 +96,8 @@ def test_a_handle_tells_what_its_object_is_now(notebook: Notebook) -> None:
     rate = notebook.names["rate"]
     assert (rate + 1, 1 - rate, rate * 4, 2 / rate, rate**2) == (1.5, 0.5, 2.0, 4.0, 0.25)
     assert (-rate, abs(rate), round(rate), 7 // rate, 7.25 % rate) == (-0.5, 0.5, 0, 14.0, 0.25)
+    with pytest.raises(TypeError, match="losses is changed where it is: begin the cell with %%gpu"):
+        losses[0] = 5
     three = [3]
     assert losses + three == [1, 2, 3]
     assert three + losses == [3, 1, 2]

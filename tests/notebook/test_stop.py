@@ -1,0 +1,84 @@
+"""The stop button while a `%%gpu` cell runs, in a real kernel."""
+
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+
+from tests.kernel import Cell, kernel, ran, run
+
+OPEN = """
+%load_ext accel_lab
+from accel_lab import System
+lab = System("host").ready()
+gpu = lab.devices[0]
+"""
+SPIN = "def spin(n):\n    while True:\n        n += 1\nprint('runs')\n"
+BOUND_S = 5.0
+"""For a machine that is busy with other tests; the product aims at a tenth of a second."""
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[BlockingKernelClient]:
+    with kernel(OPEN) as client:
+        yield client
+
+
+def stopped(client: BlockingKernelClient, source: str, line: str = "%%gpu") -> Cell:
+    """Stop a cell that has printed `runs`."""
+    cell = Cell(client, f"{line}\n{source}")
+    cell.until("runs\n")
+    cell.stop()
+    cell.until()
+    return cell
+
+
+def test_one_stop_interrupts_python_code_at_once_and_the_context_stays(
+    client: BlockingKernelClient,
+) -> None:
+    run(client, "%%gpu\nhere = []")
+    generation = run(client, "print(gpu.generation)")
+    took = []
+    for _ in range(7):
+        cell = Cell(client, f"%%gpu\n{SPIN}spin(0)")
+        cell.until("runs\n")
+        began = time.monotonic()
+        cell.stop()
+        cell.until()
+        took.append(time.monotonic() - began)
+        assert cell.error == "KeyboardInterrupt"
+    sys.stdout.write(f"stopped after {statistics.median(took) * 1000:.0f} ms, the median of 7\n")
+    assert max(took) < BOUND_S
+    assert run(client, "%%gpu\nprint(here)") == "[]\n"
+    assert run(client, "print(gpu.generation)") == generation
+
+
+@pytest.mark.parametrize("line", ["%%gpu", "%%gpu --quiet", "%%gputime"])
+def test_a_stopped_cell_shows_its_own_lines_only(client: BlockingKernelClient, line: str) -> None:
+    cell = stopped(client, f"{SPIN}spin(0)", line)
+    assert cell.error == "KeyboardInterrupt"
+    first, *told, last = cell.told.splitlines()
+    assert first.startswith('  File "<gpu cell ')
+    assert first.endswith(", line 5, in <module>")
+    assert told[0] == "    spin(0)"
+    assert told[1].endswith(", in spin")
+    assert last == "KeyboardInterrupt"
+    assert "accel_lab" not in cell.told
+    assert "accel_lab" not in ran(client, "%tb").told
+
+
+def test_classes_of_cells_pickle_in_the_context(client: BlockingKernelClient) -> None:
+    source = (
+        "import pickle, typing\nclass Foo:\n    x: 'Foo'\n    def __init__(self, x): self.x = x\n"
+        "def total(foo): return foo.x + 1\n"
+        "again, same = pickle.loads(pickle.dumps((Foo(3), total)))\n"
+        "print(type(again) is Foo, again.x, same is total, typing.get_type_hints(Foo)['x'] is Foo)"
+    )
+    assert run(client, f"%%gpu\n{source}") == "True 3 True True\n"
+    assert run(client, "%%gpu\nprint(pickle.loads(pickle.dumps(again)).x)") == "3\n"
+    run(client, "class Own:\n    y = 4")
+    assert run(client, "%%gpu\nprint(pickle.loads(pickle.dumps(Own())).y)") == "4\n"
+    assert run(client, "print(again.get().x, type(again.get()).__name__)") == "3 Foo\n"
