@@ -33,6 +33,7 @@ from accel_lab.compute.device_actor import DeviceActor
 from accel_lab.compute.fault import Fault, Inject
 from accel_lab.compute.groups import Group, Groups, groups_of
 from accel_lab.compute.host_memory import host_memory_bytes
+from accel_lab.compute.idle import Idle
 from accel_lab.compute.keeper import DeviceKeeper, Plant
 from accel_lab.compute.ledger import ArenaStatistics
 from accel_lab.compute.lineage import Lineage, Tidying
@@ -47,7 +48,7 @@ from accel_lab.compute.samples import MemorySampled, WorkTraced
 from accel_lab.compute.scribe import Scribe
 from accel_lab.compute.snapshot import node_of, node_of_actor
 from accel_lab.compute.staging import CopyPool
-from accel_lab.compute.suspension import Idle, Suspended
+from accel_lab.compute.suspension import Suspended
 from accel_lab.compute.transfers import Array, Transfers
 from accel_lab.compute.tree import Node, State
 from accel_lab.compute.witness import Witness

@@ -1,4 +1,4 @@
-"""What takes over a second shows how far it is: uploads, compilations, replays."""
+"""What takes over a second shows how far it is: copies, compilations, replays, devices to come."""
 
 import os
 import pty
@@ -8,10 +8,12 @@ import sys
 import time
 
 import nbformat
+import numpy as np
 import pytest
 from nbclient import NotebookClient
 
 from accel_lab import System, jit
+from accel_lab.display import progress
 from accel_lab.display.progress import Bar
 from tests.conftest import require
 from tests.project import ROOT
@@ -38,6 +40,44 @@ refs = [gpu.run(nap, x, pure=True) for _ in range(8)]
 with System("host") as other:
     report = lab.journal.replay(other)
 lab.close()
+"""
+DOWNLOAD = """
+def slow_downloads():
+    import time
+    from accel_lab.compute import holding
+    backend = holding._holder[0].backend
+    real = backend.download
+    def download(*args):
+        time.sleep(0.6)
+        real(*args)
+    backend.download = download
+gpu.run(slow_downloads).result()
+"""
+AWAY = """
+def slow_return():
+    import time
+    from accel_lab.compute import workspace
+    class Slow:
+        def __reduce__(self):
+            return time.sleep, (1.0,)
+    workspace.space("test").names["slow"] = Slow()
+gpu.run(slow_return).result()
+lab.suspend()
+lab.resume()
+"""
+REBUILD = """
+from accel_lab.errors import ContextLost
+def nap(x, seconds):
+    import time
+    time.sleep(seconds)
+    return x[:8] + 1
+small = gpu.put(np.zeros(64))
+refs = [gpu.run(nap, small, 0.3, pure=True) for _ in range(5)]
+refs[-1].result()
+try:
+    lab.inject("kill", gpu).result()
+except ContextLost:
+    pass
 """
 
 
@@ -73,6 +113,88 @@ def test_a_terminal_shows_how_much_is_uploaded_compiled_and_replayed() -> None:
     assert len(set(counts)) >= 5, "it counts what is answered, not what is sent"
 
 
+def test_a_terminal_shows_a_download_and_that_a_device_comes_back() -> None:
+    waits = "x.get()\n", AWAY, REBUILD, "refs[-1].get()\nlab.close()\n"
+    shown = in_terminal(QUIET + UPLOAD + DOWNLOAD + "".join(waits))
+    assert re.search(r"download from cpu0, 64 MiB: 0\.[3-9] s", shown)
+    assert re.search(r"suspend cpu0: 64 MiB, \d+\.\d s", shown)
+    assert re.search(r"resume cpu0, 64 MiB: 1\.\d s", shown)
+    found = re.findall(r"make buffers of cpu0 again: (\d+) of (\d+), ", shown)
+    counts, (total,) = [int(count) for count, _ in found], {int(total) for _, total in found}
+    assert counts == sorted(counts)
+    assert len(set(counts)) >= 4, "it counts what has been run again, not what is sent"
+    assert counts[-1] == total
+
+
+def test_a_notebook_shows_the_same_to_who_awaits() -> None:
+    sources = QUIET, UPLOAD, DOWNLOAD + "await gpu.get(x)", REBUILD, "await gpu.get(refs[-1])"
+    cells = [nbformat.v4.new_code_cell(one) for one in (*sources, "lab.close()")]
+    book = nbformat.v4.new_notebook(cells=cells)
+    NotebookClient(book, timeout=120).execute()
+    shown = [
+        output.data["text/html"]
+        for cell in book.cells
+        for output in cell.outputs
+        if output.output_type == "display_data"
+    ]
+    assert re.fullmatch(r"<div>download from cpu0, 64 MiB: \d+\.\d s</div>", shown[1])
+    again = re.fullmatch(
+        r"<div>make buffers of cpu0 again: (\d+) of (\d+), \d\.\d s</div>", shown[-1]
+    )
+    assert again is not None
+    assert again[1] == again[2]
+
+
+def test_a_download_that_waits_for_what_computes_is_not_taken_for_slow() -> None:
+    """Otherwise a loop that reads its loss would leave a line for each time."""
+
+    def nap() -> None:
+        time.sleep(0.5)
+
+    with System("host") as lab:
+        gpu = lab.devices[0]
+        x = gpu.put(np.zeros(8))
+        requests = gpu._requests
+        gpu.ping().result()
+        running, copied = gpu.run(nap), gpu.get(x)
+        requests.flush()
+        assert requests.late() is None
+        assert copied.copying == "download from cpu0, 64 B"
+        running.result()
+        copied.result()
+
+
+def test_one_bar_is_shown_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Screen:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def draw(self, line: str, *_: object) -> None:
+            drawn.append(line.partition(":")[0])
+
+        def end(self) -> None:
+            drawn.append("end")
+
+    drawn: list[str] = []
+    monkeypatch.setattr(progress, "QUIET_S", 0.0)
+    monkeypatch.setattr(progress, "REFRESH_S", 0.0)
+    monkeypatch.setattr(progress, "_drawing", lambda: Screen("one"))
+    with Bar("outer", 2) as outer:
+        outer.at(1)
+        with Bar("inner", 2) as inner:
+            inner.at(1)
+        outer.at(2)
+    with Bar("next", 2) as after:
+        after.at(1)
+    abandoned = Bar("abandoned", 2)
+    abandoned.at(1)
+    del abandoned
+    with Bar("last", 2) as last:
+        last.at(1)
+    ended = ["outer", "outer", "outer", "end", "next", "next", "end"]
+    assert drawn == [*ended, "abandoned", "last", "last", "end"]
+
+
 def test_a_notebook_keeps_a_line_that_reads_well_without_a_kernel() -> None:
     require("compiler")
     awaited = COMPILE.replace("jit.compile", "await jit.compile").replace(".result()", "")
@@ -102,7 +224,8 @@ def test_nothing_is_shown_where_nobody_looks_or_for_what_is_quick(
         timeout=120,
     )
     assert done.stdout + done.stderr == ""
-    assert in_terminal(QUIET.replace("0.0", "60.0") + UPLOAD + "lab.close()") == ""
+    patient = QUIET.replace("0.0", "60.0") + UPLOAD + DOWNLOAD
+    assert in_terminal(f"{patient}x.get()\nlab.suspend()\nlab.resume()\nlab.close()") == ""
     with Bar("quiet", 10, shown=False) as bar:
         bar.at(3)
     assert capsys.readouterr().out == ""

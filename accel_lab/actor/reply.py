@@ -82,6 +82,11 @@ class Reply(Generic[R]):
         return self._state == FAILED
 
     @property
+    def copying(self) -> str:
+        """What a bar says while a large answer is copied; empty for an answer that is not."""
+        return ""
+
+    @property
     def error(self) -> AccelError | None:
         """The failure if the request has failed, else None; never blocks, and takes nothing."""
         return self._error

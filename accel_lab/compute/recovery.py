@@ -115,6 +115,8 @@ class Recovery:
         self._probed = 0
         self._turn = 0
         self.lost: dict[int, str] = {}
+        self.progress: tuple[int, int] | None = None
+        """How many messages have been run again, and of how many; None when none are."""
 
     def durability(self, id_: int) -> Durability:
         """Return what a loss would do to a buffer; any thread. Blocks to read the record."""
@@ -229,6 +231,8 @@ class Recovery:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is, the device must go on
                 done = self._give_up(link, plan, error)
+            finally:
+                self.progress = None
             if not self._requests.connected(link, token, pid, free=plan.passing):
                 return
             up()
@@ -254,6 +258,7 @@ class Recovery:
 
     def _fill(self, link: "Link", plan: "_Plan") -> Recovered:
         began = time.monotonic()
+        self.progress = 0, len(plan.found.steps) + len(self.held)
         messages = self._run_slice(link, plan.found, plan.kept)
         self._prove(link, plan)
         spoiled = [id_ for id_ in plan.kept if id_ in self.lost]
@@ -364,7 +369,9 @@ class Recovery:
     def _finish(self, sent: tuple[Step | Restore, "Again"]) -> None:
         """Wait for one; what it should have made or changed is lost when it has failed."""
         step, reply = sent
-        self._requests.wait(reply, None)
+        self._requests.wait(reply, None, shown=False)
+        if isinstance(step, Step):
+            self._advance()
         error = reply.error
         if error is None:
             return
@@ -375,6 +382,11 @@ class Recovery:
             if id_:
                 self.lost.setdefault(id_, f"running its message again failed: {error}")
 
+    def _advance(self) -> None:
+        if self.progress is not None:
+            count, total = self.progress
+            self.progress = min(count + 1, total), total
+
     def _prove(self, link: "Link", plan: "_Plan") -> None:
         """Give up what was made again and is not what it was, where that was recorded."""
         digests = self._lineage.digests(plan.kept - self.lost.keys(), plan.pending)
@@ -382,7 +394,7 @@ class Recovery:
             seq = self._requests.number()
             entry = _entry(seq, 0, Digest.timeout_s, [_DIGEST, id_, False])
             reply = self._again(link, seq, entry)
-            self._requests.wait(reply, None)
+            self._requests.wait(reply, None, shown=False)
             if isinstance(reply.error, ContextLost):
                 raise Overtaken
             if not reply.failed and (digest := reply.result(0.0)[0]) != before:
@@ -416,7 +428,8 @@ class Recovery:
                 with self._lock:
                     self._held[seq] = held
                 raise
-            self._requests.wait(waited, None)
+            self._requests.wait(waited, None, shown=False)
+            self._advance()
             if waited is reply and reply.failed:  # that we have waited for it tells nobody
                 self._requests.unclaimed(reply)
             if isinstance(waited.error, ContextLost):

@@ -33,12 +33,14 @@ from accel_lab.compute.owners import name_owners
 from accel_lab.compute.plan import Plan, plan_of
 from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.recovery import Overtaken, Recovery
+from accel_lab.compute.standby import Standby
 from accel_lab.compute.support import check
 from accel_lab.compute.transfer import Free
 from accel_lab.compute.tree import State
-from accel_lab.compute.waiting import QUIET_S, Keeper, Waiting
+from accel_lab.compute.waiting import Keeper, Waiting
 from accel_lab.compute.wire import encode_entry
 from accel_lab.compute.witness import Witness
+from accel_lab.display.progress import REFRESH_S
 from accel_lab.errors import (
     AccelError,
     Cancelled,
@@ -108,6 +110,7 @@ class Requests(Waiting):
         self._token: Hashable | None = None
         self.recovery: Recovery | None = None
         self.witness: Witness | None = None
+        self._standbys = {}
         self._interrupted = float("-inf")
         self._interrupted_on: Link | None = None
         self.kept = False
@@ -663,18 +666,22 @@ class Requests(Waiting):
         Raises:
             TimeoutError: it does neither by `deadline`, in monotonic seconds.
         """
-        began = time.monotonic()
-        with self._lock:
-            while self.state not in ("running", "suspended", "circuit open", "stopped"):
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise TimeoutError(f"{self.name} is still {self.state}")
-                if not self._room.wait(min(left, QUIET_S)):
-                    self._lock.release()  # writing may take its time
-                    try:
-                        self.tell_start(began)
-                    finally:
-                        self._lock.acquire()
+        began, standby = time.monotonic(), Standby(self.late)
+        try:
+            with self._lock:
+                while self.state not in ("running", "suspended", "circuit open", "stopped"):
+                    left = deadline - time.monotonic()
+                    if left <= 0:
+                        raise TimeoutError(f"{self.name} is still {self.state}")
+                    if not self._room.wait(min(left, REFRESH_S)):
+                        self._lock.release()  # writing may take its time
+                        try:
+                            self.tell_start(began)
+                            standby.look()
+                        finally:
+                            self._lock.acquire()
+        finally:
+            standby.end(done=self.state == "running")
 
     def origin_of(self, seq: int) -> origin.Origin | None:
         """Return the cell that sent a request, or the one that runs.

@@ -9,6 +9,7 @@ generation stays. Until then the files take precedence over what the record coul
 import threading
 import time
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accel_lab.actor.dispatcher import Dispatcher
@@ -24,6 +25,7 @@ from accel_lab.compute.step import decode, encode, step_of
 from accel_lab.compute.stripes import Stripes
 from accel_lab.compute.user_code import Ping, Run, pack_call
 from accel_lab.compute.wire import encode_entry
+from accel_lab.display.progress import REFRESH_S, Bar
 from accel_lab.display.sizes import size
 from accel_lab.errors import AccelError, CannotKeep, ContextLost
 
@@ -33,9 +35,8 @@ if TYPE_CHECKING:
     from accel_lab.compute.process import ContextProcess
 
 GONE_WITHIN_S = 30.0
+Look = Callable[[], None]
 LOOK_S = 0.005
-LOOKS = 4
-"""How often the time after which a device is idle is looked at."""
 
 
 class Suspended(NamedTuple):
@@ -98,21 +99,25 @@ class Suspension:
 
     # Going.
 
-    def suspend(self, timeout_s: float | None, *, drop: bool) -> Suspended:
-        """Have the device keep what it holds on the host, and end its context; blocks for that."""
+    def suspend(self, timeout_s: float | None, *, drop: bool, shown: bool = True) -> Suspended:
+        """Have the device keep what it holds on the host, and end its context; blocks for that.
+
+        Parameters:
+            shown: whether a bar is to say so, if it takes over a second.
+        """
         deadline = time.monotonic() + (threading.TIMEOUT_MAX if timeout_s is None else timeout_s)
         if not self._alone.acquire(timeout=max(0.0, deadline - time.monotonic())):
             raise TimeoutError(f"{self._keeper.name} is being suspended by another thread")
         try:
-            while (link := self._held(deadline)) is not None:
-                try:
-                    process = self._suspend(link, deadline, drop=drop)
-                except Overtaken:
-                    raise _lost(self._keeper) from None
-                finally:
-                    self._keeper.requests.release(link)
-                _await_end(process)
-                break
+            if (link := self._held(deadline)) is not None:
+                with Bar(f"suspend {self._keeper.name}", None, unit="bytes", shown=shown) as bar:
+                    try:
+                        process = self._suspend(link, deadline, bar, drop=drop)
+                    except Overtaken:
+                        raise _lost(self._keeper) from None
+                    finally:
+                        self._keeper.requests.release(link)
+                    _await_end(process, bar)
             return self.told or Suspended(self._keeper.name)
         finally:
             self._alone.release()
@@ -131,14 +136,16 @@ class Suspension:
             if link is not None:
                 return link
 
-    def _suspend(self, link: "Link", deadline: float, *, drop: bool) -> "ContextProcess":
+    def _suspend(self, link: "Link", deadline: float, bar: Bar, *, drop: bool) -> "ContextProcess":
         keeper, began = self._keeper, time.monotonic()
-        self._quiet(link, deadline)
+        self._quiet(link, deadline, partial(bar.at, 0))
         files = Stripes.make()
         try:
             keeper.tell(Keep(), *files.fds)
             room = max(0, self.room_bytes())
-            saved: Saved = self._call(link, deadline, keeping.save, room, drop=drop)
+            _, blob = pack_call(keeping.save, (room,), {"drop": drop})
+            save = Run((), blob, pure=True)
+            saved: Saved = self._ask(link, deadline, save, lambda: bar.at(files.written_bytes()))
             told = self._told(saved, drop=drop)
             return self._give_up(link, _Kept(told, files, saved), began)
         finally:
@@ -157,13 +164,14 @@ class Suspension:
             raise CannotKeep(f"{name} was not suspended: {text}", lost=lost)
         return Suspended(name, saved.buffers, saved.objects, saved.nbytes, tuple(lost.items()))
 
-    def _quiet(self, link: "Link", deadline: float) -> None:
+    def _quiet(self, link: "Link", deadline: float, look: Look) -> None:
         """Wait until all that was sent is answered."""
         requests = self._keeper.requests
         while True:
-            self._ask(link, deadline, Ping())
+            self._ask(link, deadline, Ping(), look)
             if not requests.in_flight:
                 return
+            look()
             time.sleep(LOOK_S)  # what was deferred, as a compilation, is answered out of its turn
 
     def _named(self, lost: dict[int | str, str]) -> dict[str, str]:
@@ -190,6 +198,7 @@ class Suspension:
             in_flight = keeper.requests.rest(link)
             if in_flight is not None:
                 self._kept, self.cause = kept, None
+                keeper.requests.kept_bytes = told.nbytes
                 process.append(keeper.retire())
                 in_flight.clear()
                 keeper.events.publish(
@@ -250,7 +259,8 @@ class Suspension:
         try:
             requests.refilling(link, token)
             place, freed = kept.saved.record, self._freed()
-            lost: dict[int | str, str] = self._call(link, None, keeping.restore, place, freed)
+            _, blob = pack_call(keeping.restore, (place, freed), {})
+            lost: dict[int | str, str] = self._ask(link, None, Run((), blob, pure=True))
             for message in kept.saved.again:
                 _, made, timeout_s, fields, spec = decode(message)
                 seq = requests.number()
@@ -304,18 +314,29 @@ class Suspension:
 
     # Asking a context that takes no messages.
 
-    def _call(
-        self, link: "Link", deadline: float | None, function: Any, *args: Any, **options: Any
+    def _ask(
+        self,
+        link: "Link",
+        deadline: float | None,
+        message: Operation[Any],
+        look: Look | None = None,
     ) -> Any:
-        _, blob = pack_call(function, args, options)
-        return self._ask(link, deadline, Run((), blob, pure=True))
-
-    def _ask(self, link: "Link", deadline: float | None, message: Operation[Any]) -> Any:
         seq = self._keeper.requests.number()
-        return self._wait(link, deadline, seq, encode_entry(seq, 0, None, message, NO_RESULT))
+        data = encode_entry(seq, 0, None, message, NO_RESULT)
+        return self._wait(link, deadline, seq, data, look)
 
-    def _wait(self, link: "Link", deadline: float | None, seq: int, data: bytes) -> Any:
+    def _wait(
+        self,
+        link: "Link",
+        deadline: float | None,
+        seq: int,
+        data: bytes,
+        look: Look | None = None,
+    ) -> Any:
         """Send an entry and wait for its answer.
+
+        Parameters:
+            look: called ten times a second meanwhile.
 
         Raises:
             Overtaken: the context is lost.
@@ -324,7 +345,13 @@ class Suspension:
         """
         requests, reply = self._keeper.requests, Again()
         requests.resend(link, seq, data, reply)
-        requests.wait(reply, None if deadline is None else max(0.0, deadline - time.monotonic()))
+        while not reply.done:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if look is None or left == 0.0:
+                requests.wait(reply, left, shown=False)
+                break
+            requests.wait(reply, REFRESH_S if left is None else min(left, REFRESH_S), shown=False)
+            look()
         if not reply.done:
             raise TimeoutError(f"{self._keeper.name} is still busy")
         if isinstance(reply.error, ContextLost):
@@ -332,46 +359,12 @@ class Suspension:
         return reply.result(0.0)
 
 
-class Idle:
-    """Suspends a device that has been asked nothing for some time."""
-
-    def __init__(self, keeper: "DeviceKeeper", dispatcher: Dispatcher, after_s: float) -> None:
-        self._keeper = keeper
-        self._dispatcher = dispatcher
-        self._after_s = after_s
-        self._seen: object = None
-        self._since = 0.0
-        dispatcher.call_later(after_s / LOOKS, self._look)
-
-    def _look(self) -> None:
-        requests, now = self._keeper.requests, self._dispatcher.clock.now()
-        if requests.state == "stopped":
-            return
-        seen = requests.last_number, requests.in_flight, requests.generation, requests.state
-        if seen != self._seen or requests.in_flight or requests.state != "running":
-            self._seen, self._since = seen, now
-        elif now - self._since >= self._after_s:
-            self._since = float("inf")  # once, until something is sent
-            threading.Thread(
-                target=self._suspend, name=f"accel_lab idle {self._keeper.name}", daemon=True
-            ).start()
-        self._dispatcher.call_later(self._after_s / LOOKS, self._look)
-
-    def _suspend(self) -> None:
-        keeper = self._keeper
-        try:
-            keeper.suspension.suspend(None, drop=False)
-        except AccelError as error:
-            if keeper.requests.state != "stopped":
-                fact = facts.SuspensionFailed(device=keeper.name, cause=str(error))
-                keeper.events.publish(fact)
-
-
-def _await_end(process: "ContextProcess") -> None:
+def _await_end(process: "ContextProcess", bar: Bar) -> None:
     """Wait until a process that has been told to end is reaped: it holds nothing any more."""
     until = time.monotonic() + GONE_WITHIN_S
     while not process.reaped and time.monotonic() < until:
         time.sleep(LOOK_S)
+        bar.at(bar.count)
 
 
 def _room_bytes() -> int:

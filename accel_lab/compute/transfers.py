@@ -26,6 +26,7 @@ from accel_lab.compute.transfer import INLINE_BYTES, Allocate, CopyIn, Download,
 from accel_lab.compute.user_code import Location, Run
 from accel_lab.compute.wire import FRAME_LIMIT
 from accel_lab.display.progress import Bar
+from accel_lab.display.sizes import size
 from accel_lab.errors import (
     AccelError,
     ContextLost,
@@ -57,6 +58,12 @@ class ArrayReply(Reply[Array]):
         self._landing = block
         self._shape = shape
         self._dtype = dtype
+
+    @property
+    def copying(self) -> str:
+        """Say what is copied."""
+        name = getattr(self._pump, "name", "a device")
+        return f"download from {name}, {size(self._landing.nbytes)}"
 
     def resolve(self, value: Any = None) -> None:  # noqa: ARG002 - the block holds the value
         """Complete: the block has been filled."""
@@ -184,8 +191,8 @@ class Transfers:
         with self._bar(source.nbytes) as bar:
             send = self._sender(last, source.nbytes, bar)
             for offset in range(0, source.nbytes, CHUNK_BYTES):
-                size = min(CHUNK_BYTES, source.nbytes - offset)
-                block = self._arena.allocate(size, timeout_s=timeout_s)
+                length = min(CHUNK_BYTES, source.nbytes - offset)
+                block = self._arena.allocate(length, timeout_s=timeout_s)
                 try:
                     source.read(offset, block.view)
                 except BaseException:

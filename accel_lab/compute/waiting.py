@@ -18,9 +18,12 @@ from accel_lab.compute.markers import Failed
 from accel_lab.compute.operation import NO_RESULT
 from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.recovery import Recovery
+from accel_lab.compute.standby import Late, LoopStandby, Standby
 from accel_lab.compute.transfer import TakeBack
 from accel_lab.compute.tree import State
 from accel_lab.compute.wire import Report, encode_entry
+from accel_lab.display.progress import REFRESH_S
+from accel_lab.display.sizes import size
 from accel_lab.errors import Cancelled
 
 SECOND_INTERRUPT_S = 3.0
@@ -76,6 +79,10 @@ class Waiting:
     _interrupted: float
     _interrupted_on: Link | None
     _seq: int
+    _standbys: dict[asyncio.AbstractEventLoop, LoopStandby]
+    kept: bool
+    kept_bytes = 0
+    """How much of the host's memory that takes which a suspended device held."""
     _stopped_at = 0
     """The last request of which was said whether it is taken back."""
     _told_of = 0
@@ -88,12 +95,16 @@ class Waiting:
         """The link of the context that answers now, or is being filled."""
         return self._link or self._filling
 
-    def wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
-        """Block until the reply is done; reads the wire meanwhile."""
+    def wait(self, reply: Reply[Any], timeout_s: float | None, *, shown: bool = True) -> None:
+        """Block until the reply is done; reads the wire meanwhile.
+
+        Parameters:
+            shown: whether a bar is to say what the wait is for, if that takes over a second.
+        """
         try:
             link = self.current_link
             if link is None or not link.spin(reply):
-                self._wait_long(reply, timeout_s)
+                self._wait_long(reply, timeout_s, shown=shown)
             self._show(reply)
         except KeyboardInterrupt:
             self.interrupted(reply)
@@ -104,18 +115,23 @@ class Waiting:
         """Have all that a request has printed appear before its cell takes the answer."""
         self._keeper.show(piped=reply.library == "run")
 
-    def _wait_long(self, reply: Reply[Any], timeout_s: float | None) -> None:
+    def _wait_long(self, reply: Reply[Any], timeout_s: float | None, *, shown: bool) -> None:
         """Wait, so that a busy cell beside this thread does not keep it from its answer."""
-        if threading.current_thread() is threading.main_thread():
-            self._wait(reply, timeout_s)
-            return
-        urgency.begin()
+        standby = Standby(self.late) if shown else None
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main:
+            urgency.begin()
         try:
-            self._wait(reply, timeout_s)
+            self._wait(reply, timeout_s, standby)
         finally:
-            urgency.end()
+            if standby is not None:
+                standby.end(done=reply.done and not reply.failed)
+            if not is_main:
+                urgency.end()
 
-    def _wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
+    def _wait(
+        self, reply: Reply[Any], timeout_s: float | None, standby: Standby | None = None
+    ) -> None:
         began = time.monotonic()
         deadline = None if timeout_s is None else began + timeout_s
         while not reply.done:
@@ -125,11 +141,29 @@ class Waiting:
             link, ready = self.current_link, self._link is not None
             if not ready:
                 self.tell_start(began)
+            if standby is not None:
+                standby.look()
             look = LOOK_S if left is None else min(left, LOOK_S)
-            if link is not None and not link.closed:
-                link.wait(reply, left if ready else look)
-            else:
+            if link is None or link.closed:
                 reply.block(look)
+            elif not ready:
+                link.wait(reply, look)
+            elif standby is not None and reply.copying:
+                link.wait(reply, REFRESH_S if left is None else min(left, REFRESH_S))
+            else:
+                link.wait(reply, left)
+
+    def late(self) -> Late | None:
+        """Return what the device is at that may take long: it comes back, or copies something."""
+        if self._link is not None:
+            oldest = self._answers.oldest()
+            return Late(oldest.copying) if oldest is not None and oldest.copying else None
+        if self.state == "suspended":
+            return None
+        if self.kept:
+            return Late(f"resume {self.name}, {size(self.kept_bytes)}")
+        progress = None if self.recovery is None else self.recovery.progress
+        return None if progress is None else Late(f"make buffers of {self.name} again", *progress)
 
     def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:
         """Have the loop read the wire."""
@@ -139,10 +173,23 @@ class Waiting:
         attended = link is not None and link.attend(loop, reply)
         if not attended:
             self._show(reply)
+        if not reply.done:
+            standby = self._standbys.get(loop) or self._standby_of(loop)
+            standby.attend(reply, leaves=attended)
         return attended
+
+    def _standby_of(self, loop: asyncio.AbstractEventLoop) -> LoopStandby:
+        """Make what shows to a loop why it waits; those of closed loops go."""
+        for other in [one for one in list(self._standbys) if one.is_closed()]:
+            self._standbys.pop(other, None)
+        standby = self._standbys[loop] = LoopStandby(self.late, loop)
+        return standby
 
     def leave(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> None:
         """The loop awaits one reply less."""
+        standby = self._standbys.get(loop)
+        if standby is not None:
+            standby.left()
         self._show(reply)
         link = self.current_link
         if link is not None:

@@ -2,12 +2,14 @@
 
 import asyncio
 import sys
+import threading
 import time
+import weakref
 from html import escape
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
-from accel_lab.display.sizes import memory
+from accel_lab.display.sizes import memory, size
 
 QUIET_S = 1.0
 REFRESH_S = 0.1
@@ -17,9 +19,11 @@ Unit = Literal["", "bytes"]
 class Bar:
     """Shows how much is done; nothing in the first second, and nothing where nobody looks.
 
+    There is one at a time: while it is shown, what begins in its course shows nothing.
+
     Parameters:
         text: what is done.
-        total: of how much; None when that cannot be told, and only the time is shown.
+        total: of how much; None when that cannot be told: then the time is shown, and bytes.
         unit: what is counted.
         shown: whether anything is to be shown at all.
     """
@@ -34,6 +38,8 @@ class Bar:
         self._began = time.monotonic()
         self._next = self._began + QUIET_S
         self._drawing: _Drawing | None = None
+        self.count = 0
+        """How much was done when that was told last."""
         self._ticking: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Self:
@@ -41,10 +47,13 @@ class Bar:
 
     def at(self, count: int) -> None:
         """So much is done."""
+        self.count = count
         if not self._shown or time.monotonic() < self._next:
             return
         self._next = time.monotonic() + REFRESH_S
         if self._drawing is None:
+            if not _claimed(self):
+                return
             self._drawing = _drawing()
             self._shown = self._drawing is not None
         if self._drawing is not None:
@@ -61,22 +70,50 @@ class Bar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.end(done=kind is None)
+
+    def end(self, *, done: bool) -> None:
+        """Leave it as it is, or full when all is `done`."""
         if self._ticking is not None:
             self._ticking.cancel()
         if self._drawing is not None:
-            if kind is None:
-                total = self._total or 0
+            if done:
+                total = self.count if self._total is None else self._total
                 self._drawing.draw(self._line(total), total, self._total)
             self._drawing.end()
+        _release(self)
 
     def _line(self, count: int) -> str:
         seconds = f"{time.monotonic() - self._began:.1f} s"
+        if self._total is None and self._unit == "bytes" and count:
+            return f"{self._text}: {size(count)}, {seconds}"
         if self._total is None:
             return f"{self._text}: {seconds}"
         of = f"{count} of {self._total}"
         if self._unit == "bytes":
             of = memory(count, self._total)
         return f"{self._text}: {of}, {seconds}"
+
+
+_claims = threading.Lock()
+_claimant: "weakref.ref[Bar] | None" = None
+
+
+def _claimed(bar: Bar) -> bool:
+    """Have this be the one bar that is shown; False while another is."""
+    global _claimant  # noqa: PLW0603 - there is one screen
+    with _claims:
+        other = None if _claimant is None else _claimant()
+        if other is None:
+            _claimant = weakref.ref(bar)
+        return other is None
+
+
+def _release(bar: Bar) -> None:
+    global _claimant  # noqa: PLW0603 - as above
+    with _claims:
+        if _claimant is not None and _claimant() is bar:
+            _claimant = None
 
 
 class _Drawing(Protocol):
