@@ -8,6 +8,7 @@ import ast
 import builtins
 import linecache
 import os
+import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -22,6 +23,7 @@ from accel_lab.compute.appearance import text
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.definitions import compiled
 from accel_lab.compute.frames import lines_of
+from accel_lab.compute.lent import Lent, Way, written
 from accel_lab.compute.meter import Cost, Meter, Span, numbers
 from accel_lab.compute.plain import frozen, frozen_array, thawed
 from accel_lab.compute.projects import Projects
@@ -62,7 +64,8 @@ class Cell(NamedTuple):
         modules: "name=module" of each module that the notebook knows by a name.
         kept: arrays that the cells have made themselves, for names that are not bound here.
         tensors: what kind of tensor such an array was, if it was one.
-        returned: which of the given go back when the cell has changed them in place.
+        returned: which of the given go back when the cell has changed them in place, each with the
+            ways to the notebook's own arrays inside it.
     """
 
     source: str
@@ -71,7 +74,7 @@ class Cell(NamedTuple):
     modules: list[str]
     kept: dict[str, Any]
     tensors: dict[str, str]
-    returned: list[str]
+    returned: dict[str, frozenset[Way]]
 
 
 class Piece(NamedTuple):
@@ -89,7 +92,8 @@ class Ran:
     `generation` is that of the context in which it ran; `cost` is there if it was measured. `same`
     has, for an array that the notebook knows by another name as well, that name. `plain` has a copy
     of each object of plain data that is new or has changed, `renewed` says what those look like
-    that have changed, and `returned` has what the notebook gave and the cell has changed.
+    that have changed. `returned` has what the notebook gave and the cell has changed, `changed`
+    the plain parts of what is not plain, and `stays` tells those parts that cannot go back.
     `shown_bytes` is what it displayed meanwhile, `stopped` where an interrupt has ended it.
     """
 
@@ -101,6 +105,8 @@ class Ran:
     renewed: dict[str, Resident] = field(default_factory=dict)
     plain: dict[str, bytes] = field(default_factory=dict)
     returned: dict[str, bytes] = field(default_factory=dict)
+    changed: dict[str, bytes] = field(default_factory=dict)
+    stays: dict[str, str] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     shown_bytes: int = 0
     stopped: str = ""
@@ -146,7 +152,7 @@ class Workspace:
         self._serials: dict[str, int] = {}
         self._count = _generation[0] << 32  # never the serial of another life
         self._plain: dict[str, tuple[int, bytes]] = {}  # by name: which object, and its copy
-        self._lent: dict[str, tuple[Any, bytes]] = {}  # what may go back, and as it came
+        self._lent: dict[str, tuple[Any, bytes | Lent]] = {}  # what may go back, and as it came
         self._stopped = ""
 
     def run(self, cell: Cell, *, quiet: bool) -> Ran:
@@ -250,8 +256,10 @@ class Workspace:
             self.names[name] = _imported(module)
         self.names.update(cell.given)
         self._told |= cell.given
-        lent = {name: (value := cell.given[name], frozen_array(value)) for name in cell.returned}
-        self._lent = {name: (value, copy) for name, (value, copy) in lent.items() if copy}
+        self._lent = {
+            name: (value := cell.given[name], frozen_array(value) or Lent(value, ways, is_array))
+            for name, ways in cell.returned.items()
+        }
         _complete(cell.given, self.names)
         for name, array in cell.kept.items():
             if name not in self.names:
@@ -359,6 +367,14 @@ class Workspace:
         lent, self._lent = self._lent, {}
         for name, (value, before) in lent.items():
             if self.names.get(name) is not value:
+                continue
+            if isinstance(before, Lent):
+                changes, other = before.changes()
+                if changes:
+                    ran.changed[name] = pickle.dumps(changes)
+                if other:
+                    self._told.pop(name, None)
+                    ran.stays[name] = written(name, value, other[0])
                 continue
             now = frozen_array(value)
             if now is None:

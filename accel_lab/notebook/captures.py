@@ -1,6 +1,7 @@
 """What a `%%gpu` cell takes along of the notebook: by itself, if it is small."""
 
 import builtins
+import sys
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.lent import Way, arrays_in, change, is_own, renew
+from accel_lab.compute.plain import thawed
 from accel_lab.compute.user_code import pack
+from accel_lab.compute.workspace import Ran
 from accel_lab.errors import AccelError, InvalidArgument, StaleRef
 from accel_lab.notebook.names import bound_names, used_names
 from accel_lab.notebook.object_ref import ObjectRef
@@ -30,7 +34,8 @@ class Captures:
     """Values to bind, modules to import, arrays that are there.
 
     `nbytes` is what the values take as they are sent. What of them a cell may change in place is
-    `returned`: lists, dictionaries, sets and NumPy arrays. `lost` has what is left out, because the
+    `returned`: lists, dictionaries, sets, NumPy arrays and instances of the notebook's own classes,
+    each with the ways to arrays inside it. `lost` has what is left out, because the
     cell seems to make it anew.
     """
 
@@ -38,7 +43,7 @@ class Captures:
     modules: list[str] = field(default_factory=list)
     kept: dict[str, AccelRef] = field(default_factory=dict)
     tensors: dict[str, str] = field(default_factory=dict)
-    returned: list[str] = field(default_factory=list)
+    returned: dict[str, frozenset[Way]] = field(default_factory=dict)
     lost: dict[str, Any] = field(default_factory=dict)
     nbytes: int = 0
 
@@ -56,10 +61,11 @@ class Captures:
                 f"{name} is on {value.device.name}, and the cell runs on {device.name}"
             )
         elif space.bound.get(name) is not value:
-            self.nbytes += _require_small(name, value)
+            nbytes, has_arrays = _require_small(name, value)
+            self.nbytes += nbytes
             self.given[name] = value
-            if type(value) in _MUTABLE:
-                self.returned.append(name)
+            if type(value) in _MUTABLE or is_own(value):
+                self.returned[name] = arrays_in(value) if has_arrays else frozenset()
         elif not isinstance(value, AccelRef):  # through which it may reach any array that is there
             for other, ref in space.bound.items():
                 if isinstance(ref, AccelRef) and device.holds(ref) and not ref.failed:
@@ -69,20 +75,24 @@ class Captures:
         else:
             raise _stale(device, name, value)
 
-    def take_back(self, name: str, value: Any) -> None:
-        """Change in place what was given under a name, as the cell has changed its copy.
+    def take_back(self, ran: Ran, chosen: frozenset[str] | None) -> None:
+        """Change in place what was given, as the cell has changed its copies; None are all names.
 
         An array keeps its shape, and what it has if it may not be written or is another size now.
         """
-        mine = self.given[name]
-        if isinstance(mine, np.ndarray):
-            if mine.flags.writeable and mine.size == value.size:
-                mine[...] = value.reshape(mine.shape)
-        elif isinstance(mine, list):
-            mine[:] = value
-        else:
-            mine.clear()
-            mine.update(value)
+        # A cell that was stopped before it began has an earlier one's outcome.
+        mine = {
+            name: value for name, value in self.given.items() if chosen is None or name in chosen
+        }
+        for name in mine.keys() & ran.returned.keys():
+            renew(mine[name], thawed(ran.returned[name]))
+        for name in mine.keys() & ran.changed.keys():
+            change(mine[name], thawed(ran.changed[name]))
+        for name in mine.keys() & ran.stays.keys() & ran.residents.keys():
+            sys.stderr.write(
+                f"accel_lab: {ran.stays[name]} is what only the context has, so {name} stays "
+                f"there, and the name is its handle; {name}.get() is a copy\n"
+            )
 
     def _keep(self, space: Space, name: str, ref: AccelRef) -> None:
         """Take an array that is there under its name, as the kind of tensor that it may be."""
@@ -143,20 +153,27 @@ def _stale(device: "Device", name: str, value: Any) -> StaleRef:
     )
 
 
-def _require_small(name: str, value: Any) -> int:
+def _require_small(name: str, value: Any) -> tuple[int, bool]:
     """Refuse a capture that does not pickle, or is large; its buffers cost nothing.
 
-    Returns the bytes that it takes.
+    Returns the bytes that it takes, and whether there are NumPy's arrays inside it.
 
     Raises:
         InvalidArgument: it is; says what to do.
     """
     if isinstance(value, AccelRef | ObjectRef):
-        return 0
+        return 0, False
     nbytes = getattr(value, "nbytes", 0)
+    has_arrays = False
+
+    def place(part: Any) -> int | None:
+        nonlocal has_arrays
+        has_arrays |= type(part) is np.ndarray
+        return 0 if isinstance(part, AccelRef) else None
+
     if not isinstance(nbytes, int) or nbytes <= CAPTURE_BYTES:
         try:
-            nbytes = len(pack(value, lambda part: 0 if isinstance(part, AccelRef) else None))
+            nbytes = len(pack(value, place))
         except Exception as error:
             text = (
                 f"{name}, a {type(value).__name__}, cannot go into the cell: {error}; make it in a "
@@ -174,7 +191,7 @@ def _require_small(name: str, value: Any) -> int:
             f"{which} is {nbytes:,} bytes, more than the {CAPTURE_BYTES:,} that a cell takes "
             f"along; {put if can_be_put else f'make {large} in a %%gpu cell'}"
         )
-    return nbytes
+    return nbytes, has_arrays
 
 
 def _largest_used(function: Any) -> str:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from accel_lab.compute import origin, workspace
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.definitions import text
-from accel_lab.compute.plain import thawed
 from accel_lab.compute.resident import offer_frames
 from accel_lab.compute.workspace import Cell, Ran, Timed
 from accel_lab.errors import AccelError, InvalidArgument, OutOfMemory, UserCodeError
@@ -104,7 +103,7 @@ class GpuCells:
         self._bind(device, space, captures, ran, options.names)
         made = ran.arrays.keys() | ran.residents.keys()
         space.note(source, self._filename, made | set(ran.gone))
-        known = made | ran.returned.keys()
+        known = made | ran.returned.keys() | ran.changed.keys()
         if options.names is not None and (unknown := options.names - known):
             raise InvalidArgument(f"-o: the cell has not bound {', '.join(sorted(unknown))}")
         if ran.cost is not None:
@@ -310,10 +309,7 @@ class GpuCells:
         ran: Ran,
         chosen: frozenset[str] | None,
     ) -> None:
-        # A cell that was stopped before it began has an earlier one's outcome.
-        for name, copy in ran.returned.items():
-            if name in captures.given and (chosen is None or name in chosen):
-                captures.take_back(name, thawed(copy))
+        captures.take_back(ran, chosen)
         space.renew(ran)
         made: dict[str, Any] = dict(ran.arrays)
         for name in ran.residents:

@@ -53,3 +53,105 @@ def test_a_list_of_the_notebooks_that_gets_an_array_stays_with_the_arrays(
     assert (kept, notebook.names["also"]) == ([1], [2])
     assert isinstance(notebook.names["kept"], ObjectRef)
     assert notebook("len(kept), kept[1].sum()") == "(2, np.float64(2.0))"
+
+
+CLASSES = """
+import numpy as np
+class Config:
+    def __init__(self):
+        self.rate, self.steps = 0.5, []
+class Trainer:
+    def __init__(self, made=None):
+        self.epoch, self.losses, self.config = 0, [], Config()
+        self.counts, self.made, self.old = np.zeros(3), made, "gone"
+    def step(self, loss):
+        self.epoch += 1
+        self.losses.append(loss)
+"""
+
+
+def trained(notebook: Notebook, made: Any = None) -> Any:
+    """Give a notebook an instance of a class of its own."""
+    notebook.names |= {"__name__": "__main__", "made": made}
+    exec(f"{CLASSES}\ntrainer = Trainer(made)", notebook.names)  # noqa: S102 - as IPython does
+    return notebook.names["trainer"]
+
+
+def test_what_a_cell_changes_of_an_instance_of_the_notebooks_is_changed_there(
+    notebook: Notebook,
+) -> None:
+    trainer = trained(notebook)
+    losses, counts, config = trainer.losses, trainer.counts, trainer.config
+    notebook(
+        "for k in range(3): trainer.step(k / 2)\ntrainer.config.rate = 0.25\n"
+        "trainer.config.steps.append(7)\ntrainer.counts += 1\ntrainer.new = 'here'\ndel trainer.old"
+    )
+    assert notebook.names["trainer"] is trainer
+    assert (trainer.epoch, trainer.losses, trainer.new) == (3, [0.0, 0.5, 1.0], "here")
+    assert trainer.losses is losses, "it is the list that others have, too"
+    assert trainer.config is config
+    assert (config.rate, config.steps) == (0.25, [7])
+    assert trainer.counts is counts
+    assert counts.tolist() == [1.0, 1.0, 1.0]
+    assert not hasattr(trainer, "old")
+    with pytest.raises(UserCodeError):
+        notebook("trainer.step(9)\n1 / 0")
+    assert trainer.losses[-1] == 9
+    notebook("trainer.step(8)\nother = 1", "-o other")
+    assert trainer.losses[-1] == 9, "it was not asked for"
+    notebook("trainer.step(8)", "-o trainer")
+    assert trainer.losses[-1] == 8
+
+
+def test_what_is_not_changed_or_is_a_handle_is_left_alone(
+    notebook: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    array = notebook.gpu.put(np.ones(3))
+    trainer = trained(notebook, made=array)
+    before = dict(vars(trainer))
+    notebook("trainer.made += 1\nfloat(trainer.made.sum())")
+    assert notebook.names["trainer"] is trainer
+    assert all(vars(trainer)[name] is value for name, value in before.items())
+    assert notebook.gpu.get(array).result().tolist() == [2.0, 2.0, 2.0]
+    assert "accel_lab" not in capsys.readouterr().err
+
+
+def test_an_instance_that_gets_what_only_the_context_has_stays_there_and_that_is_said(
+    notebook: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trainer = trained(notebook, made=notebook.gpu.put(np.ones(3)))
+    notebook("trainer.made = trainer.made + 1\ntrainer.epoch = 5")
+    assert trainer.epoch == 5
+    assert isinstance(notebook.names["trainer"], ObjectRef)
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("accel_lab: trainer.made is what only the context has, so trainer stays")
+    assert notebook("trainer.epoch, float(trainer.made.sum())") == "(5, 6.0)"
+
+
+def test_containers_of_more_than_plain_data_are_changed_in_their_plain_parts(
+    notebook: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    array = notebook.gpu.put(np.ones(3))
+    trainer = trained(notebook)
+    state = {"step": 0, "losses": [], "w": array, "all": [trainer, 1, 2], "old": 1}
+    notebook.names["state"] = state
+    notebook(
+        "state['step'] += 1\nstate['losses'].append(2.5)\nstate['w'] *= 3\nstate['new'] = {1}\n"
+        "state['all'][0].epoch = 4\nstate['all'][1] = 'one'\nstate['all'].append(3)\n"
+        "del state['old']"
+    )
+    assert notebook.names["state"] is state
+    assert (state["step"], state["losses"], state["new"]) == (1, [2.5], {1})
+    assert state["w"] is array
+    assert state["all"] == [trainer, "one", 2, 3]
+    assert trainer.epoch == 4
+    assert "old" not in state
+    assert capsys.readouterr().err == ""
+    notebook("state['all'].pop(0)")
+    assert state["all"] == ["one", 2, 3]
+    notebook.names["state"] = state = {"w": array, "n": 1}
+    notebook("state['w'] = state['w'] + 1\nstate['n'] = 2")
+    assert state["n"] == 2
+    assert "state['w'] is what only the context has" in capsys.readouterr().err
+    assert isinstance(notebook.names["state"], ObjectRef)
+    assert float(notebook("float(state['w'].sum())")) == 12.0
