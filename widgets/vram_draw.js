@@ -5,7 +5,8 @@
 // without `generation` it was not seen yet, `now` is its generation when that is another one. A
 // piece of a strip is a block {ids, owner, what, bytes, kept?, gap?}, or a bundle of blocks that
 // are not listed {small, bytes, gap?, unplaced?}; `gap` says that there is one before it. Lost
-// blocks were those of generation `lost_in`, and are held though they are gone.
+// blocks were those of generation `lost_in`, and are held though they are gone. What `%%gpu` cells
+// have left is in `objects: [{name, space, what, bytes, kept}]`, of `object_count`.
 
 import { h } from "./dom.js";
 import { bytes, count, look, plural } from "./format.js";
@@ -66,6 +67,7 @@ export function vramDraw(state, view) {
     vramNote(state),
     rows.length > 0 && vramInspector(state, rows, view),
     rows.length > 0 && vramTable(state, rows, view),
+    vramObjects(state),
     h("p", { key: "said", class: view.said ? "vram-said" : "vram-said vram-silent", role: "status" }, view.said),
   ].filter(Boolean);
 }
@@ -245,6 +247,58 @@ function vramRow({ key, block, device, generation, lost }, acts, view) {
     h("td", { class: "vram-code" }, block.kept ? block.kept.join(", ") : h("span", { class: "al-muted" }, "no name found")),
     acts && h("td", { key: "acts", class: "vram-acts" }, block.kept && !lost && vramActs(device, block)),
   );
+}
+
+/** Every listed object, the largest first: [{device, generation, object}]. */
+export function vramObjectRows(state) {
+  const rows = (state?.devices ?? []).flatMap(({ name, generation, objects = [] }) => objects.map((object) => ({ device: name, generation, object })));
+  return rows.sort((a, b) => b.object.bytes - a.object.bytes);
+}
+
+const VRAM_OBJECT_COLUMNS = ["Device", "Object", "Type", "Size", "Gen", "Kept by"];
+
+function vramObjects(state) {
+  const rows = vramObjectRows(state);
+  if (!rows.length) return null;
+  const every = state.devices.reduce((sum, device) => sum + (device.object_count ?? 0), 0);
+  const acts = Boolean(state.acts && !state.closed);
+  const heads = VRAM_OBJECT_COLUMNS.map((title) => h("th", { key: title, scope: "col", class: VRAM_HEADS[title] }, title === "Gen" ? h("abbr", { title: "Generation" }, title) : title));
+  const words = ["what they hold may be in blocks, too", every > rows.length && `${count(rows.length)} of ${count(every)}`];
+  return h(
+    "div",
+    { key: "objects", class: "vram-below" },
+    h("div", { class: "vram-toolbar" }, h("strong", {}, "Objects of %%gpu cells"), h("span", { class: "al-muted vram-shown" }, words.filter(Boolean).join(" · "))),
+    h(
+      "div",
+      { class: "vram-scroll", role: "region", tabindex: 0, "aria-label": "Table of objects of %%gpu cells" },
+      h(
+        "table",
+        { class: "vram-table", "aria-label": `Objects of %%gpu cells of ${state.lab}` },
+        h("thead", {}, h("tr", {}, heads, acts && h("th", { key: "acts", scope: "col", class: "vram-acts" }, "Actions"))),
+        h("tbody", {}, rows.map((row) => vramObjectRow(row, acts))),
+      ),
+    ),
+  );
+}
+
+function vramObjectRow({ device, generation, object }, acts) {
+  const { name, space, what, bytes: size, kept } = object;
+  return h(
+    "tr",
+    { key: `${device} ${space} ${name}`, memo: JSON.stringify([object, generation, acts]), class: "vram-object" },
+    h("td", {}, device),
+    h("th", { scope: "row", class: "vram-code" }, name),
+    h("td", { class: "vram-code", title: what }, what),
+    h("td", { class: "vram-number" }, bytes(size)),
+    h("td", { class: "vram-generation" }, generation),
+    h("td", { class: "vram-code" }, kept.join(", ")),
+    acts && h("td", { key: "acts", class: "vram-acts" }, vramDrop(device, object)),
+  );
+}
+
+function vramDrop(device, { name, space }) {
+  const what = `object ${name} of ${device}`;
+  return h("button", { type: "button", class: "vram-button", "data-do": "drop", "data-device": device, "data-space": space, "data-name": name, "aria-label": `Drop ${what}`, title: `Drop ${what}: cells forget it, and what uses it later fails with StaleRef` }, "Drop");
 }
 
 function vramActs(device, { ids }) {

@@ -69,6 +69,12 @@ export function mountVram(root, bus) {
     redraw();
   }
 
+  function drop({ device, space, name }) {
+    bus.command({ do: "drop", device, space, name });
+    view.said = `Dropping object ${name} of ${device}…`;
+    redraw();
+  }
+
   function act({ do: deed, device, ids }) {
     const numbers = ids.split(" ").map(Number);
     for (const id of numbers) bus.command({ do: deed, device, id });
@@ -99,7 +105,8 @@ export function mountVram(root, bus) {
     if (button?.dataset.do === "all") {
       view.all = !view.all;
       redraw();
-    } else if (button) act(button.dataset);
+    } else if (button?.dataset.do === "drop") drop(button.dataset);
+    else if (button) act(button.dataset);
     else if (key !== undefined) choose(key);
   }
 

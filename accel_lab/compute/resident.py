@@ -13,10 +13,11 @@ from html import escape
 from types import CellType, FrameType
 from typing import TYPE_CHECKING, overload
 
-from accel_lab.compute import holding, tracebacks
+from accel_lab.compute import holding, kept_objects, tracebacks
 from accel_lab.compute.buffer import AccelRef, RunRef
 from accel_lab.compute.control import Look
 from accel_lab.compute.holding import Held, Holdings, Thing
+from accel_lab.compute.kept_objects import CELLS
 from accel_lab.compute.namespace import handles, names
 from accel_lab.display import failure, table
 from accel_lab.display.sizes import memory, size
@@ -36,7 +37,6 @@ NOTE_WITHIN_S = 1.0
 OFFERED_BYTES = 4 << 10
 """What is less is not worth a line."""
 GLANCE_S = 0.01
-CELLS = "%%gpu"
 _ARTICLES: dict[type, str] = {dict: "a", list: "a", tuple: "a", set: "a", CellType: "a closure's"}
 _COLUMNS = ("What", "Size", "Array or type", "Generation", "Made by", "Kept by")
 
@@ -132,6 +132,7 @@ class ResidentObject:
             AccelError: the device takes no messages.
         """
         self._device.run(holding.drop, self._space, self.name)
+        kept_objects.forget(self._device, self._space, self.name)
 
     def __repr__(self) -> str:
         return _of_row(self._cells(self.generation))

@@ -37,6 +37,26 @@ class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kept_by: tuple[str, ...] = ()
 
 
+class KeptObject(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An object that `%%gpu` cells have left on a device, other than a buffer.
+
+    Attributes:
+        name: under which the cells know it.
+        space: the namespace that has it.
+        type: its type, as text.
+        nbytes: of the memory of the device that it was seen to hold, buffers included.
+        generation: of its context.
+        kept_by: names of the notebook, and the cells' own.
+    """
+
+    name: str
+    space: str
+    type: str
+    nbytes: int
+    generation: int
+    kept_by: tuple[str, ...] = ()
+
+
 class Slice(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One message's work on a stream of a device.
 
@@ -86,7 +106,8 @@ class MemorySampled(Event, frozen=True):
     """The memory of a device: its blocks by address; `unlisted` are too many to be listed.
 
     `largest_free_bytes` is None where the device cannot tell. `stale` are buffers that were lost
-    with an earlier generation while somebody holds their handles: each with who does.
+    with an earlier generation while somebody holds their handles: each with who does. `objects`
+    are what `%%gpu` cells have left, the largest first; what they hold may be in blocks, too.
     """
 
     device: str
@@ -97,6 +118,7 @@ class MemorySampled(Event, frozen=True):
     unlisted: int = 0
     largest_free_bytes: int | None = None
     stale: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    objects: tuple[KeptObject, ...] = ()
 
 
 class WorkTraced(Event, frozen=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from accel_lab.compute import workspace
+from accel_lab.compute import kept_objects, workspace
 from accel_lab.compute.plain import thawed
 from accel_lab.compute.workspace import Resident
 from accel_lab.display.sizes import size
@@ -72,6 +72,7 @@ class ObjectRef:
         self._space = space
         self._resident = resident
         self.copy = copy
+        kept_objects.note(self, space)
 
     def renew(self, resident: Resident, copy: bytes | None) -> None:
         """Take note of what has become of the object."""
@@ -108,6 +109,7 @@ class ObjectRef:
         """Have the context forget it; does not block."""
         resident = self._resident
         self.device.run(workspace.drop, self._space, resident.name, resident.serial)
+        kept_objects.forget(self.device, self._space, resident.name)
 
     @property
     def _is_lost(self) -> bool:

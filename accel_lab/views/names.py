@@ -5,10 +5,13 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
+from accel_lab.compute.kept_objects import kept_objects
 from accel_lab.compute.namespace import Held, Namespace, held_in, notebook
-from accel_lab.compute.samples import Block, MemorySampled
+from accel_lab.compute.samples import Block, KeptObject, MemorySampled
 
 EVERY_S = 0.5
+OBJECTS = 100
+"""How many objects of a device are told, the largest."""
 
 
 class Names:
@@ -43,10 +46,24 @@ class Names:
                 names |= by_id
                 if generation < sample.generation:
                     stale |= by_id
-        if not names:
+        objects = self._objects(sample, devices)
+        if not names and not objects:
             return sample
-        blocks = tuple(_kept(block, names) for block in sample.blocks)
-        return msgspec.structs.replace(sample, blocks=blocks, stale=tuple(stale.items()))
+        blocks = tuple(_kept(block, names) for block in sample.blocks) if names else sample.blocks
+        lost = tuple(stale.items())
+        return msgspec.structs.replace(sample, blocks=blocks, stale=lost, objects=objects)
+
+    def _objects(
+        self, sample: MemorySampled, devices: Collection[object]
+    ) -> tuple[KeptObject, ...]:
+        """Return the objects on the device of a sample; of one that is suspended none is there."""
+        for device in devices:
+            if getattr(device, "name", None) == sample.device:
+                if getattr(device, "state", "") == "suspended":
+                    return ()
+                found = kept_objects(device, self._namespace())[:OBJECTS]
+                return tuple(one for one in found if one.generation == sample.generation)
+        return ()
 
 
 def _kept(block: Block, names: dict[int, tuple[str, ...]]) -> Block:

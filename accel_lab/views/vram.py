@@ -5,12 +5,14 @@ piece that says how many they are. So a state is small however many buffers ther
 pieces always add up to what is in use.
 """
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
+from accel_lab.compute import holding, kept_objects
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.namespace import handle_in, notebook
-from accel_lab.compute.samples import Block, MemorySampled
+from accel_lab.compute.samples import Block, KeptObject, MemorySampled
 from accel_lab.compute.tree import Node
 from accel_lab.display import table
 from accel_lab.display.sizes import memory, size
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 LISTED = 128
 """How many blocks are listed, of all devices together."""
+OBJECTS = 30
+"""How many objects of a device are listed, the largest."""
 AT_LEAST = 8
 """How many blocks of a device are listed, however many devices there are."""
 PADDING_BYTES = 64 << 10
@@ -34,8 +38,10 @@ KINDS = 12
 ROWS = 20
 """How many blocks are drawn as text and in the table without a front end."""
 _BLOCKS = ("Device", "Buffers", "Owner", "Array", "Size", "Generation", "Kept by")
+_OBJECTS = ("Device", "Object", "Type", "Size", "Generation", "Kept by")
 _DEVICES = ("Device", "Generation", "In use", "Blocks", "A new block, at most", "Lost but kept")
 _NUMBERS = {"Size", "Blocks"}
+_HEAD = "Objects of %%gpu cells; what they hold may be in blocks, too"
 
 
 class VramView(View):
@@ -104,11 +110,36 @@ class VramView(View):
 
         kept.add_waiter(done)
 
-    def _handle(self, device: str, id_: int) -> AccelRef:
+    def do_drop(self, device: str, space: str, name: str) -> None:
+        """Have `%%gpu` cells forget an object; what uses it later raises StaleRef.
+
+        Returns at once: it goes after what was sent before.
+
+        Raises:
+            InvalidArgument: the view is of something that is over.
+            AccelError: the device takes no messages.
+        """
+        where = self._lab().device(device)
+        dropped = where.run(holding.drop, space, name)
+        kept_objects.forget(where, space, name)
+
+        def done() -> None:
+            error = dropped.error
+            outcome = "is dropped; what uses it now fails with StaleRef"
+            self._said = f"Object {name} of {device} " + (
+                outcome if error is None else f"was left as it is: {error}"
+            )
+
+        dropped.add_waiter(done)
+
+    def _lab(self) -> "System":
         lab = cast("System | None", self.source.lab)
         if lab is None:
             raise InvalidArgument("what is shown is over: there is nothing to act upon")
-        ref = handle_in(notebook(), lab.device(device), id_)
+        return lab
+
+    def _handle(self, device: str, id_: int) -> AccelRef:
+        ref = handle_in(notebook(), self._lab().device(device), id_)
         if ref is None:
             error = InvalidArgument("no name of the notebook holds its handle")
             self._say(device, id_, "", error)
@@ -175,6 +206,9 @@ def _device(name: str, scene: Scene, node: Node | None, listed: int) -> State:
     if sample.largest_free_bytes is not None:
         device["room"] = max(0, sample.largest_free_bytes)
     device["count"] = len(sample.blocks) + sample.unlisted
+    if sample.objects:
+        device["objects"] = [_object(one) for one in sample.objects[:OBJECTS]]
+        device["object_count"] = len(sample.objects)
     device["strip"] = _strip(sample, listed)
     lost = [block for block in scene.lost.get(name, (0, ()))[1] if block.kept_by]
     if lost:
@@ -214,6 +248,16 @@ def _strip(sample: MemorySampled, listed: int) -> list[State]:
     return pieces
 
 
+def _object(one: KeptObject) -> State:
+    return {
+        "name": one.name,
+        "space": one.space,
+        "what": one.type,
+        "bytes": one.nbytes,
+        "kept": list(one.kept_by),
+    }
+
+
 def _block(block: Block) -> State:
     drawn: State = {
         "ids": list(block.ids),
@@ -234,7 +278,14 @@ def text(state: State) -> str:
     rows = list(_rows(state))
     lines = table.as_text(_BLOCKS, [row.cells for row in rows[:ROWS]], _NUMBERS)
     devices = [_sentence(device) for device in state["devices"]]
-    return "\n".join((_caption(state), *devices, *(lines if rows else ()), *_unlisted(state)))
+    told = [_caption(state), *devices, *(lines if rows else ()), *_unlisted(state)]
+    if objects := list(_objects(state)):
+        told += [
+            _HEAD,
+            *table.as_text(_OBJECTS, objects[:ROWS], _NUMBERS),
+            *_unlisted_objects(state),
+        ]
+    return "\n".join(told)
 
 
 def html(state: State) -> str:
@@ -242,11 +293,13 @@ def html(state: State) -> str:
     devices = (_summary(device) for device in state["devices"])
     drawn = table.as_html(_caption(state), _DEVICES, devices)
     rows = [row.cells for row in _rows(state)][:ROWS]
-    if not rows:
-        return drawn
-    return drawn + table.as_html(
-        ". ".join(("Blocks, the largest first", *_unlisted(state))), _BLOCKS, rows
-    )
+    if rows:
+        caption = ". ".join(("Blocks, the largest first", *_unlisted(state)))
+        drawn += table.as_html(caption, _BLOCKS, rows)
+    if objects := list(_objects(state)):
+        caption = ". ".join((_HEAD, *_unlisted_objects(state)))
+        drawn += table.as_html(caption, _OBJECTS, objects[:ROWS])
+    return drawn
 
 
 class _Row(NamedTuple):
@@ -274,6 +327,22 @@ def _row(device: str, block: State, generation: str) -> _Row:
     ids, kept = ", ".join(map(str, block["ids"])), ", ".join(block.get("kept", ()))
     cells = (device, ids, block["owner"], block["what"], size(block["bytes"]), generation, kept)
     return _Row(block["bytes"], cells)
+
+
+def _objects(state: State) -> Iterator[tuple[str, ...]]:
+    """Yield what stands in each column about an object, the largest first."""
+    every = [(device, one) for device in state["devices"] for one in device.get("objects", ())]
+    for device, one in sorted(every, key=lambda pair: -pair[1]["bytes"]):
+        kept = ", ".join(one["kept"])
+        generation = str(device["generation"])
+        yield device["name"], one["name"], one["what"], size(one["bytes"]), generation, kept
+
+
+def _unlisted_objects(state: State) -> tuple[str, ...]:
+    """Say what the table of objects leaves out."""
+    every = sum(device.get("object_count", 0) for device in state["devices"])
+    more = every - min(ROWS, len(list(_objects(state))))
+    return (f"{_count(more, 'more object')} not listed",) if more else ()
 
 
 def _unlisted(state: State) -> tuple[str, ...]:

@@ -42,6 +42,24 @@ try:
 except Exception as error:
     print(type(error).__name__)
 """
+OPEN = """
+import numpy as np
+from accel_lab import System, views
+%load_ext accel_lab
+lab = System("host", devices=1, name="lab")
+gpu = lab.devices[0]
+kept = gpu.put(np.ones((512, 512), np.float32))
+"""
+LEAVE = """%%gpu gpu
+model = {"weights": np.ones((1024, 1024), np.float32), "bias": np.ones(1024, np.float32)}
+history = [np.ones(1 << 16)]
+"""
+ASK = """
+try:
+    model.get()
+except Exception as error:
+    print(type(error).__name__)
+"""
 A, LAYER, PRODUCT, CHANGED = 1, 2, 4, 5  # the numbers of the buffers, in the order of SHOW
 
 
@@ -145,7 +163,35 @@ def test_what_is_lost_is_hatched_until_its_name_goes(notebook: "Notebook") -> No
     expect(block(A)).to_have_count(1)
 
 
-def check_accessible(notebook: "Notebook", theme: str) -> None:
+def test_objects_of_cells_are_seen_and_dropped(open_notebook: "OpenNotebook") -> None:
+    notebook = open_notebook([OPEN, LEAVE, "views.vram(lab)", ASK, "lab.close()"])
+    for cell in range(3):
+        notebook.run(cell)
+        notebook.wait(cell)
+    view, expect = notebook.view, notebook.expect
+    expect(".vram-object").to_have_count(2)
+    model = ".vram-object >> nth=0"
+    expect(f"{model} >> th").to_have_text("model")
+    expect(f"{model} >> .vram-number").to_have_text("4 MiB")
+    expect(f"{model} >> .vram-code >> nth=-1").to_have_text("model, %%gpu model")
+    check_accessible(notebook, "light", "vram-objects-light")
+    check_accessible(notebook, "dark", "vram-objects-dark")
+    view.get_by_role("button", name="Drop object model of cpu0").click()
+    expect("[role=status]").to_have_text(
+        "Object model of cpu0 is dropped; what uses it now fails with StaleRef"
+    )
+    expect(".vram-object").to_have_count(1)
+    expect(f"{model} >> th").to_have_text("history")
+    notebook.run(3)
+    notebook.wait(3)
+    assert notebook.printed(3) == "StaleRef\n"
+    notebook.run(4)
+    expect(".al-badge").to_have_text("closed · last state")
+    expect(".vram-object").to_have_count(1)
+    expect(".vram-button").to_have_count(0)
+
+
+def check_accessible(notebook: "Notebook", theme: str, name: str = "") -> None:
     """Have axe find nothing, in a theme of JupyterLab's."""
     notebook.theme(f"JupyterLab {theme.title()}")
     notebook.page.wait_for_function(
@@ -166,4 +212,4 @@ def check_accessible(notebook: "Notebook", theme: str) -> None:
     assert {"color-contrast", "aria-required-children", "aria-meter-name"} <= {
         rule["id"] for rule in found["passes"]
     }
-    notebook.screenshot(f"vram-{theme}")
+    notebook.screenshot(name or f"vram-{theme}")

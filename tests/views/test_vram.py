@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 from accel_lab import views
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.samples import Block, MemorySampled, SystemEnded, TreeSampled, WorkTraced
+from accel_lab.compute.samples import (
+    Block,
+    KeptObject,
+    MemorySampled,
+    SystemEnded,
+    TreeSampled,
+    WorkTraced,
+)
 from accel_lab.errors import AccelError, InvalidArgument, StaleRef
 from accel_lab.libraries import blas
 from accel_lab.system import System
@@ -23,7 +30,16 @@ from accel_lab.views import commands
 from accel_lab.views import names as names_
 from accel_lab.views.observer import observer_of
 from accel_lab.views.scene import Scene
-from accel_lab.views.vram import LISTED, PADDING_BYTES, ROWS, VramView, html, state_of, text
+from accel_lab.views.vram import (
+    LISTED,
+    OBJECTS,
+    PADDING_BYTES,
+    ROWS,
+    VramView,
+    html,
+    state_of,
+    text,
+)
 from tests.views.made_up import GIB, Device, Lab, lab
 
 MIB = 2**20
@@ -249,6 +265,30 @@ def test_the_tables_have_captions_heads_and_no_style() -> None:
     assert listed[0] == ["Blocks, the largest first"]
     assert listed[2] == ["gpu0", "2", "Gemm #1", "float32[512, 512]", "2 MiB", "1"]
     assert listed[3][-1] == "<script>"
+
+
+def test_objects_of_cells_have_a_table_of_their_own() -> None:
+    objects = [
+        KeptObject(f"o{i}", "s", "list", (i + 1) << 10, 1, (f"%%gpu o{i}",)) for i in range(40)
+    ]
+    objects.append(KeptObject("<m>", "s", "torch.nn.Linear", 2 * MIB, 1, ("<m>", "%%gpu <m>")))
+    largest = tuple(sorted(objects, key=lambda one: -one.nbytes))
+    state = state_of(scene(sample(block(1), objects=largest)))
+    assert [one["name"] for one in state["devices"][0]["objects"]][:2] == ["<m>", "o39"]
+    assert len(state["devices"][0]["objects"]) == OBJECTS
+    lines = text(state).splitlines()
+    assert lines[4:7] == [
+        "Objects of %%gpu cells; what they hold may be in blocks, too",
+        "Device  Object  Type               Size  Generation  Kept by",
+        "gpu0    <m>     torch.nn.Linear   2 MiB  1           <m>, %%gpu <m>",
+    ]
+    assert len(lines) == 6 + ROWS + 1
+    assert lines[-1] == "21 more objects not listed"
+    _, _, drawn = Tables(html(state)).tables
+    assert drawn[0] == [f"{lines[4]}. {lines[-1]}"]
+    assert drawn[2] == ["gpu0", "<m>", "torch.nn.Linear", "2 MiB", "1", "<m>, %%gpu <m>"]
+    alone = Tables(html(state_of(scene(sample(objects=largest[:1])))))
+    assert len(alone.tables) == 2
 
 
 def test_nothing_to_show_says_so() -> None:

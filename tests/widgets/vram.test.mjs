@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { toHtml } from "../../widgets/dom.js";
-import { VRAM_ROWS, vramDescribe, vramDraw, vramRows, vramStrips, vramView } from "../../widgets/vram_draw.js";
+import { VRAM_ROWS, vramDescribe, vramObjectRows, vramDraw, vramRows, vramStrips, vramView } from "../../widgets/vram_draw.js";
 import { VramLooks, vramKind } from "../../widgets/vram_look.js";
 import { vramPress } from "../../widgets/vram_mount.js";
 
@@ -95,6 +95,18 @@ test("buttons are there only where they act, on buffers whose handle can be foun
   assert.deepEqual(deeds(html({ ...state, acts: true })), [["free", "gpu0", "1"], ["checkpoint", "gpu0", "1"]]);
   assert.deepEqual(deeds(html({ ...state, acts: true, closed: true })), []);
   assert.match(html({ ...state, acts: true }), /aria-label="Free buffer 1 of gpu0" title="[^"]*fails with StaleRef"/);
+});
+
+test("objects of cells have a table of their own, the largest first, and a button where it acts", () => {
+  const object = (name, bytes, more = {}) => ({ name, space: "s1", what: "torch.nn.Linear", bytes, kept: [name, `%%gpu ${name}`], ...more });
+  const state = system(device([block(1)], { objects: [object("small", MIB), object("<b>", 2 * MIB)], object_count: 5 }), device([], { name: "gpu1", objects: [object("model", 8 * MIB)], object_count: 1 }));
+  assert.deepEqual(vramObjectRows(state).map(({ device, object }) => [device, object.name]), [["gpu1", "model"], ["gpu0", "<b>"], ["gpu0", "small"]]);
+  assert.match(html(state), /aria-label="Objects of %%gpu cells of lab".*>model<.*>torch\.nn\.Linear<.*>8 MiB<.*>model, %%gpu model</);
+  assert.match(html(state), />what they hold may be in blocks, too · 3 of 6</);
+  assert.doesNotMatch(html(state), /data-do="drop"|<b>/);
+  assert.match(html({ ...state, acts: true }), /data-do="drop" data-device="gpu1" data-space="s1" data-name="model" aria-label="Drop object model of gpu1" title="[^"]*StaleRef"/);
+  assert.doesNotMatch(html({ ...state, acts: true, closed: true }), /data-do="drop"/);
+  assert.doesNotMatch(html(system(device([block(1)]))), /Objects of/);
 });
 
 test("exactly one block of a strip can be reached with Tab, also when the active one is gone", () => {
