@@ -4,16 +4,14 @@ All of it happens in a context process, on the dispatcher's thread; the notebook
 `run`. A namespace lives as long as its context.
 """
 
-import ast
 import builtins
-import linecache
 import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +19,7 @@ import numpy as np
 from accel_lab.compute import figures, ipython_display, tensors
 from accel_lab.compute.appearance import text
 from accel_lab.compute.backend import Backend
+from accel_lab.compute.cell_code import TIMES, complete, loop_of, parts_of, remember
 from accel_lab.compute.definitions import compiled
 from accel_lab.compute.frames import lines_of
 from accel_lab.compute.lent import Lent, Way, written
@@ -32,8 +31,6 @@ from accel_lab.errors import InvalidArgument, StaleRef
 
 LEAST_RUN_S = 0.1
 """How long a timed run takes at least when nobody says how often it repeats its cell."""
-TIMES = "__accel_lab_times__"
-_NO_MODULE = ModuleType("none")
 
 
 @dataclass(frozen=True)
@@ -164,7 +161,7 @@ class Workspace:
         Raises:
             Exception: what the cell raises.
         """
-        body, last = _compiled(cell.source, cell.filename)
+        body, last = parts_of(cell.source, cell.filename)
         self._take(cell)
         value = None
 
@@ -210,7 +207,7 @@ class Workspace:
         Raises:
             Exception: what the cell raises.
         """
-        loop = _loop(cell.source, cell.filename)
+        loop = loop_of(cell.source, cell.filename)
         self._take(cell)
 
         def run(number: int) -> Span:
@@ -240,7 +237,7 @@ class Workspace:
         copies = {name: thawed(data) for name, data in plain.items()}
         self.names |= copies
         for piece in pieces:
-            _remember(piece.source, piece.filename)
+            remember(piece.source, piece.filename)
             for statement in compiled(*piece):
                 with suppress(Exception):
                     exec(statement, self.names)  # noqa: S102 - it was run before
@@ -260,7 +257,7 @@ class Workspace:
             name: (value := cell.given[name], frozen_array(value) or Lent(value, ways, is_array))
             for name, ways in cell.returned.items()
         }
-        _complete(cell.given, self.names)
+        complete(cell.given, self.names)
         for name, array in cell.kept.items():
             if name not in self.names:
                 kind = cell.tensors.get(name)
@@ -516,57 +513,6 @@ def spaces() -> dict[str, Workspace]:
 def residents(space: str) -> dict[str, Resident]:
     """Describe every object that cells have left."""
     return _workspaces[space].residents() if space in _workspaces else {}
-
-
-def _compiled(source: str, filename: str) -> tuple[CodeType, CodeType | None]:
-    """Compile a cell; an expression at its end apart, because its value is shown."""
-    _remember(source, filename)
-    tree = ast.parse(source, filename)
-    last = None
-    if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
-        last = compile(ast.Expression(tree.body.pop().value), filename, "eval")  # type: ignore[attr-defined]
-    return compile(tree, filename, "exec"), last
-
-
-def _remember(source: str, filename: str) -> None:
-    """Have tracebacks show the lines of a cell."""
-    linecache.cache[filename] = len(source), None, source.splitlines(keepends=True), filename
-
-
-def _loop(source: str, filename: str) -> CodeType:
-    """Compile a cell as the body of a loop over TIMES."""
-    _compiled(source, filename)  # a `break` or a `return` is no more allowed than elsewhere
-    tree = ast.parse(source, filename)
-    loop = ast.parse(f"for {TIMES} in {TIMES}: pass", filename)
-    head = loop.body[0]
-    assert isinstance(head, ast.For)
-    head.body = tree.body or head.body
-    return compile(loop, filename, "exec")
-
-
-def _complete(given: dict[str, Any], names: dict[str, Any]) -> None:
-    """Have functions of the notebook find here what the notebook has not, as a cell's `cp = xp`."""
-    ahead = [value for value in given.values() if type(value) is FunctionType]
-    seen: set[int] = set()
-    while ahead:
-        function = ahead.pop()
-        known = function.__globals__
-        of_module = vars(sys.modules.get(function.__module__, _NO_MODULE))
-        if id(function) in seen or known is names or known is of_module:
-            continue
-        seen.add(id(function))
-        for name in _global_names(function.__code__):
-            if name not in known and name in names:
-                known[name] = names[name]
-        ahead += [value for value in known.values() if type(value) is FunctionType]
-
-
-def _global_names(code: CodeType) -> Iterator[str]:
-    """Yield what a function, or one inside it, may look up outside itself."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _global_names(constant)
 
 
 def _imported(name: str) -> ModuleType:
