@@ -1,8 +1,9 @@
 // How old a state is, when the kernel's clock and the browser's may disagree.
 
-/** Seconds without any word from the kernel after which a view calls itself stale. */
+/** Seconds without any word from the kernel after which a view calls itself stale, at least. */
 export const STALE_AFTER_S = 1.8;
 
+const LATE = 1.2; // of the longest silence while all is well: a word may take a while to get here
 const REMEMBERED = 20; // delays; after a clock was set, that many stamps later all is well again
 
 /**
@@ -31,8 +32,13 @@ export class Freshness {
     return this.#stamp ? Math.max(0, now - this.#stamp - offset) : 0;
   }
 
-  /** Whether the publisher has been silent for too long. */
-  isStale(now) {
-    return this.age(now) > STALE_AFTER_S;
+  /** Whether the publisher has been silent for more than `after` seconds. */
+  isStale(now, after = STALE_AFTER_S) {
+    return this.age(now) > after;
   }
+}
+
+/** After how many seconds a view is stale that is silent for `silence` seconds while all is well. */
+export function staleAfter(silence) {
+  return Math.max(STALE_AFTER_S, LATE * (silence ?? 0));
 }

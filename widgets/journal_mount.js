@@ -29,6 +29,12 @@ export function mountJournal(root, bus) {
     if (!frame) frame = window.requestAnimationFrame(paint);
   }
 
+  /** Have the journal show another moment: one that was chosen elsewhere is that no more. */
+  function move(deed) {
+    bus.set("moment", null);
+    bus.command(deed);
+  }
+
   function take(next) {
     const before = journalReplays(state);
     const now = journalReplays(next);
@@ -49,7 +55,7 @@ export function mountJournal(root, bus) {
     const now = window.performance.now();
     if (last || now - asked >= JOURNAL_SEEK_MS) {
       asked = now;
-      bus.command({ do: "seek", at });
+      move({ do: "seek", at });
     }
     redraw();
   }
@@ -88,14 +94,14 @@ export function mountJournal(root, bus) {
     const deed = journalPress(event.key, state);
     if (!deed) return;
     event.preventDefault();
-    bus.command(deed);
+    move(deed);
   }
 
   function onClick(event) {
     const button = event.target.closest?.("button[data-do]");
     const row = event.target.closest?.("tr[data-n]");
     if (row) {
-      bus.command({ do: "seek", position: Number(row.dataset.n) + 1 });
+      move({ do: "seek", position: Number(row.dataset.n) + 1 });
       slider()?.focus({ preventScroll: true });
     }
     if (!button) return;
@@ -106,11 +112,11 @@ export function mountJournal(root, bus) {
       on: { do: "step", n: 1 },
       seek: { do: "seek", position: Number(button.dataset.position) },
     };
-    bus.command(deeds[button.dataset.do] ?? { do: button.dataset.do });
+    move(deeds[button.dataset.do] ?? { do: button.dataset.do });
   }
 
   function onChange(event) {
-    if (event.target.closest?.('select[data-do="speed"]')) bus.command({ do: "speed", speed: Number(event.target.value) });
+    if (event.target.closest?.('select[data-do="speed"]')) move({ do: "speed", speed: Number(event.target.value) });
   }
 
   for (const type of ["keydown", "keypress", "keyup"]) root.addEventListener(type, onKey);

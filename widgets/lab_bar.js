@@ -37,6 +37,7 @@ export function mountLabBar(root, bus) {
   bar.addEventListener("click", (event) => {
     const { do: deed, key } = event.target.closest("[data-do]")?.dataset ?? {};
     if (deed === "pause") bus.set("paused", !bus.get("paused"));
+    if (deed === "live") bus.set("moment", null);
     if (deed === "live") bus.command({ do: "part", part: "journal", message: { do: "live" } });
     if (deed === "clear") bus.set(key, null);
   });

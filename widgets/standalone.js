@@ -6,7 +6,7 @@
 // `tick` may be absent.
 
 import { Bus } from "./bus.js";
-import { Freshness } from "./freshness.js";
+import { Freshness, staleAfter } from "./freshness.js";
 import { adaptHost, decode } from "./host.js";
 import { replayWhere } from "./replay.js";
 import { followTheme } from "./theme.js";
@@ -49,7 +49,8 @@ function render(props, mount) {
 
   function tick() {
     const now = Date.now() / 1000;
-    const silent = !bus.get("closed") && host.get("stamp") > 0 && freshness.isStale(now);
+    bus.set("patience", staleAfter(host.get("silence")));
+    const silent = !bus.get("closed") && host.get("stamp") > 0 && freshness.isStale(now, bus.get("patience"));
     bus.set("stale", silent ? Math.floor(freshness.age(now) * 10) / 10 : null);
     view.tick?.();
   }

@@ -1,7 +1,6 @@
 // The timeline on a page: what the pointer, the keys, the clock and new states do to it.
 
 import { patch } from "./dom.js";
-import { STALE_AFTER_S } from "./freshness.js";
 import { timelineDescribe, timelineDraw } from "./timeline_draw.js";
 import { TIMELINE_AXIS, timelineHeight, timelineLanes, timelinePath } from "./timeline_lanes.js";
 import { timelineColours, timelinePaint } from "./timeline_paint.js";
@@ -29,6 +28,7 @@ export function mountTimeline(root, bus) {
   let packed = null;
   let mode = "follow"; // or "all", or "free"
   let free = [0, TIMELINE_FOLLOWED_S]; // what is shown when it is free
+  let chosen = false; // whether it is so for a moment that was chosen in another part
   let length = TIMELINE_FOLLOWED_S; // of what is shown when it follows
   let word = { stamp: 0, heard: 0 }; // the kernel's last word, and when it came (ms of performance.now())
   let held = null; // now, while the view is paused
@@ -48,7 +48,7 @@ export function mountTimeline(root, bus) {
     if (state?.at !== undefined) return state.at;
     if (held !== null) return held;
     const passed = state?.closed ? 0 : (window.performance.now() - word.heard) / 1000;
-    return word.stamp + Math.min(Math.max(0, passed), STALE_AFTER_S);
+    return word.stamp + Math.min(Math.max(0, passed), bus.get("patience"));
   }
 
   function extent() {
@@ -73,19 +73,26 @@ export function mountTimeline(root, bus) {
   function show(next) {
     free = next;
     mode = "free";
+    chosen = false;
     redraw();
   }
 
-  /** Hold still with a moment in sight, in the middle if it was not. */
+  /** Hold still with a moment in sight, in the middle if it was not; go on when that is over. */
   function showMoment(moment) {
-    if (!moment || !state) return;
+    if (!state) return;
+    if (!moment) {
+      if (chosen) follow();
+      return;
+    }
     const [from, to] = shown();
     const isSeen = from <= moment.at && moment.at <= to;
     if (!isSeen) show(timelinePan([from, to], moment.at - (from + to) / 2));
     else if (mode === "follow") show([from, to]);
+    chosen = mode === "free";
   }
 
   function follow() {
+    chosen = false;
     if (mode !== "follow") length = Math.max(0.01, shown()[1] - shown()[0]);
     mode = state?.closed ? "all" : "follow";
     redraw();
@@ -337,6 +344,7 @@ export function mountTimeline(root, bus) {
       const at = (x) => from + (x / width()) * (to - from);
       if (drag.brush) {
         mode = "free"; // what is brushed must not move away
+        chosen = false;
         free = drag.window;
         brush([at(Math.min(drag.x, pointer.x)), at(Math.max(drag.x, pointer.x))]);
       } else {

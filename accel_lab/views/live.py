@@ -12,7 +12,7 @@ from accel_lab.views import commands
 from accel_lab.views.assets import source as esm
 from accel_lab.views.assets import style
 from accel_lab.views.observer import Lab, Source
-from accel_lab.views.publisher import DEFAULT_HZ, PUBLISHER
+from accel_lab.views.publisher import DEFAULT_HZ, IDLE_HZ, PUBLISHER
 from accel_lab.views.view import View
 
 BEAT_S = 1.0  # how often a view that does not change says that it is alive
@@ -22,12 +22,14 @@ class LiveView(AnyWidget):
     """A widget that the publisher thread keeps up to date until its source ends.
 
     It is mixed into a View. The state is JSON in bytes: at any size that costs the kernel less than
-    a dict, and an unchanged state is recognised without a look inside.
+    a dict, and an unchanged state is recognised without a look inside. `silence` is for how many
+    seconds a view in which all is well may send nothing.
     """
 
     state = traitlets.Bytes(read_only=True).tag(sync=True)
     columns = traitlets.Bytes(read_only=True).tag(sync=True)
     stamp = traitlets.Float(read_only=True).tag(sync=True)
+    silence = traitlets.Float(BEAT_S + 1 / IDLE_HZ, read_only=True).tag(sync=True)
 
     kind: ClassVar[type[View]]
     """The view that it is mixed into."""
@@ -65,6 +67,7 @@ class LiveView(AnyWidget):
                 self.set_trait("columns", columns)
                 self.set_trait("state", body)
                 self.set_trait("stamp", at)
+                self.set_trait("silence", silence_s(self._place.period_s))
         if sample["closed"] and view.source.ended:
             self._end()
         return changed
@@ -90,6 +93,14 @@ class LiveView(AnyWidget):
         drawn, metadata = View._repr_mimebundle_(self._view)
         live = None if self.discarded else AnyWidget._repr_mimebundle_(self)
         return (drawn, metadata) if live is None else (live[0] | drawn, live[1])
+
+
+def silence_s(period_s: float) -> float:
+    """Return how long a view may send nothing that is sampled so often.
+
+    A sample within a beat of the last word that changes nothing is not sent.
+    """
+    return period_s if period_s > BEAT_S else BEAT_S + period_s
 
 
 def _obey(widget: LiveView, content: Any, _: object) -> None:

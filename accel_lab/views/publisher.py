@@ -65,6 +65,11 @@ class Place:
             self.nudged = True
             self._publisher._wake()  # noqa: SLF001
 
+    @property
+    def period_s(self) -> float:
+        """The seconds from one sample to the next while nothing changes."""
+        return interval_s(self.rate_hz, IDLE_AFTER_S, len(self._publisher._places))  # noqa: SLF001
+
     def due(self, now: float, views: int) -> float:
         """Return when the next sample is to be taken, monotonic seconds."""
         idle_s = 0.0 if self.nudged else now - self.changed

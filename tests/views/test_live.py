@@ -1,5 +1,6 @@
 """The widget's Python half, without a kernel: what it would send, when, and when it ends."""
 
+import itertools
 import json
 import queue
 import sys
@@ -91,6 +92,43 @@ def test_a_quiet_view_says_once_a_second_that_it_is_alive(
     (message,) = sent
     assert message["data"]["state"] == {"stamp": 101.0}
     assert message["buffers"] == []
+
+
+@pytest.mark.parametrize(
+    ("rate_hz", "silence"), [(30, 1.5), (10, 1.5), (1.25, 1.8), (1, 2.0), (0.5, 2.0), (0.1, 10.0)]
+)
+def test_a_view_says_how_long_it_may_be_silent(
+    source: Lab, monkeypatch: pytest.MonkeyPatch, rate_hz: float, silence: float
+) -> None:
+    monkeypatch.setattr(live, "PUBLISHER", Still())
+    view = widget_class(TreeView)(source, rate_hz=rate_hz)
+    view.publish(100.0)
+    assert view.silence == pytest.approx(silence)
+    view.close()
+
+
+def test_among_many_views_each_may_be_silent_for_longer(
+    source: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "PUBLISHER", Still())
+    many = [widget_class(TreeView)(source) for _ in range(150)]
+    many[0].publish(100.0)
+    assert many[0].silence == pytest.approx(3.0)
+    for view in many:
+        view.close()
+
+
+@pytest.mark.parametrize("period_s", [0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 10.0])
+def test_no_view_is_silent_for_longer_than_it_says(
+    widget: LiveView, monkeypatch: pytest.MonkeyPatch, period_s: float
+) -> None:
+    stamps: list[float] = []
+    widget.observe(lambda change: stamps.append(change["new"]), "stamp")
+    late = 0.001  # a clock that is read a little early or late
+    for turn in range(60):
+        widget.publish(1000 + turn * period_s - late * (turn % 2))
+    gaps = [after - before for before, after in itertools.pairwise(stamps)]
+    assert max(gaps) <= live.silence_s(period_s) + 2 * late
 
 
 def test_a_restart_reaches_the_state(widget: LiveView, source: Lab) -> None:

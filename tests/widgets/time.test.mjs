@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Freshness, STALE_AFTER_S } from "../../widgets/freshness.js";
+import { Freshness, STALE_AFTER_S, staleAfter } from "../../widgets/freshness.js";
 import { History, WINDOW_S } from "../../widgets/history.js";
 
 test("before the first stamp nothing is stale", () => {
@@ -31,6 +31,18 @@ test("a silent kernel is stale within two seconds, and one that beats each secon
   assert.equal(fresh.isStale(1001.5), false);
   assert.equal(fresh.isStale(1001.9), true);
   assert.ok(STALE_AFTER_S < 2);
+});
+
+test("a view that speaks every ten seconds is stale some seconds after that", () => {
+  const fresh = new Freshness();
+  fresh.arrived(1000, 1000);
+  const after = staleAfter(10);
+  assert.equal(fresh.isStale(1011, after), false);
+  assert.equal(fresh.isStale(1013, after), true);
+});
+
+test("one that speaks often, or does not say how often, is stale after the usual time", () => {
+  for (const silence of [0.5, 1.5, undefined, null]) assert.equal(staleAfter(silence), STALE_AFTER_S);
 });
 
 test("a state that arrives late is as old as it is late", () => {
