@@ -142,7 +142,13 @@ function feedLine(line, isActive, state, view) {
     ),
     h("td", { role: "gridcell", class: "al-supervision-outcome" }, h("span", { class: "al-word" }, icon(name, 12), row.outcome)),
     h("th", { role: "rowheader", scope: "row", class: "al-supervision-actor" }, feedActor(row)),
-    h("td", { role: "gridcell", class: "al-supervision-what" }, h("div", { class: "al-supervision-line" }, h("span", { class: "al-supervision-event" }, row.what), cause && h("span", { class: "al-supervision-cause al-muted" }, ` ${cause}`))),
+    h(
+      "td",
+      { role: "gridcell", class: "al-supervision-what" },
+      h("div", { class: "al-supervision-line" }, h("span", { class: "al-supervision-event" }, row.what), cause && h("span", { class: "al-supervision-cause al-muted" }, ` ${cause}`)),
+      // Where the column of decisions has no place.
+      decisions && h("div", { key: "decided", class: "al-supervision-decided" }, h("span", { class: "al-muted" }, "Decision "), decisions),
+    ),
     h("td", { role: "gridcell", class: "al-supervision-decision" }, decisions),
     h("td", { role: "gridcell", class: "al-supervision-generation" }, generations && h("span", { class: "al-supervision-tag" }, generations)),
     h("td", { role: "gridcell", class: "al-supervision-took" }, row.took),

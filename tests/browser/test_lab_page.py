@@ -4,14 +4,20 @@ import json
 import time
 from collections.abc import Iterator
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 import pytest
 
+from accel_lab.compute.events import ContextLost
 from accel_lab.compute.samples import Slice, TreeSampled
-from accel_lab.views import assets
+from accel_lab.views import assets, commands
 from accel_lab.views.lab import CompactView, LabView
+from accel_lab.views.recording import Recording
 from accel_lab.views.scene import Scene
+from accel_lab.views.supervision import SupervisionView
+from accel_lab.views.tape import encode, header
 from accel_lab.views.view import View
 from tests.views.made_up import lab as made_up
 from tests.views.test_supervision import KILLED
@@ -39,7 +45,7 @@ HOST = """async ([source, css, state, columns]) => {
     window.model = {
         get: (name) => values[name],
         set(name, value) {
-            values[name] = name === "stamp" ? value : bytes(value);
+            values[name] = typeof value === "number" ? value : bytes(value);
             for (const call of heard[`change:${name}`] ?? []) call();
         },
         on: (event, call) => (heard[event] ??= []).push(call),
@@ -47,7 +53,7 @@ HOST = """async ([source, css, state, columns]) => {
         send: (message) => window.sent.push(message),
     };
     view.render({ model: window.model, el: document.querySelector("main") });
-    setInterval(() => window.model.set("stamp", Date.now() / 1000), 500);
+    window.beats = setInterval(() => window.model.set("stamp", Date.now() / 1000), 500);
 }"""
 
 
@@ -92,6 +98,14 @@ class Bare:
 
         return expect(self.find(selector))
 
+    def obey(self, selector: str) -> None:
+        """Click, and have the view do what the page has asked for."""
+        before = self.page.evaluate("() => window.sent.length")
+        self.find(selector).click()
+        for message in self.page.evaluate("(n) => window.sent.slice(n)", before):
+            commands.obey(self.view, **message)
+        self.publish()
+
 
 @pytest.fixture
 def source() -> Recorded:
@@ -128,6 +142,87 @@ def test_a_fault_that_is_chosen_is_brought_into_sight_of_the_timeline(bare: Bare
     follow.click()
     bare.expect('.timeline-button[data-do="follow"]').to_have_attribute("aria-pressed", "true")
     bare.expect(".timeline-summary").not_to_contain_text(middle[0])
+
+
+def test_the_journal_takes_along_a_timeline_that_a_fault_was_chosen_in(
+    tab: "Tab", tmp_path: Path
+) -> None:
+    path = tmp_path / "session.jsonl"
+    lost_at, worked_at = 1_760_000_000.0, 1_760_000_060.0
+    slice_ = Slice(1, "Gemm", "blas", "kernel", worked_at - 2, worked_at)
+    facts = [
+        TreeSampled(at=lost_at - 1, root=made_up(1).tree()),
+        ContextLost(at=lost_at, device="gpu0", generation=1, cause="SIGKILL", in_flight=0),
+        msgspec.structs.replace(work("gpu0", [slice_]), at=worked_at),
+        TreeSampled(at=worked_at + 60, root=made_up(1).tree()),
+    ]
+    path.write_bytes(header("lab") + b"".join(map(encode, facts)))
+    with Recording.open(path) as recording:
+        bare = Bare(tab.page, LabView(recording))
+        follow = '.timeline-button[data-do="follow"]'
+        bare.find(".al-lab-supervision tbody tr").filter(has_text="context lost").first.click()
+        bare.expect(follow).to_have_attribute("aria-pressed", "false")
+        bare.expect(".timeline-summary").to_contain_text(f"Shown is from {clock(lost_at - 5)}")
+        bare.obey('.al-journal-button[data-do="back"]')
+        bare.expect(follow).to_have_attribute("aria-pressed", "true")
+        bare.expect(".timeline-summary").to_contain_text(f"to {clock(worked_at)}")
+        # What the pointer has put in place stays there.
+        bare.page.get_by_role("button", name="Zoom in", exact=True).click()
+        bare.find(".timeline-canvas").drag_to(
+            bare.find(".timeline-canvas"),
+            source_position={"x": 400, "y": 20},
+            target_position={"x": 500, "y": 20},
+        )
+        bare.expect(follow).to_have_attribute("aria-pressed", "false")
+        bare.obey('.al-journal-button[data-do="back"]')
+        bare.expect(".al-journal-here .al-journal-entry").to_have_text("1")
+        bare.expect(follow).to_have_attribute("aria-pressed", "false")
+        tab.check()
+
+
+def clock(at: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at))
+
+
+def test_a_view_that_is_seldom_sampled_is_stale_only_when_it_is_late(bare: Bare) -> None:
+    bare.expect(".al-lab-bar .al-badge").to_have_text("live")
+    bare.page.evaluate("() => { clearInterval(window.beats); window.model.set('silence', 60); }")
+    words = "() => document.querySelector('.al-lab-bar .al-badge').textContent"
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        assert bare.page.evaluate(words) == "live"
+        time.sleep(0.1)
+    bare.page.evaluate("() => window.model.set('silence', 1.5)")
+    bare.expect(".al-lab-bar .al-badge").to_contain_text("stale")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_narrow_page_says_what_was_decided_under_the_cause(
+    tab: "Tab", source: Recorded, theme: Literal["light", "dark"]
+) -> None:
+    tab.page.emulate_media(color_scheme=theme)
+    tab.page.set_viewport_size({"width": 1300, "height": 700})
+    bare = Bare(tab.page, SupervisionView(source))
+    under, column = ".al-supervision-fault .al-supervision-decided", "th.al-supervision-decision"
+    bare.expect(column).to_be_visible()
+    bare.expect(f"{under} >> nth=0").to_be_hidden()
+    for width in (600, 440):
+        tab.page.set_viewport_size({"width": width, "height": 700})
+        bare.expect(column).to_be_hidden()
+        bare.expect(f"{under} >> nth=0").to_be_visible()
+        bare.expect(f"{under} >> nth=0").to_contain_text("restart")
+        fits = "(all) => all.every((one) => one.scrollWidth <= one.clientWidth)"
+        for part in ("decided", "cause", "event", "generation", "took", "actor"):
+            said = bare.find(f".al-supervision-fault .al-supervision-{part}")
+            assert said.count() > 0
+            assert said.evaluate_all(fits), f"{part} is not cut off at {width}"
+        bare.find(".al-supervision-fault .al-supervision-fold").first.click()
+        bare.expect(".al-supervision-step >> nth=0").to_be_visible()
+        bare.shoot(f"supervision-{width}-{theme}")
+        assert doubts(bare) == []
+        bare.find(".al-supervision-fault .al-supervision-fold").first.click()
+    tab.page.emulate_media(**PLAIN)
+    tab.check()
 
 
 @pytest.fixture
