@@ -1,0 +1,105 @@
+"""A notebook that was saved with its outputs is read where no kernel runs."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+
+    from tests.browser.jupyter import JupyterLab, Notebook, Tab
+
+    OpenNotebook = Callable[[list[str]], Notebook]
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+CELLS = [
+    """%load_ext accel_lab
+import numpy as np
+from accel_lab import System, views
+lab = System("host", name="lab").ready()
+a = lab.devices[0].put(np.ones((64, 64), np.float32))
+views.lab(lab)""",
+    "lab",
+    "%%gpu\nprint('in the context')\nb = a @ a\nb[0, :3]",
+    "%%gpu\nscale = 0\n1 / scale",
+]
+FAILS = 3
+ELSEWHERE = {"name": "elsewhere", "display_name": "Elsewhere", "language": "other"}
+"""What the notebook was run by: none of this machine's kernels, so JupyterLab asks for one."""
+
+
+THEME = "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
+
+
+@pytest.fixture
+def saved(open_notebook: "OpenNotebook", jupyter: "JupyterLab", tab: "Tab") -> str:
+    """Run the cells in JupyterLab and save them; return the name of a copy from elsewhere."""
+    notebook = open_notebook(CELLS)
+    for cell in range(FAILS):
+        notebook.run(cell)
+        notebook.wait(cell)
+    notebook.expect(".al-lab-bar .al-badge").to_have_text("live")
+    notebook.run(FAILS)
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        notebook.wait(FAILS)
+    notebook.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    name: str = notebook.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.path")
+    notebook.close()
+    document: dict[str, Any] = json.loads((jupyter.notebooks / name).read_text())
+    document["metadata"] |= {"kernelspec": ELSEWHERE, "language_info": {"name": "other"}}
+    copy = f"copy-{name}"
+    (jupyter.notebooks / copy).write_text(json.dumps(document))
+    return copy
+
+
+def test_a_saved_notebook_is_read_without_a_kernel(
+    saved: str, jupyter: "JupyterLab", tab: "Tab"
+) -> None:
+    from tests.browser.jupyter import SCREENSHOTS
+
+    page = tab.page
+    page.goto(f"http://127.0.0.1:{jupyter.port}/lab/tree/{saved}?reset&token={jupyter.token}")
+    dialog = page.locator(".jp-Dialog")
+    dialog.locator("select").select_option(label="No Kernel")
+    dialog.locator(".jp-mod-accept").click()
+    dialog.wait_for(state="detached")
+
+    shown, itself, worked, failed = (
+        page.locator(".jp-Cell").nth(cell).locator(".jp-OutputArea") for cell in range(len(CELLS))
+    )
+    for view in (shown, itself):
+        device = view.get_by_role("row").filter(has=page.get_by_text("cpu0", exact=True)).first
+        reads(device, ["cpu0", "running", "g1", "16 KiB"])
+    reads(shown, ["lab: 1 device", "lab: 0 faults", "Memory of lab", "float32[64, 64]"])
+    reads(shown, ["lab: health", "journal of lab", "context of generation 1 began"])
+    reads(itself, ["Supervision", "no faults"])
+    reads(worked, ["in the context", "array([64., 64., 64.]", "cpu0 ", " · wall ", " out"])
+    reads(failed, ["ZeroDivisionError: division by zero", "1 / scale", "what to do: Correct"])
+    page.wait_for_timeout(2000)  # whatever else might still come in their place
+    text = page.locator(".jp-Notebook").inner_text()
+    assert not re.search("displaying widget|loading widget|view id:|jupyter-widget", text.lower())
+    assert page.locator(".accel-lab").count() == 0
+    assert jupyter.api("api/kernels") == []
+
+    SCREENSHOTS.mkdir(exist_ok=True)
+    page.set_viewport_size({"width": 1300, "height": 2600})
+    for theme in ("Dark", "Light"):
+        page.evaluate(THEME, f"JupyterLab {theme}")
+        page.wait_for_function(
+            "(name) => document.body.dataset.jpThemeName === name", arg=f"JupyterLab {theme}"
+        )
+        page.locator(".jp-Notebook").screenshot(path=SCREENSHOTS / f"saved-{theme.lower()}.png")
+    tab.check()
+
+
+def reads(place: "Locator", words: list[str]) -> None:
+    """Assert that a person reads these words there."""
+    from playwright.sync_api import expect
+
+    expect(place).to_be_visible()
+    for word in words:
+        expect(place).to_contain_text(word)
