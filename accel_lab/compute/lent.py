@@ -16,6 +16,7 @@ from accel_lab.compute.plain import frozen, frozen_array
 PARTS = 10_000
 """How many attributes and items are looked at."""
 _KEYS: frozenset[type] = frozenset((str, int, float, bool, bytes, type(None)))
+_HOLDERS: frozenset[type] = frozenset((list, tuple, dict))
 _NOTHING = object()
 
 Way: TypeAlias = tuple[Any, ...]
@@ -48,9 +49,9 @@ def is_own(value: Any) -> bool:
 def arrays_in(value: Any) -> frozenset[Way]:
     """Return the ways to NumPy's arrays in a value: on the host a context's own look so, too."""
     return frozenset(
-        (*way, key)
-        for way, _, children in _parts(value, lambda _way, _child: None)
-        for key, child in children.items()
+        (*part.way, key)
+        for part in _parts(value, lambda _way, _key, _child: None)
+        for key, child in part.before.items()
         if type(child) is np.ndarray
     )
 
@@ -68,16 +69,7 @@ class Lent:
     ) -> None:
         self._arrays = arrays
         self._on_device = on_device
-        copies: dict[Way, bytes | None] = {}
-
-        def copied(way: Way, child: Any) -> bytes | None:
-            copies[way] = copy = self._copy(way, child)
-            return copy
-
-        self._parts = [
-            _Part(way, holder, before, {key: copies[*way, key] for key in before})
-            for way, holder, before in _parts(value, copied)
-        ]
+        self._parts = list(_parts(value, self._copy))
 
     def changes(self) -> tuple[list[Change], list[Way]]:
         """Return what is plain data and has changed, and the ways to what else has."""
@@ -92,7 +84,9 @@ class Lent:
             for key, child in now.items():
                 if child is before.get(key, _NOTHING) and copies[key] is None:
                     continue  # what is inside is a part of its own
-                copy = self._copy((*way, key), child)
+                copy = self._copy(way, key, child)
+                if copy is None and type(child) is np.ndarray and not self._on_device(child):
+                    copy = frozen_array(child)
                 if copy is None:
                     other.append((*way, key))
                 elif copy != copies.get(key):
@@ -102,12 +96,10 @@ class Lent:
                 found.append(Change(way, values, gone))
         return found, other
 
-    def _copy(self, way: Way, child: Any) -> bytes | None:
+    def _copy(self, way: Way, key: Any, child: Any) -> bytes | None:
         if type(child) is not np.ndarray:
             return frozen(child)
-        if way in self._arrays or not self._on_device(child):
-            return frozen_array(child)
-        return None
+        return frozen_array(child) if self._arrays and (*way, key) in self._arrays else None
 
 
 def change(mine: Any, changes: list[Change]) -> None:
@@ -155,10 +147,8 @@ def written(name: str, value: Any, way: Way) -> str:
     return name
 
 
-def _parts(
-    value: Any, copied: Callable[[Way, Any], bytes | None]
-) -> Iterator[tuple[Way, Any, dict[Any, Any]]]:
-    """Yield what has parts in a value, each once: the way to it, itself, its parts."""
+def _parts(value: Any, copied: Callable[[Way, Any, Any], bytes | None]) -> Iterator[_Part]:
+    """Yield what has parts in a value, each once, with its own."""
     ahead: list[tuple[Way, Any]] = [((), value)]
     seen: set[int] = set()
     left = PARTS
@@ -171,9 +161,13 @@ def _parts(
         left -= len(children)
         if left < 0:
             return
-        below = [((*way, key), child) for key, child in children.items()]
-        ahead += [one for one in below if copied(*one) is None]
-        yield way, holder, children
+        copies = {key: copied(way, key, child) for key, child in children.items()}
+        ahead += [
+            ((*way, key), child)
+            for key, child in children.items()
+            if copies[key] is None and _may_have_parts(child)
+        ]
+        yield _Part(way, holder, children, copies)
 
 
 def _children(holder: Any) -> dict[Any, Any] | None:
@@ -184,6 +178,10 @@ def _children(holder: Any) -> dict[Any, Any] | None:
         items: dict[Any, Any] = dict(_items(holder))
         return items if all(type(key) in _KEYS for key in items) else None
     return None
+
+
+def _may_have_parts(value: Any) -> bool:
+    return type(value) in _HOLDERS or is_own(value)
 
 
 def _items(holder: Any) -> Any:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from accel_lab.compute import workspace
+from accel_lab.compute.lent import Lent
 from accel_lab.errors import UserCodeError
 from accel_lab.notebook.object_ref import ObjectRef
 from tests.notebook.cells import Notebook
@@ -155,3 +156,25 @@ def test_containers_of_more_than_plain_data_are_changed_in_their_plain_parts(
     assert "state['w'] is what only the context has" in capsys.readouterr().err
     assert isinstance(notebook.names["state"], ObjectRef)
     assert float(notebook("float(state['w'].sum())")) == 12.0
+
+
+@pytest.mark.parametrize("on_device", [True, False])
+def test_a_new_array_goes_back_where_it_is_none_of_the_devices(*, on_device: bool) -> None:
+    """As NumPy's are beside CuPy's on a card."""
+    state: dict[str, Any] = {"step": 0, "thing": object()}
+    lent = Lent(state, frozenset(), lambda _: on_device)
+    state |= {"step": 1, "new": np.ones(2)}
+    ((_, values, gone),), other = lent.changes()
+    assert (set(values), gone, other) == (
+        ({"step"}, [], [("new",)]) if on_device else ({"step", "new"}, [], [])
+    )
+
+
+def test_what_was_lent_may_hold_itself() -> None:
+    state: dict[str, Any] = {"step": 0}
+    state["self"] = state
+    lent = Lent(state, frozenset(), lambda _: True)
+    assert lent.changes() == ([], [])
+    state["step"] = 1
+    ((way, values, _),), other = lent.changes()
+    assert (way, values, other) == ((), {"step": 1}, [])
