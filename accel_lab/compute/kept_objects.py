@@ -68,9 +68,7 @@ def kept_objects(device: Any, names: Namespace | None) -> tuple[KeptObject, ...]
     here = {
         id(one): (one, space)
         for weak, space in list(_known.values())
-        if (one := weak()) is not None
-        and one.device is device
-        and one.nbytes
+        if (one := weak()) is not None and one.device is device and one.nbytes
     }
     kept_by: dict[int, list[str]] = {}
     for name, value in _items(names) if here else ():

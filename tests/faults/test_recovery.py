@@ -185,6 +185,7 @@ def test_a_second_and_a_third_loss_are_survived_too(lab: System, cpu: Device) ->
 def test_requests_in_flight_get_their_results(lab: System, cpu: Device, gate: Path) -> None:
     """A long pure function is killed from outside; it and what waits behind it are run again."""
     x = cpu.put(np.ones(4))
+    x.result(WAIT)  # else it is in flight, too
     slow = cpu.run(_double, x, gate, pure=True)
     behind = [blas.scal(slow, float(k)) for k in range(20)]
     fetched = cpu.get(x)
