@@ -140,3 +140,19 @@ def test_a_style_sheet_may_take_in_others(folder: Path) -> None:
     (folder / "a.css").write_text('@import "./b.css";\n\na')
     (folder / "b.css").write_text("b")
     assert assets.style.__wrapped__("a.css") == "theme\nb\n\na"
+
+
+def test_what_buttons_have_in_common_stands_in_the_theme_alone() -> None:
+    def said(sheet: str, selector: str) -> set[str]:
+        """Return what a sheet says of all elements of a class, whatever their state."""
+        text = (WIDGETS / sheet).read_text()
+        blocks = re.findall(
+            rf"^[^@{{}}]*\.{selector}(?:,[^{{}}]*)? \{{([^}}]*)\}}", text, re.MULTILINE
+        )
+        return {part.strip() for block in blocks for part in block.split(";")} - {""}
+
+    buttons = {"lab_bar.css": "al-lab-button", "supervision.css": "al-supervision-button"}
+    for sheet, name in (buttons | {"journal.css": "al-journal-button"}).items():
+        common = said("theme.css", name)
+        assert "border-radius: 6px" in common
+        assert not common & said(sheet, name) - {"background: var(--al-bg)"}
