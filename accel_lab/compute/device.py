@@ -319,10 +319,13 @@ class Device:
         """Replace the context, whatever it is doing; what is in flight gets ContextReplaced.
 
         For a kernel or a function that does not come back. It counts for nothing among the losses
-        after which a device rests. What waits for a context that is starting stays in line.
-        Returns at once.
+        after which a device rests. What waits for a context that is starting stays in line, and a
+        line below the cell says so. Returns at once.
         """
-        self._keeper.replace("it was replaced on demand")
+        done = self._keeper.replace("it was replaced on demand")
+        if not done and (state := self.state) in ("starting", "restarting"):
+            text = f"accel_lab: {self.name} is {state}: there is no context to replace yet, and "
+            origin.current().write("stderr", f"{text}what waits for it stays in line.\n")
 
     def suspend(self, *, drop: bool = False, timeout_s: float | None = None) -> Suspended:
         """Give the hardware back, and keep on the host what the device holds.

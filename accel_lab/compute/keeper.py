@@ -337,11 +337,13 @@ class DeviceKeeper:
             {},
         )
 
-    def replace(self, reason: str) -> None:
-        """Replace the context whatever it is doing, unless it is being replaced; any thread."""
+    def replace(self, reason: str) -> bool:
+        """Replace the context whatever it is doing, if there is one; any thread."""
         link = self.requests.current_link
-        if link is not None:
-            self._lose(link, reason, {}, {}, again=False, kind=ContextReplaced)
+        if link is None:
+            return False
+        self._lose(link, reason, {}, {}, again=False, kind=ContextReplaced)
+        return True
 
     def taken_along(self, cause: AccelError) -> None:
         """Lose the context because of the loss of another that it shares state with; system thread.

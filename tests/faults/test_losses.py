@@ -316,6 +316,34 @@ def _replaced(device: Device) -> Reply[None]:
     return stuck
 
 
+def test_a_context_that_is_starting_is_not_replaced_and_a_line_says_so(
+    nothing_left: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with System("host", devices=1) as lab:
+        (cpu,) = lab.devices
+        start, due, on = cpu._keeper.start, threading.Event(), threading.Event()
+
+        def late() -> None:
+            due.set()
+            assert on.wait(WAIT)
+            monkeypatch.undo()
+            start()
+
+        monkeypatch.setattr(cpu._keeper, "start", late)
+        with pytest.raises(ContextLost):
+            lab.inject("kill", cpu).result(WAIT)
+        assert due.wait(WAIT)
+        kept = cpu.put(ONES)
+        cpu.replace()
+        text = "cpu0 is restarting: there is no context to replace yet, and what waits for it"
+        assert text in capsys.readouterr().err
+        on.set()
+        assert (kept.get(timeout_s=WAIT) == ONES).all()
+        cpu.replace()
+        assert (kept.get(timeout_s=WAIT) == ONES).all()
+        assert capsys.readouterr().err == ""
+
+
 def test_what_was_caught_once_is_in_no_later_check(lab: System, cpu: Device, gate: Path) -> None:
     """Nor is what caused it, or failed with it."""
     cpu.run(wait_for, gate)  # until all is sent
