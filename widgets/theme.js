@@ -17,7 +17,7 @@ export function palette([red, green, blue, alpha]) {
   return luminance(red, green, blue) > 0.18 ? "light" : "dark";
 }
 
-const FIRST_MS = 400;
+const FIRST_MS = 25;
 const LATEST_MS = 15_000;
 
 /** Keep `data-theme` of `root` in step with the page. Returns a function that stops it. */
@@ -26,7 +26,8 @@ export function followTheme(root) {
   const window = page.defaultView;
   const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
   const measure = () => {
-    const measured = palette(pixel(page, window.getComputedStyle(root).backgroundColor));
+    const colour = window.getComputedStyle(root).backgroundColor; // none before it is on the page
+    const measured = colour ? palette(pixel(page, colour)) : null;
     const theme = measured ?? (prefersDark.matches ? "dark" : "light");
     if (root.dataset.theme !== theme) root.dataset.theme = theme;
   };

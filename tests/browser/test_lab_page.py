@@ -52,7 +52,8 @@ HOST = """async ([source, css, state, columns]) => {
         off() {},
         send: (message) => window.sent.push(message),
     };
-    view.render({ model: window.model, el: document.querySelector("main") });
+    window.render = (el) => view.render({ model: window.model, el });
+    window.render(document.querySelector("main"));
     window.beats = setInterval(() => window.model.set("stamp", Date.now() / 1000), 500);
 }"""
 
@@ -125,6 +126,22 @@ def bare(tab: "Tab", source: Recorded) -> Iterator[Bare]:
     yield Bare(tab.page, LabView(source))
     tab.page.emulate_media(**PLAIN)
     tab.check()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_view_has_the_reader_s_colours_before_it_is_on_the_page(
+    bare: Bare, scheme: Literal["light", "dark"]
+) -> None:
+    """JupyterLab attaches an output after it was drawn; no colour is measured then."""
+    bare.page.emulate_media(color_scheme=scheme)
+    theme = """() => {
+        const el = document.createElement("div");
+        const end = window.render(el);
+        const found = el.querySelector(".accel-lab").dataset.theme;
+        end();
+        return found;
+    }"""
+    assert bare.page.evaluate(theme) == scheme
 
 
 def test_a_fault_that_is_chosen_is_brought_into_sight_of_the_timeline(bare: Bare) -> None:
