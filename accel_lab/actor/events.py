@@ -151,8 +151,10 @@ class EventStream:
 
         Never waits. A callback that raises becomes a RuntimeWarning; the others still run.
         """
-        self._history.append((next(self._sequence), event))
-        for subscription in self._subscriptions:
+        with self._lock:  # for `follow`, whose events are remembered or called with, never both
+            self._history.append((next(self._sequence), event))
+            subscriptions = self._subscriptions
+        for subscription in subscriptions:
             if isinstance(event, subscription.types) and not subscription.closed:
                 try:
                     subscription.callback(event)
@@ -168,6 +170,17 @@ class EventStream:
         with self._lock:
             self._subscriptions = (*self._subscriptions, subscription)
         return subscription
+
+    def follow(
+        self, callback: Callable[[E], object], *types: type[E]
+    ) -> tuple[list[E], int, Subscription]:
+        """Subscribe, and return what was published before: each event is had once.
+
+        Beside the remembered events of `types`, how many the history has forgotten. The callback
+        may run before this returns.
+        """
+        with self._lock:
+            return self.history(*types), self.dropped, self.subscribe(callback, *types)
 
     @overload
     def history(self) -> list[Event]: ...

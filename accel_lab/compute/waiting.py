@@ -49,7 +49,7 @@ class Keeper(Protocol):
     def cancel(self, seqs: list[int]) -> None:
         """Ask the context not to begin these."""
 
-    def replace(self, reason: str) -> None:
+    def replace(self, reason: str) -> object:
         """Replace the context, whatever it is doing."""
 
     def unclaimed(self, reply: Reply[Any]) -> None:

@@ -10,16 +10,11 @@ ROOM = 10_000
 
 
 class Arrivals:
-    """Takes facts from any thread; when nobody looks for long, the oldest go.
+    """Takes facts from any thread; when nobody looks for long, the oldest go."""
 
-    Parameters:
-        facts: those that wait already.
-        dropped: how many went before them.
-    """
-
-    def __init__(self, facts: Iterable[Event], dropped: int) -> None:
-        self._waiting = deque(facts)
-        self._dropped = dropped
+    def __init__(self) -> None:
+        self._waiting: deque[Event] = deque()
+        self._dropped = 0
         # Re-entrant because a finalizer may publish at any allocation.
         self._lock = threading.RLock()
 
@@ -30,6 +25,14 @@ class Arrivals:
                 self._waiting.popleft()
                 self._dropped += 1
             self._waiting.append(fact)
+
+    def precede(self, facts: Iterable[Event], dropped: int) -> None:
+        """Add those that came before all others, and how many went before them."""
+        with self._lock:
+            later, self._waiting = self._waiting, deque(facts)
+            self._dropped += dropped
+            for fact in later:
+                self.put(fact)
 
     def take(self) -> tuple[int, deque[Event]]:
         """Return how many went since the last time, and those that came after them."""

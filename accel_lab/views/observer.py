@@ -65,12 +65,13 @@ class Observer:
         """Called with each fact, in order, after the scene has it."""
         self._lab = weakref.ref(lab)
         self._name = lab.name
-        self._arrived = Arrivals(lab.events.history(*FACT_TYPES), lab.events.dropped)
+        self._arrived = Arrivals()
         self._wanted: dict[Want, int] = {}
         self._sampled: dict[Want, float] = {}
         self._names = Names()
         self._gauges = Gauges()
-        self._following = lab.events.subscribe(self._arrived.put, *FACT_TYPES)
+        before, forgotten, self._following = lab.events.follow(self._arrived.put, *FACT_TYPES)
+        self._arrived.precede(before, forgotten)
         weakref.finalize(self, self._following.close).atexit = False
 
     @property

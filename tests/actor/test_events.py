@@ -67,6 +67,41 @@ def test_no_event_is_lost_when_threads_publish_together() -> None:
     assert stream.dropped == 1900
 
 
+def test_a_follower_has_each_event_once_whenever_it_comes() -> None:
+    stream, count = EventStream(capacity=100_000), 30_000
+    followers: list[tuple[list[Tick], list[Tick]]] = []
+
+    def publish() -> None:
+        for number in range(count):
+            stream.publish(Tick(number))
+
+    publisher = threading.Thread(target=publish)
+    publisher.start()
+    while publisher.is_alive() and len(followers) < 200:
+        heard: list[Tick] = []
+        before, forgotten, subscription = stream.follow(heard.append, Tick)
+        assert (forgotten, subscription.closed) == (0, False)
+        followers.append((before, heard))
+    publisher.join()
+    for before, heard in followers:
+        assert [tick.number for tick in (*before, *heard)] == list(range(count))
+
+
+def test_a_follower_is_told_what_is_forgotten() -> None:
+    stream = EventStream(capacity=3)
+    for number in range(5):
+        stream.publish(Tick(number))
+    stream.publish(Tock())
+    heard: list[Tick] = []
+    before, forgotten, subscription = stream.follow(heard.append, Tick)
+    stream.publish(Tock())
+    stream.publish(Tick(5))
+    subscription.close()
+    stream.publish(Tick(6))
+    assert ([tick.number for tick in before], forgotten) == ([3, 4], 3)
+    assert [tick.number for tick in heard] == [5]
+
+
 def test_subscriber_hears_its_types_until_closed() -> None:
     stream = EventStream()
     heard: list[Tick] = []
