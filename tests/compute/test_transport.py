@@ -4,6 +4,7 @@ import os
 import random
 import socket
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -172,13 +173,15 @@ def test_a_ring_without_room_for_ever_is_noticed() -> None:
 
 
 def in_a_fork(body: Callable[[], None]) -> int:
-    """Run a function in a forked process that ends with it."""
+    """Run a function in a forked process that ends with it, and says why if it fails."""
     pid = os.fork()
     if pid == 0:
         try:
             body()
-        finally:
-            os._exit(0)
+        except BaseException:  # noqa: BLE001 - nothing may go on in this process
+            os.write(2, traceback.format_exc().encode())
+            os._exit(1)
+        os._exit(0)
     return pid
 
 
@@ -221,7 +224,11 @@ def test_no_wake_up_is_lost(kind: str) -> None:
     for number in range(count):
         assert upper.send(number.to_bytes(8, "big"))
         begun = time.monotonic()
-        assert hesitant(upper, chance) == number.to_bytes(8, "big")
+        try:
+            answer = hesitant(upper, chance)
+        except EOFError:
+            pytest.fail(f"it ended at ask {number} with status {os.waitpid(pid, 0)[1]}")
+        assert answer == number.to_bytes(8, "big")
         assert time.monotonic() - begun < WAIT_S / 2, f"ask {number} slept through its answer"
     upper.shutdown()
     upper.close()
