@@ -354,6 +354,7 @@ class _Server:
             os.close(self._folder)
             raise
         self._woken = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._descriptors = [self._folder, self._woken]
         self._readers: list[_Reader] = []
         self._due = 0.0
         self.is_open = True
@@ -393,13 +394,16 @@ class _Server:
         feed_folder.remove(self._folder, self._name)
 
     def drop(self) -> None:
-        """Close every descriptor; says nothing to anybody, and leaves the file."""
+        """Close every descriptor; says nothing to anybody, and leaves the file.
+
+        Safe to repeat: a fork does, long after the end, when the numbers are those of other files.
+        """
         self.is_open = False
         for reader in self._readers:
             reader.socket.close()
         self._listening.close()
-        os.close(self._woken)
-        os.close(self._folder)
+        while self._descriptors:
+            os.close(self._descriptors.pop())
 
     def _run(self) -> None:
         try:

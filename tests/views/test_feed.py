@@ -251,6 +251,26 @@ def tree_of(source: FeedSource) -> object:
         return source.look().tree
 
 
+def test_a_fork_after_the_end_of_the_feed_closes_none_of_the_files_opened_since() -> None:
+    """Their numbers are those that the feed had."""
+    lab = made_up(1)
+    FEED.add(lab)
+    FEED.remove(lab)
+    eventually(lambda: not threads())
+    mine = [os.open(os.devnull, os.O_RDONLY) for _ in range(32)]
+    pid = os.fork()
+    if pid == 0:
+        try:
+            for fd in mine:
+                os.fstat(fd)
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    for fd in mine:
+        os.close(fd)
+
+
 def test_a_new_reader_gets_what_was_before_it(lab: Lab, watch: Watch) -> None:
     lost = ContextLost(device="gpu0", generation=1, cause="SIGKILL", in_flight=3)
     lab.events.publish(lost)
