@@ -9,7 +9,7 @@ from typing import Any
 from accel_lab.compute.adapted import adapt
 from accel_lab.compute.appearance import bundle
 from accel_lab.compute.displays import Cleared, Shown
-from accel_lab.compute.printing import Screen
+from accel_lab.compute.printing import Screen, screens
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 NO_WIDGET = (
@@ -17,8 +17,6 @@ NO_WIDGET = (
     "and a front end asks the notebook's. Make it in a cell without %%gpu; what moves here is "
     "text, as tqdm's bar, and display(…, display_id=True).update(…)"
 )
-screen: list[Screen] = []
-"""Where it shows; empty in a process that is no context."""
 
 
 def display(
@@ -76,34 +74,34 @@ def publish(
         raise TypeError(f"data must be a dict, got: {data!r}")
     if WIDGET in data:
         data, metadata = {"text/plain": NO_WIDGET}, {}
-    for one in screen:
+    for one in screens:
         one.show(Shown(data, metadata or {}, transient or {}, update))
 
 
 def clear_output(wait: bool = False) -> None:  # noqa: FBT001, FBT002 - as IPython's
     """Clear the output of the cell, or when there is something new."""
-    for one in screen:
+    for one in screens:
         one.show(Cleared(wait))
 
 
 def nbytes() -> int:
     """Return how much was shown so far, in bytes."""
-    return sum(one.nbytes for one in screen)
+    return sum(one.nbytes for one in screens)
 
 
 @contextmanager
 def muted(*, when: bool = True) -> Iterator[None]:
     """Show nothing for a while, if `when` is so."""
-    lit, screen[:] = list(screen), [] if when else list(screen)
+    lit, screens[:] = list(screens), [] if when else list(screens)
     try:
         yield
     finally:
-        screen[:] = lit
+        screens[:] = lit
 
 
 def use(on: Screen) -> None:
     """Have all that is displayed in this process shown by a screen."""
-    screen[:] = [on]
+    screens[:] = [on]
     adapt("IPython.core.display_functions", _change)
     adapt("tqdm.notebook", _take_text)
 

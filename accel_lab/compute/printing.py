@@ -1,6 +1,6 @@
 """What user code in a context prints and displays: sent to the cell whose request is running.
 
-What one request prints is bounded, so that a loop that prints does not fill the notebook.
+What one request prints and displays is bounded, so that a loop does not fill the notebook.
 """
 
 import contextlib
@@ -9,13 +9,16 @@ import sys
 import threading
 from typing import Protocol
 
-from accel_lab.compute.displays import Act, Shown, packed, parts_of
+from accel_lab.compute.displays import Act, Cleared, Shown, packed, parts_of
 from accel_lab.compute.wire import Output, Report
 
 PIECES_HELD = 100
 PART = 1 << 16
 LIMIT = 1 << 20
 """How many characters of one request are shown."""
+DISPLAYS = 1_000
+DISPLAYS_BYTES = 64 << 20
+"""How much one request displays since it last cleared that; updates take the place of others."""
 
 
 class Sender(Protocol):
@@ -112,15 +115,28 @@ class Screen:
         self._sender = sender
         self._showing = threading.RLock()
         self.nbytes = 0
+        self._start(0)
+
+    def _start(self, seq: int) -> None:
+        self._seq = seq
+        self._left = DISPLAYS
+        self._left_bytes = DISPLAYS_BYTES
+        self._dropped = 0
 
     def show(self, act: Act) -> None:
-        """Send it.
+        """Send it, as far as the request may still display.
 
         Raises:
             Exception: it does not pickle.
         """
         data = packed(act)
         with self._showing:
+            if self._sender.busy_seq != self._seq:
+                self.finish()
+                self._start(self._sender.busy_seq)
+            if not self._fits(act, len(data)):
+                self._dropped += 1
+                return
             for stream in (sys.stdout, sys.stderr):
                 if isinstance(stream, Printer):
                     stream.flush()
@@ -130,6 +146,29 @@ class Screen:
                 self.nbytes += sum(
                     len(value) for value in act.data.values() if isinstance(value, str | bytes)
                 )
+
+    def _fits(self, act: Act, nbytes: int) -> bool:
+        if isinstance(act, Cleared):
+            self._start(self._seq)
+        elif not act.update:
+            if not self._left or nbytes > self._left_bytes:
+                return False
+            self._left -= 1
+            self._left_bytes -= nbytes
+        return True
+
+    def finish(self) -> None:
+        """Say how much of the request was not shown."""
+        with self._showing:
+            dropped, self._dropped = self._dropped, 0
+            if dropped:
+                are = "display is" if dropped == 1 else "displays are"
+                text = f"accel_lab: {dropped:,} more {are} not shown\n"
+                self._sender.send([Output(self._seq, "stderr", text)])
+
+
+screens: list[Screen] = []
+"""Where what is displayed shows; empty in a process that is no context."""
 
 
 def not_shown(count: int) -> str:
@@ -151,3 +190,6 @@ def finish() -> None:
         if isinstance(stream, Printer):
             with contextlib.suppress(OSError):
                 stream.finish()
+    for screen in screens:
+        with contextlib.suppress(OSError):
+            screen.finish()

@@ -243,3 +243,19 @@ def test_a_widget_says_why_it_cannot_be_shown(client: BlockingKernelClient) -> N
     assert list(said["data"]) == ["text/plain"]
     assert "A widget of a %%gpu cell cannot be shown" in said["data"]["text/plain"]
     assert "\n" not in said["data"]["text/plain"]
+
+
+def test_a_flood_of_displays_is_bounded_and_what_was_left_out_is_counted(
+    client: BlockingKernelClient,
+) -> None:
+    cell = ran(client, "%%gpu\nfor k in range(1203): display(k)\n")
+    displayed = [text for kind, text in seen(cell) if kind == "display_data" and text.isdigit()]
+    assert displayed == [str(k) for k in range(1000)]
+    assert ("stream", "accel_lab: 203 more displays are not shown\n") in seen(cell)
+    again = ran(
+        client,
+        "%%gpu\nfrom IPython.display import clear_output\n"
+        "for k in range(1003):\n    clear_output(wait=True)\n    display(k)\n",
+    )
+    assert "not shown" not in str(seen(again))
+    assert ("display_data", "1002") in seen(again)
