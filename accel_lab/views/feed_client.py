@@ -19,9 +19,9 @@ from accel_lab.compute.samples import SystemEnded, TreeSampled
 from accel_lab.errors import JournalError, RecordingError
 from accel_lab.journal.memory_store import MemoryStore
 from accel_lab.views import feed_folder
-from accel_lab.views.feed import SCHEMA, Loss, Speaker, Topic
 from accel_lab.views.feed_folder import Name
 from accel_lab.views.feed_journal import TOLD_BYTES, Passage
+from accel_lab.views.feed_lines import SCHEMA, Loss, Speaker, Topic
 from accel_lab.views.journal_past import JournalPast
 from accel_lab.views.observer import Lab, Want, stopped
 from accel_lab.views.replayable import Replayable

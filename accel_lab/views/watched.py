@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from accel_lab.compute.events import ContextLost
-from accel_lab.views.feed import FEED, SCHEMA, Speaker, program
+from accel_lab.views.feed import FEED
 from accel_lab.views.feed_journal import journal_of
+from accel_lab.views.feed_lines import SCHEMA, Speaker, program
 from accel_lab.views.journal_past import JournalPast
 from accel_lab.views.observer import Lab, Source, Want, observer_of
 from accel_lab.views.player import Player

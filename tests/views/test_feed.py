@@ -32,7 +32,7 @@ from accel_lab.compute.samples import (
     TreeSampled,
     WorkTraced,
 )
-from accel_lab.views import feed, feed_folder
+from accel_lab.views import feed, feed_folder, feed_lines, feed_reader, feed_shown
 from accel_lab.views.feed import FEED
 from accel_lab.views.feed_client import STALE_AFTER_S, FeedSource, Watch
 from accel_lab.views.feed_folder import Name
@@ -222,12 +222,16 @@ def test_without_any_safe_folder_there_is_a_warning_and_a_system_all_the_same(
 
 def test_the_first_lines_say_who_speaks_and_of_what(lab: Lab, runtime: Path) -> None:
     with connect(runtime) as reader, reader.makefile("rb") as lines:
-        speaker = msgspec.json.decode(lines.readline(), type=feed.Speaker)
-        topic = msgspec.json.decode(lines.readline(), type=feed.Topic)
+        speaker = msgspec.json.decode(lines.readline(), type=feed_lines.Speaker)
+        topic = msgspec.json.decode(lines.readline(), type=feed_lines.Topic)
         told = (decode(line) for line in lines)
         tree = next(fact for fact in told if isinstance(fact, TreeSampled))
-    assert speaker == feed.Speaker(
-        feed=2, pid=os.getpid(), version="0.1.0", program=feed.program(), folder=str(Path.cwd())
+    assert speaker == feed_lines.Speaker(
+        feed=2,
+        pid=os.getpid(),
+        version="0.1.0",
+        program=feed_lines.program(),
+        folder=str(Path.cwd()),
     )
     assert topic.name == "lab"
     assert topic.opened == pytest.approx(time.time(), abs=5)
@@ -436,7 +440,9 @@ def test_a_reader_that_never_reads_loses_samples_and_is_told_so_when_it_reads(
             eventually(lambda: not lab.seen)
         lab.events.publish(CircuitOpened(device="gpu0", cause="4 losses"))
         eventually(lambda: observer_of(lab).scene.counted)
-        assert all(len(one.unread) < feed.UNREAD_BYTES + (1 << 20) for one in server._readers)
+        assert all(
+            len(one.unread) < feed_reader.UNREAD_BYTES + (1 << 20) for one in server._readers
+        )
         scene, told, rest = Scene(), b"", b""
         while b"CircuitOpened" not in told or b'{"lost"' not in told or scene.traced == 0:
             rest += reader.recv(1 << 20)
@@ -456,7 +462,7 @@ def test_a_reader_that_never_reads_loses_samples_and_is_told_so_when_it_reads(
 def test_a_reader_that_leaves_too_much_unread_is_hung_up_on_and_gets_it_all_anew(
     lab: Lab, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "HANG_UP_BYTES", 300_000)
+    monkeypatch.setattr(feed_reader, "HANG_UP_BYTES", 300_000)
     with connect(runtime):
         server = FEED._server
         assert server is not None
@@ -498,7 +504,7 @@ def test_a_reader_that_never_reads_neither_slows_messages_nor_takes_memory(runti
                 kept.append(len(server._readers[0].unread))
             eventually(lambda: not FEED.shown()[0]._observer)
     assert max(watched) > 0.6 * max(alone)
-    assert max(kept) < feed.UNREAD_BYTES + (1 << 20)
+    assert max(kept) < feed_reader.UNREAD_BYTES + (1 << 20)
 
 
 def test_memory_is_bounded_however_long_nobody_reads(lab: Lab, runtime: Path) -> None:
@@ -676,7 +682,7 @@ def test_a_stopped_process_is_stale_and_lives_on(tmp_path: Path, watch: Watch) -
 def test_pages_and_feeds_call_a_silence_stale_after_the_same_time() -> None:
     source = (ROOT / "widgets" / "freshness.js").read_text()
     assert f"STALE_AFTER_S = {STALE_AFTER_S};" in source
-    assert feed.BEAT_S + 0.5 < STALE_AFTER_S < 2.0
+    assert feed_shown.BEAT_S + 0.5 < STALE_AFTER_S < 2.0
 
 
 def test_a_new_process_appears_and_its_device_is_seen_at_work(tmp_path: Path, watch: Watch) -> None:
@@ -725,7 +731,7 @@ def test_a_living_process_that_does_not_listen_yet_keeps_its_file(
 def test_a_feed_of_a_later_version_is_refused_once_and_by_name(
     runtime: Path, monkeypatch: pytest.MonkeyPatch, lab: Lab
 ) -> None:
-    monkeypatch.setattr(feed, "SCHEMA", 3)
+    monkeypatch.setattr(feed_lines, "SCHEMA", 3)
     told: list[str] = []
     monkeypatch.setattr(
         "accel_lab.views.feed_client.warn_of", lambda error, what: told.append(f"{what}: {error}")

@@ -13,17 +13,18 @@ from accel_lab.errors import AccelError
 from accel_lab.journal.group import Group
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.memory_store import MemoryStore
-from accel_lab.views import feed, feed_client, feed_journal
-from accel_lab.views.feed import FEED, Speaker, Topic
+from accel_lab.views import feed, feed_client, feed_journal, feed_lines, feed_reader, feed_shown
+from accel_lab.views.feed import FEED
 from accel_lab.views.feed_client import FeedSource, Watch
 from accel_lab.views.feed_journal import Passage, Telling
+from accel_lab.views.feed_lines import Speaker, Topic
 from accel_lab.views.lab import LabView
 from accel_lab.views.observer import observer_of
 from accel_lab.views.replayable import Replayable
 from tests.views.made_up import lab as made_up
 from tests.views.processes import eventually
 
-SPEAKER = Speaker(feed=feed.SCHEMA, pid=1, version="9.9", program="train.py", folder="/")
+SPEAKER = Speaker(feed=feed_lines.SCHEMA, pid=1, version="9.9", program="train.py", folder="/")
 
 
 @pytest.fixture(autouse=True)
@@ -193,15 +194,15 @@ def test_a_long_journal_leaves_room_for_samples_in_what_is_unread() -> None:
     store.append([group(number) for number in range(10_000)], {})
     lab = made_up()
     lab.journal = Journal(store)  # type: ignore[attr-defined]
-    shown = feed._Shown(1, lab, 1.0, lambda: None)
+    shown = feed_shown.Shown(1, lab, 1.0, lambda: None)
     one, other = socket.socketpair()
     with one, other:
         one.settimeout(0)
-        reader = feed._Reader(one)
+        reader = feed_reader.Reader(one)
         for _ in range(100):  # the other end does not read
             reader.tell_journal(shown)
             reader.send()
-        assert 0 < len(reader.unread) < feed.UNREAD_BYTES / 2
+        assert 0 < len(reader.unread) < feed_reader.UNREAD_BYTES / 2
         shown.ended = True
         reader.tell_journal(shown)
         assert reader.unread.count(b'{"group"') > 9_000, "at the end all the rest"

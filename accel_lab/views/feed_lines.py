@@ -1,0 +1,84 @@
+"""The lines of a feed, each one JSON value.
+
+First who speaks (`Speaker`), then `Topic` lines, each of which says whose the lines after it are:
+facts, as `tape.py` writes them, and pieces of the journal, as `feed_journal.py` takes them. `Loss`
+lines count the samples that this reader was too slow for.
+"""
+
+import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import msgspec
+
+SCHEMA = 2
+"""The version of the lines; since 2 they tell the journal. A reader refuses a later one by name."""
+
+
+class Speaker(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line: which process speaks.
+
+    Attributes:
+        feed: the schema of what follows.
+        pid: of the process.
+        version: of accel_lab.
+        program: the notebook, or the script.
+        folder: the process's working directory.
+    """
+
+    feed: int
+    pid: int
+    version: str
+    program: str
+    folder: str
+
+
+class Topic(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that says of which system the facts after it tell.
+
+    Attributes:
+        system: its number in this process.
+        name: what it is called.
+        opened: when, wall seconds.
+        journal: whether it keeps one.
+    """
+
+    system: int
+    name: str
+    opened: float
+    journal: bool = False
+
+
+class Loss(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that says how many samples this reader has lost so far."""
+
+    lost: int
+
+
+def line_of(said: msgspec.Struct) -> bytes:
+    """Return it as it is sent."""
+    return msgspec.json.encode(said) + b"\n"
+
+
+def speaker() -> Speaker:
+    """Return this process as it speaks first."""
+    try:
+        release = version("accel-lab")
+    except PackageNotFoundError:  # a source folder on the path
+        release = ""
+    try:
+        folder = str(Path.cwd())
+    except FileNotFoundError:
+        folder = ""
+    return Speaker(feed=SCHEMA, pid=os.getpid(), version=release, program=program(), folder=folder)
+
+
+def program() -> str:
+    """Return what runs in this process: the notebook's file name, else the script's."""
+    interactive = sys.modules.get("IPython")
+    shell = interactive.get_ipython() if interactive is not None else None
+    if hasattr(shell, "kernel"):
+        # Jupyter's server sets it. What a notebook starts inherits it, but is no kernel.
+        return Path(os.environ.get("JPY_SESSION_NAME", "")).name or "notebook"
+    return Path(sys.argv[0]).name if sys.argv[0] not in {"", "-", "-c"} else "python"
