@@ -36,15 +36,20 @@ KEPT_BYTES = 64 << 20
 OUTCOME_WITHIN_S = 60.0
 INTERRUPTED_S = 1.0
 _COMMA = re.compile(r"\s*,\s*")
+_COMMAS = "names behind -o are separated by commas"
 USAGE = "%%gpu [device] [-o name,…] [--quiet]"
 
 
 class Options(NamedTuple):
-    """What stands behind `%%gpu`."""
+    """What stands behind `%%gpu`.
+
+    `meant` is what `-o` may have been meant to take, if the device stands right behind its names.
+    """
 
     device: str | None
     names: frozenset[str] | None
     quiet: bool
+    meant: str
 
 
 class GpuCells:
@@ -84,7 +89,12 @@ class GpuCells:
     def _run(self, line: str, source: str) -> None:
         began = time.perf_counter()
         options = parse(line)
-        device = self._device(options.device)
+        try:
+            device = self._device(options.device)
+        except InvalidArgument as error:
+            if not options.meant:
+                raise
+            raise InvalidArgument(f"{error}; {_COMMAS}: -o {options.meant}") from error
         space = self._space(device)
         captures = captures_of(source, self._names, device, space)
         ran: Ran
@@ -334,20 +344,24 @@ def parse(line: str) -> Options:
         InvalidArgument: it is not as USAGE says.
     """
     device, names, quiet = None, None, False
+    listed = meant = ""  # behind -o, as long as nothing else has followed
     words = iter(shlex.split(_COMMA.sub(",", line)))
     for word in words:
         if word == "--quiet":
-            quiet = True
+            quiet, listed = True, ""
         elif word == "-o":
             listed = next(words, "")
             names = frozenset(name for name in listed.split(",") if name)
             if not names or not all(name.isidentifier() for name in names):
                 raise InvalidArgument(f"-o takes names, separated by commas: {USAGE}")
+        elif listed and device is not None and word.isidentifier():
+            raise InvalidArgument(f"{_COMMAS}: -o {meant or listed},{word}")
         elif word.startswith("-") or device is not None:
             raise InvalidArgument(f"{word!r} is not understood: {USAGE}")
         else:
             device = word
-    return Options(device, names, quiet)
+            meant = f"{listed},{word}" if listed and word.isidentifier() else ""
+    return Options(device, names, quiet, meant)
 
 
 def _join(space: Space, captures: Captures, ran: Ran) -> None:

@@ -122,6 +122,8 @@ def test_only_what_is_asked_for_comes_back(notebook: Notebook) -> None:
     assert (notebook.names["u"].get(), notebook.names["v"].get()) == (3, 4)
     notebook("u, v = 5, 6", "-o u ,v")
     assert (notebook.names["u"].get(), notebook.names["v"].get()) == (5, 6)
+    notebook("u = 7", "-o u cpu0")
+    assert notebook.names["u"].get() == 7
     with pytest.raises(InvalidArgument, match="has not bound w"):
         notebook("v = 3", "-o w")
 
@@ -133,6 +135,12 @@ def test_only_what_is_asked_for_comes_back(notebook: Notebook) -> None:
         ("cpu0 cpu1", "'cpu1' is not understood"),
         ("-o", "-o takes names"),
         ("cpu9", "'cpu9' is no device"),
+        ("-o u v", "'v' is no device .* separated by commas: -o u,v$"),
+        ("-o u v --quiet", "'v' is no device .* separated by commas: -o u,v$"),
+        ("-o u v w", "separated by commas: -o u,v,w$"),
+        ("-o u, v w", "separated by commas: -o u,v,w$"),
+        ("cpu0 -o u v", "separated by commas: -o u,v$"),
+        ("-o u cpu0 --quiet cpu1", "'cpu1' is not understood"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(notebook: Notebook, line: str, why: str) -> None:
