@@ -227,5 +227,6 @@ function journalCompared({ compared }) {
 }
 
 function journalNote(state) {
-  return h("p", { key: "note", class: "al-journal-note al-muted" }, state ? "Nothing has been sent yet." : "Waiting for the first entries.");
+  const words = state?.unread ? `None of it could be read here: ${state.unread}.` : state ? "Nothing has been sent yet." : "Waiting for the first entries.";
+  return h("p", { key: "note", class: "al-journal-note al-muted" }, words);
 }

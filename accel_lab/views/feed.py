@@ -26,6 +26,8 @@ from accel_lab.views.tape import encode
 HZ = 10.0
 READERS = 16
 FAREWELL_S = 0.3
+"""How long the end of a system waits for its journal's store, for the sake of those who read; and
+the end of the feed for those who read themselves."""
 
 
 class Feed:
@@ -62,7 +64,10 @@ class Feed:
         return self._opened.get(lab)
 
     def remove(self, lab: Lab) -> None:
-        """Tell whoever reads that a system has ended; waits for the feed's end after the last."""
+        """Tell whoever reads that a system has ended.
+
+        After the last it waits for the feed's end, twice `FAREWELL_S` at most.
+        """
         with self.lock:
             for one in self._shown:
                 one.ended |= one.lab() is lab
@@ -236,28 +241,39 @@ class _Server:
 
     def _tell(self, new: list[Reader]) -> None:
         """Look at every system and queue what is new, and all that was for who is new."""
-        for shown in self._feed.shown():
-            begins = shown.begin()
-            news, so_far = shown.look(anew=begins or bool(new))
-            late = self._readers if begins else new
+        offered = self._feed.shown()
+        until = time.monotonic() + FAREWELL_S
+        for shown in offered:  # first: all stores are waited for at once
             if shown.ended:
-                # The last fact says that nothing more comes.
-                self._tell_journal(shown)
-            for fact in so_far:
-                line = encode(fact)
-                for reader in late:
-                    reader.tell(shown, line)
-            # One line at a time: what no reader has room for is not even made.
-            for told in map(Told, news):
                 for reader in self._readers:
-                    if reader not in late:
-                        reader.take(shown, told)
-            if not shown.ended:
-                self._tell_journal(shown)
+                    reader.hurry(shown)
+        for shown in offered:
+            self._tell_of(shown, new, until)
 
-    def _tell_journal(self, shown: Shown) -> None:
+    def _tell_of(self, shown: Shown, new: list[Reader], until: float) -> None:
+        begins = shown.begin()
+        news, so_far = shown.look(anew=begins or bool(new))
+        late = self._readers if begins else new
+        if shown.ended:  # the last fact says that nothing more comes
+            self._tell_journal(shown, until)
+        for fact in so_far:
+            line = encode(fact)
+            for reader in late:
+                reader.tell(shown, line)
+        # One line at a time: what no reader has room for is not even made.
+        for told in map(Told, news):
+            for reader in self._readers:
+                if reader not in late:
+                    reader.take(shown, told)
+        if not shown.ended:
+            self._tell_journal(shown, until)
+
+    def _tell_journal(self, shown: Shown, until: float) -> None:
         for reader in self._readers:
-            reader.tell_journal(shown)
+            if shown.ended:
+                reader.tell_rest(shown, until)
+            else:
+                reader.tell_journal(shown)
 
     def _hang_up(self) -> None:
         if not any(reader.gone for reader in self._readers):

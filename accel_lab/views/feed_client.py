@@ -56,6 +56,7 @@ class FeedSource:
         lost: how many samples of its process were lost on the way here.
         losses: how often each device lost its context, as far as that was seen.
         unkept: why it cannot be looked back at, as a sentence; empty when it can.
+        unread: why its journal ends before the system did; empty while it does not.
     """
 
     lab: Lab | None = None
@@ -70,6 +71,7 @@ class FeedSource:
         self.version = 0
         self.lost = 0
         self.unkept = _unkept(speaker, topic)
+        self.unread = ""
         self._journal = MemoryStore(TOLD_BYTES)
         self._missed = self._entries = 0  # of the journal: untold, and all
         self._pasts: weakref.WeakSet[_Past] = weakref.WeakSet()
@@ -135,6 +137,14 @@ class FeedSource:
             self._journal.append([passage.group], {})
             self.version += 1
 
+    def end_journal(self, why: str) -> None:
+        """Take it that nothing more of its journal comes, though there is more; reading thread."""
+        with self.lock:
+            self.unread = why
+            for past in self._pasts:
+                past.unread = past.unread or why
+            self.version += 1
+
     def replayable(self) -> Replayable | None:
         """Return a look of its own at the past, live at first; None where nothing is told of that.
 
@@ -146,6 +156,7 @@ class FeedSource:
         past = _Past(self._journal, dropped=missed + self._journal.dropped)
         with self.lock:
             past.dropped += self._missed - missed
+            past.unread = past.unread or self.unread
             self._pasts.add(past)
         return Replayable(past, self, stays=True)
 
@@ -347,6 +358,8 @@ class Watch:
         else:
             topic = msgspec.json.decode(line, type=Topic)
             connection.topic = self._source(connection, topic)
+            if topic.unread:
+                connection.topic.end_journal(topic.unread)
 
     def _source(self, connection: _Connection, topic: Topic) -> FeedSource:
         """Return a system of a process; one that was known from an earlier connection, too."""

@@ -4,11 +4,11 @@ Each reader is told at its own pace: the groups are the store's, and only as man
 it as the reader has room for. What the store forgets meanwhile is counted for it.
 """
 
-import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
@@ -23,6 +23,7 @@ TOLD_BYTES = 8 << 20
 """How much of what was before it came a reader is told; and so much a reader keeps."""
 PIECE_BYTES = 128 << 10  # at a time
 EVERY_S = 0.5
+LATE = "its store gave the rest too late, after the system had ended"
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,41 +64,71 @@ class Telling:
         self._after = -1  # nothing was looked at
         self._first = 0
         self._due = 0.0
+        self._why = ""  # the last look did not find all
         self._reading: threading.Thread | None = None
+        self._hurries = self._given_up = False
         self._found: deque[Passage] = deque()
 
     def take(self) -> Iterator[Passage]:
         """Yield what was found since, and have more looked for; does not wait for a disk."""
         is_reading = self._reading is not None and self._reading.is_alive()
         if not is_reading and not self._found and time.monotonic() >= self._due:
-            self._look()
+            self._look(self._read)
         while self._found:
             yield self._found.popleft()
 
-    def rest(self) -> Iterator[Passage]:
-        """Yield all that is left; waits for the store."""
-        if self._reading is not None:
-            self._reading.join()
-        found = True
-        while found:
-            yield from self._found
-            self._found.clear()
-            self._read()
-            found = bool(self._found)
+    def hurry(self) -> None:
+        """Have all that is left looked for; does not wait for a disk. Safe to repeat."""
+        if not self._hurries:
+            self._hurries = True
+            self._look(partial(self._read_on, self._reading))
 
-    def _look(self) -> None:
+    def rest(self, until: float) -> tuple[list[Passage], str]:
+        """Return what is left, as far as it was found until then, and why that is not all.
+
+        Waits no longer for the store. Nothing is looked for any more.
+
+        Parameters:
+            until: monotonic seconds.
+        """
+        self.hurry()
+        why = ""
+        if self._reading is not None:
+            self._reading.join(max(0.0, until - time.monotonic()))
+            if self._reading.is_alive():
+                self._given_up = True
+                why = LATE
+        return list(self._found), why or self._why
+
+    def _look(self, read: Callable[[], None]) -> None:
         if isinstance(self._store, MemoryStore):
-            self._read()
+            read()
             return
-        self._reading = threading.Thread(
-            target=self._read, name="accel_lab feed journal", daemon=True
-        )
-        self._reading.start()
+        reading = threading.Thread(target=read, name="accel_lab feed journal", daemon=True)
+        try:
+            reading.start()
+        except RuntimeError as error:  # no thread can be had
+            self._why = str(error)
+        else:
+            self._reading = reading
+
+    def _read_on(self, before: threading.Thread | None) -> None:
+        """Find piece after piece, as much as a reader is told."""
+        if before is not None:
+            before.join()
+        while not self._given_up:
+            after = self._after
+            self._read()
+            if self._after == after:
+                return
+            if sum(passage.group.nbytes for passage in self._found) > TOLD_BYTES:
+                self._why = f"more than {TOLD_BYTES >> 20} MiB of it were left when it ended"
+                return
 
     def _read(self) -> None:
         """Find the next piece; a store that is away or damaged is tried again later."""
-        nbytes = 0
-        with contextlib.suppress(AccelError, OSError):
+        nbytes, self._why = 0, ""
+        try:
             if self._after < 0:
                 self._begin()
             for group in self._store.groups(self._after):
@@ -107,6 +138,8 @@ class Telling:
                 nbytes += group.nbytes
                 if nbytes >= PIECE_BYTES:
                     break
+        except (AccelError, OSError) as error:
+            self._why = str(error)
         self._due = time.monotonic() + (0.0 if nbytes >= PIECE_BYTES else EVERY_S)
 
     def _say(self, group: Group) -> None:

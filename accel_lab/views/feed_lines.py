@@ -42,12 +42,14 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
         name: what it is called.
         opened: when, wall seconds.
         journal: whether it keeps one.
+        unread: why its journal ends before the system did, as a sentence; empty while it does not.
     """
 
     system: int
     name: str
     opened: float
     journal: bool = False
+    unread: str = ""
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ from accel_lab.views.tape import encode
 UNREAD_BYTES = 512 << 10  # from there on it loses samples
 JOURNAL_BYTES = 32 << 10  # from there on it is told no more of a journal
 HANG_UP_BYTES = 8 << 20
+SLOW = "whoever reads it here was too slow for the rest"
 
 
 class Reader:
@@ -55,19 +56,43 @@ class Reader:
         self.unread += line
 
     def tell_journal(self, shown: Shown) -> None:
-        """Queue what is new of a journal while there is room, and what is left at its end."""
-        if not shown.topic.journal:
+        """Queue what is new of a journal while there is room."""
+        telling = self._telling(shown)
+        if telling is None or len(self.unread) > JOURNAL_BYTES:
             return
+        for passage in telling.take():
+            self.tell(shown, passage.line)
+
+    def hurry(self, shown: Shown) -> None:
+        """Have all that is left of a journal looked for; does not wait for it."""
+        if (telling := self._telling(shown)) is not None:
+            telling.hurry()
+
+    def tell_rest(self, shown: Shown, until: float) -> None:
+        """Queue what is left of a journal that has ended, and say so when that is not all.
+
+        Parameters:
+            until: how long this may wait for its store, monotonic seconds.
+        """
+        telling = self._telling(shown)
+        if telling is None:
+            return
+        self._tellings[shown.topic.system] = None
+        found, why = telling.rest(until)
+        for passage in found:
+            if len(self.unread) > HANG_UP_BYTES // 2:
+                why = SLOW
+                break
+            self.tell(shown, passage.line)
+        if why:
+            self.tell(shown, line_of(msgspec.structs.replace(shown.topic, unread=why)))
+
+    def _telling(self, shown: Shown) -> Telling | None:
+        """Return what tells of a journal; None without one, and after its end."""
         number = shown.topic.system
         if number not in self._tellings:
             self._tellings[number] = shown.telling()
-        telling = self._tellings[number]
-        if telling is None or (len(self.unread) > JOURNAL_BYTES and not shown.ended):
-            return
-        for passage in telling.rest() if shown.ended else telling.take():
-            if len(self.unread) > HANG_UP_BYTES // 2:
-                return
-            self.tell(shown, passage.line)
+        return self._tellings[number]
 
     def _lose(self, shown: Shown, fact: Event) -> None:
         self.lost += 1

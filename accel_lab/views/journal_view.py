@@ -302,7 +302,7 @@ def _caption(state: State) -> str:
     count, position = state["count"], state["position"]
     where = f"{state['kind']} of {state['name']}"
     if not count:
-        return f"{where}: nothing yet"
+        return f"{where}: {'nothing' if state.get('unread') else 'nothing yet'}"
     if state.get("live"):
         return f"{where}: {count} entries, live" + (" (closed)" if state["closed"] else "")
     return f"{where}: REPLAY, {position} of {count} entries, {_clock(state['at'])}"

@@ -1,18 +1,21 @@
 """The journal over a feed: what a reader is told of it, how much, and what it says of the rest."""
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from accel_lab import System, blas
-from accel_lab.errors import AccelError
+from accel_lab.errors import AccelError, JournalUnavailable
 from accel_lab.journal.group import Group
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.memory_store import MemoryStore
+from accel_lab.journal.sqlite_store import SqliteStore
 from accel_lab.views import feed, feed_client, feed_journal, feed_lines, feed_reader, feed_shown
 from accel_lab.views.feed import FEED
 from accel_lab.views.feed_client import FeedSource, Watch
@@ -21,9 +24,11 @@ from accel_lab.views.feed_lines import Speaker, Topic
 from accel_lab.views.lab import LabView
 from accel_lab.views.observer import observer_of
 from accel_lab.views.replayable import Replayable
+from tests.project import ROOT
 from tests.views.made_up import lab as made_up
 from tests.views.processes import eventually
 
+FAREWELL_S = feed.FAREWELL_S
 SPEAKER = Speaker(feed=feed_lines.SCHEMA, pid=1, version="9.9", program="train.py", folder="/")
 
 
@@ -174,7 +179,8 @@ def test_what_the_store_forgets_before_it_is_told_is_counted() -> None:
     assert [one.first for one in telling.take()] == [0, 1]
     store.append([group(number) for number in range(2, 40)], {})
     assert store.dropped
-    told = list(telling.rest())
+    told, why = telling.rest(time.monotonic() + 60)
+    assert not why
     assert told[0].first == 1 + 39 * 10 - 10 * len(told)
     assert [one.first for one in told[1:]] == [one.first + 10 for one in told[:-1]]
 
@@ -203,9 +209,113 @@ def test_a_long_journal_leaves_room_for_samples_in_what_is_unread() -> None:
             reader.tell_journal(shown)
             reader.send()
         assert 0 < len(reader.unread) < feed_reader.UNREAD_BYTES / 2
-        shown.ended = True
-        reader.tell_journal(shown)
+        reader.tell_rest(shown, time.monotonic() + 60)
         assert reader.unread.count(b'{"group"') > 9_000, "at the end all the rest"
+
+
+# When the store is slow.
+
+
+class SlowStore(SqliteStore):
+    """A file that gives nothing to whoever reads until it is let go."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.gives = threading.Event()
+        self.gives.set()
+
+    def groups(self, after: int = 0) -> Iterator[Group]:
+        """Yield what the file has, in its own time."""
+        assert self.gives.wait(120)
+        yield from super().groups(after)
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowStore]:
+    monkeypatch.setattr(feed, "FAREWELL_S", 1.0)
+    store = SlowStore(tmp_path / "journal.db")
+    yield store
+    store.gives.set()
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_who_reads_of_a_slow_store_learns_at_the_end_that_not_all_was_read(
+    watch: Watch,
+    store: SlowStore,
+    told: bool,  # noqa: FBT001
+) -> None:
+    if not told:
+        store.gives.clear()
+    lab = System("host", name="train", journal=store).ready()
+    work(lab, 5)
+    source = source_of(watch)
+    if told:
+        look = look_of(source)
+        eventually(lambda: len(lines(look)) >= 6)
+        store.gives.clear()
+        work(lab, 5)
+    lab.close()  # waits for its own last commit, and for nobody who reads
+    eventually(lambda: source.ended)
+    assert not store.gives.is_set()
+    assert not source.killed, "it said so itself"
+    view = LabView(look if told else look_of(source)).parts["journal"]
+    state = view.sample()
+    assert (state["count"] > 0) == told
+    assert "too late" in state["unread"]
+    assert "too late" in view.text(state)
+
+
+@pytest.mark.parametrize(
+    "page", ["how-to/dashboard.md", "decisions/0023-a-feed-is-a-socket-of-its-user.md"]
+)
+def test_the_docs_say_how_long_closing_may_wait_for_those_who_read(page: str) -> None:
+    text = " ".join((ROOT / "docs" / page).read_text().split())
+    assert f"losing a system waits at most {2 * FAREWELL_S:g} s" in text
+
+
+def test_a_slow_store_of_one_system_that_ends_keeps_no_other_from_being_seen(
+    watch: Watch, store: SlowStore
+) -> None:
+    with System("host", name="other") as other:
+        lab = System("host", name="train", journal=store).ready()
+        work(lab, 5)
+        eventually(lambda: len(watch.sources()) == 2)
+        ending = next(one for one in watch.sources() if one.name == "train")
+        going_on = next(one for one in watch.sources() if one.name == "other")
+        store.gives.clear()
+        lab.close()
+        eventually(lambda: ending.ended)
+        before = going_on._entries
+        work(other, 5)
+        eventually(lambda: going_on._entries > before)
+        assert not store.gives.is_set()
+
+
+def test_a_store_that_is_away_at_the_end_is_named_to_who_reads(tmp_path: Path) -> None:
+    class Away(SqliteStore):
+        def groups(self, after: int = 0) -> Iterator[Group]:
+            raise JournalUnavailable(f"{self.name} is away after {after}")
+
+    found, why = Telling(Journal(Away(tmp_path / "journal.db"))).rest(time.monotonic() + 60)
+    assert (found, "is away" in why) == ([], True)
+
+
+def test_a_reader_with_too_much_unread_learns_at_the_end_that_not_all_was_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feed_reader, "HANG_UP_BYTES", 10_000)
+    store = MemoryStore()
+    store.append([group(number) for number in range(1000)], {})
+    lab = made_up()
+    lab.journal = Journal(store)  # type: ignore[attr-defined]
+    shown = feed_shown.Shown(1, lab, 1.0, lambda: None)
+    one, other = socket.socketpair()
+    with one, other:
+        reader = feed_reader.Reader(one)
+        reader.tell_rest(shown, time.monotonic() + 60)
+        *_, last = reader.unread.splitlines()
+    assert len(reader.unread) < 10_000
+    assert msgspec.json.decode(last, type=Topic).unread == feed_reader.SLOW
 
 
 # Where there is nothing to tell.

@@ -72,6 +72,7 @@ test("nothing yet is neither live nor a replay", () => {
   assert.equal(journalReplays(state({ live: false, count: 0 })), false);
   assert.match(html(null), /Waiting for the first entries/);
   assert.match(html({ name: "lab", kind: "journal", closed: false, live: true, count: 0, position: 0, faults: 0, speed: 1, speeds: [1] }), /Nothing has been sent yet/);
+  assert.match(html({ name: "lab", kind: "journal", closed: true, live: true, count: 0, position: 0, faults: 0, speed: 1, speeds: [1], unread: "its store was away" }), /None of it could be read here: its store was away\./);
 });
 
 test("the row at the position is current, those beyond it are ahead", () => {
