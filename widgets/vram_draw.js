@@ -118,7 +118,7 @@ function vramSection(strip, state, view) {
 function vramHead(device, isSelected) {
   const { name, state, generation, now, used, total, room, count: blocks } = device;
   const seen = generation !== undefined;
-  const words = seen && [total ? `${bytes(used)} of ${bytes(total)} in use (${vramShare(used, total)})` : `${bytes(used)} in use`, plural(blocks, "block"), room === undefined ? "largest free block not known" : `a new block may have ${bytes(room)} at most`];
+  const words = seen && [total ? `${bytes(used)} of ${bytes(total)} in use (${vramShare(used, total)})` : `${bytes(used)} in use`, plural(blocks, "block"), room === undefined ? "what is free is not known" : `a new block may have ${bytes(room)} at most`];
   const { tone, icon: glyph } = look(state ?? "running");
   return h(
     "div",

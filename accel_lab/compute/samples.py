@@ -105,9 +105,10 @@ class TreeSampled(Event, frozen=True):
 class MemorySampled(Event, frozen=True):
     """The memory of a device: its blocks by address; `unlisted` are too many to be listed.
 
-    `largest_free_bytes` is None where the device cannot tell. `stale` are buffers that were lost
-    with an earlier generation while somebody holds their handles: each with who does. `objects`
-    are what `%%gpu` cells have left, the largest first; what they hold may be in blocks, too.
+    A new block has `free_bytes` at most, for what is free need not be in one piece; None where the
+    device cannot tell. `stale` are buffers that were lost with an earlier generation while somebody
+    holds their handles: each with who does. `objects` are what `%%gpu` cells have left, the largest
+    first; what they hold may be in blocks, too.
     """
 
     device: str
@@ -116,7 +117,7 @@ class MemorySampled(Event, frozen=True):
     total_bytes: int | None
     blocks: tuple[Block, ...]
     unlisted: int = 0
-    largest_free_bytes: int | None = None
+    free_bytes: int | None = None
     stale: tuple[tuple[int, tuple[str, ...]], ...] = ()
     objects: tuple[KeptObject, ...] = ()
 

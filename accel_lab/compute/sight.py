@@ -66,7 +66,7 @@ class Sight:
             total_bytes=device.total_bytes,
             blocks=(),
             unlisted=0,
-            largest_free_bytes=device.total_bytes or 0,
+            free_bytes=device.total_bytes or 0,
         )
         self._answers.append(self.memory)
 
@@ -83,7 +83,7 @@ class Sight:
                     total_bytes=device.total_bytes,
                     blocks=tuple(self._blocks),
                     unlisted=packet.unlisted,
-                    largest_free_bytes=packet.free_bytes,
+                    free_bytes=packet.free_bytes,
                 )
                 self._blocks.clear()
                 self._answers.append(sample)

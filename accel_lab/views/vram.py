@@ -203,8 +203,8 @@ def _device(name: str, scene: Scene, node: Node | None, listed: int) -> State:
         device["now"] = node.generation
     if sample.total_bytes is not None:
         device["total"] = sample.total_bytes
-    if sample.largest_free_bytes is not None:
-        device["room"] = max(0, sample.largest_free_bytes)
+    if sample.free_bytes is not None:
+        device["room"] = max(0, sample.free_bytes)
     device["count"] = len(sample.blocks) + sample.unlisted
     if sample.objects:
         device["objects"] = [_object(one) for one in sample.objects[:OBJECTS]]

@@ -65,8 +65,8 @@ def test_every_buffer_is_listed_with_its_owner_and_all_add_up(lab: System) -> No
         for before, block in zip(sample.blocks, sample.blocks[1:], strict=False)
     )
     assert sample.total_bytes is not None
-    assert sample.largest_free_bytes is not None
-    assert sample.largest_free_bytes <= sample.total_bytes - sample.used_bytes
+    assert sample.free_bytes is not None
+    assert sample.free_bytes <= sample.total_bytes - sample.used_bytes
 
 
 def test_views_share_one_block(lab: System) -> None:

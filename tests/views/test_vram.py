@@ -102,7 +102,7 @@ def test_blocks_come_by_address_with_the_gaps_between_them() -> None:
             block(3, here + 2 * MIB + PADDING_BYTES),
             block(1, here, kept_by=("x",)),
             block(2, here + MIB + PADDING_BYTES - 1, nbytes=MIB - PADDING_BYTES + 1),
-            largest_free_bytes=100 * GIB,
+            free_bytes=100 * GIB,
         )
     )
     assert state_of(seen) == {
@@ -215,7 +215,7 @@ def test_lost_blocks_are_drawn_while_a_name_holds_them() -> None:
 def test_text_names_the_largest_blocks_and_counts_the_others() -> None:
     blocks = [block(i, i * MIB, nbytes=i << 10) for i in range(1, 31)]
     blocks[29] = block(30, 30 * MIB, 8 * MIB, owner="R2C #9", kept_by=("x", "layers[3]"))
-    drawn = text(state_of(scene(sample(*blocks, unlisted=5, largest_free_bytes=100 * GIB))))
+    drawn = text(state_of(scene(sample(*blocks, unlisted=5, free_bytes=100 * GIB))))
     lines = drawn.splitlines()
     room = "a new block may have 100 GiB at most"
     assert lines[:4] == [

@@ -53,7 +53,7 @@ test("totals, the room that is left and a generation stand in words", () => {
   assert.match(text, />3 MiB of 1 GiB in use \(0\.3 %\) · 1 block · a new block may have 512 MiB at most</);
   assert.match(text, />generation 1</);
   assert.match(text, /role="meter" aria-label="Memory of gpu0"/);
-  assert.match(html(system(device([block(1)], { room: undefined }))), /largest free block not known/);
+  assert.match(html(system(device([block(1)], { room: undefined }))), /what is free is not known/);
 });
 
 test("what is old, empty or not seen says so", () => {
