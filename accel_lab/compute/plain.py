@@ -23,13 +23,6 @@ def frozen(value: Any) -> bytes | None:
         return None
 
 
-def frozen_array(value: Any) -> bytes | None:
-    """Return a copy of plain data, or of a NumPy array on the host, as bytes; else None."""
-    if type(value) is np.ndarray and not value.dtype.hasobject:
-        return pickle.dumps(value)
-    return frozen(value)
-
-
 def thawed(data: bytes) -> Any:
     """Return what `frozen` was given."""
     return pickle.loads(data)  # noqa: S301 - from our own context

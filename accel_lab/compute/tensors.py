@@ -3,12 +3,154 @@
 import pickle
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from accel_lab.compute.dtypes import NAMES, itemsize, numpy_dtype
+
+
+class TensorCopy(NamedTuple):
+    """What a tensor on the CPU holds.
+
+    Attributes:
+        array: its numbers.
+        grad: those of the gradient that autograd keeps of it, or None.
+        kind: as of `kind_of`.
+        requires_grad: whether autograd keeps a gradient of it from now on.
+    """
+
+    array: npt.NDArray[Any]
+    grad: npt.NDArray[Any] | None
+    kind: str
+    requires_grad: bool
+
+
+class State(NamedTuple):
+    """What an optimizer, a scheduler or a random generator goes on from, tensors as TensorCopy.
+
+    Attributes:
+        own: its state.
+        parameters: those of an optimizer.
+        optimizer: the state of a scheduler's optimizer.
+    """
+
+    own: Any
+    parameters: list[TensorCopy]
+    optimizer: "State | None" = None
+
+
+def copy_of(value: Any) -> TensorCopy | None:
+    """Return what a dense CPU tensor holds, on the same memory; None for anything else."""
+    array = as_array(value)
+    if array is None:
+        return None
+    if not value.is_leaf:
+        return TensorCopy(array, None, "tensor", requires_grad=False)
+    grad = None if value.grad is None else as_array(value.grad)
+    if grad is None and value.grad is not None:
+        return None
+    return TensorCopy(array, grad, kind_of(value), value.requires_grad)
+
+
+def made_of(copy: TensorCopy) -> Any:
+    """Return a tensor on the memory of a copy."""
+    tensor = made(copy.array, copy.kind).requires_grad_(copy.requires_grad)
+    if copy.grad is not None:
+        tensor.grad = made(copy.grad, "tensor")
+    return tensor
+
+
+def renew(mine: Any, copy: TensorCopy) -> bool:
+    """Make a tensor equal to a copy in place, gradient included; whether that could be."""
+    own = copy_of(mine)
+    if own is None or own.array.shape != copy.array.shape or own.array.dtype != copy.array.dtype:
+        return False
+    import torch
+
+    new = made_of(copy)
+    try:
+        with torch.no_grad():
+            mine.copy_(new)
+    except RuntimeError:  # it is expanded, or one of inference
+        return False
+    if not mine.is_leaf:
+        return True
+    mine.requires_grad_(copy.requires_grad)
+    if mine.grad is None or new.grad is None:
+        mine.grad = new.grad
+    else:
+        mine.grad.copy_(new.grad)
+    return True
+
+
+def state_of(value: Any) -> State | None:
+    """Return the state of an optimizer, a scheduler or a random generator on the CPU, else None.
+
+    Only of PyTorch's own classes: nothing of the user's runs here.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not type(value).__module__.startswith("torch."):
+        return None
+    try:
+        if isinstance(value, torch.Generator):
+            return State(_copied(value.get_state()), []) if value.device.type == "cpu" else None
+        if isinstance(value, torch.optim.Optimizer):
+            own = _mapped(value.state_dict(), torch.Tensor, _copied)
+            return State(own, [_copied(one) for one in _parameters(value)])
+        if isinstance(value, torch.optim.lr_scheduler.LRScheduler):
+            optimizer = state_of(value.optimizer)
+            own = _mapped(value.state_dict(), torch.Tensor, _copied)
+            return None if optimizer is None else State(own, [], optimizer)
+    except ValueError:  # it has what is not on the CPU
+        return None
+    return None
+
+
+def set_state(mine: Any, state: State) -> bool:
+    """Have an optimizer, a scheduler or a generator go on from a state; whether it could.
+
+    An optimizer's parameters are what they were when it had that state.
+    """
+    import torch
+
+    if isinstance(mine, torch.Generator):
+        mine.set_state(made_of(state.own))
+        return True
+    if not has_state(mine):
+        return False
+    try:
+        mine.load_state_dict(_mapped(state.own, TensorCopy, made_of))
+    except ValueError:  # it has other parameters meanwhile
+        return False
+    if state.optimizer is not None:
+        return set_state(mine.optimizer, state.optimizer)
+    for parameter, copy in zip(_parameters(mine), state.parameters, strict=True):
+        renew(parameter, copy)
+    return True
+
+
+def _parameters(optimizer: Any) -> list[Any]:
+    return [one for group in optimizer.param_groups for one in group["params"]]
+
+
+def _copied(value: Any) -> TensorCopy:
+    copy = copy_of(value)
+    if copy is None:
+        raise ValueError("not on the CPU")
+    return copy
+
+
+def _mapped(value: Any, kind: type, function: Callable[[Any], Any]) -> Any:
+    """Return nested containers with what is of a type replaced."""
+    if isinstance(value, kind):
+        return function(value)
+    if isinstance(value, dict):
+        return {key: _mapped(part, kind, function) for key, part in value.items()}
+    if type(value) is list or type(value) is tuple:
+        return type(value)(_mapped(part, kind, function) for part in value)
+    return value
 
 
 def as_array(value: Any) -> npt.NDArray[Any] | None:
@@ -105,6 +247,27 @@ def reduced(value: Any) -> Any:
 
 def _with_grad(tensor: Any, grad: Any) -> None:
     tensor.grad = grad
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether this is a tensor of PyTorch's, on whatever device."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def has_state(value: Any) -> bool:
+    """Whether this is something that `state_of` may have the state of."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    kinds = torch.Generator, torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler
+    return isinstance(value, kinds)
+
+
+def is_module(value: Any) -> bool:
+    """Whether this is a module of PyTorch's: a model or a layer."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.nn.Module)
 
 
 def is_whole(value: Any) -> bool:

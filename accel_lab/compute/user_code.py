@@ -17,7 +17,7 @@ from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import Operation
 from accel_lab.compute.stream import Storage
 from accel_lab.compute.table import Buffer
-from accel_lab.compute.tensors import is_whole
+from accel_lab.compute.tensors import is_whole, reduced
 from accel_lab.compute.wire import FRAME_LIMIT, Answer, Report
 from accel_lab.errors import Interrupted, InvalidArgument, StaleRef
 
@@ -95,10 +95,14 @@ def name_of(function: Callable[..., Any]) -> str:
     return "" if ours or not name.isidentifier() else name
 
 
-def pack(value: Any, place: Callable[[Any], int | None]) -> bytes:
-    """Pickle a value; what `place` gives a number stays behind, as a persistent id."""
+def pack(value: Any, place: Callable[[Any], int | None], *, whole: bool = False) -> bytes:
+    """Pickle a value; what `place` gives a number stays behind, as a persistent id.
+
+    Parameters:
+        whole: nothing inside a tensor or a model of PyTorch's stays behind.
+    """
     file = io.BytesIO()
-    _Pickler(file, place).dump(value)
+    _Pickler(file, place, whole=whole).dump(value)
     return file.getvalue()
 
 
@@ -108,16 +112,21 @@ def unpack(data: bytes, found: Callable[[int], Any]) -> Any:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    def __init__(self, file: io.BytesIO, place: Callable[[Any], int | None]) -> None:
+    def __init__(
+        self, file: io.BytesIO, place: Callable[[Any], int | None], *, whole: bool
+    ) -> None:
         super().__init__(file)
         self._place = place
+        self._whole = whole
 
     def persistent_id(self, obj: Any) -> int | None:
         return self._place(obj)
 
     def reducer_override(self, obj: Any) -> Any:
-        if is_whole(obj):
+        if self._whole and is_whole(obj):
             return pickle.loads, (cloudpickle.dumps(obj),)
+        if (found := reduced(obj)) is not None:
+            return found
         return super().reducer_override(obj)
 
 
@@ -219,7 +228,7 @@ class RunActor(LibraryActor):
             return id_
 
         try:
-            data = pack(value, keep)
+            data = pack(value, keep, whole=True)
         except Exception as error:
             text = f"the answer, a {type(value).__name__}, does not pickle: {error}"
             raise user_code_error(TypeError(text)) from error

@@ -22,10 +22,12 @@ from accel_lab.compute.backend import Backend
 from accel_lab.compute.cell_code import TIMES, complete, loop_of, parts_of, remember
 from accel_lab.compute.definitions import compiled
 from accel_lab.compute.frames import lines_of
-from accel_lab.compute.lent import Lent, Way, written
+from accel_lab.compute.lent import Lent
 from accel_lab.compute.meter import Cost, Meter, Span, numbers
-from accel_lab.compute.plain import frozen, frozen_array, thawed
+from accel_lab.compute.parts import Way, written
+from accel_lab.compute.plain import frozen, thawed
 from accel_lab.compute.projects import Projects
+from accel_lab.compute.renewal import copied
 from accel_lab.compute.stream import Stream
 from accel_lab.errors import InvalidArgument, StaleRef
 
@@ -89,9 +91,10 @@ class Ran:
     `generation` is that of the context in which it ran; `cost` is there if it was measured. `same`
     has, for an array that the notebook knows by another name as well, that name. `plain` has a copy
     of each object of plain data that is new or has changed, `renewed` says what those look like
-    that have changed. `returned` has what the notebook gave and the cell has changed, `changed`
-    the plain parts of what is not plain, and `stays` tells those parts that cannot go back.
-    `shown_bytes` is what it displayed meanwhile, `stopped` where an interrupt has ended it.
+    that have changed. `returned` has what the notebook gave and the cell has changed, `changed` the
+    parts that it has changed of what goes back in parts; `stays` tells those that cannot go back,
+    `beyond` those that have too many parts to compare. `shown_bytes` is what it displayed
+    meanwhile, `stopped` where an interrupt has ended it.
     """
 
     generation: int
@@ -104,6 +107,7 @@ class Ran:
     returned: dict[str, bytes] = field(default_factory=dict)
     changed: dict[str, bytes] = field(default_factory=dict)
     stays: dict[str, str] = field(default_factory=dict)
+    beyond: dict[str, str] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     shown_bytes: int = 0
     stopped: str = ""
@@ -254,7 +258,7 @@ class Workspace:
         self.names.update(cell.given)
         self._told |= cell.given
         self._lent = {
-            name: (value := cell.given[name], frozen_array(value) or Lent(value, ways, is_array))
+            name: (value := cell.given[name], copied(value) or Lent(value, ways, is_array))
             for name, ways in cell.returned.items()
         }
         complete(cell.given, self.names)
@@ -369,11 +373,13 @@ class Workspace:
                 changes, other = before.changes()
                 if changes:
                     ran.changed[name] = pickle.dumps(changes)
+                if before.beyond:
+                    ran.beyond[name] = written(name, value, before.beyond[0])
                 if other:
                     self._told.pop(name, None)
                     ran.stays[name] = written(name, value, other[0])
                 continue
-            now = frozen_array(value)
+            now = copied(value)
             if now is None:
                 self._told.pop(name, None)
             elif now != before:

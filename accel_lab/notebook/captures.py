@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.lent import Way, arrays_in, change, is_own, renew
+from accel_lab.compute.lent import arrays_in, change
+from accel_lab.compute.parts import ATOMS, PARTS, Way, is_own
 from accel_lab.compute.plain import thawed
+from accel_lab.compute.renewal import can_change, is_array, renew
+from accel_lab.compute.tensors import is_module
 from accel_lab.compute.user_code import pack
 from accel_lab.compute.workspace import Ran
 from accel_lab.errors import AccelError, InvalidArgument, StaleRef
@@ -26,7 +27,6 @@ CAPTURE_BYTES = 16 << 20
 _HIDDEN = ("exit", "quit")
 """Built-in functions that IPython takes away while a cell runs."""
 _ARRAYS = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")
-_MUTABLE: frozenset[type] = frozenset((list, dict, set, np.ndarray))
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Captures:
             nbytes, has_arrays = _require_small(name, value)
             self.nbytes += nbytes
             self.given[name] = value
-            if type(value) in _MUTABLE or is_own(value):
+            if can_change(value) or is_own(value) or is_module(value):
                 self.returned[name] = arrays_in(value) if has_arrays else frozenset()
         elif not isinstance(value, AccelRef):  # through which it may reach any array that is there
             for other, ref in space.bound.items():
@@ -92,6 +92,11 @@ class Captures:
             sys.stderr.write(
                 f"accel_lab: {ran.stays[name]} is what only the context has, so {name} stays "
                 f"there, and the name is its handle; {name}.get() is a copy\n"
+            )
+        for name in mine.keys() & ran.beyond.keys():
+            sys.stderr.write(
+                f"accel_lab: {ran.beyond[name]} has more parts than are compared ({PARTS:,}), so "
+                "what a cell changes in it does not come back; bind that to a name of its own\n"
             )
 
     def _keep(self, space: Space, name: str, ref: AccelRef) -> None:
@@ -168,7 +173,9 @@ def _require_small(name: str, value: Any) -> tuple[int, bool]:
 
     def place(part: Any) -> int | None:
         nonlocal has_arrays
-        has_arrays |= type(part) is np.ndarray
+        if type(part) in ATOMS:
+            return None
+        has_arrays = has_arrays or is_array(part)
         return 0 if isinstance(part, AccelRef) else None
 
     if not isinstance(nbytes, int) or nbytes <= CAPTURE_BYTES:

@@ -7,6 +7,7 @@ import pytest
 
 from accel_lab.compute import workspace
 from accel_lab.compute.lent import Lent
+from accel_lab.compute.parts import PARTS
 from accel_lab.errors import UserCodeError
 from accel_lab.notebook.object_ref import ObjectRef
 from tests.notebook.cells import Notebook
@@ -102,6 +103,51 @@ def test_what_a_cell_changes_of_an_instance_of_the_notebooks_is_changed_there(
     assert trainer.losses[-1] == 9, "it was not asked for"
     notebook("trainer.step(8)", "-o trainer")
     assert trainer.losses[-1] == 8
+
+
+SLOTS = """
+from dataclasses import dataclass
+class Counter:
+    __slots__ = ("n", "log")
+    def __init__(self):
+        self.n, self.log = 0, []
+class Named(Counter):
+    pass
+@dataclass(slots=True)
+class State:
+    step: int
+    counter: Counter
+"""
+
+
+def test_what_a_cell_changes_in_slots_is_changed_in_the_notebook(notebook: Notebook) -> None:
+    notebook.names["__name__"] = "__main__"
+    exec(f"{SLOTS}\nstate = State(0, Named())\ncounter = Counter()", notebook.names)  # noqa: S102
+    state, counter = notebook.names["state"], notebook.names["counter"]
+    named, log = state.counter, state.counter.log
+    notebook(
+        "state.step = 3\nstate.counter.n += 1\nstate.counter.log.append(7)\n"
+        "state.counter.name = 'new'\ncounter.n = 2\ndel counter.log"
+    )
+    assert (notebook.names["state"], state.counter, named.log) == (state, named, log)
+    assert (state.step, named.n, log, named.name) == (3, 1, [7], "new")
+    assert counter.n == 2
+    assert not hasattr(counter, "log")
+
+
+def test_a_list_of_more_numbers_than_plain_data_has_is_changed_in_place(
+    notebook: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    losses = notebook.names["losses"] = [k / 2 for k in range(100_000)]
+    notebook("losses.append(-1.0)\nlosses[3] = 'three'\nlosses[0] = -0.0")
+    assert (len(losses), losses[-1], losses[3], str(losses[0])) == (100_001, -1.0, "three", "-0.0")
+    assert capsys.readouterr().err == ""
+    many: dict[str, Any] = {"log": [0] * (PARTS + 1), "n": 0}
+    notebook.names["many"] = many
+    notebook("many['log'].append(1)\nmany['n'] = 1")
+    assert (len(many["log"]), many["n"]) == (PARTS + 1, 1)
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("accel_lab: many['log'] has more parts than are compared (200,000), so")
 
 
 def test_what_is_not_changed_or_is_a_handle_is_left_alone(

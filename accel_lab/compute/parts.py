@@ -1,0 +1,175 @@
+"""What has parts that a cell may change: containers, and instances of the notebook's classes.
+
+They are only looked at: nothing of the user's runs here.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from types import FunctionType, MemberDescriptorType
+from typing import Any, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
+
+from accel_lab.compute.tensors import is_module
+
+PARTS = 200_000
+"""How many attributes and items are looked at."""
+ATOMS: frozenset[type] = frozenset((str, int, float, bool, complex, type(None)))
+"""What cannot change, and is its own copy."""
+_KEYS: frozenset[type] = frozenset((str, int, float, bool, bytes, type(None)))
+_HOLDERS: frozenset[type] = frozenset((list, tuple, dict))
+_slots: "WeakKeyDictionary[type, dict[str, MemberDescriptorType]]" = WeakKeyDictionary()
+
+Way: TypeAlias = tuple[Any, ...]
+"""The attributes, keys and indices that lead to a part."""
+
+
+class Part(NamedTuple):
+    """Something with parts, as it was.
+
+    `copies` has those of its parts that are no ATOMS: a copy, or None where there is none.
+    """
+
+    way: Way
+    holder: Any
+    before: dict[Any, Any]
+    copies: dict[Any, bytes | None]
+
+
+def parts_of(
+    value: Any, copied: Callable[[Way, Any, Any], bytes | None]
+) -> tuple[list[Part], list[Way]]:
+    """Return what has parts in a value, each once, and the ways to what would be beyond PARTS.
+
+    Parameters:
+        copied: returns a copy of a part, given its holder's way, its key, and itself; what it has
+            none of is looked into.
+    """
+    found: list[Part] = []
+    beyond: list[Way] = []
+    ahead: list[tuple[Way, Any]] = [((), value)]
+    seen: set[int] = set()
+    left = PARTS
+    while ahead:
+        way, holder = ahead.pop()
+        before = None if id(holder) in seen else children(holder)
+        if before is None:
+            continue
+        seen.add(id(holder))
+        if len(before) > left:
+            beyond.append(way)
+            continue
+        left -= len(before)
+        copies = {
+            key: copied(way, key, child)
+            for key, child in before.items()
+            if type(child) not in ATOMS
+        }
+        ahead += [
+            ((*way, key), before[key])
+            for key, copy in copies.items()
+            if copy is None and _has_parts(before[key])
+        ]
+        found.append(Part(way, holder, before, copies))
+    return found, beyond
+
+
+def is_own(value: Any) -> bool:
+    """Whether this is an instance of a class of the notebook's, with attributes or slots."""
+    kind = type(value)
+    if kind.__module__ != "__main__" or issubclass(kind, type) or kind is FunctionType:
+        return False
+    return kind.__dictoffset__ != 0 or bool(_slots_of(kind))
+
+
+def children(holder: Any) -> dict[Any, Any] | None:
+    """Return the parts of something by their keys; None if it has none that can be named."""
+    kind = type(holder)
+    if kind is list or kind is tuple:
+        return dict(enumerate(holder))
+    found: dict[Any, Any]
+    if kind is dict:
+        found = holder.copy()
+    elif _has_attributes(holder):
+        found = _dict_of(holder).copy()
+        for name, slot in _slots_of(kind).items():
+            with suppress(AttributeError):  # nothing is in it
+                found[name] = slot.__get__(holder)
+    else:
+        return None
+    return found if set(map(type, found)) <= _KEYS else None
+
+
+def items(holder: Any) -> Any:
+    """Return what is indexed to get to a part, to set and to delete it."""
+    if not _has_attributes(holder):
+        return holder
+    slots = _slots_of(type(holder))
+    return _Attributes(holder, slots) if slots else _dict_of(holder)
+
+
+def written(name: str, value: Any, way: Way) -> str:
+    """Write a part of what a name stands for as one finds it."""
+    for key in way:
+        name += f".{key}" if _has_attributes(value) else f"[{key!r}]"
+        value = items(value)[key]
+    return name
+
+
+class _Attributes:
+    """The attributes of an instance that has slots, without its class's own `__setattr__`."""
+
+    def __init__(self, instance: Any, slots: dict[str, MemberDescriptorType]) -> None:
+        self._instance = instance
+        self._slots = slots
+        self._others = _dict_of(instance)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._slots:
+            return self._others[name]
+        try:
+            return self._slots[name].__get__(self._instance)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name in self._slots:
+            self._slots[name].__set__(self._instance, value)
+        else:
+            self._others[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        if name not in self._slots:
+            del self._others[name]
+            return
+        with suppress(AttributeError):
+            self._slots[name].__delete__(self._instance)
+
+
+def _dict_of(holder: Any) -> dict[str, Any]:
+    if type(holder).__dictoffset__ == 0:
+        return {}
+    known: dict[str, Any] = object.__getattribute__(holder, "__dict__")
+    return known
+
+
+def _slots_of(kind: type) -> dict[str, MemberDescriptorType]:
+    """Return the slots of a class and of those that it inherits from, by name."""
+    found = _slots.get(kind)
+    if found is None:
+        found = {}
+        for base in reversed(kind.__mro__):
+            known = vars(base)
+            if "__slots__" in known:  # a class that is written in C has members without it
+                found |= {
+                    name: one for name, one in known.items() if type(one) is MemberDescriptorType
+                }
+        _slots[kind] = found
+    return found
+
+
+def _has_parts(value: Any) -> bool:
+    return type(value) in _HOLDERS or _has_attributes(value)
+
+
+def _has_attributes(value: Any) -> bool:
+    return is_own(value) or is_module(value)

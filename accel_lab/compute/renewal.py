@@ -1,0 +1,77 @@
+"""What goes back to the notebook as a whole once a cell has changed it, and is renewed in place.
+
+These are plain data, NumPy's arrays and PyTorch's tensors on the host, random generators, and the
+optimizers and schedulers of PyTorch.
+"""
+
+import pickle
+from typing import Any
+
+import numpy as np
+
+from accel_lab.compute import generators, tensors
+from accel_lab.compute.plain import frozen
+
+CONTAINERS: frozenset[type] = frozenset((list, tuple, dict, set, frozenset))
+_MUTABLE: frozenset[type] = frozenset((list, dict, set, np.ndarray))
+
+
+def can_change(value: Any) -> bool:
+    """Whether a cell may change this in place, and the notebook's be made equal to it."""
+    if type(value) in _MUTABLE or generators.is_generator(value):
+        return True
+    return tensors.is_tensor(value) or tensors.has_state(value)
+
+
+def is_array(value: Any) -> bool:
+    """Whether this is an array, which may be the device's where that is the host."""
+    return type(value) is np.ndarray or tensors.is_tensor(value)
+
+
+def copied(value: Any) -> bytes | None:
+    """Return a copy as bytes, which `thawed` makes something for `renew` of; None if it has none.
+
+    Equal bytes are of equal values.
+    """
+    kind = type(value)
+    if kind in CONTAINERS:
+        return frozen(value)
+    if kind.__module__ == "__main__" or (kind is np.ndarray and value.dtype.hasobject):
+        return None
+    if kind is np.ndarray or generators.is_generator(value):
+        return pickle.dumps(value)
+    found = tensors.copy_of(value) or tensors.state_of(value)
+    try:
+        return frozen(value) if found is None else pickle.dumps(found)
+    except Exception:  # noqa: BLE001 - a state may hold anything
+        return None
+
+
+def made(copy: Any) -> Any:
+    """Return what a thawed copy is of."""
+    return tensors.made_of(copy) if isinstance(copy, tensors.TensorCopy) else copy
+
+
+def renew(mine: Any, copy: Any) -> bool:
+    """Make something equal to a thawed copy in place; whether that could be.
+
+    An array keeps its shape, a tensor its dtype.
+    """
+    if isinstance(copy, tensors.TensorCopy):
+        return tensors.renew(mine, copy)
+    if isinstance(copy, tensors.State):
+        return tensors.set_state(mine, copy)
+    if type(mine) is not type(copy):
+        return False
+    if isinstance(mine, np.ndarray):
+        if not mine.flags.writeable or mine.size != copy.size or mine.dtype != copy.dtype:
+            return False
+        mine[...] = copy.reshape(mine.shape)
+    elif isinstance(mine, list):
+        mine[:] = copy
+    elif isinstance(mine, dict | set):
+        mine.clear()
+        mine.update(copy)
+    else:
+        return generators.is_generator(mine) and generators.set_as(mine, copy)
+    return True
