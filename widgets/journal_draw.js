@@ -182,7 +182,7 @@ function journalTable({ kind, window: rows, position, live }) {
     { key: "entries", class: "al-journal-scroll" },
     h(
       "table",
-      { class: "al-journal-table" },
+      { class: "al-table al-journal-table" },
       h("caption", { class: "al-sr" }, live ? "The newest entries first" : "Entries around the position"),
       h("thead", {}, h("tr", {}, heads.map(([key, name]) => h("th", { key, scope: "col", class: `al-journal-${key}` }, name)))),
       h("tbody", {}, (live ? [...rows].reverse() : rows).map((row) => journalRow(row, position - 1, live))),

@@ -105,7 +105,7 @@ function feedGrid(visible, active, state, view) {
   const heads = FEED_COLUMNS.map(([name, title]) => h("th", { role: "columnheader", scope: "col", class: `al-supervision-${name}` }, name === "generation" ? h("abbr", { title: "Generation" }, title) : title));
   return h(
     "table",
-    { key: "grid", class: "al-supervision-grid", role: "treegrid", "aria-label": `Supervision of ${state.lab || "the system"}, the newest first`, "aria-readonly": "true" },
+    { key: "grid", class: "al-table al-supervision-grid", role: "treegrid", "aria-label": `Supervision of ${state.lab || "the system"}, the newest first`, "aria-readonly": "true" },
     h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, heads)),
     h("tbody", { role: "rowgroup" }, visible.map((line) => (line.level === 1 ? feedLine(line, line.path === active, state, view) : feedStep(line, line.path === active)))),
   );

@@ -91,7 +91,7 @@ function grid(root, visible, active, view) {
   const heads = COLUMNS.map(([name, title]) => h("th", { role: "columnheader", scope: "col", class: `al-${name}` }, name === "generation" ? h("abbr", { title: "Generation" }, title) : title));
   return h(
     "table",
-    { key: "grid", class: "al-grid", role: "treegrid", "aria-label": `Actors of ${root.name}`, "aria-readonly": "true" },
+    { key: "grid", class: "al-table al-grid", role: "treegrid", "aria-label": `Actors of ${root.name}`, "aria-readonly": "true" },
     h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, heads)),
     h("tbody", { role: "rowgroup" }, visible.map((row) => line(row, row.path === active, view))),
   );

@@ -222,7 +222,7 @@ function vramTable(state, rows, view) {
       { class: "vram-scroll", role: "region", tabindex: 0, "aria-label": "Table of the largest blocks" },
       h(
         "table",
-        { class: "vram-table", "aria-label": `Largest blocks of ${state.lab}` },
+        { class: "al-table vram-table", "aria-label": `Largest blocks of ${state.lab}` },
         h("thead", {}, h("tr", {}, heads, acts && h("th", { key: "acts", scope: "col", class: "vram-acts" }, "Actions"))),
         h("tbody", {}, shown.map((row) => vramRow(row, acts, view))),
       ),
@@ -273,7 +273,7 @@ function vramObjects(state) {
       { class: "vram-scroll", role: "region", tabindex: 0, "aria-label": "Table of objects of %%gpu cells" },
       h(
         "table",
-        { class: "vram-table", "aria-label": `Objects of %%gpu cells of ${state.lab}` },
+        { class: "al-table vram-table", "aria-label": `Objects of %%gpu cells of ${state.lab}` },
         h("thead", {}, h("tr", {}, heads, acts && h("th", { key: "acts", scope: "col", class: "vram-acts" }, "Actions"))),
         h("tbody", {}, rows.map((row) => vramObjectRow(row, acts))),
       ),
