@@ -82,7 +82,7 @@ MUTATIONS = (
         "compute/ledger.py",
         "live.after not in self._reaped:",
         "live.after not in self._reaped and live.holds:",
-        "compute/test_arena.py",
+        "compute/test_arena_model.py",
     ),
     Mutation(
         "the journal's transaction is taken back",
