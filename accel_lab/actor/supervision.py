@@ -15,6 +15,7 @@ from accel_lab.actor.clock import Clock
 from accel_lab.errors import AccelError, ActorFailed, Directive
 
 C = TypeVar("C")
+_JITTER = random.Random()  # noqa: S311 - no secret, and not the user's sequence
 
 
 def as_accel_error(error: BaseException) -> AccelError:
@@ -45,7 +46,7 @@ class Backoff:
     cap_s: float = 2.0
     jitter: float = 0.1
 
-    def delay_s(self, attempt: int, draw: Callable[[], float] = random.random) -> float:
+    def delay_s(self, attempt: int, draw: Callable[[], float] = _JITTER.random) -> float:
         """Return the seconds before restart number `attempt`, counted from 1 in its window.
 
         Parameters:

@@ -26,6 +26,7 @@ RETRY_S = 0.1
 RETRY_MOST_S = 5.0
 CLOSE_LIMIT_S = 5.0
 TOLD_EVERY_S = 1.0
+_JITTER = random.Random()  # noqa: S311 - no secret, and not the user's sequence
 
 
 class Writer:
@@ -202,7 +203,7 @@ class Writer:
         """Wait for something to commit, or for the time to try again; True when it is the last."""
         with self._changed:
             if self._failure is not None:
-                jitter = random.uniform(0.75, 1.25)  # noqa: S311 - no secret
+                jitter = _JITTER.uniform(0.75, 1.25)
                 self._changed.wait_for(lambda: self._hurry or self._stopping, delay_s * jitter)
             else:
                 self._changed.wait_for(lambda: self._waiting or self._stopping)

@@ -1,5 +1,7 @@
 """Strategies, back-off and the restart window, by themselves."""
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,6 +55,12 @@ def test_jitter_stays_in_its_band() -> None:
     assert backoff.delay_s(2, lambda: 0.0) == pytest.approx(0.9)
     assert backoff.delay_s(2, lambda: 0.5) == pytest.approx(1.0)
     assert backoff.delay_s(2, lambda: 1.0) == pytest.approx(1.1)
+
+
+def test_jitter_takes_no_number_of_the_users_sequence() -> None:
+    before = random.getstate()
+    assert Backoff().delay_s(3) != Backoff().delay_s(3)
+    assert random.getstate() == before
 
 
 def test_affected_children_keep_their_order() -> None:
