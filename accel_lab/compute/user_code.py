@@ -12,6 +12,7 @@ import msgspec
 from accel_lab.compute import holding, keeping, printing, workspace
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.failure import user_code_error
+from accel_lab.compute.global_generators import by_name
 from accel_lab.compute.interrupts import INTERRUPTS
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import Operation
@@ -125,7 +126,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, obj: Any) -> Any:
         if self._whole and is_whole(obj):
             return pickle.loads, (cloudpickle.dumps(obj),)
-        if (found := reduced(obj)) is not None:
+        if (found := by_name(obj) or reduced(obj)) is not None:
             return found
         return super().reducer_override(obj)
 

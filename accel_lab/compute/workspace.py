@@ -22,6 +22,7 @@ from accel_lab.compute.backend import Backend
 from accel_lab.compute.cell_code import TIMES, complete, loop_of, parts_of, remember
 from accel_lab.compute.definitions import compiled
 from accel_lab.compute.frames import lines_of
+from accel_lab.compute.global_generators import drawing_from
 from accel_lab.compute.lent import Lent
 from accel_lab.compute.meter import Cost, Meter, Span, numbers
 from accel_lab.compute.parts import Way, written
@@ -65,6 +66,7 @@ class Cell(NamedTuple):
         tensors: what kind of tensor such an array was, if it was one.
         returned: which of the given go back when the cell has changed them in place, each with the
             ways to the notebook's own arrays inside it.
+        generators: states of the notebook's global random generators, to draw from meanwhile.
     """
 
     source: str
@@ -74,6 +76,7 @@ class Cell(NamedTuple):
     kept: dict[str, Any]
     tensors: dict[str, str]
     returned: dict[str, frozenset[Way]]
+    generators: dict[str, bytes]
 
 
 class Piece(NamedTuple):
@@ -93,8 +96,9 @@ class Ran:
     of each object of plain data that is new or has changed, `renewed` says what those look like
     that have changed. `returned` has what the notebook gave and the cell has changed, `changed` the
     parts that it has changed of what goes back in parts; `stays` tells those that cannot go back,
-    `beyond` those that have too many parts to compare. `shown_bytes` is what it displayed
-    meanwhile, `stopped` where an interrupt has ended it.
+    `beyond` those that have too many parts to compare. `generators` has what the notebook's global
+    generators draw from now. `shown_bytes` is what it displayed meanwhile, `stopped` where an
+    interrupt has ended it.
     """
 
     generation: int
@@ -109,6 +113,7 @@ class Ran:
     stays: dict[str, str] = field(default_factory=dict)
     beyond: dict[str, str] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
+    generators: dict[str, bytes] = field(default_factory=dict)
     shown_bytes: int = 0
     stopped: str = ""
     cost: Cost | None = None
@@ -154,6 +159,7 @@ class Workspace:
         self._count = _generation[0] << 32  # never the serial of another life
         self._plain: dict[str, tuple[int, bytes]] = {}  # by name: which object, and its copy
         self._lent: dict[str, tuple[Any, bytes | Lent]] = {}  # what may go back, and as it came
+        self._generators: dict[str, bytes] = {}
         self._stopped = ""
 
     def run(self, cell: Cell, *, quiet: bool) -> Ran:
@@ -176,7 +182,10 @@ class Workspace:
                 value = eval(last, self.names)  # noqa: S307 - as above
 
         cost = None
-        with ipython_display.muted(when=quiet):
+        with (
+            drawing_from(cell.generators) as self._generators,
+            ipython_display.muted(when=quiet),
+        ):
             before = ipython_display.nbytes()
             try:
                 if quiet:
@@ -219,7 +228,7 @@ class Workspace:
             return _meter[0].span(lambda: exec(loop, names))  # noqa: S102 - as in `run`
 
         try:
-            with ipython_display.muted():
+            with drawing_from(cell.generators), ipython_display.muted():
                 run(1)
                 if not number:
                     number = next(n for n in numbers() if run(n).wall_s >= LEAST_RUN_S)
@@ -251,6 +260,7 @@ class Workspace:
     def _take(self, cell: Cell) -> None:
         """Bind what a cell uses of the notebook, where pickle looks for the cells' classes."""
         sys.modules["__main__"] = self._module
+        self._generators = {}
         self._stopped = ""
         for pair in cell.modules:
             name, _, module = pair.partition("=")
@@ -330,7 +340,8 @@ class Workspace:
 
         That is what a cell has done, also one that has failed.
         """
-        ran = Ran(_generation[0], stopped=self._stopped)
+        generators, self._generators = self._generators, {}
+        ran = Ran(_generation[0], stopped=self._stopped, generators=generators)
         self._give_back(ran)
         known = {id(self._told[name]): name for name in self._arrays_told()}
         for name, value in self.names.items():

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from accel_lab.compute import origin, workspace
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.definitions import text
+from accel_lab.compute.global_generators import set_states, states
 from accel_lab.compute.resident import offer_frames
 from accel_lab.compute.workspace import Cell, Ran, Timed
 from accel_lab.errors import AccelError, InvalidArgument, OutOfMemory, UserCodeError
@@ -191,6 +192,7 @@ class GpuCells:
             captures.kept,
             captures.tensors,
             captures.returned,
+            states(source, self._names) if source else {},
         )
         touched = [*cell.given.values(), *cell.kept.values()]
         kept_bytes = 0
@@ -320,6 +322,7 @@ class GpuCells:
         chosen: frozenset[str] | None,
     ) -> None:
         captures.take_back(ran, chosen)
+        set_states(ran.generators)
         space.renew(ran)
         made: dict[str, Any] = dict(ran.arrays)
         for name in ran.residents:
