@@ -30,22 +30,7 @@ from tests.views.processes import eventually
 
 FAREWELL_S = feed.FAREWELL_S
 SPEAKER = Speaker(feed=feed_lines.SCHEMA, pid=1, version="9.9", program="train.py", folder="/")
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setenv("ACCEL_LAB_FEED", "1")
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(feed, "FAREWELL_S", 10.0)  # its thread may stand still for a while
-
-
-@pytest.fixture
-def watch() -> Iterator[Watch]:
-    watch = Watch()
-    yield watch
-    watch.close()
+pytestmark = pytest.mark.usefixtures("runtime")
 
 
 def source_of(watch: Watch) -> FeedSource:
