@@ -1,0 +1,206 @@
+"""Faults of a device that is given back, or comes back."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from accel_lab import Device, System, blas
+from accel_lab.compute.events import ContextStarted, SuspensionFailed
+from accel_lab.compute.stripes import PIECE_BYTES
+from accel_lab.errors import CircuitOpen, ContextLost, OutOfMemory, StaleRef, SystemClosed
+from tests.faults.conftest import pid_of, settle, wait_for
+from tests.faults.suspended import WAIT, A, suspending
+
+
+@pytest.fixture(params=["stale", "replay"])
+def lab(request: pytest.FixtureRequest, nothing_left: None) -> Iterator[System]:
+    with System("host", recover=request.param, max_restarts=1000) as system:
+        yield system
+        system.check()
+
+
+@pytest.fixture
+def cpu(lab: System) -> Device:
+    return lab.devices[0]
+
+
+@pytest.fixture
+def replaying(nothing_left: None) -> Iterator[System]:
+    with System("host", recover="replay", max_restarts=1000) as system:
+        yield system
+
+
+def test_a_context_that_is_lost_while_it_is_being_suspended_is_lost_as_ever(
+    lab: System, cpu: Device, gate: Path
+) -> None:
+    x = cpu.put(A)
+    slow = cpu.run(wait_for, gate)
+    going, outcome = suspending(cpu)
+    assert settle(lambda: cpu._requests._link is None)
+    os.kill(pid_of(lab, cpu), signal.SIGKILL)
+    going.join(WAIT)
+    assert isinstance(outcome[0], ContextLost)
+    with pytest.raises(ContextLost):
+        slow.result(WAIT)
+    lab.ready(timeout_s=WAIT)
+    assert cpu.generation == 2
+    if cpu.holds(x):
+        np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)
+    fresh = cpu.put(A)
+    cpu.suspend()
+    np.testing.assert_array_equal(fresh.get(timeout_s=WAIT), A)
+
+
+def test_a_context_that_is_killed_while_it_comes_back_costs_nothing(
+    lab: System, cpu: Device
+) -> None:
+    """What is kept is given to the next one, and what has waited is answered by it."""
+    value = np.random.default_rng(2).standard_normal(PIECE_BYTES // 2)
+    x = cpu.put(value)
+    y = x[10:20]
+    for turn in range(4):
+        cpu.suspend()
+        pids = {fact.pid for fact in lab.events.history(ContextStarted)}
+        twice = blas.scal(y, 2.0)
+        killed = 0
+        while cpu.state != "running":
+            new = {fact.pid for fact in lab.events.history(ContextStarted)} - pids
+            if new and killed <= turn:
+                killed += 1
+                pids |= new
+                for pid in new:
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.001)
+        np.testing.assert_array_equal(twice.get(timeout_s=WAIT), 2 * value[10:20])
+        np.testing.assert_array_equal(x.get(timeout_s=WAIT), value)
+    assert cpu.generation == 1
+
+
+def test_closing_while_it_comes_back_ends_that(lab: System, cpu: Device) -> None:
+    kept = cpu.put(np.ones(PIECE_BYTES // 2))
+    for _ in range(3):
+        cpu.suspend()
+        starts = len(lab.events.history(ContextStarted))
+        late = blas.nrm2(kept)
+        while len(lab.events.history(ContextStarted)) == starts:
+            time.sleep(0.001)
+        if cpu.state != "running":
+            break
+    lab.close()
+    with contextlib.suppress(SystemClosed):  # it may have been answered
+        late.result(WAIT)
+    with pytest.raises(SystemClosed):
+        cpu.resume()
+
+
+def test_a_suspended_device_stays_so_when_one_beside_it_is_lost(nothing_left: None) -> None:
+    with System("host", 2, strategy="all_for_one") as lab:
+        first, second = lab.devices
+        x, y = first.put(A), second.put(A)
+        first.suspend()
+        with pytest.raises(ContextLost):
+            lab.inject("kill", second).result(WAIT)
+        np.testing.assert_array_equal(y.get(timeout_s=WAIT), A)
+        assert (first.state, first.generation, second.generation) == ("suspended", 1, 2)
+        np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)
+        with pytest.raises(ContextLost):
+            lab.inject("kill", first).result(WAIT)
+        assert settle(lambda: (first.generation, second.generation) == (2, 3))
+        np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)
+
+
+def test_a_loss_after_it_is_back_is_recovered_as_before(replaying: System) -> None:
+    lab, cpu = replaying, replaying.devices[0]
+    x = cpu.put(A)
+    product = blas.gemm(x, x)
+    blas.scal(product, 2.0, out=product)
+    part = product[:3]
+    expected = product.get(timeout_s=WAIT)
+    cpu.suspend()
+    total = blas.axpy(x, product, alpha=0.5)
+    both = total.get(timeout_s=WAIT)
+    with pytest.raises(ContextLost):
+        lab.inject("kill").result(WAIT)
+    np.testing.assert_array_equal(product.get(timeout_s=WAIT), expected)
+    np.testing.assert_array_equal(total.get(timeout_s=WAIT), both)
+    np.testing.assert_array_equal(part.get(timeout_s=WAIT), expected[:3])
+    assert cpu.generation == 2
+    cpu.suspend()
+    np.testing.assert_array_equal(total.get(timeout_s=WAIT), both)
+
+
+def test_it_is_suspended_when_its_recovery_is_over(replaying: System) -> None:
+    lab, cpu = replaying, replaying.devices[0]
+    x = cpu.put(A)
+    for _ in range(200):
+        x = blas.gemm(x, cpu.put(np.eye(64)))
+    with pytest.raises(ContextLost):
+        lab.inject("kill").result(WAIT)
+    cpu.suspend()
+    assert (cpu.state, cpu.generation) == ("suspended", 2)
+    np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)
+
+
+def test_a_device_without_room_for_what_is_kept_stays_suspended(lab: System, cpu: Device) -> None:
+    """Another has taken the memory: what has waited fails with that, and it is tried again."""
+    x = cpu.put(A)
+    cpu.suspend()
+    plant = cpu._keeper._plant
+    cpu._keeper._plant = msgspec.structs.replace(plant, limit_bytes=1000, spill_bytes=0)
+    with pytest.raises(OutOfMemory):
+        x.get(timeout_s=WAIT)
+    assert settle(lambda: cpu.state == "suspended")
+    assert lab.events.history(SuspensionFailed)[-1].device == "cpu0"
+    with pytest.raises(OutOfMemory):
+        cpu.resume()
+    cpu._keeper._plant = plant
+    np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)
+    assert cpu.generation == 1
+
+
+def test_what_is_freed_meanwhile_needs_no_room(lab: System, cpu: Device) -> None:
+    """Not what a message names that waits, though its handle is gone."""
+    w, x, y, z = (cpu.put(A + i) for i in range(-1, 3))
+    part = z[:8]
+    cpu.suspend()
+    plant = cpu._keeper._plant
+    limit_bytes = 7 * A.nbytes // 2
+    cpu._keeper._plant = msgspec.structs.replace(plant, limit_bytes=limit_bytes, spill_bytes=0)
+    doubled = blas.scal(y, 2.0)
+    x.free()
+    del w, y, z
+    np.testing.assert_array_equal(doubled.get(timeout_s=WAIT), 2 * (A + 1))
+    np.testing.assert_array_equal(part.get(timeout_s=WAIT), A[:8] + 2)
+    with pytest.raises(StaleRef):
+        x.get(timeout_s=WAIT)
+    del doubled
+    cpu.suspend()
+    cpu.resume()
+    np.testing.assert_array_equal(part.get(timeout_s=WAIT), A[:8] + 2)
+
+
+def test_the_circuit_opens_when_it_cannot_come_back_and_reset_goes_on(nothing_left: None) -> None:
+    with System("host", max_restarts=0) as lab:
+        cpu = lab.devices[0]
+        x = cpu.put(A)
+        cpu.suspend()
+        pids = {fact.pid for fact in lab.events.history(ContextStarted)}
+        cpu._requests.wake()
+        while not (new := {f.pid for f in lab.events.history(ContextStarted)} - pids):
+            time.sleep(0.001)
+        if cpu.state != "running":
+            os.kill(new.pop(), signal.SIGKILL)
+        assert settle(lambda: cpu.state in ("circuit open", "running"))
+        if cpu.state == "circuit open":
+            with pytest.raises(CircuitOpen):
+                cpu.resume()
+            assert cpu.suspend().buffers in (0, 1)
+            cpu.reset()
+        np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)
