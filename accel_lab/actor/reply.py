@@ -150,14 +150,20 @@ class Reply(Generic[R]):
         if self._state != PENDING:
             return
         self._value = value
-        self._finish(DONE)
+        self._state = DONE
+        if self._waiters is not None:
+            self._wake_all()
 
     def reject(self, error: AccelError) -> None:
         """Complete with a failure."""
         if self._state != PENDING:
             return
         self._error = error
-        self._finish(FAILED)
+        self._state = FAILED
+        if self._waiters is not None:
+            self._wake_all()
+        elif self._pump is not None:
+            self._pump.unclaimed(self)
 
     def take_back(self, error: AccelError) -> Callable[[], object] | None:
         """Complete with `error` though the request may still be at work.
@@ -167,16 +173,11 @@ class Reply(Generic[R]):
         self.reject(error)
         return None
 
-    def _finish(self, state: int) -> None:
-        self._state = state
-        waiters = self._waiters
-        if waiters is not None:
-            with _waiters_lock:
-                waiters, self._waiters = self._waiters, None
-            for wake in waiters or ():
-                wake()
-        elif state == FAILED and self._pump is not None:
-            self._pump.unclaimed(self)
+    def _wake_all(self) -> None:
+        with _waiters_lock:
+            waiters, self._waiters = self._waiters, None
+        for wake in waiters or ():
+            wake()
 
     def add_waiter(self, wake: Callable[[], None]) -> None:
         """Call `wake` once when done, at once if that has happened; `wake` may be called twice."""

@@ -125,7 +125,9 @@ class Answers:
 
     def take(self, seq: int) -> Reply[Any] | None:
         """Take a request out, to answer it; None when it has been answered."""
-        reply = self.pending.pop(seq, None)
+        return self._settled(seq, self.pending.pop(seq, None))
+
+    def _settled(self, seq: int, reply: Reply[Any] | None) -> Reply[Any] | None:
         if reply is None and self.withdrawn:
             reply = self.withdrawn.pop(seq, None)
         if reply is not None and self._settles:
@@ -176,10 +178,7 @@ class Answers:
         """Deliver one frame; the thread that reads the wire."""
         for report in reports:
             if type(report) is Done:
-                for seq in report.seqs:
-                    reply = self.take(seq)
-                    if reply is not None:
-                        reply.resolve()
+                self._done(report.seqs)
             elif type(report) is Failure:
                 self._failed(report)
             elif type(report) is Shaped:
@@ -192,6 +191,14 @@ class Answers:
                 self._answered(report)
             else:
                 self._noticed(link, report)
+
+    def _done(self, seqs: list[int]) -> None:
+        for seq in seqs:  # the hot path: `take`, without the call
+            reply = self.pending.pop(seq, None)
+            if reply is None or self._settles:
+                reply = self._settled(seq, reply)
+            if reply is not None:
+                reply.resolve()
 
     def _answered(self, answer: Answer) -> None:
         data = self._parts.pop(answer.seq, None) or bytearray()

@@ -99,7 +99,10 @@ class Arguments:
             if storage.writer is not stream:
                 storage.read_on(stream)
         for storage in self._writes:
-            storage.write_on(stream)
+            if storage.writer is stream and not storage.readers:  # nothing to wait for
+                storage.write_operation = stream.operations
+            else:
+                storage.write_on(stream)
 
     def _take(self, refs: tuple[AccelRef, ...], values: tuple[Any, ...]) -> None:
         """Check everything but the numbers, and remember the buffers."""

@@ -25,7 +25,6 @@ from accel_lab.libraries.program import (
 )
 
 _PLAIN = frozenset({int, float, bool, complex, bytes})
-_COMMON = _PLAIN | {AccelRef}
 
 
 class Kernel:
@@ -85,14 +84,19 @@ class Kernel:
             blocks, threads = triples(grid, block)  # type: ignore[arg-type]
         except TypeError:  # a list has no hash
             blocks, threads = triples(_tuple(grid), _tuple(block))
-        args = tuple(args)
-        if not _COMMON.issuperset(map(type, args)):
-            args = tuple([arg if isinstance(arg, AccelRef) else _travelling(arg) for arg in args])
-        refs = tuple([arg for arg in args if isinstance(arg, AccelRef)])
-        values = tuple([None if isinstance(arg, AccelRef) else arg for arg in args])
+        refs: list[AccelRef] = []
+        values: list[Any] = []
+        for arg in args:
+            if type(arg) in _PLAIN:
+                values.append(arg)
+            elif isinstance(arg, AccelRef):
+                refs.append(arg)
+                values.append(None)
+            else:
+                values.append(_travelling(arg))
         if timeout_s != OWN_TIMEOUT:
             require_timeout(timeout_s)
-        message = blocks, threads, refs, values, shared_bytes
+        message = blocks, threads, tuple(refs), tuple(values), shared_bytes
         ref = self.ref
         if ref.failed and not isinstance(ref.error, CompileError):
             self.ref = self._compile()  # it was lost while it was being compiled
