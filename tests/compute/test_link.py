@@ -30,9 +30,10 @@ def test_a_wire_may_end_while_a_loop_comes_to_read_it(
         spin_s=0.0,
     )
     copy, copies = os.dup, []
+    closing = threading.Thread(target=link.close)
 
     def end() -> None:
-        threading.Thread(target=link.close).start()
+        closing.start()
         ended = threading.Event()
         while not link.closed:
             pass
@@ -60,5 +61,9 @@ def test_a_wire_may_end_while_a_loop_comes_to_read_it(
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(copies[0])
     finally:
+        closing.join()
+        closed = threading.Event()
+        dispatcher.call_soon(closed.set)  # behind the closing of the descriptors
+        assert closed.wait(30.0)
         dispatcher.stop()
         lower.close()
