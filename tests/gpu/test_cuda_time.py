@@ -44,13 +44,19 @@ def notebook() -> Iterator[Notebook]:
         yield Notebook(lab)
 
 
+def theirs_of(notebook: Notebook) -> float:
+    """Return the seconds that CuPy's profiler tells."""
+    notebook.run(REFERENCE)
+    return float(notebook.shown.pop()["text/plain"])
+
+
 def test_it_agrees_with_cupy_s_profiler(notebook: Notebook) -> None:
-    """Within the 2 % that two runs of one kernel differ by, after both have warmed the card."""
+    """Within the 2 % that two runs of one kernel differ by; theirs before and after ours."""
     notebook.run(PRODUCTS)
     for _ in range(3):
-        notebook.run(REFERENCE)
-        theirs = float(notebook.shown.pop()["text/plain"])
+        before = theirs_of(notebook)
         ours = notebook.cells.time("-n 10 -r 9", "cupy.matmul(left, left, out=out)").median_s
+        theirs = (before + theirs_of(notebook)) / 2
         if abs(ours / theirs - 1) <= 0.02:
             return
     pytest.fail(f"ours {ours * 1e6:.1f} µs, CuPy's {theirs * 1e6:.1f} µs")
@@ -62,3 +68,9 @@ def test_the_peak_has_what_a_cell_held_only_for_a_while(notebook: Notebook) -> N
     assert peak is not None
     grown = peak.most_bytes - peak.before_bytes
     assert 256 << 20 <= grown < 300 << 20
+
+
+def test_nobody_knows_the_peak_of_an_allocator_of_the_users(notebook: Notebook) -> None:
+    notebook.run("given = cupy.cuda.get_allocator()\ncupy.cuda.set_allocator(None)\nNone")
+    notebook.run("cupy.ones(1 << 20, 'b').sum()\ncupy.cuda.set_allocator(given)\nNone")
+    assert [footer.peak for footer in notebook.footers[-2:]] == [None, None]

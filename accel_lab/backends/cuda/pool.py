@@ -15,8 +15,8 @@ from typing import Any
 import cupy
 from cupy.cuda.memory import PooledMemory, PythonFunctionAllocator, PythonFunctionAllocatorMemory
 
-from accel_lab.backends.cuda.peak import watch_peak
 from accel_lab.compute.backend import MakeRoom, Peak
+from accel_lab.compute.peak_count import PeakCount
 
 _PYTORCH = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 """What configures PyTorch's pool, and what did before 2.9."""
@@ -39,6 +39,8 @@ class Pool:
         self._own = cupy.get_default_memory_pool()
         self._allocate: Callable[[int], Any] = self._own.malloc
         self._torch: Any = None
+        self._climber: Callable[[int], Any] | None = None
+        self._peak: PeakCount | None = None
         cupy.cuda.set_allocator(self._allocate)
 
     def idle_bytes(self) -> int:
@@ -73,18 +75,29 @@ class Pool:
         """Whether memory is the pool's."""
         return isinstance(memory, PooledMemory | PythonFunctionAllocatorMemory)
 
-    def watch_peak(self) -> Callable[[], Peak]:
+    def watch_peak(self) -> Callable[[], Peak | None]:
         """Begin to watch how much is in use at most; what this returns ends that, and tells.
 
-        That is what this thread takes from CuPy's pool, and once PyTorch's serves both, what any
-        thread takes from that.
+        That is what is taken from CuPy's pool while `climbing`, and once PyTorch's serves both,
+        what is taken from that. None where the user's code has an allocator of its own.
         """
         if self._torch is None:
-            return watch_peak(self._index, self._own.used_bytes())
+            return self._count_peak()
         cuda, own = self._torch.cuda, int(self._own.used_bytes())
         before = own + cuda.memory_allocated(self._index)
         cuda.reset_peak_memory_stats(self._index)
         return lambda: Peak(before, own + cuda.max_memory_allocated(self._index), "in use")
+
+    def _count_peak(self) -> Callable[[], Peak | None]:
+        counting = cupy.cuda.get_allocator()
+        count = self._peak = PeakCount(self._own.used_bytes)
+
+        def tell() -> Peak | None:
+            self._peak = None
+            counted = counting is self._climber and counting is cupy.cuda.get_allocator()
+            return count.tell() if counted else None
+
+        return tell
 
     @contextmanager
     def climbing(self, make_room: MakeRoom) -> Iterator[None]:
@@ -100,7 +113,7 @@ class Pool:
 
         def malloc(size: int) -> Any:
             try:
-                return self._allocate(size)
+                taken = self._allocate(size)
             except MemoryError:
                 if get_ident() != here:  # a thread of the user's
                     raise
@@ -120,12 +133,18 @@ class Pool:
                         raise
                 finally:
                     current.use()
-                return found[0]
+                taken = found[0]
+            peak = self._peak
+            if peak is not None:
+                peak.took(size)
+            return taken
 
+        self._climber = malloc
         cupy.cuda.set_allocator(malloc)
         try:
             yield
         finally:
+            self._climber = None
             if cupy.cuda.get_allocator() is malloc:
                 cupy.cuda.set_allocator(self._allocate)
 
