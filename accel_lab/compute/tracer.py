@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -30,6 +30,18 @@ FEW = 50
 two marks cost a good part of what a small message does."""
 
 
+class Margins(NamedTuple):
+    """What lies between two marks beside the work, in seconds, on a stream that is busy.
+
+    Attributes:
+        before: from the first mark to the begin of the work.
+        after: from its end to the second.
+    """
+
+    before: float
+    after: float
+
+
 class Clock(Protocol):
     """The clock of a device."""
 
@@ -40,6 +52,12 @@ class Clock(Protocol):
         """Return when the stream reached a mark, in wall seconds; None until it has.
 
         The control thread. Raises what the device raised.
+        """
+
+    def margins(self) -> Margins:
+        """Return what marks add to the work between them, nothing while that is not known.
+
+        The control thread; does not block. Raises what the device raised.
         """
 
 
@@ -184,6 +202,7 @@ class Tracer:
         done: list[Slice] = []
         running: list[Slice] = []
         waiting: list[Trace] = []
+        before, after = self._margins() if self._traces else (0.0, 0.0)
         for _ in range(len(self._traces)):
             try:
                 trace = self._traces.popleft()
@@ -195,8 +214,9 @@ class Tracer:
             if end is None:
                 waiting.append(trace)
             if trace.began is not None:
-                began = trace.began + trace.lag
+                began = trace.began + (trace.lag if trace.idle else before)
                 if end is not None:
+                    end = max(end - after, trace.began)
                     began = min(began, end)
                 one = Slice(trace.seq, trace.name, trace.stream.name, trace.kind, began, end)
                 (running if end is None else done).append(one)
@@ -211,6 +231,12 @@ class Tracer:
         dropped = self._dropped + self._skipped
         since, self._told = dropped - self._told, dropped
         return done, running, since
+
+    def _margins(self) -> tuple[float, float]:
+        try:
+            return self._clock.margins()
+        except Exception:  # noqa: BLE001 - a device in error says so where it is used
+            return 0.0, 0.0
 
     def _read(self, mark: Any) -> float | None:
         try:

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from accel_lab.compute.samples import KINDS, Slice
 from accel_lab.compute.stream import Storage, Stream
-from accel_lab.compute.tracer import CALM, FEW, KEPT, WATCHED_S, Trace, Tracer
+from accel_lab.compute.tracer import CALM, FEW, KEPT, WATCHED_S, Margins, Trace, Tracer
 
 
 @dataclass(eq=False)
@@ -49,7 +49,13 @@ class Native:
 
 
 class Clock:
-    """Marks in the order of each stream."""
+    """Marks in the order of each stream; they add nothing unless they are said to."""
+
+    def __init__(self, before: float = 0.0, after: float = 0.0) -> None:
+        self._margins = Margins(before, after)
+
+    def margins(self) -> Margins:
+        return self._margins
 
     def mark(self, stream: Native) -> Mark:
         stream.marks.append(Mark(stream))
@@ -180,6 +186,20 @@ def test_what_is_told_and_what_is_dropped_is_all_there_was(
     assert running == []
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "begin", "end"), [(5.0, 9.0, 5.5, 8.75), (5.0, 5.4, 5.15, 5.15), (5, 5, 5, 5)]
+)
+def test_what_marks_add_is_no_work(first: float, last: float, begin: float, end: float) -> None:
+    """On a busy stream; a slice keeps its begin before its end, between its marks."""
+    tracer, native = Tracer(Clock(before=0.5, after=0.25)), Native()
+    trace = tracer.begin(7, Message(), Stream("blas", native))  # type: ignore[arg-type]
+    native.advance(1, first)
+    tracer.end(trace)
+    native.advance(1, last)
+    ((one,), _, _) = tracer.take()
+    assert (one.start, one.end) == pytest.approx((begin, end))
+
+
 @pytest.mark.parametrize("idle", [True, False])
 def test_work_on_a_stream_with_nothing_to_do_begins_when_it_is_there(
     monkeypatch: pytest.MonkeyPatch,
@@ -188,7 +208,7 @@ def test_work_on_a_stream_with_nothing_to_do_begins_when_it_is_there(
     """The mark before it is reached at once; what the launch takes after that is no work."""
     now = [50.0]
     monkeypatch.setattr("accel_lab.compute.tracer.time.perf_counter", lambda: now[0])
-    tracer, native = Tracer(Clock()), Native()
+    tracer, native = Tracer(Clock(before=0.125)), Native()
     stream = Stream("jit", native)  # type: ignore[arg-type]
     trace = tracer.begin(7, Message(), stream)
     native.advance(int(idle), 4.5)
@@ -201,7 +221,7 @@ def test_work_on_a_stream_with_nothing_to_do_begins_when_it_is_there(
     tracer.end(trace)
     native.advance(1 if idle else 2, 5.0)
     native.advance(1, 6.0)
-    begin = 5.25 if idle else 5.0
+    begin = 5.25 if idle else 5.125
     assert tracer.take()[0] == [Slice(7, "Message", "jit", "kernel", begin, 6.0)]
 
 

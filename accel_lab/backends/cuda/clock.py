@@ -5,7 +5,9 @@ from collections import deque
 
 from cupy.cuda import runtime
 
+from accel_lab.backends.cuda.margins import MarginMeter
 from accel_lab.backends.cuda.stream import CudaStream, fired
+from accel_lab.compute.tracer import Margins
 
 ANCHORED_S = 1.0
 """How long one anchor serves: the driver answers in single-precision milliseconds."""
@@ -34,6 +36,8 @@ class CudaClock:
         self._stream = runtime.streamCreateWithFlags(runtime.streamNonBlocking)
         self._anchor: TimedEvent | None = None
         self._anchored = 0.0
+        self._meter: MarginMeter | None = None
+        self._margins: Margins | None = None
 
     def mark(self, stream: CudaStream) -> TimedEvent:
         """Record an event on a stream; the dispatcher's thread.
@@ -41,9 +45,7 @@ class CudaClock:
         Raises:
             CUDARuntimeError: the device is in error.
         """
-        event = TimedEvent(self._pool)
-        runtime.eventRecord(event.ptr, stream.ptr)
-        return event
+        return self._record(stream.ptr)
 
     def read(self, mark: TimedEvent) -> float | None:
         """Return when the stream reached a mark, in wall seconds; None until it has. One thread.
@@ -60,10 +62,29 @@ class CudaClock:
         after_ms: float = runtime.eventElapsedTime(self._anchor.ptr, mark.ptr)
         return self._anchored + after_ms / 1000
 
+    def margins(self) -> Margins:
+        """Return what two marks add to the work between them; nothing until that is measured.
+
+        One thread; does not block.
+
+        Raises:
+            CUDARuntimeError: the device is in error.
+        """
+        if self._margins is None:
+            runtime.setDevice(self._device)
+            if self._meter is None:
+                self._meter = MarginMeter(self._record)
+            self._margins = self._meter.read()
+        return self._margins or Margins(0.0, 0.0)
+
+    def _record(self, stream: int) -> TimedEvent:
+        event = TimedEvent(self._pool)
+        runtime.eventRecord(event.ptr, stream)
+        return event
+
     def _now(self) -> tuple[TimedEvent, float]:
         """Record an event on a stream that has nothing to do, and say when that was."""
-        anchor = TimedEvent(self._pool)
         before = time.time()
-        runtime.eventRecord(anchor.ptr, self._stream)
+        anchor = self._record(self._stream)
         runtime.eventSynchronize(anchor.ptr)
         return anchor, (before + time.time()) / 2
