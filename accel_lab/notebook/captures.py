@@ -2,6 +2,7 @@
 
 import builtins
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from accel_lab.compute.workspace import Ran
 from accel_lab.errors import AccelError, InvalidArgument, StaleRef
 from accel_lab.notebook.names import bound_names, used_names
 from accel_lab.notebook.object_ref import ObjectRef
+from accel_lab.notebook.reached import reached_names
 from accel_lab.notebook.space import Space
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ class Captures:
             nbytes, has_arrays = _require_small(name, value)
             self.nbytes += nbytes
             self.given[name] = value
-            if can_change(value) or is_own(value) or is_module(value):
+            if may_come_back(value):
                 self.returned[name] = arrays_in(value) if has_arrays else frozenset()
         elif not isinstance(value, AccelRef):  # through which it may reach any array that is there
             for other, ref in space.bound.items():
@@ -133,7 +135,19 @@ def captures_of(source: str, names: dict[str, Any], device: "Device", space: Spa
             found.lost[name] = value
             continue
         found.add(device, space, name, value)
+    # These are pickled with the functions anyway; as names of their own they come back.
+    nbytes = found.nbytes
+    for name in reached_names(found.given.values(), names):
+        if name not in found.given and may_come_back(names[name]):
+            with suppress(InvalidArgument):  # it is not pickled after all
+                found.add(device, space, name, names[name])
+    found.nbytes = nbytes
     return found
+
+
+def may_come_back(value: Any) -> bool:
+    """Whether what a cell changes of this in place is changed in the notebook."""
+    return can_change(value) or is_own(value) or is_module(value)
 
 
 def is_lost(device: "Device", value: Any) -> bool:

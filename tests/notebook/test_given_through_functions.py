@@ -1,0 +1,115 @@
+"""What functions of the notebook's change there when a cell calls them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel_lab import System
+from accel_lab.errors import UserCodeError
+from accel_lab.notebook.reached import reached_names
+from tests.notebook.cells import Notebook
+from tests.notebook.ipython import Lab
+from tests.notebook.ipython import notebook as opened
+
+HELPERS = """
+import functools
+import numpy as np
+losses, count, seen, rng = [], {"n": 0}, set(), np.random.default_rng(0)
+weights, unused = np.zeros(2), []
+def log(loss):
+    losses.append(loss)
+    return rng.random()
+def twice(function):
+    @functools.wraps(function)
+    def both(*args):
+        function(*args)
+        return function(*args)
+    return both
+@twice
+def tell(loss):
+    return [log(loss) for _ in range(1)]
+class Trainer:
+    def __init__(self):
+        self.steps = 0
+    def step(self):
+        self.steps += 1
+        count["n"] += 1
+        self.note("instance")
+        return tell(0.5)
+    @staticmethod
+    def note(text):
+        seen.add(text)
+    @property
+    def moved(self):
+        weights[:] += 1
+trainer = Trainer()
+"""
+
+
+@pytest.fixture
+def ipython(lab: System) -> Iterator[Lab]:
+    with opened(lab) as found:
+        yield found
+
+
+def test_what_a_function_changes_is_changed_in_the_notebook(notebook: Notebook) -> None:
+    names = notebook.names
+    names["__name__"] = "__main__"
+    exec(HELPERS, names)  # noqa: S102 - of this file
+    before = dict(names)
+    plain = np.random.default_rng(0)
+    notebook("log(1.0)")
+    assert names["losses"] == [1.0]
+    notebook("trainer.step()\ntrainer.moved")
+    assert names["losses"] == [1.0, 0.5, 0.5]
+    assert (names["count"], names["seen"], names["trainer"].steps) == ({"n": 1}, {"instance"}, 1)
+    assert names["weights"].tolist() == [1.0, 1.0]
+    plain.random(3)
+    assert names["log"](2.0) == plain.random()
+    with pytest.raises(UserCodeError):
+        notebook("Trainer().step()\n1 / 0")
+    assert names["count"] == {"n": 2}
+    notebook("log(3.0)\ndone = 1", "-o done")
+    assert names["losses"][-1] == 0.5, "it was not asked for"
+    for name in ("losses", "count", "seen", "rng", "weights", "log", "trainer"):
+        assert names[name] is before[name]
+
+
+def test_a_function_finds_what_the_cell_itself_changes(notebook: Notebook) -> None:
+    notebook.names["__name__"] = "__main__"
+    exec(HELPERS, notebook.names)  # noqa: S102 - of this file
+    notebook("count['n'] = 5\ntrainer.step()")
+    assert notebook.names["count"] == {"n": 6}
+
+
+def test_what_a_function_assigns_to_a_global_name_or_a_class_stays_there(
+    notebook: Notebook,
+) -> None:
+    source = (
+        "step = 0\nclass Counter:\n    n = 0\n"
+        "def count():\n    global step\n    step += 1\n    Counter.n += 1\n    return step"
+    )
+    notebook.names["__name__"] = "__main__"
+    exec(source, notebook.names)  # noqa: S102 - of this file
+    assert notebook("count()") == "1"
+    assert (notebook.names["step"], notebook.names["Counter"].n) == (0, 0)
+
+
+def test_it_is_so_in_ipython_too(ipython: Lab) -> None:
+    ipython(HELPERS)
+    ipython("%%gpu\ntrainer.step()")
+    assert ipython.names["losses"] == [0.5, 0.5]
+    assert ipython("count") == {"n": 1}
+
+
+def test_names_are_reached_behind_functions_classes_and_instances() -> None:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(HELPERS, names)  # noqa: S102 - of this file
+    assert set(reached_names([names["log"]], names)) == {"losses", "rng"}
+    assert set(reached_names([names["tell"]], names)) == {"log", "losses", "rng"}
+    found = {"count", "seen", "weights", "tell", "log", "losses", "rng"}
+    assert set(reached_names([names["trainer"]], names)) == found
+    assert set(reached_names([names["Trainer"]], names)) == found
+    assert reached_names([np.mean, print, 1, [names["log"]]], names) == []
