@@ -113,7 +113,7 @@ def test_a_thousand_messages_survive_twenty_kills(first_system: None, seed: int)
     before = census()
     dice, rng = random.Random(seed), np.random.default_rng(seed)
     good = bad = refused = 0
-    with System("host", DEVICES, max_restarts=1000, recover="stale") as lab:
+    with System("host", DEVICES, max_restarts=1000, within_s=0.3, recover="stale") as lab:
         models = [Model(device, rng) for device in lab.devices]
         window: list[Asked] = []
         for number in range(1, MESSAGES + 1):

@@ -32,14 +32,14 @@ __global__ void astray(float* x, long long far) { x[far + threadIdx.x] = 1.0f; }
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[System]:
-    with System("host", max_restarts=100) as system:
+    with System("host", max_restarts=100, within_s=0.1) as system:
         yield system
 
 
 @pytest.fixture(scope="module")
 def spare() -> Iterator[System]:
     """Open what is tried on once for all: a start takes longer than a trial."""
-    with System("host", max_restarts=100) as system:
+    with System("host", max_restarts=100, within_s=0.1) as system:
         yield system
 
 

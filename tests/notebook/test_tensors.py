@@ -23,7 +23,7 @@ def torch() -> Any:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[System]:
-    with System("host", max_restarts=20) as lab:
+    with System("host", max_restarts=20, within_s=0.1) as lab:
         yield lab
 
 
