@@ -1,7 +1,8 @@
 """Every fault in every phase with every family of messages, several times, and no surprise.
 
 The plan is drawn from a seed, which a failure prints: with it in ACCEL_LAB_SEED the same actions
-are done again.
+are done again. Each campaign has several contexts at work: in one file, and so on one worker of
+xdist, campaigns do not take the cores from one another.
 """
 
 import os
@@ -24,7 +25,7 @@ from tests.faults.campaign_plan import (
 )
 from tests.faults.campaign_store import Fickle
 
-DEVICES, MANY, TIMES, STEPS = 3, 22, 5, 2000
+DEVICES, REPLAYED, MANY, TIMES, STEPS = 3, 6, 22, 5, 2000
 SEED = int(os.environ.get("ACCEL_LAB_SEED", "4"))
 
 
@@ -42,6 +43,23 @@ def test_every_fault_in_every_phase_with_every_message(
     with capsys.disabled():
         sys.stdout.write(told)
     assert campaign.bench.steps >= STEPS
+    assert store.refusals >= TIMES
+    assert campaign.bench.coverage.lacking(FAULTS, WORKING, TIMES) == {}
+
+
+@pytest.mark.timeout(600)
+def test_buffers_come_back_whatever_the_fault(
+    nothing_left: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With `recover="replay"`, and messages that were in flight are run again."""
+    require("compiler")
+    store = Fickle()
+    with opened(REPLAYED, store, "replay") as lab:
+        campaign = Campaign(lab, store, f"replay, ACCEL_LAB_SEED={SEED}", rebuilds=True)
+        told = campaign.complete(SEED, TIMES)
+        assert any(entry.kind == "message" for entry in lab.journal)
+    with capsys.disabled():
+        sys.stdout.write(told)
     assert store.refusals >= TIMES
     assert campaign.bench.coverage.lacking(FAULTS, WORKING, TIMES) == {}
 
