@@ -301,7 +301,7 @@ def test_what_waits_is_bounded_and_what_is_lost_is_counted() -> None:
     assert bench.events.history(JournalDropped)
     gate.shut = False
     bench.write()
-    resumed = bench.events.wait_for(JournalResumed, since=0)
+    resumed = bench.events.wait_for(JournalResumed, 60.0, since=0)
     # Some may have been dropped before the store was found to be away.
     assert 0 < resumed.dropped <= dropped
     kept = [entry for entry in bench.entries() if entry.kind != "session"]
