@@ -5,12 +5,15 @@ and `@pytest.mark.browser`. Without the piece it skips with the reason; on a mac
 the piece, `ACCEL_LAB_REQUIRE=browser,node,wheel` turns that skip into a failure.
 """
 
+import gc
 import os
 import random
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 
 # Before NumPy is imported: two test processes on two cores must not fight over BLAS threads.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -25,6 +28,9 @@ if "ACCEL_LAB_CACHE" not in os.environ:
 
 import hypothesis
 import pytest
+
+MINUTES_S = 300
+"""What a test marks as its limit that may take more than one."""
 
 hypothesis.settings.register_profile("accel_lab", deadline=None, print_blob=True, derandomize=False)
 hypothesis.settings.load_profile("accel_lab")
@@ -117,8 +123,29 @@ def pytest_configure(config: pytest.Config) -> None:
     if unknown := _promised() - PIECES.keys():
         msg = f"ACCEL_LAB_REQUIRE: {sorted(unknown)} unknown; it takes {sorted(PIECES)}"
         raise pytest.UsageError(msg)
+    if "loadscopereorder" in config.option:
+        config.option.loadscopereorder = False  # `pytest_collection_modifyitems` orders the files
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with files that may take minutes, or one core waits in the end; the most tests next."""
+    counts, limits = Counter[Path](), dict[Path, float]()
+    for item in items:
+        mark = item.get_closest_marker("timeout")
+        limit = float(mark.args[0]) if mark else 0.0
+        limits[item.path] = max(limit, limits.get(item.path, 0.0))
+        counts[item.path] += 1
+    items.sort(key=lambda item: (limits[item.path] < MINUTES_S, -counts[item.path]))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Keep the thousands of tests out of what the collector of garbage looks through each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header(config: pytest.Config) -> str:
