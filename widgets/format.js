@@ -36,6 +36,13 @@ export function memory(used, total) {
   return `${scaled(used, unit)} / ${bytes(total)}`;
 }
 
+/** How much of a total is used, in percent: 0 %, < 0.1 %, 3.2 %, 47 %. */
+export function percent(used, total) {
+  const value = (100 * used) / total;
+  if (used > 0 && value < 0.1) return "< 0.1 %";
+  return `${value < 9.95 && used > 0 ? value.toFixed(1) : Math.round(value)} %`;
+}
+
 /** A count in at most five characters: 0, 940, 9999, 12k, 3.4M. */
 export function count(n) {
   if (n < 1e4) return String(n);

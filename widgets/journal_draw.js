@@ -176,7 +176,7 @@ function journalStrip(state, { dragged, hovered }) {
 }
 
 function journalTable({ kind, window: rows, position, live }) {
-  const heads = [["entry", kind === "recording" ? "Fact" : "Entry"], ["time", "Time"], ["device", "Device"], ["gen", "Gen."], ["what", "What"], ["outcome", "Outcome"]];
+  const heads = [["entry", kind === "recording" ? "Fact" : "Entry"], ["time", "Time"], ["device", "Device"], ["gen", "Gen"], ["what", "What"], ["outcome", "Outcome"]];
   return h(
     "div",
     { key: "entries", class: "al-journal-scroll" },
@@ -184,7 +184,7 @@ function journalTable({ kind, window: rows, position, live }) {
       "table",
       { class: "al-table al-journal-table" },
       h("caption", { class: "al-sr" }, live ? "The newest entries first" : "Entries around the position"),
-      h("thead", {}, h("tr", {}, heads.map(([key, name]) => h("th", { key, scope: "col", class: `al-journal-${key}` }, name)))),
+      h("thead", {}, h("tr", {}, heads.map(([key, name]) => h("th", { key, scope: "col", class: `al-journal-${key}` }, key === "gen" ? h("abbr", { title: "Generation" }, name) : name)))),
       h("tbody", {}, (live ? [...rows].reverse() : rows).map((row) => journalRow(row, position - 1, live))),
     ),
   );

@@ -86,7 +86,7 @@ function timelineBody(view) {
     h(
       "div",
       { class: "timeline-names" },
-      h("div", { class: "timeline-corner al-muted" }, "stream"),
+      h("div", { class: "timeline-corner al-muted" }, "Stream"),
       groups.length > 0 && h("div", { key: "list", role: "listbox", "aria-label": "Streams", "aria-describedby": `${id}-keys` }, groups),
       h("p", { key: "keys", id: `${id}-keys`, class: "al-sr" }, "Up and down go from stream to stream, left and right from slice to slice, Enter selects the device."),
     ),

@@ -105,13 +105,14 @@ class TimelinePainter {
     const busy = TIMELINE_KINDS.map(() => new Float32Array(columns));
     const kinds = works.map(([, , kind]) => TIMELINE_KINDS.indexOf(kind));
     let fine = false;
+    const ended = []; // their words stand on what is drawn beside them
     for (let i = track.from(from); i < tail && start[i] <= to; i += 1) {
       if (end[i] < from) continue;
       const x0 = (start[i] - from) * scale;
       const x1 = (end[i] - from) * scale;
       if (x1 - x0 >= TIMELINE_BOX) {
         const [, name, kind, lost] = works[work[i]];
-        if (lost) this.ended(x0, x1, `${name} #${seq[i]} · ended with its context after ${timelineDuration(end[i] - start[i])}`, kind, y, height);
+        if (lost) ended.push([x0, x1, `${name} #${seq[i]} · ended with its context after ${timelineDuration(end[i] - start[i])}`, kind, y, height]);
         else this.box(x0, x1, name, kind, y, height);
         continue;
       }
@@ -121,6 +122,7 @@ class TimelinePainter {
       for (let x = left; x <= x1 && x < columns; x += 1) share[x] += Math.min(x + 1, x1) - Math.max(x, x0) + 1e-6;
     }
     if (fine) this.density(busy, columns, y, height);
+    for (const one of ended) this.ended(...one);
     for (const mark of [scene.hovered, scene.picked]) {
       const place = mark?.row === row && mark.number !== undefined ? track.placeOf(mark.number) : -1;
       if (place >= 0) this.outline(this.x(start[place]), this.x(end[place]), y, height);
@@ -208,14 +210,16 @@ class TimelinePainter {
     const width = pen.measureText(words).width + TIMELINE_ASIDE;
     let from = Math.max(0, left) + TIMELINE_ASIDE;
     let text = words;
+    let around = -1; // a plate leaves the edges of its box, and covers whole what stands beside it
     if (!this.fits(words, left, right)) {
+      around = 0;
       if (left - width >= TIMELINE_ASIDE) from = left - width;
       else if (right + width + 2 * TIMELINE_ASIDE <= scene.width) from = right + 2 * TIMELINE_ASIDE;
       else text = timelineCut(pen, words, scene.width - from - 4);
     }
     if (!text) return;
     pen.fillStyle = colours.bg;
-    pen.fillRect(from - 2, y + 1, pen.measureText(text).width + 4, height - 2);
+    pen.fillRect(from - 2, y - around, pen.measureText(text).width + 4, height + 2 * around);
     pen.fillStyle = colour;
     pen.fillText(text, from, y + height / 2 + 0.5);
   }

@@ -13,9 +13,9 @@ export function timelineDuration(seconds) {
   return `${Number((seconds / scale).toPrecision(3))} ${unit}`;
 }
 
-/** A whole number with its thousands apart: 1 203. */
+/** A whole number with its thousands apart: 1,203. */
 export function timelineExact(n) {
-  return String(n).replace(/\B(?=(\d{3})+$)/g, "\u00a0");
+  return n.toLocaleString("en");
 }
 
 /** The time of day, local, with so many digits after the second. */

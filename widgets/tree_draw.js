@@ -1,7 +1,7 @@
 // The device tree as plain nodes: a header, a treegrid, and a line that spells one row out.
 
 import { h } from "./dom.js";
-import { bytes, count, look, memory, plural } from "./format.js";
+import { bytes, count, look, memory, percent, plural } from "./format.js";
 import { freshBadge } from "./fresh_badge.js";
 import { icon } from "./icons.js";
 import { isTroubled, rows, summary, walk } from "./tree_rows.js";
@@ -185,7 +185,7 @@ function meter({ name, kind, used_bytes: used, total_bytes: total }) {
     h(
       "span",
       { class: `al-meter ${level}`, role: "meter", "aria-label": `Memory of ${name}`, "aria-valuemin": 0, "aria-valuemax": total, "aria-valuenow": used, "aria-valuetext": `${bytes(used)} of ${bytes(total)}` },
-      h("span", { class: "al-fill", style: `width: ${(share * 100).toFixed(1)}%` }),
+      share > 0 && h("span", { class: "al-fill", style: `width: ${(share * 100).toFixed(1)}%` }),
     ),
     text,
   );
@@ -215,7 +215,7 @@ function inspector(visible, active, view) {
 
 /** One actor in a sentence, its detail apart. */
 export function describe(actor) {
-  const share = actor.total_bytes ? ` (${((100 * (actor.used_bytes ?? 0)) / actor.total_bytes).toFixed(1)} %)` : "";
+  const share = actor.total_bytes ? ` (${percent(actor.used_bytes ?? 0, actor.total_bytes)})` : "";
   return [
     `${actor.kind}, ${actor.state}`,
     actor.generation !== undefined && `generation ${actor.generation}`,

@@ -9,7 +9,7 @@
 // have left is in `objects: [{name, space, what, bytes, kept}]`, of `object_count`.
 
 import { h } from "./dom.js";
-import { bytes, count, look, plural } from "./format.js";
+import { bytes, count, look, percent, plural } from "./format.js";
 import { freshBadge } from "./fresh_badge.js";
 import { icon } from "./icons.js";
 import { VramLooks, vramKind } from "./vram_look.js";
@@ -118,7 +118,7 @@ function vramSection(strip, state, view) {
 function vramHead(device, isSelected) {
   const { name, state, generation, now, used, total, room, count: blocks } = device;
   const seen = generation !== undefined;
-  const words = seen && [total ? `${bytes(used)} of ${bytes(total)} in use (${vramShare(used, total)})` : `${bytes(used)} in use`, plural(blocks, "block"), room === undefined ? "what is free is not known" : `a new block may have ${bytes(room)} at most`];
+  const words = seen && [total ? `${bytes(used)} of ${bytes(total)} in use (${percent(used, total)})` : `${bytes(used)} in use`, plural(blocks, "block"), room === undefined ? "what is free is not known" : `a new block may have ${bytes(room)} at most`];
   const { tone, icon: glyph } = look(state ?? "running");
   return h(
     "div",
@@ -128,18 +128,13 @@ function vramHead(device, isSelected) {
     seen && h("span", { class: "vram-tag", "aria-hidden": "true" }, `g${generation}`),
     state && state !== "running" && h("span", { key: "state", class: `al-word al-${tone}` }, icon(glyph, 12), state),
     now !== undefined && h("span", { key: "now", class: "al-word al-warn" }, `as it was in generation ${generation}, now at ${now}`),
-    seen && total > 0 && h("span", { key: "meter", class: "vram-meter", role: "meter", "aria-label": `Memory of ${name}`, "aria-valuemin": 0, "aria-valuemax": total, "aria-valuenow": Math.min(used, total), "aria-valuetext": `${bytes(used)} of ${bytes(total)}` }, h("span", { class: "vram-fill", style: `width: ${Math.min(100, (100 * used) / total).toFixed(1)}%` })),
+    seen && total > 0 && h("span", { key: "meter", class: "vram-meter", role: "meter", "aria-label": `Memory of ${name}`, "aria-valuemin": 0, "aria-valuemax": total, "aria-valuenow": Math.min(used, total), "aria-valuetext": `${bytes(used)} of ${bytes(total)}` }, used > 0 && h("span", { class: "vram-fill", style: `width: ${Math.min(100, (100 * used) / total).toFixed(1)}%` })),
     h("span", { key: "words", class: "vram-words" }, seen ? words.join(" · ") : "not seen yet"),
   );
 }
 
 function vramLostHead({ lost_in, lost_count, lost_bytes }) {
   return h("div", { key: "head", class: "vram-head" }, h("span", { class: "vram-words" }, `${plural(lost_count, "block")} of generation ${lost_in} lost with it, ${bytes(lost_bytes)}: no memory any more, but names hold them`));
-}
-
-function vramShare(used, total) {
-  const percent = (100 * used) / total;
-  return used > 0 && percent < 0.1 ? "< 0.1 %" : `${percent.toFixed(percent < 10 ? 1 : 0)} %`;
 }
 
 function vramPiece(key, piece, strip, view) {

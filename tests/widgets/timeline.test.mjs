@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { toHtml } from "../../widgets/dom.js";
 import { timelineDescribe, timelineDraw, timelineLong, timelineSummary } from "../../widgets/timeline_draw.js";
 import { TIMELINE_AXIS, timelineHeight, timelineIsOf, timelineLanes } from "../../widgets/timeline_lanes.js";
-import { timelineMerged } from "../../widgets/timeline_paint.js";
+import { timelineMerged, timelinePaint } from "../../widgets/timeline_paint.js";
 import { TIMELINE_KEPT, TimelineRing } from "../../widgets/timeline_ring.js";
 import { timelineClock, timelineDuration, timelineExact, timelinePan, timelineTicks, timelineZoom } from "../../widgets/timeline_scale.js";
 import { timelineTrace } from "../../widgets/timeline_trace.js";
@@ -148,7 +148,7 @@ test("a time of day is rounded, also into the next second", () => {
 });
 
 test("thousands are apart", () => {
-  assert.deepEqual([7, 1203, 1_234_567].map(timelineExact), ["7", "1\u00a0203", "1\u00a0234\u00a0567"]);
+  assert.deepEqual([7, 1203, 1_234_567].map(timelineExact), ["7", "1,203", "1,234,567"]);
 });
 
 test("zooming keeps its place and has an end; panning keeps the length", () => {
@@ -208,6 +208,27 @@ test("what ended with its context says so: pointed at, in the table, in words an
   assert.ok(timelineSummary(view).includes("gpu0 blas: spin #9 ended with its context after 56 s, and 1 earlier."));
   const told = timelineTrace(state, ring).traceEvents.filter(({ ph }) => ph === "X");
   assert.deepEqual(told.map(({ args }) => args), [{ seq: 9, lost: true }]);
+});
+
+test("the words of what ended with its context stand on the slices beside it", () => {
+  const works = [[0, "Gemm", "kernel"], [0, "spin", "kernel", true], [0, "fine", "kernel"]];
+  const ring = new TimelineRing();
+  ring.add(packed(0, [[1000, 1000.5, 1, 0], [1000.6, 1000.601, 2, 2], [1001, 1001.1, 3, 1], [1001.2, 1001.7, 4, 0]]), works);
+  const state = { ...CASE.state, works, running: [], marks: [] };
+  const drawn = [];
+  const canvas = { ownerDocument: { createElement: () => ({ getContext: () => pen }) } };
+  const pen = new Proxy({ canvas, measureText: (text) => ({ width: 6 * text.length }), createPattern: () => "pattern" }, {
+    get: (own, name) => own[name] ?? ((...values) => drawn.push([name, ...values])),
+    set: () => true,
+  });
+  const lanes = timelineLanes(state);
+  const scene = { state, ring, lanes, window: [1000, 1002], now: 1002, cursor: null, span: null, selection: null, activeRow: null, picked: null, hovered: null, top: 0, width: 1000, height: timelineHeight(lanes) };
+  timelinePaint(pen, scene, {});
+  const words = drawn.findIndex(([name, text]) => name === "fillText" && /ended with its context after 100 ms/.test(text));
+  const height = lanes.find(({ row }) => row === 0).height - 8;
+  const slice = drawn.findLastIndex(([name, , , width, high]) => name === "fillRect" && width > 200 && high === height);
+  assert.ok(words > slice && slice >= 0, `${words} ${slice}`);
+  assert.ok(words > drawn.findLastIndex(([name]) => name === "rect"), "and on what is finer than a pixel");
 });
 
 test("what runs for a second or more is named below the picture, with its time", () => {

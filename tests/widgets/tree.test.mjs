@@ -200,7 +200,7 @@ test("what needs attention can be asked for whenever something does, and taken b
 test("one line says all about an actor but its detail", () => {
   assert.equal(
     describe(device("gpu0", { mailbox: 3, restarts: 1, detail: "NVIDIA H200" })),
-    "device, running · generation 1 · 3 in the mailbox · 0 in flight · 1 / 4 GiB (25.0 %) · 1 restart",
+    "device, running · generation 1 · 3 in the mailbox · 0 in flight · 1 / 4 GiB (25 %) · 1 restart",
   );
 });
 
