@@ -8,6 +8,7 @@ from typing import Any
 from accel_lab.compute.samples import HealthSampled, Reading
 from accel_lab.compute.tree import Node
 from accel_lab.views.card_gauge import CardGauge
+from accel_lab.views.feed_lines import program
 from accel_lab.views.process_gauge import ProcessGauge
 
 NOTEBOOK = "notebook"
@@ -42,7 +43,7 @@ class Gauges:
         pids = {node.name: _pid(node) for node in devices}
         self._processes.retain({os.getpid(), *(pid for pid in pids.values() if pid)})
         own = self._processes.read(os.getpid())
-        about = f"this kernel, process {os.getpid()}"
+        about = f"{program()}, process {os.getpid()}"
         samples = [HealthSampled(source=NOTEBOOK, model=about, readings=own)]
         if backend == "cuda":
             self._read_cards([node.name for node in devices])

@@ -370,8 +370,12 @@ def tree(*devices: str) -> Node:
 
 def test_a_card_and_its_process_are_one_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FIRST_S", 20.0)
+    monkeypatch.setattr("sys.argv", ["/home/me/train.py"])
     notebook, card = Gauges(Nvml()).look(tree("gpu0"), "cuda")
-    assert notebook.source == "notebook"
+    assert (notebook.source, notebook.model) == (
+        "notebook",
+        f"train.py, process {os.getpid()}",
+    ), "a page may be watching from another process"
     assert [reading.name for reading in notebook.readings] == ["process CPU", "process memory"]
     assert (card.source, card.model) == ("gpu0", f"NVIDIA H200, context process {os.getpid()}")
     assert [card.readings[0].name, card.readings[-1].name] == ["utilisation", "process memory"]
