@@ -31,6 +31,8 @@ __global__ void timed(unsigned long long* at, int i, long long clocks) {
 CLOCKS = {27: 50_000, 120: 220_000, 270: 510_000, 900: 1_700_000}
 """For about so many microseconds."""
 OFF = 0.05
+UNREAD_US = 2.0
+"""What a kernel takes before it reads the clock first, and after it has read it last."""
 
 
 def seen(lab: System, last: int) -> list[Slice]:
@@ -83,7 +85,7 @@ def test_slices_are_as_long_as_the_card_s_clock_says(
     with capsys.disabled():
         sys.stdout.write(f"\nby the card's clock, awaited={awaited}: {found}\n")
     for name, ratio in found.items():
-        assert abs(ratio - 1) <= OFF, (name, ratio)
+        assert -OFF <= ratio - 1 <= OFF + UNREAD_US / name, (name, ratio)
 
 
 def margins() -> list[float]:
