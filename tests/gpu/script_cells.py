@@ -22,6 +22,8 @@ from statistics import median
 from typing import Any
 
 LINES = 12  # of a cell, at least
+SEEDED = "import random, numpy\nrandom.seed(0)\nnumpy.random.seed(0)"
+"""The cell before the script's, in either way: else the two may have different work to do."""
 
 
 def cells(script: Path) -> list[str]:
@@ -67,6 +69,7 @@ def work(backend: str) -> None:
             script = Path(line.strip())
             sys.path.insert(0, str(script.parent))
             with contextlib.redirect_stdout(io.StringIO()) as said:
+                shell(SEEDED)
                 began = time.perf_counter()
                 for source in cells(script):
                     shell(f"%%gpu\n{source}" if backend else source)
