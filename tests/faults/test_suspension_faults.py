@@ -21,7 +21,8 @@ from tests.faults.suspended import WAIT, A, suspending
 
 @pytest.fixture(params=["stale", "replay"])
 def lab(request: pytest.FixtureRequest, nothing_left: None) -> Iterator[System]:
-    with System("host", recover=request.param, max_restarts=1000) as system:
+    # Some of the restarts wait, none for long.
+    with System("host", recover=request.param, max_restarts=1000, within_s=0.3) as system:
         yield system
         system.check()
 
