@@ -70,6 +70,9 @@ class AskPump:
     def leave(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> None:
         """Do nothing."""
 
+    def taken(self, reply: Reply[Any]) -> None:
+        """Do nothing."""
+
     def unclaimed(self, reply: Reply[Any]) -> None:
         """Do nothing: an asker may come for it later."""
 

@@ -35,6 +35,9 @@ class Pump(Protocol):
     def leave(self, loop: asyncio.AbstractEventLoop, reply: "Reply[Any]") -> None:
         """Undo one `attend`."""
 
+    def taken(self, reply: "Reply[Any]") -> None:
+        """Somebody takes an answer that had come before it was waited for."""
+
     def cancel(self, reply: "Reply[Any]") -> None:
         """Take the request back."""
 
@@ -106,6 +109,8 @@ class Reply(Generic[R]):
                 pump.wait(self, timeout_s)
             if self._state == PENDING:
                 raise TimeoutError(f"no answer within {timeout_s} s; the request goes on")
+        elif self._pump is not None:
+            self._pump.taken(self)
         return self._outcome()
 
     def cancel(self) -> None:
@@ -138,6 +143,8 @@ class Reply(Generic[R]):
             finally:
                 if attended and pump is not None:
                     pump.leave(loop, self)
+        elif self._pump is not None:
+            self._pump.taken(self)
         return self._outcome()
 
     def _outcome(self) -> R:

@@ -105,13 +105,13 @@ class Waiting:
             link = self.current_link
             if link is None or not link.spin(reply):
                 self._wait_long(reply, timeout_s, shown=shown)
-            self._show(reply)
+            self.taken(reply)
         except KeyboardInterrupt:
             self.interrupted(reply)
-            self._show(reply)
+            self.taken(reply)
             raise KeyboardInterrupt from None  # without the frames of whoever reads the wire
 
-    def _show(self, reply: Reply[Any]) -> None:
+    def taken(self, reply: Reply[Any]) -> None:
         """Have all that a request has printed appear before its cell takes the answer."""
         self._keeper.show(piped=reply.library == "run")
 
@@ -172,7 +172,7 @@ class Waiting:
             loop.call_later(QUIET_S, self.tell_start, time.monotonic() - QUIET_S)
         attended = link is not None and link.attend(loop, reply)
         if not attended:
-            self._show(reply)
+            self.taken(reply)
         if not reply.done:
             standby = self._standbys.get(loop) or self._standby_of(loop)
             standby.attend(reply, leaves=attended)
@@ -190,7 +190,7 @@ class Waiting:
         standby = self._standbys.get(loop)
         if standby is not None:
             standby.left()
-        self._show(reply)
+        self.taken(reply)
         link = self.current_link
         if link is not None:
             link.leave(loop)

@@ -62,6 +62,17 @@ def test_a_functions_output_comes_before_its_cell_ends(
     assert run(client, f"_ = {line}") == LINES[: LINES.index("3000\n")]
 
 
+@pytest.mark.parametrize("line", ["await reply", "reply.result()"])
+def test_it_comes_before_its_cell_ends_where_another_thread_has_read_the_answer(
+    client: BlockingKernelClient, line: str
+) -> None:
+    source = (
+        "import time\nfor k in range(20):\n    reply = gpu.run(print, k)\n"
+        f"    while not reply.done: time.sleep(0.001)\n    {line}\n"
+    )
+    assert run(client, source) == "".join(f"{k}\n" for k in range(20))
+
+
 def test_what_a_failed_cell_has_printed_comes_before_its_error(
     client: BlockingKernelClient,
 ) -> None:
