@@ -6,23 +6,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accel_lab.compute.parts import ATOMS, Way, children, items, parts_of
-from accel_lab.compute.plain import frozen, thawed
-from accel_lab.compute.renewal import CONTAINERS, copied, is_array, made, renew
+from accel_lab.compute.parts import ATOMS, Part, Way, children, items, parts_of
+from accel_lab.compute.plain import CONTAINERS, frozen, thawed
+from accel_lab.compute.renewal import copied, is_array, made, renew
 from accel_lab.compute.tensors import State, has_state
 
 _NOTHING = object()
 
 
+class Moved(NamedTuple):
+    """What was elsewhere in the same part, and a copy where it has changed since."""
+
+    place: Any
+    copy: bytes | None
+
+
 class Change(NamedTuple):
     """What has become of one part: its new values, and what it has no more.
 
-    The values are ATOMS, and copies of all else.
+    The values are ATOMS, and copies of all else, or Moved. `order` is that of a mapping's keys
+    where the values alone do not tell it.
     """
 
     way: Way
     values: dict[Any, Any]
     gone: list[Any]
+    order: list[Any]
 
 
 def arrays_in(value: Any) -> frozenset[Way]:
@@ -55,25 +64,46 @@ class Lent:
         """Return what has changed that can go back, and the ways to what else has."""
         found: list[Change] = []
         other: list[Way] = []
-        for way, holder, before, copies in self._parts:
-            now = children(holder)
+        for part in self._parts:
+            now = children(part.holder)
             if now is None:
-                other.append(way)
+                other.append(part.way)
                 continue
-            values: dict[Any, Any] = {}
-            for key, child in now.items():
-                old = before.get(key, _NOTHING)
-                if child is old and (type(child) in ATOMS or copies[key] is None):
-                    continue  # what is inside is a part of its own
-                value = child if type(child) in ATOMS else self._now(way, key, child, old)
-                if value is None and child is not None:
-                    other.append((*way, key))
-                elif type(value) in ATOMS or value != copies.get(key):
-                    values[key] = value
-            gone = [key for key in before if key not in now]
-            if values or gone:
-                found.append(Change(way, values, gone))
+            values = self._values(part, now, other)
+            gone = [key for key in part.before if key not in now]
+            order = _order(part.before, now) if isinstance(part.holder, dict) else []
+            if values or gone or order:
+                found.append(Change(part.way, values, gone, order))
         return found, other
+
+    def _values(self, part: Part, now: dict[Any, Any], other: list[Way]) -> dict[Any, Any]:
+        """Return what is new of one part, and add the ways to what cannot go back."""
+        way, _, before, copies = part
+        values: dict[Any, Any] = {}
+        places: dict[int, Any] = {}
+        for key, child in now.items():
+            old = before.get(key, _NOTHING)
+            if child is old and (type(child) in ATOMS or copies[key] is None):
+                continue  # what is inside is a part of its own
+            if type(child) in ATOMS:
+                values[key] = child
+                continue
+            place = key
+            if child is not old:
+                places = places or {id(before[one]): one for one in copies}
+                place = places.get(id(child), key)
+            copy = copies.get(place)
+            if place != key and copy is None:
+                values[key] = Moved(place, None)
+                continue
+            value = self._now(way, place, child, before.get(place, _NOTHING))
+            if value is None:
+                other.append((*way, key))
+            elif place != key:
+                values[key] = Moved(place, None if value == copy else value)
+            elif value != copy:
+                values[key] = value
+        return values
 
     def _now(self, way: Way, key: Any, child: Any, old: Any) -> bytes | None:
         if child is not old and has_state(child):
@@ -92,23 +122,50 @@ class Lent:
 
 def change(mine: Any, changes: list[Change]) -> None:
     """Change what was lent as the copy was changed; what is not there any more is left out."""
-    for way, values, gone in changes:
+    for way, values, gone, order in reversed(changes):  # the ways are as they were
         with suppress(LookupError, TypeError):  # the notebook has changed it meanwhile
             holder = items(mine)
             for key in way:
                 holder = items(holder[key])
-            for key in reversed(gone):
+            _set(holder, values, gone)
+            for key in order:
+                part = holder[key]
                 del holder[key]
-            for key, value in values.items():
-                new = thawed(value) if type(value) is bytes else value
-                if type(holder) is list and key >= len(holder):
-                    holder.append(made(new))
-                elif not renew(_item(holder, key), new) and type(new) is not State:
-                    holder[key] = made(new)
+                holder[key] = part
+
+
+def _set(holder: Any, values: dict[Any, Any], gone: list[Any]) -> None:
+    moved = {key: holder[value.place] for key, value in values.items() if type(value) is Moved}
+    staying = set(map(id, moved.values()))
+    for key in reversed(gone):
+        del holder[key]
+    for key, value in values.items():
+        if type(value) in ATOMS:
+            holder[key] = value
+            continue
+        old, copy = _item(holder, key), value
+        if type(value) is Moved:
+            holder[key] = old = moved[key]
+            copy = value.copy
+            if copy is None:
+                continue
+        elif id(old) in staying:
+            old = None
+        new = thawed(copy)
+        if not renew(old, new) and type(new) is not State:
+            holder[key] = made(new)
+
+
+def _order(before: dict[Any, Any], now: dict[Any, Any]) -> list[Any]:
+    """Return the keys, if they are not those of before with new ones behind them."""
+    if list(before) == list(now):
+        return []
+    kept = [key for key in before if key in now]
+    return [] if kept == list(now)[: len(kept)] else list(now)
 
 
 def _item(holder: Any, key: Any) -> Any:
     try:
         return holder[key]
-    except KeyError:
+    except LookupError:
         return None

@@ -3,12 +3,14 @@
 They are only looked at: nothing of the user's runs here.
 """
 
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from types import FunctionType, MemberDescriptorType
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
+from accel_lab.compute.plain import MAPPINGS
 from accel_lab.compute.tensors import is_module
 
 PARTS = 200_000
@@ -16,11 +18,16 @@ PARTS = 200_000
 ATOMS: frozenset[type] = frozenset((str, int, float, bool, complex, type(None)))
 """What cannot change, and is its own copy."""
 _KEYS: frozenset[type] = frozenset((str, int, float, bool, bytes, type(None)))
-_HOLDERS: frozenset[type] = frozenset((list, tuple, dict))
+_HOLDERS: frozenset[type] = MAPPINGS | {list, tuple, deque}
+_BASES = (dict, list, deque)
+"""What of these a class of the notebook's may derive from."""
 _slots: "WeakKeyDictionary[type, dict[str, MemberDescriptorType]]" = WeakKeyDictionary()
 
 Way: TypeAlias = tuple[Any, ...]
-"""The attributes, keys and indices that lead to a part."""
+"""The attributes, keys and indices that lead to a part.
+
+A key or index of what has attributes, too, is a tuple of one: ("a",) beside "a".
+"""
 
 
 class Part(NamedTuple):
@@ -74,11 +81,11 @@ def parts_of(
 
 
 def is_own(value: Any) -> bool:
-    """Whether this is an instance of a class of the notebook's, with attributes or slots."""
+    """Whether this is an instance of a class of the notebook's, with attributes, slots or items."""
     kind = type(value)
     if kind.__module__ != "__main__" or issubclass(kind, type) or kind is FunctionType:
         return False
-    return kind.__dictoffset__ != 0 or bool(_slots_of(kind))
+    return kind.__dictoffset__ != 0 or issubclass(kind, _BASES) or bool(_slots_of(kind))
 
 
 def children(holder: Any) -> dict[Any, Any] | None:
@@ -94,6 +101,12 @@ def children(holder: Any) -> dict[Any, Any] | None:
         for name, slot in _slots_of(kind).items():
             with suppress(AttributeError):  # nothing is in it
                 found[name] = slot.__get__(holder)
+        if issubclass(kind, _BASES):
+            inside = _contents_of(holder)
+            if set(map(type, inside)) <= _KEYS:
+                return found | {(key,): child for key, child in inside.items()}
+    elif kind in _HOLDERS:
+        found = _contents_of(holder)
     else:
         return None
     return found if set(map(type, found)) <= _KEYS else None
@@ -101,29 +114,64 @@ def children(holder: Any) -> dict[Any, Any] | None:
 
 def items(holder: Any) -> Any:
     """Return what is indexed to get to a part, to set and to delete it."""
+    kind = type(holder)
     if not _has_attributes(holder):
-        return holder
-    slots = _slots_of(type(holder))
-    return _Attributes(holder, slots) if slots else _dict_of(holder)
+        plain = kind is dict or kind is tuple or kind not in _HOLDERS
+        return holder if plain else _Contents(holder)
+    slots = _slots_of(kind)
+    if slots or issubclass(kind, _BASES):
+        return _Attributes(holder, slots)
+    return _dict_of(holder)
 
 
 def written(name: str, value: Any, way: Way) -> str:
     """Write a part of what a name stands for as one finds it."""
     for key in way:
-        name += f".{key}" if _has_attributes(value) else f"[{key!r}]"
+        attribute = _has_attributes(value) and type(key) is str
+        name += f".{key}" if attribute else f"[{key[0] if type(key) is tuple else key!r}]"
         value = items(value)[key]
     return name
 
 
+class _Contents:
+    """The items of a container, without its class's own ways, and without those that are missing.
+
+    A list grows by an item behind its last one.
+    """
+
+    def __init__(self, holder: Any) -> None:
+        self._holder = holder
+        self._base = _base_of(type(holder))
+
+    def __getitem__(self, key: Any) -> Any:
+        if self._base in MAPPINGS and not dict.__contains__(self._holder, key):
+            raise KeyError(key)
+        return self._base.__getitem__(self._holder, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self._base not in MAPPINGS and key >= self._base.__len__(self._holder):
+            self._base.append(self._holder, value)
+        else:
+            self._base.__setitem__(self._holder, key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        self._base.__delitem__(self._holder, key)
+
+
 class _Attributes:
-    """The attributes of an instance that has slots, without its class's own `__setattr__`."""
+    """The attributes of an instance that has slots or items, without its class's own ways."""
 
     def __init__(self, instance: Any, slots: dict[str, MemberDescriptorType]) -> None:
         self._instance = instance
         self._slots = slots
         self._others = _dict_of(instance)
+        self._contents: Any = None
+        if issubclass(type(instance), _BASES):
+            self._contents = _Contents(instance)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: Any) -> Any:
+        if type(name) is tuple:
+            return self._contents[name[0]]
         if name not in self._slots:
             return self._others[name]
         try:
@@ -131,18 +179,32 @@ class _Attributes:
         except AttributeError:
             raise KeyError(name) from None
 
-    def __setitem__(self, name: str, value: Any) -> None:
-        if name in self._slots:
+    def __setitem__(self, name: Any, value: Any) -> None:
+        if type(name) is tuple:
+            self._contents[name[0]] = value
+        elif name in self._slots:
             self._slots[name].__set__(self._instance, value)
         else:
             self._others[name] = value
 
-    def __delitem__(self, name: str) -> None:
+    def __delitem__(self, name: Any) -> None:
+        if type(name) is tuple:
+            del self._contents[name[0]]
+            return
         if name not in self._slots:
             del self._others[name]
             return
         with suppress(AttributeError):
             self._slots[name].__delete__(self._instance)
+
+
+def _base_of(kind: type) -> Any:
+    return next(base for base in kind.__mro__ if base in _HOLDERS)
+
+
+def _contents_of(holder: Any) -> dict[Any, Any]:
+    base = _base_of(type(holder))
+    return dict(base.items(holder) if base in MAPPINGS else enumerate(base.__iter__(holder)))
 
 
 def _dict_of(holder: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Plain data: numbers, text, and containers of them, so small that a copy costs nothing."""
 
 import pickle
+from collections import Counter, OrderedDict, defaultdict, deque
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,10 @@ import numpy as np
 ITEMS = 1 << 16
 """How many numbers, and characters, plain data may have."""
 _NUMBERS: frozenset[type] = frozenset((type(None), bool, int, float, complex))
-_SEQUENCES: frozenset[type] = frozenset((list, tuple, set, frozenset))
+_TEXTS: frozenset[type] = frozenset((str, bytes, bytearray))
+MAPPINGS: frozenset[type] = frozenset((dict, defaultdict, Counter, OrderedDict))
+_SEQUENCES: frozenset[type] = frozenset((list, tuple, deque, set, frozenset))
+CONTAINERS: frozenset[type] = MAPPINGS | _SEQUENCES
 
 
 def frozen(value: Any) -> bytes | None:
@@ -35,9 +39,9 @@ def _is_plain(value: Any) -> bool:
         kind = type(one)
         if kind in _SEQUENCES:
             parts = list(one)
-        elif kind is dict:
+        elif kind is dict or (kind in MAPPINGS and _has_no_more(one)):
             parts = [*one.keys(), *one.values()]
-        elif kind is str or kind is bytes:
+        elif kind in _TEXTS:
             left -= len(one)
             continue
         elif kind in _NUMBERS or isinstance(one, np.generic):
@@ -47,3 +51,10 @@ def _is_plain(value: Any) -> bool:
         left -= len(parts)
         ahead += [part for part in parts if type(part) not in _NUMBERS]
     return left >= 0
+
+
+def _has_no_more(mapping: Any) -> bool:
+    """Whether a mapping has no attributes, and calls nothing of the user's."""
+    make = getattr(mapping, "default_factory", None)
+    known = make is None or (type(make) is type and make in _NUMBERS | _TEXTS | CONTAINERS)
+    return known and not getattr(mapping, "__dict__", None)

@@ -5,15 +5,15 @@ optimizers and schedulers of PyTorch.
 """
 
 import pickle
+from collections import defaultdict, deque
 from typing import Any
 
 import numpy as np
 
 from accel_lab.compute import generators, tensors
-from accel_lab.compute.plain import frozen
+from accel_lab.compute.plain import CONTAINERS, frozen
 
-CONTAINERS: frozenset[type] = frozenset((list, tuple, dict, set, frozenset))
-_MUTABLE: frozenset[type] = frozenset((list, dict, set, np.ndarray))
+_MUTABLE: frozenset[type] = CONTAINERS - {tuple, frozenset} | {bytearray, np.ndarray}
 
 
 def can_change(value: Any) -> bool:
@@ -38,7 +38,7 @@ def copied(value: Any) -> bytes | None:
         return frozen(value)
     if kind.__module__ == "__main__" or (kind is np.ndarray and value.dtype.hasobject):
         return None
-    if kind is np.ndarray or generators.is_generator(value):
+    if kind is np.ndarray or kind is bytearray or generators.is_generator(value):
         return pickle.dumps(value)
     found = tensors.copy_of(value) or tensors.state_of(value)
     try:
@@ -55,7 +55,7 @@ def made(copy: Any) -> Any:
 def renew(mine: Any, copy: Any) -> bool:
     """Make something equal to a thawed copy in place; whether that could be.
 
-    An array keeps its shape, a tensor its dtype.
+    An array keeps its shape, a tensor its dtype, a deque its `maxlen`.
     """
     if isinstance(copy, tensors.TensorCopy):
         return tensors.renew(mine, copy)
@@ -63,15 +63,27 @@ def renew(mine: Any, copy: Any) -> bool:
         return tensors.set_state(mine, copy)
     if type(mine) is not type(copy):
         return False
+    return generators.set_as(mine, copy) if generators.is_generator(mine) else _fill(mine, copy)
+
+
+def _fill(mine: Any, copy: Any) -> bool:
     if isinstance(mine, np.ndarray):
         if not mine.flags.writeable or mine.size != copy.size or mine.dtype != copy.dtype:
             return False
         mine[...] = copy.reshape(mine.shape)
-    elif isinstance(mine, list):
-        mine[:] = copy
+    elif isinstance(mine, list | bytearray):
+        try:
+            mine[:] = copy
+        except BufferError:  # an array is on these bytes, and they are not as many any more
+            return False
+    elif isinstance(mine, deque) and mine.maxlen == copy.maxlen:
+        mine.clear()
+        mine.extend(copy)
     elif isinstance(mine, dict | set):
         mine.clear()
         mine.update(copy)
+        if isinstance(mine, defaultdict):
+            mine.default_factory = copy.default_factory
     else:
-        return generators.is_generator(mine) and generators.set_as(mine, copy)
+        return False
     return True

@@ -36,9 +36,8 @@ class Captures:
     """Values to bind, modules to import, arrays that are there.
 
     `nbytes` is what the values take as they are sent. What of them a cell may change in place is
-    `returned`: lists, dictionaries, sets, NumPy arrays and instances of the notebook's own classes,
-    each with the ways to arrays inside it. `lost` has what is left out, because the
-    cell seems to make it anew.
+    `returned`: containers, NumPy arrays and instances of the notebook's own classes, each with the
+    ways to arrays inside it. `lost` has what is left out, because the cell seems to make it anew.
     """
 
     given: dict[str, Any] = field(default_factory=dict)

@@ -102,7 +102,7 @@ def test_what_has_too_many_parts_is_told_and_the_others_are_looked_at(
     value["log"].append(3)
     value["n"] = 2
     value["inner"][1] = 3
-    assert [(way, values) for way, values, _ in lent.changes()[0]] == [
+    assert [(way, values) for way, values, *_ in lent.changes()[0]] == [
         ((), {"n": 2}),
         (("inner",), {1: 3}),
     ]
