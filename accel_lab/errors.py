@@ -254,7 +254,10 @@ class ContextLost(AccelError):
     """
 
     directive = Directive.RESTART
-    remedy = "Repeat it: buffers come back, unless durability says otherwise; see lab.explain()."
+    remedy = (
+        "lab.explain() says which message did it: mend that before you repeat it. Buffers come "
+        "back, unless durability says otherwise."
+    )
 
     def __init__(
         self,
@@ -279,6 +282,7 @@ class ContextReplaced(ContextLost):
     """
 
     directive = Directive.REPLACE
+    remedy = "Repeat what was lost. Buffers come back, unless durability says otherwise."
 
 
 class DeadlineExceeded(ContextLost, TimeoutError):

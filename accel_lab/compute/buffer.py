@@ -226,9 +226,7 @@ class AccelRef(Reply["AccelRef"], Operators):
         else:
             yield "shape", "unknown until the device answers"
         yield "device", f"{self.device.name}, buffer {self.id}"
-        now = self.device.generation
-        again = f", made again in {now}" if self.is_valid and now != self.generation else ""
-        yield "generation", f"{self.generation}{again}"
+        yield "generation", self._born()
         yield "state", self.standing
         if self.is_valid:
             durability = self.device.durability_now(self)
@@ -238,8 +236,13 @@ class AccelRef(Reply["AccelRef"], Operators):
     def __repr__(self) -> str:
         return (
             f"<AccelRef {self._what()} on {self.device.name}, buffer {self.id} "
-            f"of generation {self.generation}, {self.standing}>"
+            f"of generation {self._born()}, {self.standing}>"
         )
+
+    def _born(self) -> str:
+        now = self.device.generation
+        again = f", made again in {now}" if self.is_valid and now != self.generation else ""
+        return f"{self.generation}{again}"
 
     def _repr_html_(self) -> str:
         return as_html(f"AccelRef {self.label}", self._lines())

@@ -315,9 +315,11 @@ class Waiting:
         """Take a cell's requests back, and say so."""
         self._interrupted, self._interrupted_on = time.monotonic(), self._link
         seqs, self._stopped_at = self.cancel_of(cell), self._seq
-        taken = f"{len(seqs)} requests of this cell to {self.name} are taken back"
+        number = getattr(cell, "cell", None)
+        whose = "this cell" if cell is origin.current() or number is None else f"cell {number}"
+        taken = f"{len(seqs)} requests of {whose} to {self.name} are taken back"
         if len(seqs) == 1:
-            taken = f"1 request of this cell to {self.name} is taken back"
+            taken = f"1 request of {whose} to {self.name} is taken back"
         self._say(f"interrupted; {taken}.")
         return seqs
 

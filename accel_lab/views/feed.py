@@ -143,6 +143,7 @@ class _Server:
 
     def _listen(self) -> socket.socket:
         feed_folder.remove(self._folder, self._name)  # as a crashed feed of this process left it
+        feed_folder.sweep(self._folder)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
             os.fchmod(listening.fileno(), 0o600)  # the file gets this mode as it is made

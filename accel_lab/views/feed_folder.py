@@ -120,6 +120,21 @@ def remove(entered: int, name: Name) -> None:
         os.unlink(name.file, dir_fd=entered)
 
 
+def sweep(entered: int) -> None:
+    """Remove the sockets of processes that have ended without a word; never blocks."""
+    for name in names(entered):
+        if name.lives:
+            continue
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as asking:
+            try:
+                asking.connect(path(entered, name))
+            except ConnectionRefusedError:
+                remove(entered, name)
+            except OSError:  # gone, or too many ask it
+                continue
+            # A process in another namespace seems dead, but answers: only who does not is.
+
+
 def is_mine(peer: socket.socket) -> bool:
     """Whether the process at the other end of a connection was this user's when it connected."""
     credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)

@@ -14,6 +14,7 @@ import pytest
 from accel_lab import AccelRef, Device, System, array, blas
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.fault import Inject
+from accel_lab.compute.origin import Origin
 from accel_lab.errors import (
     AccelError,
     Cancelled,
@@ -55,6 +56,25 @@ def latch(cpu: Device, tmp_path: Path) -> Latch:
 def cause_of(error: AccelError | None) -> BaseException | None:
     assert isinstance(error, DependencyFailed)
     return error.__cause__
+
+
+def test_an_interrupt_says_which_cell_has_sent_what_it_takes_back(
+    cpu: Device,
+    latch: Latch,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A cell may wait for what another has sent."""
+    monkeypatch.setattr("accel_lab.compute.origin._current", Origin(5))
+    sent = cpu.ping()
+    monkeypatch.setattr("accel_lab.compute.origin._current", Origin(6))
+    outlast = cpu._requests.stop(sent.origin)
+    latch.release()
+    outlast()
+    with pytest.raises(Cancelled):
+        sent.result(WAIT)
+    said = "accel_lab: interrupted; 1 request of cell 5 to cpu0 is taken back.\n"
+    assert said in capsys.readouterr().err
 
 
 def test_what_has_not_begun_is_never_run_and_what_needs_it_says_why(

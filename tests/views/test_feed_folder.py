@@ -41,6 +41,19 @@ def test_the_mode_does_not_depend_on_the_umask(runtime: Path) -> None:
         os.umask(before)
 
 
+def test_what_a_dead_process_has_left_goes_when_the_next_system_opens(runtime: Path) -> None:
+    here = feed_folder.make()
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(feed_folder.path(here, Name(os.getpid(), began=1)))  # who had this number before
+    os.close(here)
+    lab = made_up()
+    FEED.add(lab)
+    try:
+        assert [Name.read(one.name) for one in runtime.iterdir()] == [Name.of(os.getpid())]
+    finally:
+        FEED.remove(lab)
+
+
 def test_a_process_of_another_user_is_hung_up_on(
     lab: Lab, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
