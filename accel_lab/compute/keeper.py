@@ -7,6 +7,7 @@ are answered, and the context's actor is told, so that its supervisor decides.
 
 import gc
 import sys
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -119,6 +120,7 @@ class DeviceKeeper:
         self._index = index
         self._plant = plant
         self._link: Link | None = None
+        self._taking = threading.RLock()  # a process and its link are given up together, once
         self._beat = 0.0
         self._opened = 0.0
         self._urgent = urgency.Claim()
@@ -152,7 +154,7 @@ class DeviceKeeper:
         process.on_exit.append(lambda status: self._exited(process, status))
         for segment in plant.arena.segments:
             process.tell(Segment(segment.id, segment.size), segment.fd)
-        self._link = Link(
+        link = Link(
             process.wire,
             plant.dispatcher,
             self.requests.received,
@@ -160,13 +162,20 @@ class DeviceKeeper:
             self.requests.trailer,
             spin_s=plant.spin_s,
         )
+        with self._taking:
+            is_ours = self.process is process
+            if is_ours:
+                self._link = link
+        if not is_ours:  # it was lost at once
+            link.close()
         self._beat = time.monotonic() + START_LIMIT_S - HEARTBEAT_LIMIT_S
         plant.dispatcher.call_later(HEARTBEAT_LIMIT_S / 6, self._watch, process)
 
     def stop(self, refusal: AccelError) -> None:
         """End the context for good: everything unanswered gets `refusal`."""
-        link, process = self._link, self.process
-        self._link = self.process = None
+        with self._taking:
+            link, process = self._link, self.process
+            self._link = self.process = None
         in_flight = None
         while in_flight is None:  # another thread may be connecting it
             current = self.requests.current_link
@@ -228,11 +237,11 @@ class DeviceKeeper:
 
     def _lose(
         self,
-        link: Link | None,
         why: str | None,
         late: dict[int, DeadlineExceeded],
         fields: dict[str, Any],
         *,
+        of: Link | None = None,
         again: bool = True,
         because: AccelError | None = None,
         kind: type[ContextLost] = ContextLost,
@@ -240,14 +249,20 @@ class DeviceKeeper:
         """Begin a loss; `again` when what is in flight may be run again. Any thread.
 
         Parameters:
+            of: the link of the context that is lost, where it may be another's by now.
             because: what the supervisor has decided upon; else it is told, to decide.
             kind: the error's class.
         """
-        generation, kept = self.requests.generation, self.requests.kept
-        in_flight = self.requests.disconnect(link, "restarting") if link is not None else None
-        if link is not None and in_flight is None:
-            return  # somebody else noticed first
-        process, self.process = self.process, None
+        with self._taking:
+            if of is not None and of is not self._link:
+                return  # somebody else noticed first
+            generation, kept = self.requests.generation, self.requests.kept
+            link = self.requests.current_link
+            in_flight = None if link is None else self.requests.disconnect(link, "restarting")
+            if link is not None and in_flight is None:
+                return
+            process, self.process = self.process, None
+            unused, self._link = self._link, None
         if process is None:
             if in_flight is not None:  # between the two steps of `stop`
                 in_flight.fail(closed(self.name))
@@ -272,12 +287,9 @@ class DeviceKeeper:
             explained=self._explained_loss,
             answer=partial(self._answer, again=again),
         )
-        self._plant.dispatcher.call_soon(self._handle, loss)
-
-    def _handle(self, loss: Loss) -> None:
-        if not loss.connected and self._link is not None:
-            self._link.close()
-        loss.handle(self._plant.dispatcher)
+        if in_flight is None and unused is not None:
+            unused.close()  # it was never connected
+        self._plant.dispatcher.call_soon(loss.handle, self._plant.dispatcher)
 
     def _answer(
         self,
@@ -327,22 +339,14 @@ class DeviceKeeper:
 
     def link_ended(self, link: Link, reason: str) -> None:
         """The wire ended or is corrupt; the thread that reads it."""
-        if link is not self._link:
-            return  # of a context that was given up before
-        corrupt = "corrupt" in reason
-        self._lose(
-            link if self.requests.current_link is link else None,
-            reason if corrupt else None,
-            {},
-            {},
-        )
+        self._lose(reason if "corrupt" in reason else None, {}, {}, of=link)
 
     def replace(self, reason: str) -> bool:
         """Replace the context whatever it is doing, if there is one; any thread."""
         link = self.requests.current_link
         if link is None:
             return False
-        self._lose(link, reason, {}, {}, again=False, kind=ContextReplaced)
+        self._lose(reason, {}, {}, of=link, again=False, kind=ContextReplaced)
         return True
 
     def taken_along(self, cause: AccelError) -> None:
@@ -352,7 +356,7 @@ class DeviceKeeper:
         """
         if self.process is not None:
             why = f"it shares state with a device that was lost ({cause})"
-            self._lose(self.requests.current_link, why, {}, {}, because=cause)
+            self._lose(why, {}, {}, because=cause)
 
     def _exited(self, process: ContextProcess, status: str) -> None:
         self._plant.events.publish(
@@ -370,7 +374,7 @@ class DeviceKeeper:
 
     def _exited_unread(self, process: ContextProcess) -> None:
         if process is self.process:
-            self._lose(self.requests.current_link, None, {}, {})
+            self._lose(None, {}, {})
 
     def _packet(self, process: ContextProcess, packet: Upward) -> None:
         if process is not self.process:
@@ -383,7 +387,7 @@ class DeviceKeeper:
             self.requests.flush()
             if packet.unread_s > HEARTBEAT_LIMIT_S:
                 why = f"it has read no message for {packet.unread_s:.0f} s, although nothing ran"
-                self._lose(self.requests.current_link, why, {}, {}, again=False)
+                self._lose(why, {}, {}, again=False)
         elif isinstance(packet, Blocks | Traced):
             self.sight.heard(packet)
         elif isinstance(packet, Expired):
@@ -394,7 +398,7 @@ class DeviceKeeper:
                 generation=self.requests.generation,
                 recent=recent,
             )
-            self._lose(self.requests.current_link, why, {packet.seq: late}, {"recent": recent})
+            self._lose(why, {packet.seq: late}, {"recent": recent})
         elif isinstance(packet, StartFailed):
             if packet.kind == "BackendUnavailable":
                 self.give_up(BackendUnavailable(packet.text))
@@ -407,12 +411,13 @@ class DeviceKeeper:
                     )
                 )
             else:
-                self._lose(None, f"it could not start ({packet.kind}: {packet.text})", {}, {})
+                self._lose(f"it could not start ({packet.kind}: {packet.text})", {}, {})
 
     def give_up(self, error: BackendUnavailable) -> None:
         """No context can ever start; system thread."""
-        process, self.process = self.process, None
-        link, self._link = self._link, None
+        with self._taking:
+            process, self.process = self.process, None
+            link, self._link = self._link, None
         if link is not None:
             link.close()
         if process is not None:
@@ -425,7 +430,7 @@ class DeviceKeeper:
         silent = time.monotonic() - self._beat
         if silent > HEARTBEAT_LIMIT_S:
             why = f"it has given no sign of life for {silent:.0f} s"
-            self._lose(self.requests.current_link, why, {}, {}, again=False)
+            self._lose(why, {}, {}, again=False)
         else:
             self._plant.dispatcher.call_later(HEARTBEAT_LIMIT_S / 6, self._watch, process)
 
@@ -439,7 +444,7 @@ class DeviceKeeper:
             why = report.text if named else f"{report.text} ({report.name}, code {report.code})"
             recent = tuple(report.recent)
             fields = {"code": report.code, "name": report.name, "recent": recent}
-            self._lose(link, why, {}, fields)
+            self._lose(why, {}, fields, of=link)
         elif isinstance(report, Output):
             where = self.requests.origin_of(report.seq)
             if where is not None:
