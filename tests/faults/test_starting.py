@@ -105,6 +105,36 @@ def test_what_waits_for_a_start_is_limited_and_runs_in_order(plan: Plan, tmp_pat
         assert replies[-1].result() == list(range(1024))
 
 
+def test_a_start_that_is_given_up_late_leaves_the_next_one_alone(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has seen its wire end is slower than the supervisor of a group, which starts the next."""
+    plan("open", "gate")
+    with closing(System("failing", 1)) as lab:
+        (keeper,), dispatcher = lab._keepers, lab._dispatcher
+        assert settle(lambda: keeper._link is not None)
+        first, held = keeper._link, list[tuple[Any, ...]]()
+        assert first is not None
+        here, call_soon = threading.get_ident(), dispatcher.call_soon
+
+        def late(*call: Any) -> bool:
+            if threading.get_ident() == here:
+                held.append(call)
+                return True
+            return call_soon(*call)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(dispatcher, "call_soon", late)
+            keeper.link_ended(first, "its wire ended")
+            call_soon(keeper.requests.revive)
+            assert settle(lambda: keeper._link not in (None, first))
+        for call in held:
+            call_soon(*call)
+        (tmp_path / "go").touch()
+        assert works(lab.devices[0])
+        assert settle(lambda: keeper.restarts == 1)
+
+
 def _append(k: int) -> list[int]:
     """Write down the calls in the order in which they run; return those so far."""
     calls: list[int] = sys.__dict__.setdefault("calls", [])
