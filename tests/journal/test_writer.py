@@ -299,6 +299,7 @@ def test_what_waits_is_bounded_and_what_is_lost_is_counted() -> None:
     dropped = bench.writer.dropped
     assert dropped > 300
     assert bench.events.history(JournalDropped)
+    bench.events.wait_for(JournalFailed, 60.0, since=0)  # its thread may not have had a turn yet
     gate.shut = False
     bench.write()
     resumed = bench.events.wait_for(JournalResumed, 60.0, since=0)
