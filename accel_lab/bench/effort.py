@@ -55,8 +55,8 @@ FULL = Effort(
     cells=21,
     busy_s=1.0,
     watched_s=0.4,
-    labs=8,
-    lab_s=1.0,
+    labs=24,
+    lab_s=0.5,
 )
 QUICK = Effort(
     rounds=5,
