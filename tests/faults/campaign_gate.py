@@ -103,11 +103,15 @@ def holdings() -> tuple[int, int, tuple[tuple[str, int], ...]]:
     return len(table), table.used_bytes, largest
 
 
-def segments_are_there(ids: list[int]) -> None:
-    """Wait until these are mapped."""
+def segments_are_there(ids: list[int]) -> bool:
+    """Whether these are mapped; waits a moment for it, for one of them may be dropped meanwhile."""
     arena: Any = _service()._context.arena
-    while arena._failed or not arena._known.issuperset(ids):
+    until = time.monotonic() + 0.5
+    while not (arena._known.issuperset(ids) and arena._failed.keys().isdisjoint(ids)):
+        if time.monotonic() > until:
+            return False
         time.sleep(0.001)
+    return True
 
 
 def _obey(address: str, name: str) -> None:

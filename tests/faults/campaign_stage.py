@@ -376,8 +376,12 @@ class Stage:
         lab, store = self.bench.lab, self.bench.store
         if self.scene.fault == gate.LOST:
             faults.give_segments(lab, self.device)
-            ids = [segment.id for segment in lab._arena.segments]
-            self.device.run(gate.segments_are_there, ids).result(WAIT_S)
+
+            def mapped() -> Any:
+                ids = [segment.id for segment in lab._arena.segments]
+                return self.device.run(gate.segments_are_there, ids).result(WAIT_S)
+
+            assert faults.until(mapped), self.device
         elif self.scene.fault == "failing start":
             assert faults.until(lambda: not faults.starts_fail(self.device)), self.device
             least, keeper = self.restarts + self.failing_starts, self.device._keeper
