@@ -31,8 +31,8 @@ class MarginMeter:
 
     def __init__(self, mark: Callable[[int], Any]) -> None:
         self._mark = mark
+        source: int = runtime.malloc(2 * _BYTES)  # first: a full card refuses it at every look
         self._stream: int = runtime.streamCreateWithFlags(runtime.streamNonBlocking)
-        source: int = runtime.malloc(2 * _BYTES)
         self._copy = partial(
             runtime.memcpyAsync,
             source + _BYTES,
