@@ -131,23 +131,29 @@ def starts_fail(device: Device) -> bool:
     return "start" in vars(device._keeper)
 
 
-def lose_segments(lab: System, device: Device, *, late: bool) -> None:
-    """Have the context of a device lose the arena: it can be mapped no more, or comes `late`."""
-    keeper = device._keeper
-    for segment in lab._arena.segments:
-        keeper.tell(DropSegment(segment.id))
-        if not late:
-            unmappable = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-            keeper.tell(Segment(segment.id, segment.size), unmappable)
-            os.close(unmappable)
+def lose_segments(lab: System, device: Device, *, late: bool) -> list[int]:
+    """Have the context of a device lose the arena: it can be mapped no more, or comes `late`.
+
+    Returns the numbers of the segments that this is true of.
+    """
+    keeper, arena = device._keeper, lab._arena
+    with arena._growth:  # nobody makes or drops one meanwhile
+        for segment in arena.segments:
+            keeper.tell(DropSegment(segment.id))
+            if not late:
+                unmappable = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+                keeper.tell(Segment(segment.id, segment.size), unmappable)
+                os.close(unmappable)
+        return [segment.id for segment in arena.segments]
 
 
 def give_segments(lab: System, device: Device) -> None:
     """Have the context of a device map the arena again."""
-    keeper = device._keeper
-    for segment in lab._arena.segments:
-        keeper.tell(DropSegment(segment.id))
-        keeper.tell(Segment(segment.id, segment.size), segment.fd)
+    keeper, arena = device._keeper, lab._arena
+    with arena._growth:
+        for segment in arena.segments:
+            keeper.tell(DropSegment(segment.id))
+            keeper.tell(Segment(segment.id, segment.size), segment.fd)
 
 
 def corrupt_down(device: Device, variant: int) -> None:

@@ -21,7 +21,7 @@ from accel_lab.compute.interrupts import SIGNAL
 
 GO = "go"
 LOST = "segment lost"
-"""Go on when the arena has gone."""
+"""Go on when those segments of the arena have gone whose numbers follow."""
 LATE = "segment late"
 """Stop again then."""
 LONG_S = 60.0
@@ -116,12 +116,17 @@ def segments_are_there(ids: list[int]) -> bool:
 
 def _obey(address: str, name: str) -> None:
     order = _ask(address, name)
-    if order in (LOST, LATE):
-        arena: Any = _service()._context.arena
-        while not arena._known <= arena._failed.keys():
-            time.sleep(0.001)
-        order = GO if order == LOST else _ask(address, name)
+    if order.startswith((LOST, LATE)):
+        _await_loss({int(number) for number in order.split()[2:]})
+        order = GO if order.startswith(LOST) else _ask(address, name)
     _perform(order)
+
+
+def _await_loss(ids: set[int]) -> None:
+    """Wait until none of these segments can be used; the arena may get another at any time."""
+    arena: Any = _service()._context.arena
+    while ids & arena._known - arena._failed.keys():
+        time.sleep(0.001)
 
 
 def _ask(address: str, name: str) -> str:

@@ -292,11 +292,13 @@ class Stage:
         if scene.fault == "wedge":
             self.others.append(self.device.ping())  # what it does not read
             self._flush()
+        order, late = self.order, self.order == gate.LATE
         if scene.fault == gate.LOST:
-            faults.lose_segments(lab, self.device, late=self.order == gate.LATE)
+            ids = faults.lose_segments(lab, self.device, late=late)
+            order = " ".join([order, *map(str, ids)])
         if self.held is not None:
-            self.held.tell(self.order)
-            if self.order == gate.LATE:
+            self.held.tell(order)
+            if late:
                 self.bench.door.wait(self.held.name).tell()
                 faults.give_segments(lab, self.device)
         self.held = None
