@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accel_lab import AccelRef, Device, System, blas
-from tests.faults.suspended import WAIT
+from tests.faults.suspension.suspended import WAIT
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +20,7 @@ from accel_lab.compute.stripes import PIECE_BYTES
 from accel_lab.errors import AccelError, DependencyFailed, OutOfMemory, SystemClosed
 from tests.conftest import require
 from tests.faults.conftest import census, pid_of, settle, wait_for
-from tests.faults.suspended import WAIT, A, Cells, is_alive, suspending
-
-
-@pytest.fixture(params=["stale", "replay"])
-def lab(request: pytest.FixtureRequest, nothing_left: None) -> Iterator[System]:
-    # Some of the restarts wait, none for long.
-    with System("host", recover=request.param, max_restarts=1000, within_s=0.3) as system:
-        yield system
-        system.check()
-
-
-@pytest.fixture
-def cpu(lab: System) -> Device:
-    return lab.devices[0]
-
+from tests.faults.suspension.suspended import WAIT, A, Cells, is_alive, suspending
 
 # What comes back.
 

@@ -1,7 +1,5 @@
 """Objects of cells on a device that is given back."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -11,19 +9,7 @@ from accel_lab.errors import CannotKeep, StaleRef
 from accel_lab.notebook.object_ref import ObjectRef
 from tests.conftest import require
 from tests.faults.conftest import pid_of
-from tests.faults.suspended import WAIT, A, Cells
-
-
-@pytest.fixture(params=["stale", "replay"])
-def lab(request: pytest.FixtureRequest, nothing_left: None) -> Iterator[System]:
-    with System("host", recover=request.param, max_restarts=1000) as system:
-        yield system
-        system.check()
-
-
-@pytest.fixture
-def cpu(lab: System) -> Device:
-    return lab.devices[0]
+from tests.faults.suspension.suspended import WAIT, A, Cells
 
 
 def test_names_of_cells_are_as_they_were(lab: System, cpu: Device) -> None:

@@ -16,20 +16,7 @@ from accel_lab.compute.events import ContextStarted, SuspensionFailed
 from accel_lab.compute.stripes import PIECE_BYTES
 from accel_lab.errors import CircuitOpen, ContextLost, OutOfMemory, StaleRef, SystemClosed
 from tests.faults.conftest import pid_of, settle, wait_for
-from tests.faults.suspended import WAIT, A, suspending
-
-
-@pytest.fixture(params=["stale", "replay"])
-def lab(request: pytest.FixtureRequest, nothing_left: None) -> Iterator[System]:
-    # Some of the restarts wait, none for long.
-    with System("host", recover=request.param, max_restarts=1000, within_s=0.3) as system:
-        yield system
-        system.check()
-
-
-@pytest.fixture
-def cpu(lab: System) -> Device:
-    return lab.devices[0]
+from tests.faults.suspension.suspended import WAIT, A, suspending
 
 
 @pytest.fixture
