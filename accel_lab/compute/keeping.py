@@ -8,7 +8,6 @@ threads empty into the files or fill from them while the device copies the next.
 
 import io
 import linecache
-import math
 import os
 import pickle
 import sys
@@ -24,6 +23,19 @@ import cloudpickle
 import numpy as np
 
 from accel_lab.compute import holding, tensors, workspace
+from accel_lab.compute.memory_image import (
+    Entry,
+    Look,
+    Memory,
+    Range,
+    Seen,
+    flat,
+    is_in_order,
+    laid,
+    look_of,
+    ranges_of,
+    seen_at,
+)
 from accel_lab.compute.operation import operands_of
 from accel_lab.compute.passage import IN_FLIGHT, Ahead, Slots
 from accel_lab.compute.stream import Storage, Stream
@@ -38,41 +50,6 @@ if TYPE_CHECKING:
 THREADS = 14
 PAGE = 4096
 FILES_WAIT_S = 30.0
-
-
-class Look(NamedTuple):
-    """How an array looks into its memory; `dtype` is None where the memory is the array alone."""
-
-    start: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: np.dtype[Any] | None
-    writeable: bool = True
-
-
-class Entry(NamedTuple):
-    """A buffer as the table has it."""
-
-    id: int
-    shape: tuple[int, ...]
-    dtype: str
-    look: Look
-
-
-class Memory(NamedTuple):
-    """A range of bytes, and what looks into it.
-
-    Attributes:
-        piece: the first of those in which it is kept.
-        arrays: those inside objects, by their number in the pickle.
-    """
-
-    piece: int
-    nbytes: int
-    label: str
-    used: int
-    entries: list[Entry]
-    arrays: dict[int, Look]
 
 
 class Record(NamedTuple):
@@ -182,32 +159,6 @@ def restore(place: tuple[int, int], freed: frozenset[int]) -> dict[int | str, st
 # What there is.
 
 
-class _Seen(NamedTuple):
-    """An array where it lies: a buffer's, or one inside an object.
-
-    `key` is the id of the buffer, or minus the number of the array.
-    """
-
-    low: int
-    high: int
-    start: int
-    key: int
-    array: Any
-
-
-class _Range(NamedTuple):
-    """What lies together, from the lowest byte to the highest."""
-
-    low: int
-    high: int
-    seen: list[_Seen]
-
-    @property
-    def nbytes(self) -> int:
-        """How long it is."""
-        return self.high - self.low
-
-
 class _Inventory:
     """Finds what a context holds, and what of it cannot be kept.
 
@@ -290,50 +241,34 @@ class _Inventory:
         self._arrays.append(array)
         return len(self._arrays)
 
-    def _seen(self) -> list[_Seen]:
+    def _seen(self) -> list[Seen]:
         """Return every array on the device that has an element, each where it lies."""
-        found: list[_Seen] = []
+        address = self._context.backend.address
+        found: list[Seen] = []
         keyed = [(one.id, one.array) for one in self._context.table.buffers() if one.storage]
         keyed += [(-number, array) for number, array in enumerate(self._arrays, 1)]
         for key, array in keyed:
             if key not in self._things:
-                found.append(self._place(key, array))
+                found.append(seen_at(address(array) or 0, key, array))
         return found
 
-    def _place(self, key: int, array: Any) -> _Seen:
-        start = self._context.backend.address(array) or 0
-        if not array.nbytes:
-            return _Seen(start, start, start, key, array)
-        reach = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
-        low = start + sum(min(0, one) for one in reach)
-        high = start + sum(max(0, one) for one in reach) + array.dtype.itemsize
-        return _Seen(low, high, start, key, array)
-
-    def memories(self) -> list[tuple[_Range, Memory]]:
+    def memories(self) -> list[tuple[Range, Memory]]:
         """Return the memory that arrays look into."""
-        ranges: list[_Range] = []
-        for one in sorted(self._seen(), key=lambda seen: (seen.low, seen.high)):
-            last = ranges[-1] if ranges else None
-            if last is not None and one.low < last.high:
-                last.seen.append(one)
-                ranges[-1] = last._replace(high=max(last.high, one.high))
-            else:
-                ranges.append(_Range(one.low, one.high, [one]))
-        return [(one, self._memory(one)) for one in ranges]
+        return [(one, self._memory(one)) for one in ranges_of(self._seen())]
 
-    def _memory(self, one: _Range) -> Memory:
+    def _memory(self, one: Range) -> Memory:
         entries: list[Entry] = []
         arrays: dict[int, Look] = {}
         label, used = "", 0
         alone = len(one.seen) == 1
         for seen in one.seen:
-            look = _look(seen, one.low)
+            look = look_of(seen, one.low)
             if seen.key < 0:
                 arrays[-seen.key] = look
                 continue
             buffer = self._context.table.mention(seen.key)
             assert buffer.storage is not None
-            if alone and _is_in_order(seen.array):
+            if alone and is_in_order(seen.array):
                 look = look._replace(dtype=None)
             label = label or buffer.storage.label
             used = max(used, buffer.storage.used)
@@ -341,12 +276,12 @@ class _Inventory:
         return Memory(0, one.nbytes, label or "%%gpu cell", used, entries, arrays)
 
     def leave_out(
-        self, memories: list[tuple[_Range, Memory]], taken: int, room_bytes: int
-    ) -> list[tuple[_Range, Memory]]:
+        self, memories: list[tuple[Range, Memory]], taken: int, room_bytes: int
+    ) -> list[tuple[Range, Memory]]:
         """Keep the smallest for which there is room; the rest is lost. Objects come first."""
         away = sum(_in_pages(one.data.nbytes) for one in self._context.spill.held.values())
         left = room_bytes - taken - away
-        kept: list[tuple[_Range, Memory]] = []
+        kept: list[tuple[Range, Memory]] = []
         for pair in sorted(memories, key=lambda two: (not two[1].arrays, two[0].nbytes)):
             needed = _in_pages(pair[0].nbytes)
             if needed <= left or pair[1].arrays:
@@ -362,16 +297,6 @@ class _Inventory:
 
 class _NoRoomError(Exception):
     """The host cannot keep what has to be kept."""
-
-
-def _look(seen: _Seen, low: int) -> Look:
-    array = seen.array
-    writeable = bool(getattr(array.flags, "writeable", True))
-    return Look(seen.start - low, tuple(array.shape), tuple(array.strides), array.dtype, writeable)
-
-
-def _is_in_order(array: Any) -> bool:
-    return bool(array.flags.c_contiguous)
 
 
 def _in_pages(nbytes: int) -> int:
@@ -462,7 +387,7 @@ def _save(
     context: "Context",
     files: Stripes,
     inventory: _Inventory,
-    found: list[tuple[_Range, Memory]],
+    found: list[tuple[Range, Memory]],
     objects: bytes,
 ) -> Saved:
     at = nbytes = 0
@@ -480,9 +405,9 @@ def _save(
             memories.append(memory._replace(piece=at))
             nbytes += _in_pages(one.nbytes)
             if one.nbytes:
-                flat = _flat(context, one)
+                image = flat(context.backend.arrays, one)
                 for start in range(0, one.nbytes, PIECE_BYTES):
-                    jobs.append((at, flat[start : start + PIECE_BYTES]))
+                    jobs.append((at, image[start : start + PIECE_BYTES]))
                     at += 1
         _download(context, files, pool, jobs)
         place = at, len(objects)
@@ -575,38 +500,14 @@ def _enter(
     context: "Context", stream: Stream, memory: Memory, root: Any, arrays: dict[int, Any]
 ) -> None:
     """Make the arrays that look into a memory, and enter the buffers."""
+    xp = context.backend.arrays
     storage = Storage(stream, memory.nbytes, memory.label)
     storage.used = memory.used
     for entry in memory.entries:
-        array = root if entry.look.dtype is None else _laid(context, root, entry.look)
+        array = root if entry.look.dtype is None else laid(xp, root, entry.look)
         context.table.fill(entry.id, array, entry.shape, entry.dtype, storage)
     for number, look in memory.arrays.items():
-        arrays[number] = _laid(context, root, look)
-
-
-def _laid(context: "Context", root: Any, look: Look) -> Any:
-    """Return the array that looks into bytes; it has a base, for its memory is not its own."""
-    xp: Any = context.backend.arrays
-    assert look.dtype is not None
-    if not math.prod(look.shape):
-        return xp.empty(look.shape, look.dtype)
-    first = root[look.start : look.start + look.dtype.itemsize].view(look.dtype)
-    array = xp.lib.stride_tricks.as_strided(first, look.shape, look.strides).view()
-    if not look.writeable:
-        array.flags.writeable = False
-    return array
-
-
-def _flat(context: "Context", one: _Range) -> Any:
-    """Return the bytes of a range as one array."""
-    xp: Any = context.backend.arrays
-    for seen in one.seen:
-        if (seen.low, seen.high) == (one.low, one.high) and _is_in_order(seen.array):
-            return seen.array.reshape(-1).view(xp.uint8)
-    lowest = next(seen.array for seen in one.seen if seen.low == one.low)
-    corner = tuple(slice(-1, None) if step < 0 else slice(0, 1) for step in lowest.strides)
-    first = lowest[corner].reshape(1).view(xp.uint8)
-    return xp.lib.stride_tricks.as_strided(first, (one.nbytes,), (1,))
+        arrays[number] = laid(xp, root, look)
 
 
 def _write(pool: ThreadPoolExecutor, files: Stripes, at: int, data: Any) -> int:
