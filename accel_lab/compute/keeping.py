@@ -6,23 +6,20 @@ cells; so it shares memory afterwards. Bytes pass through a few pieces of page-l
 threads empty into the files or fill from them while the device copies the next.
 """
 
-import io
 import linecache
 import os
 import pickle
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import cloudpickle
 import numpy as np
 
-from accel_lab.compute import holding, tensors, workspace
+from accel_lab.compute import cell_pickle, holding, tensors, workspace
 from accel_lab.compute.memory_image import (
     Entry,
     Look,
@@ -153,7 +150,7 @@ def restore(place: tuple[int, int], freed: frozenset[int]) -> dict[int | str, st
         type(context.actors["run"]).made = record.made  # type: ignore[attr-defined]
         workspace.settle(*record.settled)
         linecache.cache.update(record.cells)
-        return _unpickle(_read(files, *record.objects), arrays)
+        return cell_pickle.bring_back(_read(files, *record.objects), arrays)
 
 
 # What there is.
@@ -233,9 +230,7 @@ class _Inventory:
         state.serials.pop(name, None)
 
     def _pickle(self, value: Any) -> bytes:
-        file = io.BytesIO()
-        _Pickler(file, self._number, self._context.backend.arrays).dump(value)
-        return file.getvalue()
+        return cell_pickle.pickled(value, self._number, self._context.backend.arrays)
 
     def _number(self, array: Any) -> int:
         self._arrays.append(array)
@@ -301,75 +296,6 @@ class _NoRoomError(Exception):
 
 def _in_pages(nbytes: int) -> int:
     return -(-nbytes // PAGE) * PAGE
-
-
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Pickles objects of cells: arrays by number, and the cells' names as those there will be."""
-
-    def __init__(self, file: io.BytesIO, number: Callable[[Any], int], arrays: Any) -> None:
-        super().__init__(file, protocol=5)
-        self._number = number
-        self._arrays = arrays
-        self._numbers: dict[int, int] = {}
-        self._spaces = {id(one.names): name for name, one in workspace.spaces().items()}
-
-    def persistent_id(self, obj: Any) -> Any:
-        kind = type(obj)
-        if kind is self._arrays.ndarray and not obj.dtype.hasobject:
-            if id(obj) not in self._numbers:
-                self._numbers[id(obj)] = self._number(obj)
-            return self._numbers[id(obj)]
-        if kind is dict:
-            return self._spaces.get(id(obj))
-        found = tensors.storage_of(obj, self._arrays)
-        if found is None:
-            return None
-        address, dtype, memory = found
-        if address not in self._numbers:
-            self._numbers[address] = self._number(memory())
-        return self._numbers[address], dtype
-
-    def reducer_override(self, obj: Any) -> Any:
-        if (reduced := tensors.reduced(obj)) is not None:
-            return reduced
-        reduced = super().reducer_override(obj)
-        if reduced is not NotImplemented and type(obj) is FunctionType:
-            if id(obj.__globals__) not in self._spaces:
-                return reduced
-            # It has the cells' names, which come back by themselves, and no copy of some.
-            make, (code, _, *rest), (state, slots), *more = reduced
-            slots["__globals__"] = {}
-            return make, (code, obj.__globals__, *rest), (state, slots), *more
-        return reduced
-
-
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, data: bytes, arrays: dict[int, Any]) -> None:
-        super().__init__(io.BytesIO(data))
-        self._arrays = arrays
-        self._storages: dict[int, Any] = {}
-
-    def persistent_load(self, pid: Any) -> Any:
-        if isinstance(pid, str):
-            return workspace.space(pid).names
-        if isinstance(pid, int):
-            return self._arrays[pid]
-        number, dtype = pid
-        if number not in self._storages:
-            self._storages[number] = tensors.storage_on(self._arrays[number])
-        return tensors.typed(self._storages[number], dtype)
-
-
-def _unpickle(data: bytes, arrays: dict[int, Any]) -> dict[int | str, str]:
-    """Have the cells' names again; all of them are lost when one of them cannot be."""
-    try:
-        kept: dict[str, workspace.Kept] = _Unpickler(data, arrays).load()
-    except Exception as error:  # noqa: BLE001 - the user's own classes
-        workspace.spaces().clear()
-        return {"%%gpu": f"its objects could not be made again: {type(error).__name__}: {error}"}
-    for name, state in kept.items():
-        workspace.space(name).take_up(state)
-    return {}
 
 
 # Moving the bytes.

@@ -1,0 +1,98 @@
+"""The pickle of what cells have left: their names and objects, in which each array is a number.
+
+The arrays themselves are kept apart, as memory; so objects share afterwards what they have shared.
+"""
+
+import io
+import pickle
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import cloudpickle
+
+from accel_lab.compute import tensors, workspace
+
+
+def pickled(value: Any, number: Callable[[Any], int], arrays: Any) -> bytes:
+    """Pickle namespaces of cells, or something in them.
+
+    Parameters:
+        number: takes an array and returns the number that stands for it.
+        arrays: the module whose arrays are the device's.
+
+    Raises:
+        Exception: what the user's own classes raise.
+    """
+    file = io.BytesIO()
+    _Pickler(file, number, arrays).dump(value)
+    return file.getvalue()
+
+
+def bring_back(data: bytes, arrays: dict[int, Any]) -> dict[int | str, str]:
+    """Have the cells' names again; all of them are lost when one of them cannot be."""
+    try:
+        kept: dict[str, workspace.Kept] = _Unpickler(data, arrays).load()
+    except Exception as error:  # noqa: BLE001 - the user's own classes
+        workspace.spaces().clear()
+        return {"%%gpu": f"its objects could not be made again: {type(error).__name__}: {error}"}
+    for name, state in kept.items():
+        workspace.space(name).take_up(state)
+    return {}
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Pickles objects of cells: arrays by number, and the cells' names as those there will be."""
+
+    def __init__(self, file: io.BytesIO, number: Callable[[Any], int], arrays: Any) -> None:
+        super().__init__(file, protocol=5)
+        self._number = number
+        self._arrays = arrays
+        self._numbers: dict[int, int] = {}
+        self._spaces = {id(one.names): name for name, one in workspace.spaces().items()}
+
+    def persistent_id(self, obj: Any) -> Any:
+        kind = type(obj)
+        if kind is self._arrays.ndarray and not obj.dtype.hasobject:
+            if id(obj) not in self._numbers:
+                self._numbers[id(obj)] = self._number(obj)
+            return self._numbers[id(obj)]
+        if kind is dict:
+            return self._spaces.get(id(obj))
+        found = tensors.storage_of(obj, self._arrays)
+        if found is None:
+            return None
+        address, dtype, memory = found
+        if address not in self._numbers:
+            self._numbers[address] = self._number(memory())
+        return self._numbers[address], dtype
+
+    def reducer_override(self, obj: Any) -> Any:
+        if (reduced := tensors.reduced(obj)) is not None:
+            return reduced
+        reduced = super().reducer_override(obj)
+        if reduced is not NotImplemented and type(obj) is FunctionType:
+            if id(obj.__globals__) not in self._spaces:
+                return reduced
+            # It has the cells' names, which come back by themselves, and no copy of some.
+            make, (code, _, *rest), (state, slots), *more = reduced
+            slots["__globals__"] = {}
+            return make, (code, obj.__globals__, *rest), (state, slots), *more
+        return reduced
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, data: bytes, arrays: dict[int, Any]) -> None:
+        super().__init__(io.BytesIO(data))
+        self._arrays = arrays
+        self._storages: dict[int, Any] = {}
+
+    def persistent_load(self, pid: Any) -> Any:
+        if isinstance(pid, str):
+            return workspace.space(pid).names
+        if isinstance(pid, int):
+            return self._arrays[pid]
+        number, dtype = pid
+        if number not in self._storages:
+            self._storages[number] = tensors.storage_on(self._arrays[number])
+        return tensors.typed(self._storages[number], dtype)
