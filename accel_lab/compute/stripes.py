@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 FILES = 8
 PIECE_BYTES = 16 << 20
+PAGE_BYTES = 4096
 
 
 class Stripes:
@@ -87,3 +88,8 @@ class Stripes:
 def pieces(nbytes: int) -> int:
     """Return how many pieces so many bytes take."""
     return -(-nbytes // PIECE_BYTES)
+
+
+def in_pages(nbytes: int) -> int:
+    """Return how much memory so many bytes take."""
+    return -(-nbytes // PAGE_BYTES) * PAGE_BYTES
