@@ -86,7 +86,9 @@ class LoopStandby:
             self._loop.call_soon_threadsafe(self.left)
 
     def _waits(self) -> bool:
-        self._awaited = [one for one in self._awaited if (reply := one()) and not reply.done]
+        awaited = [(one, one()) for one in self._awaited]
+        # A handle is no bool here: that would fetch it.
+        self._awaited = [one for one, reply in awaited if reply is not None and not reply.done]
         return bool(self._awaited)
 
     def _tick(self) -> None:

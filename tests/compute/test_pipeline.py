@@ -14,6 +14,7 @@ import pytest
 from accel_lab import AccelRef, Device, System, array, blas, jit
 from accel_lab.compute.events import ContextStarted
 from accel_lab.compute.user_code import Ping
+from accel_lab.display.progress import REFRESH_S
 from accel_lab.errors import (
     Cancelled,
     ContextLost,
@@ -73,6 +74,28 @@ def test_a_thousand_dependent_sends_return_while_none_has_completed(
     latch.release()
     assert (cpu.get(x).result(WAIT) == 1001.0).all()
     assert all(ref.done for ref in refs)
+
+
+def test_a_loop_goes_on_for_as_long_as_it_awaits_handles(cpu: Device, tmp_path: Path) -> None:
+    """Whatever looks after the wait takes no handle for a bool, which would fetch it."""
+    latch = Latch(cpu, tmp_path / "gate")
+    x = blas.scal(cpu.put(np.ones((2, 2))), 2.0)
+    rescue = threading.Timer(WAIT / 4, latch.release)
+    rescue.start()
+
+    async def both() -> None:
+        complaints: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: complaints.append(what))
+        awaited = asyncio.gather(latch.reply, x)
+        for _ in range(5):
+            await asyncio.sleep(REFRESH_S)
+        assert not x.done
+        assert not complaints
+        rescue.cancel()
+        latch.release()
+        await awaited
+
+    asyncio.run(both())
 
 
 def test_what_is_sent_past_the_limit_waits_or_is_refused(cpu: Device, tmp_path: Path) -> None:
