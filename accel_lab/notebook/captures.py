@@ -8,13 +8,13 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.execution import Ran
 from accel_lab.compute.lent import arrays_in, change
 from accel_lab.compute.parts import ATOMS, PARTS, Way, is_own
 from accel_lab.compute.plain import thawed
 from accel_lab.compute.renewal import can_change, is_array, renew
 from accel_lab.compute.tensors import is_module
 from accel_lab.compute.user_code import pack
-from accel_lab.compute.workspace import Ran
 from accel_lab.errors import AccelError, InvalidArgument, StaleRef
 from accel_lab.notebook.names import bound_names, used_names
 from accel_lab.notebook.object_ref import ObjectRef

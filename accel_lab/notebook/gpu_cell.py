@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from accel_lab.compute import origin, workspace
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.definitions import text
+from accel_lab.compute.execution import Cell, Ran, Timed
 from accel_lab.compute.global_generators import set_states, states
 from accel_lab.compute.resident import offer_frames
-from accel_lab.compute.workspace import Cell, Ran, Timed
 from accel_lab.errors import AccelError, InvalidArgument, OutOfMemory, UserCodeError
 from accel_lab.notebook import timing
 from accel_lab.notebook.captures import Captures, captures_of, is_ipythons, is_lost

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from accel_lab.compute import kept_objects, workspace
+from accel_lab.compute.execution import Resident
 from accel_lab.compute.plain import thawed
-from accel_lab.compute.workspace import Resident
 from accel_lab.display.sizes import size
 from accel_lab.errors import UserCodeError
 

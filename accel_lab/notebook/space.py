@@ -5,7 +5,7 @@ from typing import Any
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.definitions import changed, definitions
-from accel_lab.compute.workspace import Piece, Ran
+from accel_lab.compute.execution import Piece, Ran
 from accel_lab.notebook.names import bound_names
 from accel_lab.notebook.object_ref import ObjectRef
 
