@@ -10,7 +10,7 @@ from accel_lab.compute.backend import Backend, Poison
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.dtypes import itemsize
 from accel_lab.compute.launch import Launch, LibraryActor, handlers_of
-from accel_lab.compute.operation import Operation, operands_of
+from accel_lab.compute.operation import Operation, name_of, operands_of
 from accel_lab.compute.owners import told
 from accel_lab.compute.spill import Spill
 from accel_lab.compute.stream import Stream
@@ -19,12 +19,13 @@ from accel_lab.errors import AccelError, BackendUnavailable, OutOfMemory
 
 
 class Route(NamedTuple):
-    """Where messages of one type go, and how their operands are listed."""
+    """Where messages of one type go, how their operands are listed and who gives them a name."""
 
     actor: LibraryActor
     handler: Callable[[Any, Launch], None]
     operands: Callable[[Any], tuple[AccelRef, ...]]
     stream: Stream
+    name: Callable[[Any], str] | None
 
 
 USER_CODE = "run"
@@ -206,7 +207,8 @@ class Context:
         actor = self._kinds[name](self, make() if make else None)
         self.actors[name] = actor
         for message, handler in handlers_of(actor).items():
-            self.routes[message] = Route(actor, handler, operands_of(message), actor.stream)
+            operands, title = operands_of(message), name_of(message)
+            self.routes[message] = Route(actor, handler, operands, actor.stream, title)
 
 
 def _none(_: Collection[int]) -> dict[int, list[str]]:

@@ -8,6 +8,7 @@ import reprlib
 import types
 import typing
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
@@ -104,11 +105,10 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
     @property
     def title(self) -> str:
         """What people call it: its type, or, in a context, the name of its subject."""
-        if self.subject:
-            thing = getattr(self, self.subject)
-            name = thing if isinstance(thing, str) else getattr(_array(thing), "name", "")
-            if name:
-                return str(name)
+        name = name_of(type(self))
+        if name is not None:
+            with suppress(AttributeError):  # the notebook has the token of a kernel only
+                return name(self) or type(self).__name__
         return type(self).__name__
 
     @property
@@ -118,8 +118,12 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         return operands[0].dtype if operands else getattr(self, "dtype", "")
 
 
-def _array(buffer: object) -> object:
-    return getattr(buffer, "array", None)
+@cache
+def name_of(kind: type[Operation[Any]]) -> Callable[[Any], str] | None:
+    """Return what tells the name of a message's subject in a context; None if it has none."""
+    if kind.subject in operand_fields(kind)[0]:
+        return attrgetter(f"{kind.subject}.array.name")
+    return attrgetter(kind.subject) if kind.subject else None
 
 
 def _brief(value: object) -> str:
@@ -226,6 +230,12 @@ def _build(  # noqa: C901 - one case for each way to name operands
     if not optional and len(many) == 1:
         (name,) = many
         last = attrgetter(name)
+        if len(names) == 1:
+
+            def with_one(message: Any) -> tuple[Any, ...]:
+                return (one(message), *last(message))
+
+            return with_one
 
         def with_many(message: Any) -> tuple[Any, ...]:
             return read(message) + tuple(last(message))

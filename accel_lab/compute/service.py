@@ -275,26 +275,26 @@ class Service:
         if route is None:
             self._refuse(entry)
             return
-        actor, handler, list_operands, stream = route
-        self._remember((entry.seq, message.title if kind.subject else kind, stream))
-        result, spec = entry.result, entry.spec
-        launch = Launch(context, stream, entry.seq, abs(result), message, spec)
+        actor, handler, list_operands, stream, name = route
+        seq, result, spec = entry.seq, entry.result, entry.spec
+        launch = Launch(context, stream, seq, abs(result), message, spec)
         try:
             if self.cancelled:
-                self._require_wanted(entry.seq)
+                self._require_wanted(seq)
             operands = list_operands(message)
             for operand in operands:
                 storage = operand.storage
                 if storage is None:
-                    context.spill.gather(operands, entry.seq)
+                    context.spill.gather(operands, seq)
                     break
-                storage.used = entry.seq
+                storage.used = seq
             if spec is None:  # the notebook did not know every dtype
                 check(context.support, message)
+            self._remember((seq, kind if name is None else name(message) or kind, stream))
             if context.active is not stream:
                 context.activate(stream)
             if self.tracer.watched:
-                launch.trace = self.tracer.begin(entry.seq, message, stream)
+                launch.trace = self.tracer.begin(seq, message, stream)
             handler(message, launch)
             if launch.deferred is not None:
                 self._deferral.begin(entry, launch)

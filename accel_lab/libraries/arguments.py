@@ -70,10 +70,10 @@ class Arguments:
         self._first = 8 * len(parameters)
         self._addresses = struct.Struct(f"={len(self._pointers)}Q")
         packed = struct.Struct("=" + form)
-        self._numbers_size = packed.size
+        self._count = len(parameters)
         self._pack_numbers = packed.pack_into
         self._numbers_at = self._first + self._addresses.size
-        self._pick = self._picker(numbers)
+        self._pick = self._picker(numbers) if numbers else None
         self._refs: tuple[AccelRef, ...] | None = None
         self._reads: list[Storage] = []
         self._writes: list[Storage] = []
@@ -88,11 +88,12 @@ class Arguments:
         Raises:
             InvalidArgument: they do not fit the signature.
         """
-        if refs != self._refs or len(values) != len(self.parameters):
+        if refs != self._refs or len(values) != self._count:
             self._take(refs, values)
-        if self._numbers_size:
+        pick = self._pick
+        if pick is not None:
             try:
-                self._pack_numbers(self._block, self._numbers_at, *self._pick(values))
+                self._pack_numbers(self._block, self._numbers_at, *pick(values))
             except (struct.error, OverflowError, TypeError, ValueError):
                 raise self._wrong(values) from None
         for storage in self._reads:
@@ -161,8 +162,6 @@ class Arguments:
             return lambda values: [
                 converts[i](values[i]) if i in converts else values[i] for i in numbers
             ]
-        if not numbers:
-            return lambda _: ()
         if len(numbers) == 1:
             (only,) = numbers
             return lambda values: (values[only],)

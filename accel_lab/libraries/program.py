@@ -136,14 +136,6 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
             )
 
     @property
-    def title(self) -> str:
-        """What the kernel is called, in a context; asked for with every launch."""
-        try:
-            return str(self.kernel.array.name)
-        except AttributeError:  # the notebook has its token only
-            return super().title
-
-    @property
     def dtype_key(self) -> str:
         """What stands for a dtype, whatever the buffers are."""
         return KERNEL
