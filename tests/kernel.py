@@ -32,6 +32,7 @@ class Cell:
     Attributes:
         text: what it has printed.
         told: the traceback of what it has raised.
+        id: the one by which messages name it.
         outputs: the messages that a front end makes its outputs of, as (type, content).
     """
 
@@ -40,7 +41,7 @@ class Cell:
         self.outputs: list[tuple[str, dict[str, Any]]] = []
         self.ended = False
         self._client = client
-        self._id = client.execute(source)
+        self.id = client.execute(source)
 
     def until(self, text: str = "", *, outputs: int = 0) -> None:
         """Wait until it has printed a text or has so many outputs, or until it has ended."""
@@ -53,7 +54,7 @@ class Cell:
                 message = self._client.get_iopub_msg(timeout=1)
             except queue.Empty:
                 continue
-            if message["parent_header"].get("msg_id") != self._id:
+            if message["parent_header"].get("msg_id") != self.id:
                 continue
             content = message["content"]
             self.text += content.get("text", "")

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from accel_lab.compute import sigint
+from accel_lab.compute.cell_end import CellEnd
 from accel_lab.compute.displays import Act, publish
 
 
@@ -18,13 +19,15 @@ class Origin:
     Attributes:
         cell: its number; None of a program.
         shows: what is called there to show something that is no text.
+        stopped: whether the stop button has taken something back while it ran.
     """
 
-    __slots__ = ("_context", "cell", "shows")
+    __slots__ = ("_context", "cell", "shows", "stopped")
 
     def __init__(self, cell: int | None) -> None:
         self.cell = cell
         self.shows: Callable[[Act], object] = publish
+        self.stopped = False
         self._context = contextvars.copy_context()
 
     def write(self, stream: str, text: str) -> None:
@@ -79,25 +82,36 @@ def follow_notebook() -> None:
     if shell is None or shell in _followed:
         return
     _followed.append(shell)
+    cell_end = CellEnd(shell, _stopped)
 
     def begin(*_: Any) -> None:
         global _current  # noqa: PLW0603 - one notebook, one running cell
         # Some versions of IPython count a cell before it runs, others after; this allows for it.
         _current = Origin(shell.displayhook.prompt_count)
         with suppress(RuntimeError):  # a terminal's cells run without a loop
-            sigint.watch(asyncio.get_running_loop())
+            if sigint.watch(asyncio.get_running_loop()):
+                cell_end.follow()
 
     def end(result: Any = None, *_: Any) -> None:
         error = getattr(result, "error_in_exec", None)
         if isinstance(error, KeyboardInterrupt):
             _stop(_current)
-        elif isinstance(error, asyncio.CancelledError) and sigint.came():
-            with sigint.raised():
-                _stop(_current)
+        elif isinstance(error, asyncio.CancelledError):
+            _stopped()
+        cell_end.over(result)
 
     begin()
     shell.events.register("pre_run_cell", begin)
     shell.events.register("post_run_cell", end)
+
+
+def _stopped() -> bool | None:
+    """Stop the cell that was cancelled; None if not by the button, else whether it had sent any."""
+    if not sigint.came():
+        return None
+    with sigint.raised():
+        _stop(_current)
+    return _current.stopped
 
 
 def _stop(cell: Origin) -> None:

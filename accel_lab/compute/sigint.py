@@ -29,17 +29,22 @@ class _Handler:
         self._usual(number, frame)
 
 
-def watch(loop: asyncio.AbstractEventLoop) -> None:
+def watch(loop: asyncio.AbstractEventLoop) -> bool:
     """Have the stop button wake a notebook's loop until the cell ends; the thread of the loop.
 
     The notebook sets a handler of its own for each cell that awaits, and takes it back at its end,
     with what is put before it here.
+
+    Returns:
+        bool: whether there is such a cell.
     """
     if threading.current_thread() is not threading.main_thread():
-        return
+        return False
     usual: Any = signal.getsignal(signal.SIGINT)
-    if callable(usual) and str(getattr(usual, "__module__", "")).startswith("ipykernel."):
+    awaits = callable(usual) and str(getattr(usual, "__module__", "")).startswith("ipykernel.")
+    if awaits:
         signal.signal(signal.SIGINT, _Handler(loop, usual))
+    return awaits
 
 
 def taken() -> bool:

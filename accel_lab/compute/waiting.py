@@ -314,6 +314,7 @@ class Waiting:
     def _stop(self, cell: object) -> list[int]:
         """Take a cell's requests back, and say so."""
         self._interrupted, self._interrupted_on = time.monotonic(), self._link
+        origin.current().stopped = True
         seqs, self._stopped_at = self.cancel_of(cell), self._seq
         number = getattr(cell, "cell", None)
         whose = "this cell" if cell is origin.current() or number is None else f"cell {number}"
@@ -347,6 +348,7 @@ class Waiting:
 
     def _replace(self) -> None:
         self._interrupted = float("-inf")  # the next one does not concern the next context
+        origin.current().stopped = True
         self._say(f"interrupted again; the context of {self.name} is replaced.")
         self._keeper.replace("interrupted twice within 3 s")
 

@@ -99,7 +99,7 @@ def test_the_stop_button_ends_what_a_cell_waits_for(
     cell.until("it runs")
     manager.interrupt_kernel()
     cell.until()
-    assert cell.error == ("KeyboardInterrupt" if "result" in line else "CancelledError")
+    assert cell.error == "KeyboardInterrupt"
     assert "this cell to cpu0" in cell.text
     assert run(client, "print(cpu.generation, await cpu.run(lambda: 'next'))") == "1 next\n"
 
