@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from accel_lab.compute import ipython_display, keeping, printing, terminal, workspace
+from accel_lab.compute import ipython_display, keeping, printing, terminal, workspaces
 from accel_lab.compute.arena_view import ArenaView
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.context import Context
@@ -278,7 +278,7 @@ def main(channel_fd: int, backend_name: str, parent: int) -> None:
     try:
         module = importlib.import_module(f"accel_lab.backends.{backend_name}")
         module.preload()
-        workspace.note_modules()
+        workspaces.note_modules()
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason
         tell(channel, LoadFailed(type(error).__name__, str(error)))
         sys.exit(1)
@@ -295,7 +295,7 @@ def be_alone(backend_name: str, parent: int, wire: int, control: int, *rings: in
     """Import everything, and serve one device: a context that is no fork."""
     module = importlib.import_module(f"accel_lab.backends.{backend_name}")
     module.preload()
-    workspace.note_modules()
+    workspaces.note_modules()
     lower = open_transport(socket.socket(fileno=wire), *rings, upper=False)
     be_context(lower, socket.socket(fileno=control), parent, module)
 

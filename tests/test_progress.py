@@ -56,11 +56,11 @@ gpu.run(slow_downloads).result()
 AWAY = """
 def slow_return():
     import time
-    from accel_lab.compute import workspace
+    from accel_lab.compute import workspaces
     class Slow:
         def __reduce__(self):
             return time.sleep, (1.0,)
-    workspace.space("test").names["slow"] = Slow()
+    workspaces.of("test").names["slow"] = Slow()
 gpu.run(slow_return).result()
 lab.suspend()
 lab.resume()

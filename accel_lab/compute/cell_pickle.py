@@ -11,7 +11,8 @@ from typing import Any
 
 import cloudpickle
 
-from accel_lab.compute import tensors, workspace
+from accel_lab.compute import tensors, workspaces
+from accel_lab.compute.workspace import Kept
 
 
 def pickled(value: Any, number: Callable[[Any], int], arrays: Any) -> bytes:
@@ -32,12 +33,12 @@ def pickled(value: Any, number: Callable[[Any], int], arrays: Any) -> bytes:
 def bring_back(data: bytes, arrays: dict[int, Any]) -> dict[int | str, str]:
     """Have the cells' names again; all of them are lost when one of them cannot be."""
     try:
-        kept: dict[str, workspace.Kept] = _Unpickler(data, arrays).load()
+        kept: dict[str, Kept] = _Unpickler(data, arrays).load()
     except Exception as error:  # noqa: BLE001 - the user's own classes
-        workspace.spaces().clear()
+        workspaces.spaces().clear()
         return {"%%gpu": f"its objects could not be made again: {type(error).__name__}: {error}"}
     for name, state in kept.items():
-        workspace.space(name).take_up(state)
+        workspaces.of(name).take_up(state)
     return {}
 
 
@@ -49,7 +50,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self._number = number
         self._arrays = arrays
         self._numbers: dict[int, int] = {}
-        self._spaces = {id(one.names): name for name, one in workspace.spaces().items()}
+        self._spaces = {id(one.names): name for name, one in workspaces.spaces().items()}
 
     def persistent_id(self, obj: Any) -> Any:
         kind = type(obj)
@@ -89,7 +90,7 @@ class _Unpickler(pickle.Unpickler):
 
     def persistent_load(self, pid: Any) -> Any:
         if isinstance(pid, str):
-            return workspace.space(pid).names
+            return workspaces.of(pid).names
         if isinstance(pid, int):
             return self._arrays[pid]
         number, dtype = pid

@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import FrameType, FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from accel_lab.compute import workspace
+from accel_lab.compute import workspaces
 from accel_lab.compute.frames import clear, of_function, of_user, suspended, variables, within
 from accel_lab.compute.tensors import as_array
 
@@ -102,7 +102,7 @@ def holdings() -> Holdings:
     holder = _holder[0]
     named = [
         (space, name, value)
-        for space, one in workspace.spaces().items()
+        for space, one in workspaces.spaces().items()
         for name, value in one.bound().items()
     ]
     blocks = _blocks(holder, named)
@@ -115,7 +115,7 @@ def holdings() -> Holdings:
         pieces = list(_pieces([value]))
         own = _unseen(pieces, taken)
         taken += own
-        serial = workspace.spaces()[space].serial(name)
+        serial = workspaces.spaces()[space].serial(name)
         things.append(
             Thing(
                 space,
@@ -135,7 +135,7 @@ def cell_names(ids: Collection[int]) -> dict[int, list[str]]:
     """Return the names by which `%%gpu` cells have these buffers, by the buffer's number."""
     found: dict[int, list[str]] = {}
     entered = [(id_, piece) for id_, piece in _entered(_holder[0]) if id_ in ids]
-    for one in workspace.spaces().values():
+    for one in workspaces.spaces().values():
         for name, value in one.bound().items():
             piece = _piece(value)
             if piece is not None:
@@ -147,7 +147,7 @@ def cell_names(ids: Collection[int]) -> dict[int, list[str]]:
 def forget(id_: int) -> None:
     """Have the names of cells forget the buffer `id_`, so that freeing it frees its memory."""
     entered = [piece for number, piece in _entered(_holder[0]) if number == id_]
-    for one in workspace.spaces().values():
+    for one in workspaces.spaces().values():
         for name, value in one.bound().items():
             piece = _piece(value)
             if piece is not None and _inside(piece, entered):
@@ -156,7 +156,7 @@ def forget(id_: int) -> None:
 
 def drop(space: str, name: str) -> None:
     """Have cells forget what a name stands for."""
-    one = workspace.spaces().get(space)
+    one = workspaces.spaces().get(space)
     if one is not None and name in one.bound():
         one.forget(name, one.bound()[name])
 
@@ -188,7 +188,7 @@ def left_bytes() -> int:
     if not left:
         return 0
     held: list[Piece] = []
-    for one in workspace.spaces().values():
+    for one in workspaces.spaces().values():
         held += _pieces(one.bound().values(), frames=False)
     return sum(piece.nbytes for piece in _unseen(left, held))
 
@@ -287,7 +287,7 @@ def _piece(value: Any) -> Piece | None:
 def _pieces(values: Iterable[Any], *, frames: bool = True) -> Iterator[Piece]:
     """Yield the arrays that can be reached from these values; without `frames`, not by errors."""
     never: tuple[type, ...] = (ModuleType, type) if frames else (ModuleType, type, *_FRAMES)
-    own = {id(one.names) for one in workspace.spaces().values()}
+    own = {id(one.names) for one in workspaces.spaces().values()}
     seen: set[int] = set()
     ahead = list(values)
     while ahead and len(seen) < LOOKED_AT:

@@ -5,7 +5,7 @@ Nothing is copied yet. Dispatcher's thread.
 
 from typing import TYPE_CHECKING, Any
 
-from accel_lab.compute import cell_pickle, holding, tensors, workspace
+from accel_lab.compute import cell_pickle, holding, tensors, workspaces
 from accel_lab.compute.memory_image import (
     Entry,
     Look,
@@ -20,6 +20,7 @@ from accel_lab.compute.memory_image import (
 from accel_lab.compute.operation import operands_of
 from accel_lab.compute.stripes import in_pages
 from accel_lab.compute.wire import encode_entry
+from accel_lab.compute.workspace import Kept
 
 if TYPE_CHECKING:
     from accel_lab.compute.context import Context
@@ -58,7 +59,7 @@ class Inventory:
 
     def take_objects(self) -> bytes:
         """Pickle the namespaces of the cells; each array is a number in it."""
-        states = {name: one.state() for name, one in workspace.spaces().items()}
+        states = {name: one.state() for name, one in workspaces.spaces().items()}
         self._find_sharing(states)
         try:
             data = self._pickle(states)
@@ -70,14 +71,14 @@ class Inventory:
         self.objects = sum(len(state.serials) for state in states.values())
         return data
 
-    def _find_unpicklable(self, state: workspace.Kept) -> None:
+    def _find_unpicklable(self, state: Kept) -> None:
         for name, value in list(state.names.items()):
             try:
                 self._pickle(value)
             except Exception as error:  # noqa: BLE001 - as above
                 self._lose(state, name, f"it does not pickle: {error}")
 
-    def _find_sharing(self, states: dict[str, workspace.Kept]) -> None:
+    def _find_sharing(self, states: dict[str, Kept]) -> None:
         """Leave out what shares memory by something that is neither an array nor a tensor."""
         plain = self._context.backend.arrays.ndarray
         named = [
@@ -94,7 +95,7 @@ class Inventory:
                 kind = type(piece.array).__name__
                 self._lose(state, name, f"a {kind} in it shares its memory with an array")
 
-    def _lose(self, state: workspace.Kept, name: str, why: str) -> None:
+    def _lose(self, state: Kept, name: str, why: str) -> None:
         self.lost[name] = why
         state.names.pop(name, None)
         state.serials.pop(name, None)

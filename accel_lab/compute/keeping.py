@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from accel_lab.compute import cell_pickle, workspace
+from accel_lab.compute import cell_pickle, workspaces
 from accel_lab.compute.inventory import Inventory, NoRoomError
 from accel_lab.compute.memory_image import Entry, Look, Memory, Range, flat, laid
 from accel_lab.compute.passage import IN_FLIGHT, Ahead, Slots
@@ -133,7 +133,7 @@ def restore(place: tuple[int, int], freed: frozenset[int]) -> dict[int | str, st
         for id_, root in record.failed.items():
             context.table.fail(id_, root)
         type(context.actors["run"]).made = record.made  # type: ignore[attr-defined]
-        workspace.settle(*record.settled)
+        workspaces.settle(*record.settled)
         linecache.cache.update(record.cells)
         return cell_pickle.bring_back(_read(files, *record.objects), arrays)
 

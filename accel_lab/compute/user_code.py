@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import cloudpickle
 import msgspec
 
-from accel_lab.compute import holding, keeping, printing, workspace
+from accel_lab.compute import holding, keeping, printing, workspaces
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.failure import user_code_error
 from accel_lab.compute.global_generators import by_name
@@ -161,7 +161,7 @@ class RunActor(LibraryActor):
 
     def __init__(self, context: "Context", lib: Any) -> None:
         super().__init__(context, lib)
-        workspace.serve(context.backend, context.generation, self.stream)
+        workspaces.serve(context.backend, context.generation, self.stream)
         holding.serve(context)
         keeping.serve(context)
 
@@ -175,7 +175,7 @@ class RunActor(LibraryActor):
             blob = self.context.arena.view(at.segment, at.start, at.nbytes).tobytes()
         try:
             with INTERRUPTS, self.context.backend.climbing(partial(self._make_room, launch.seq)):
-                workspace.refresh()
+                workspaces.refresh()
                 function, args, kwargs = unpack(blob, arrays.__getitem__)
                 value = function(*args, **kwargs)
         except MemoryError as error:

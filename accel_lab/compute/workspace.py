@@ -1,11 +1,10 @@
-"""The cells of a notebook that run inside a context, and the names that they leave there.
+"""The namespace that the cells of a notebook have in a context, and the running of cells in it.
 
-All of it happens in a context process, on the dispatcher's thread; the notebook calls it through
-`run`. A namespace lives as long as its context.
+All of it happens in a context process, on the dispatcher's thread. A namespace lives as long as its
+context.
 """
 
 import builtins
-import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator
@@ -27,9 +26,7 @@ from accel_lab.compute.lent import Lent
 from accel_lab.compute.meter import Meter, Span, numbers
 from accel_lab.compute.parts import written
 from accel_lab.compute.plain import frozen, thawed
-from accel_lab.compute.projects import Projects
 from accel_lab.compute.renewal import copied
-from accel_lab.compute.stream import Stream
 from accel_lab.errors import InvalidArgument, StaleRef
 
 LEAST_RUN_S = 0.1
@@ -52,26 +49,31 @@ class Workspace:
     """The namespace of one notebook in one context.
 
     Beside what cells bind it has `display`, and `xp`: NumPy on `host`, CuPy on `cuda`.
+
+    Parameters:
+        backend, generation: of the context.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, backend: Backend, generation: int) -> None:
+        self._backend = backend
+        self._generation = generation
         self._module = ModuleType("__main__")
         self.names: dict[str, Any] = vars(self._module)
         self.names |= {
             "__builtins__": builtins,
             "display": ipython_display.display,
-            "xp": _backend[0].arrays,
+            "xp": backend.arrays,
         }
         self._own = frozenset(self.names)
         self._told: dict[str, Any] = {}  # what the notebook's handles stand for
         self._serials: dict[str, int] = {}
-        self._count = _generation[0] << 32  # never the serial of another life
+        self._count = generation << 32  # never the serial of another life
         self._plain: dict[str, tuple[int, bytes]] = {}  # by name: which object, and its copy
         self._lent: dict[str, tuple[Any, bytes | Lent]] = {}  # what may go back, and as it came
         self._generators: dict[str, bytes] = {}
         self._stopped = ""
 
-    def run(self, cell: Cell, *, quiet: bool) -> Ran:
+    def run(self, cell: Cell, meter: Meter, *, quiet: bool) -> Ran:
         """Run a cell, wait for the device to be through with it, and tell what it cost.
 
         Parameters:
@@ -100,7 +102,7 @@ class Workspace:
                 if quiet:
                     execute()
                 else:
-                    cost = _meter[0].cost(execute)
+                    cost = meter.cost(execute)
                 if value is not None:
                     ipython_display.display(value)
             except KeyboardInterrupt as error:
@@ -116,7 +118,7 @@ class Workspace:
         ran.cost, ran.shown_bytes = cost, shown_bytes
         return ran
 
-    def time(self, cell: Cell, *, number: int, repeat: int) -> Timed:
+    def time(self, cell: Cell, meter: Meter, *, number: int, repeat: int) -> Timed:
         """Run a cell again and again, and bind nothing; what it displays is dropped.
 
         Each run begins with the names as they are here, and repeats the cell `number` times in a
@@ -134,7 +136,7 @@ class Workspace:
 
         def run(number: int) -> Span:
             names = {**self.names, TIMES: range(number)}
-            return _meter[0].span(lambda: exec(loop, names))  # noqa: S102 - as in `run`
+            return meter.span(lambda: exec(loop, names))  # noqa: S102 - as in `run`
 
         try:
             with drawing_from(cell.generators), ipython_display.muted():
@@ -177,7 +179,7 @@ class Workspace:
         self.names.update(cell.given)
         self._told |= cell.given
         self._lent = {
-            name: (value := cell.given[name], copied(value) or Lent(value, ways, is_array))
+            name: (value := cell.given[name], copied(value) or Lent(value, ways, self._is_array))
             for name, ways in cell.returned.items()
         }
         complete(cell.given, self.names)
@@ -250,7 +252,7 @@ class Workspace:
         That is what a cell has done, also one that has failed.
         """
         generators, self._generators = self._generators, {}
-        ran = Ran(_generation[0], stopped=self._stopped, generators=generators)
+        ran = Ran(self._generation, stopped=self._stopped, generators=generators)
         self._give_back(ran)
         known = {id(self._told[name]): name for name in self._arrays_told()}
         for name, value in self.names.items():
@@ -261,7 +263,7 @@ class Workspace:
             self._told[name] = value
             # What is an array without axes on a card is a number of NumPy's on the host.
             array = np.asarray(value) if isinstance(value, np.generic) else value
-            if is_array(array):
+            if self._is_array(array):
                 self._serials.pop(name, None)
                 ran.arrays[name] = array
                 first = known.setdefault(id(value), name)
@@ -325,142 +327,35 @@ class Workspace:
     def _describe(self, name: str) -> Resident:
         value = self.names[name]
         kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-        return Resident(name, self._serials[name], kind, text(value), _device_bytes(value))
+        return Resident(name, self._serials[name], kind, text(value), self._device_bytes(value))
 
+    def _device_bytes(self, value: Any) -> int:
+        """Add up the arrays that an object is seen to hold: parameters, attributes, items."""
+        if isinstance(value, FunctionType | type | ModuleType):
+            return 0
+        parameters = getattr(value, "parameters", None)
+        parts: list[Any]
+        if callable(parameters):
+            try:
+                parts = list(parameters())
+            except Exception:  # noqa: BLE001 - not what it looks like
+                parts = []
+        elif isinstance(value, dict):
+            parts = list(value.values())
+        elif isinstance(value, list | tuple | set):
+            parts = list(value)
+        else:
+            parts = list(getattr(value, "__dict__", {}).values())
+        return sum(int(getattr(part, "nbytes", 0)) for part in parts if self._is_array(part))
 
-_workspaces: dict[str, Workspace] = {}
-_projects = Projects()
-_backend: list[Backend] = []
-_generation: list[int] = []
-_meter: list[Meter] = []
-
-
-def serve(backend: Backend, generation: int, stream: Stream) -> None:
-    """Begin to serve the context of this process, whose user code runs on `stream`."""
-    _backend[:] = [backend]
-    _generation[:] = [generation]
-    _meter[:] = [Meter(backend, stream)]
-    _suit_environment()
-
-
-def is_array(value: Any) -> bool:
-    """Whether this is an array of the device."""
-    try:
-        return _backend[0].adopt(value) is not None
-    except InvalidArgument:  # one of another card, or of a dtype that no buffer has
-        return False
-
-
-def settle(folder: str, sys_path: list[str], environment: dict[str, str]) -> None:
-    """Take over the notebook's folder, `sys.path` and environment."""
-    os.chdir(folder)
-    sys.path[:] = sys_path
-    for name in os.environ.keys() - environment.keys():
-        del os.environ[name]
-    os.environ.update(environment)
-    _suit_environment()
-
-
-def _suit_environment() -> None:
-    """Set what libraries are to do here, where the user has not."""
-    figures.use()
-    _backend[0].suit_environment()
-
-
-def note_modules() -> None:
-    """Look at what is imported by now, so that no context has to."""
-    _projects.seen()
-
-
-def refresh() -> None:
-    """Load the modules of the user's project again whose source has changed."""
-    renewed = _projects.refresh()
-    if renewed is not None:
-        for workspace in _workspaces.values():
-            workspace.rebind(renewed)
-
-
-def run_cell(space: str, cell: Cell, *, quiet: bool) -> Ran:
-    """Run a cell in the namespace `space`, as `Workspace.run` says."""
-    workspace = _workspaces.setdefault(space, Workspace())
-    ran = workspace.run(cell, quiet=quiet)
-    _projects.seen()
-    return ran
-
-
-def define(space: str, cell: Cell, pieces: list[Piece], plain: dict[str, bytes]) -> Ran:
-    """Define again what cells have defined in the namespace `space`, as `Workspace.define` says."""
-    workspace = _workspaces.setdefault(space, Workspace())
-    ran = workspace.define(cell, pieces, plain)
-    _projects.seen()
-    return ran
-
-
-def outcome(space: str) -> Ran:
-    """Tell what a cell has bound that has failed in the namespace `space`."""
-    return _workspaces[space].outcome() if space in _workspaces else Ran(_generation[0])
-
-
-def time_cell(space: str, cell: Cell, *, number: int, repeat: int) -> Timed:
-    """Time a cell in the namespace `space`, as `Workspace.time` says."""
-    workspace = _workspaces.setdefault(space, Workspace())
-    timed = workspace.time(cell, number=number, repeat=repeat)
-    _projects.seen()
-    return timed
-
-
-def resident(space: str, name: str, serial: int) -> Any:
-    """Return an object that a cell has left; what the pickle of an ObjectRef calls.
-
-    Raises:
-        StaleRef: it is gone, with its context or otherwise.
-    """
-    if space not in _workspaces:
-        raise StaleRef(f"{name!r} was lost with its context; run its cell again")
-    return _workspaces[space].find(name, serial)
-
-
-def drop(space: str, name: str, serial: int) -> None:
-    """Forget an object that a cell has left."""
-    if space in _workspaces:
-        _workspaces[space].drop(name, serial)
-
-
-def space(name: str) -> Workspace:
-    """Return a namespace of this context, made when it is first asked for."""
-    return _workspaces.setdefault(name, Workspace())
-
-
-def spaces() -> dict[str, Workspace]:
-    """Return the namespaces of this context."""
-    return _workspaces
-
-
-def residents(space: str) -> dict[str, Resident]:
-    """Describe every object that cells have left."""
-    return _workspaces[space].residents() if space in _workspaces else {}
+    def _is_array(self, value: Any) -> bool:
+        """Whether this is an array of the device."""
+        try:
+            return self._backend.adopt(value) is not None
+        except InvalidArgument:  # one of another card, or of a dtype that no buffer has
+            return False
 
 
 def _imported(name: str) -> ModuleType:
     __import__(name)
     return sys.modules[name]
-
-
-def _device_bytes(value: Any) -> int:
-    """Add up the arrays that an object is seen to hold: parameters, attributes, items."""
-    if isinstance(value, FunctionType | type | ModuleType):
-        return 0
-    parameters = getattr(value, "parameters", None)
-    parts: list[Any]
-    if callable(parameters):
-        try:
-            parts = list(parameters())
-        except Exception:  # noqa: BLE001 - not what it looks like
-            parts = []
-    elif isinstance(value, dict):
-        parts = list(value.values())
-    elif isinstance(value, list | tuple | set):
-        parts = list(value)
-    else:
-        parts = list(getattr(value, "__dict__", {}).values())
-    return sum(int(getattr(part, "nbytes", 0)) for part in parts if is_array(part))

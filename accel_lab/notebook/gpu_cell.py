@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from accel_lab.compute import origin, workspace
+from accel_lab.compute import origin, workspaces
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.definitions import text
 from accel_lab.compute.execution import Cell, Ran, Timed
@@ -102,7 +102,7 @@ class GpuCells:
         ran, kept_bytes = self._call(
             device,
             space,
-            workspace.run_cell,
+            workspaces.run_cell,
             source,
             captures,
             options.names,
@@ -155,7 +155,7 @@ class GpuCells:
         timed, _ = self._call(
             device,
             space,
-            workspace.time_cell,
+            workspaces.time_cell,
             source,
             captures,
             frozenset(),
@@ -174,7 +174,7 @@ class GpuCells:
         chosen: frozenset[str] | None,
         **options: Any,
     ) -> tuple[Any, int]:
-        """Have a function of `workspace` run a cell; return its answer.
+        """Have a function of `workspaces` run a cell; return its answer.
 
         Beside it, the bytes of the arrays that are kept on the host because of it. If it fails,
         what it had bound of the `chosen` names is bound here; None are all.
@@ -228,7 +228,7 @@ class GpuCells:
     ) -> list[Any]:
         """Bind what a cell had when it failed, as a cell of the notebook's own does."""
         try:
-            asked = device.run(workspace.outcome, self._name)
+            asked = device.run(workspaces.outcome, self._name)
         except AccelError:
             return []
         try:
@@ -287,7 +287,7 @@ class GpuCells:
             ran, _ = self._call(
                 device,
                 space,
-                workspace.define,
+                workspaces.define,
                 "",
                 captures,
                 frozenset(),
@@ -310,7 +310,7 @@ class GpuCells:
         """Give the context the notebook's folder, path and environment, if they are news."""
         here = os.getcwd(), list(sys.path), dict(os.environ)  # noqa: PTH109 - what chdir takes
         if here != space.told:
-            device.run(workspace.settle, *here)
+            device.run(workspaces.settle, *here)
             space.told = here
 
     def _bind(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from accel_lab.compute import kept_objects, workspace
+from accel_lab.compute import kept_objects, workspaces
 from accel_lab.compute.execution import Resident
 from accel_lab.compute.plain import thawed
 from accel_lab.display.sizes import size
@@ -108,7 +108,7 @@ class ObjectRef:
     def drop(self) -> None:
         """Have the context forget it; does not block."""
         resident = self._resident
-        self.device.run(workspace.drop, self._space, resident.name, resident.serial)
+        self.device.run(workspaces.drop, self._space, resident.name, resident.serial)
         kept_objects.forget(self.device, self._space, resident.name)
 
     @property
@@ -119,7 +119,7 @@ class ObjectRef:
         if self._is_lost and self.copy is not None:
             return thawed, (self.copy,)
         resident = self._resident
-        return workspace.resident, (self._space, resident.name, resident.serial)
+        return workspaces.resident, (self._space, resident.name, resident.serial)
 
     def _ask(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return what a function of the object answers, called in the context; blocks for it.

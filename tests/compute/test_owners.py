@@ -82,15 +82,15 @@ def test_names_of_cells_are_told(full: Device) -> None:
 
 
 def bind(name: str, value: Any) -> None:
-    from accel_lab.compute import workspace
+    from accel_lab.compute import workspaces
 
-    workspace.space("test").names[name] = value
+    workspaces.of("test").names[name] = value
 
 
 def unbind(name: str) -> None:
-    from accel_lab.compute import workspace
+    from accel_lab.compute import workspaces
 
-    del workspace.space("test").names[name]
+    del workspaces.of("test").names[name]
 
 
 def test_what_is_free_is_told_with_the_largest_piece_of_it(full: Device) -> None:

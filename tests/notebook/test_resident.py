@@ -251,9 +251,9 @@ def test_looking_runs_nothing_of_the_users(lab: Lab) -> None:
 
 
 def _bind_shy() -> None:
-    from accel_lab.compute import workspace
+    from accel_lab.compute import workspaces
 
-    for space in workspace.spaces().values():
+    for space in workspaces.spaces().values():
         space.names["shy"] = [space.names["Shy"]()]
 
 

@@ -1,0 +1,120 @@
+"""The workspaces of a context: what the notebook calls there through `run`.
+
+All of it happens in a context process, on the dispatcher's thread.
+"""
+
+import os
+import sys
+from typing import Any
+
+from accel_lab.compute import figures
+from accel_lab.compute.backend import Backend
+from accel_lab.compute.execution import Cell, Piece, Ran, Resident, Timed
+from accel_lab.compute.meter import Meter
+from accel_lab.compute.projects import Projects
+from accel_lab.compute.stream import Stream
+from accel_lab.compute.workspace import Workspace
+from accel_lab.errors import StaleRef
+
+_workspaces: dict[str, Workspace] = {}
+_projects = Projects()
+_backend: list[Backend] = []
+_generation: list[int] = []
+_meter: list[Meter] = []
+
+
+def serve(backend: Backend, generation: int, stream: Stream) -> None:
+    """Begin to serve the context of this process, whose user code runs on `stream`."""
+    _backend[:] = [backend]
+    _generation[:] = [generation]
+    _meter[:] = [Meter(backend, stream)]
+    _suit_environment()
+
+
+def of(space: str) -> Workspace:
+    """Return a namespace of this context, made when it is first asked for."""
+    if space not in _workspaces:
+        _workspaces[space] = Workspace(_backend[0], _generation[0])
+    return _workspaces[space]
+
+
+def spaces() -> dict[str, Workspace]:
+    """Return the namespaces of this context."""
+    return _workspaces
+
+
+def run_cell(space: str, cell: Cell, *, quiet: bool) -> Ran:
+    """Run a cell in the namespace `space`, as `Workspace.run` says."""
+    ran = of(space).run(cell, _meter[0], quiet=quiet)
+    _projects.seen()
+    return ran
+
+
+def define(space: str, cell: Cell, pieces: list[Piece], plain: dict[str, bytes]) -> Ran:
+    """Define again what cells have defined in the namespace `space`, as `Workspace.define` says."""
+    ran = of(space).define(cell, pieces, plain)
+    _projects.seen()
+    return ran
+
+
+def outcome(space: str) -> Ran:
+    """Tell what a cell has bound that has failed in the namespace `space`."""
+    return _workspaces[space].outcome() if space in _workspaces else Ran(_generation[0])
+
+
+def time_cell(space: str, cell: Cell, *, number: int, repeat: int) -> Timed:
+    """Time a cell in the namespace `space`, as `Workspace.time` says."""
+    timed = of(space).time(cell, _meter[0], number=number, repeat=repeat)
+    _projects.seen()
+    return timed
+
+
+def resident(space: str, name: str, serial: int) -> Any:
+    """Return an object that a cell has left; what the pickle of an ObjectRef calls.
+
+    Raises:
+        StaleRef: it is gone, with its context or otherwise.
+    """
+    if space not in _workspaces:
+        raise StaleRef(f"{name!r} was lost with its context; run its cell again")
+    return _workspaces[space].find(name, serial)
+
+
+def drop(space: str, name: str, serial: int) -> None:
+    """Forget an object that a cell has left."""
+    if space in _workspaces:
+        _workspaces[space].drop(name, serial)
+
+
+def residents(space: str) -> dict[str, Resident]:
+    """Describe every object that cells have left."""
+    return _workspaces[space].residents() if space in _workspaces else {}
+
+
+def note_modules() -> None:
+    """Look at what is imported by now, so that no context has to."""
+    _projects.seen()
+
+
+def refresh() -> None:
+    """Load the modules of the user's project again whose source has changed."""
+    renewed = _projects.refresh()
+    if renewed is not None:
+        for workspace in _workspaces.values():
+            workspace.rebind(renewed)
+
+
+def settle(folder: str, sys_path: list[str], environment: dict[str, str]) -> None:
+    """Take over the notebook's folder, `sys.path` and environment."""
+    os.chdir(folder)
+    sys.path[:] = sys_path
+    for name in os.environ.keys() - environment.keys():
+        del os.environ[name]
+    os.environ.update(environment)
+    _suit_environment()
+
+
+def _suit_environment() -> None:
+    """Set what libraries are to do here, where the user has not."""
+    figures.use()
+    _backend[0].suit_environment()
