@@ -537,6 +537,7 @@ class System:
     def close(self) -> None:
         """End every context and answer what is pending with SystemClosed. Safe to repeat.
 
+        In a notebook a line for each device says how many requests that were not done this ends.
         Blocks until all processes are reaped and the system thread has ended, 5 s at most.
         """
         with self._closing:
@@ -545,6 +546,8 @@ class System:
             self._closed = True
             with contextlib.suppress(TimeoutError):  # a handler waits for a device
                 self._own_actors.shutdown(FAREWELL_S)
+            told = [keeper.requests for keeper in self._keepers if origin.in_notebook()]
+            unfinished = [requests.unfinished() for requests in told]
             done = threading.Event()
             self._dispatcher.call_soon(self._end, done)
             done.wait(CLOSE_LIMIT_S)
@@ -556,6 +559,9 @@ class System:
             self._actors.shutdown()
             self._dispatcher.stop()
             self._outputs.write()
+            for requests, count in zip(told, unfinished, strict=True):
+                if count:
+                    requests.tell_closed(count)
             self._scribe.stop()
             if self._writer is not None:
                 self._writer.close()

@@ -282,6 +282,20 @@ class Waiting:
         if over is not None:
             stand_in.hold(over)
 
+    def unfinished(self) -> int:
+        """Count what is not done, answers that have come apart; does not block, any thread."""
+        link = self.current_link
+        if link is not None:
+            link.drain()
+        return len({seq for seq, _ in self._unanswered()}) + len(self._answers.withdrawn)
+
+    def tell_closed(self, ended: int) -> None:
+        """Say how many requests closing the system has ended."""
+        what = f"{ended} requests to {self.name} are ended before they are done"
+        if ended == 1:
+            what = f"1 request to {self.name} is ended before it is done"
+        self._say(f"closed; {what}.")
+
     def interrupted(self, reply: Reply[Any]) -> None:
         """A waiting thread got Ctrl-C: take its cell's requests back; the second time, replace.
 
