@@ -4,6 +4,7 @@ Answers arrive in whichever thread reads the wire. Each request is answered once
 or, when that is lost, by whoever took it out of the table.
 """
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
@@ -108,6 +109,8 @@ class Answers:
         self._roots: OrderedDict[int, AccelError] = OrderedDict()
         self._parts: dict[int, bytearray] = {}
         self.withdrawn: dict[int, Withdrawn] = {}
+        self.rebuilding = 0
+        """The thread that rebuilds an answer, and cannot read another meanwhile."""
 
     def expect(self, seq: int, reply: Reply[Any], settle: Settle | None) -> None:
         """Enter a request; `settle` runs before its reply is done."""
@@ -214,7 +217,11 @@ class Answers:
             shares = [shared for *_, shared in answer.arrays]
             self._recorder.mark(Arrays(answer.seq, list(arrays), shares))
         try:
-            value = unpack_value(bytes(data), lambda id_: self._adopt(reply, id_, *arrays[id_]))
+            self.rebuilding = threading.get_ident()
+            try:
+                value = unpack_value(bytes(data), lambda id_: self._adopt(reply, id_, *arrays[id_]))
+            finally:
+                self.rebuilding = 0
             reply.resolve(value)
         except Exception as error:  # noqa: BLE001 - a class of the context may be unknown here
             wrapped = UserCodeError(f"the answer cannot be rebuilt in this process: {error!r}")

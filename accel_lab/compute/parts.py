@@ -97,10 +97,7 @@ def children(holder: Any) -> dict[Any, Any] | None:
     if kind is dict:
         found = holder.copy()
     elif _has_attributes(holder):
-        found = _dict_of(holder).copy()
-        for name, slot in _slots_of(kind).items():
-            with suppress(AttributeError):  # nothing is in it
-                found[name] = slot.__get__(holder)
+        found = attributes(holder)
         if issubclass(kind, _BASES):
             inside = _contents_of(holder)
             if set(map(type, inside)) <= _KEYS:
@@ -110,6 +107,15 @@ def children(holder: Any) -> dict[Any, Any] | None:
     else:
         return None
     return found if set(map(type, found)) <= _KEYS else None
+
+
+def attributes(instance: Any) -> dict[Any, Any]:
+    """Return what an instance has, in its slots too."""
+    found = _dict_of(instance).copy()
+    for name, slot in _slots_of(type(instance)).items():
+        with suppress(AttributeError):  # nothing is in it
+            found[name] = slot.__get__(instance)
+    return found
 
 
 def items(holder: Any) -> Any:
@@ -207,10 +213,10 @@ def _contents_of(holder: Any) -> dict[Any, Any]:
     return dict(base.items(holder) if base in MAPPINGS else enumerate(base.__iter__(holder)))
 
 
-def _dict_of(holder: Any) -> dict[str, Any]:
+def _dict_of(holder: Any) -> dict[Any, Any]:
     if type(holder).__dictoffset__ == 0:
         return {}
-    known: dict[str, Any] = object.__getattribute__(holder, "__dict__")
+    known: dict[Any, Any] = object.__getattribute__(holder, "__dict__")
     return known
 
 

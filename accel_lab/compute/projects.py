@@ -108,7 +108,7 @@ class Projects:
         if module is None:
             return None
         file: str | None = getattr(module, "__file__", None)
-        if name == "__main__" or not file or not file.endswith(".py") or _is_installed(file):
+        if name == "__main__" or not file or not file.endswith(".py") or is_installed(file):
             self._passed.add(name)
             return None
         return file
@@ -124,7 +124,7 @@ def distrust_bytecode() -> None:
 
     def path_stats(loader: SourceFileLoader, path: str) -> Any:
         stats = stats_of(loader, path)
-        if _may_be_older(cache_from_source(path), stats["mtime"]) and not _is_installed(path):
+        if _may_be_older(cache_from_source(path), stats["mtime"]) and not is_installed(path):
             text = f"the bytecode of {path} may be older than its source"
             raise OSError(text)  # it is not read then, and not written
         return stats
@@ -141,7 +141,7 @@ def _may_be_older(bytecode: str, written_at: float) -> bool:
     return made_at <= written_at + FRESH_S
 
 
-def _is_installed(file: str) -> bool:
+def is_installed(file: str) -> bool:
     """Whether Python or pip has put a file there, or it is one of ours."""
     return _are_installed(file.rpartition("/")[0])
 

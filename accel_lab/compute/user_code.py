@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import cloudpickle
 import msgspec
+import numpy as np
 
 from accel_lab.compute import holding, keeping, printing, workspaces
+from accel_lab.compute.belongings import belongings
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.failure import user_code_error
 from accel_lab.compute.global_generators import by_name
@@ -218,11 +220,17 @@ class RunActor(LibraryActor):
             launch.shaped = shape, dtype
             return
         arrays: list[tuple[int, tuple[int, ...], str, int]] = []
+        own: dict[int, Any] = {}
 
         def keep(obj: Any) -> int | None:
             found = self.context.backend.adopt(obj)
             if found is None:
                 return None
+            if isinstance(obj, np.ndarray):  # it may be what a library's object is made of
+                if not own:
+                    own.update(belongings(value))
+                if id(obj) not in own:
+                    return None
             id_ = self._next_id()
             arrays.append((id_, *self._enter(id_, found, near, launch)))
             near.append(self.context.table.mention(id_))

@@ -24,7 +24,7 @@ from accel_lab.compute.tree import State
 from accel_lab.compute.wire import Report, encode_entry
 from accel_lab.display.progress import REFRESH_S
 from accel_lab.display.sizes import size
-from accel_lab.errors import Cancelled
+from accel_lab.errors import Cancelled, InvalidArgument
 
 SECOND_INTERRUPT_S = 3.0
 SOON_S = 0.3
@@ -116,7 +116,16 @@ class Waiting:
         self._keeper.show(piped=reply.library == "run")
 
     def _wait_long(self, reply: Reply[Any], timeout_s: float | None, *, shown: bool) -> None:
-        """Wait, so that a busy cell beside this thread does not keep it from its answer."""
+        """Wait, so that a busy cell beside this thread does not keep it from its answer.
+
+        Raises:
+            InvalidArgument: this thread is reading an answer, and no other can be read meanwhile.
+        """
+        if self._answers.rebuilding == threading.get_ident():
+            raise InvalidArgument(
+                "an object that comes as an answer reads an array while it is rebuilt, and that "
+                f"array is still on {self.name}: read it later than in __setstate__"
+            )
         standby = Standby(self.late) if shown else None
         is_main = threading.current_thread() is threading.main_thread()
         if not is_main:
