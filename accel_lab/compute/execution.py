@@ -19,6 +19,7 @@ class Cell(NamedTuple):
         returned: which of the given go back when the cell has changed them in place, each with the
             ways to the notebook's own arrays inside it.
         generators: states of the notebook's global random generators, to draw from meanwhile.
+        number: tells it from the notebook's others.
     """
 
     source: str
@@ -29,6 +30,7 @@ class Cell(NamedTuple):
     tensors: dict[str, str]
     returned: dict[str, frozenset[Way]]
     generators: dict[str, bytes]
+    number: int
 
 
 class Piece(NamedTuple):

@@ -9,6 +9,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -72,6 +73,7 @@ class Workspace:
         self._lent: dict[str, tuple[Any, bytes | Lent]] = {}  # what may go back, and as it came
         self._generators: dict[str, bytes] = {}
         self._stopped = ""
+        self._ended = 0, Ran(generation)  # the last cell that has ended well, and what it did
 
     def run(self, cell: Cell, meter: Meter, *, quiet: bool) -> Ran:
         """Run a cell, wait for the device to be through with it, and tell what it cost.
@@ -115,6 +117,7 @@ class Workspace:
             figures.show()
             shown_bytes = ipython_display.nbytes() - before
         ran = self.outcome()
+        self._ended = cell.number, replace(ran, arrays=dict.fromkeys(ran.arrays), plain={})
         ran.cost, ran.shown_bytes = cost, shown_bytes
         return ran
 
@@ -206,10 +209,6 @@ class Workspace:
                 known.pop(name, None)
             del self._serials[name]
 
-    def residents(self) -> dict[str, Resident]:
-        """Describe every object that cells have left."""
-        return {name: self._describe(name) for name in self._serials if name in self.names}
-
     def bound(self) -> dict[str, Any]:
         """Return what cells have bound, and what the notebook gave them."""
         return {
@@ -246,11 +245,30 @@ class Workspace:
             if name not in self._own:
                 self.names[name] = renewed(value)
 
-    def outcome(self) -> Ran:
-        """Tell what is bound that the notebook does not know.
+    def told_again(self, number: int) -> Ran:
+        """Tell what a cell has done whose answer was not taken, also where it has failed.
 
-        That is what a cell has done, also one that has failed.
+        One that has caught its interrupt has ended well, and is not asked any more.
         """
+        last, before = self._ended
+        if last != number:
+            return self.outcome()
+        self._ended = 0, Ran(self._generation)
+        for name in (*before.arrays, *before.residents):
+            self._told.pop(name, None)
+        ran = self.outcome()
+        return replace(
+            ran,
+            returned=before.returned,
+            changed=before.changed,
+            stays=before.stays,
+            beyond=before.beyond,
+            gone=before.gone,
+            generators=before.generators,
+        )
+
+    def outcome(self) -> Ran:
+        """Tell what is bound that the notebook does not know."""
         generators, self._generators = self._generators, {}
         ran = Ran(self._generation, stopped=self._stopped, generators=generators)
         self._give_back(ran)

@@ -9,7 +9,7 @@ from typing import Any
 
 from accel_lab.compute import figures
 from accel_lab.compute.backend import Backend
-from accel_lab.compute.execution import Cell, Piece, Ran, Resident, Timed
+from accel_lab.compute.execution import Cell, Piece, Ran, Timed
 from accel_lab.compute.meter import Meter
 from accel_lab.compute.projects import Projects
 from accel_lab.compute.stream import Stream
@@ -57,9 +57,11 @@ def define(space: str, cell: Cell, pieces: list[Piece], plain: dict[str, bytes])
     return ran
 
 
-def outcome(space: str) -> Ran:
-    """Tell what a cell has bound that has failed in the namespace `space`."""
-    return _workspaces[space].outcome() if space in _workspaces else Ran(_generation[0])
+def outcome(space: str, number: int) -> Ran:
+    """Tell what a cell has done in the namespace `space` that has failed or was stopped."""
+    if space not in _workspaces:
+        return Ran(_generation[0])
+    return _workspaces[space].told_again(number)
 
 
 def time_cell(space: str, cell: Cell, *, number: int, repeat: int) -> Timed:
@@ -84,11 +86,6 @@ def drop(space: str, name: str, serial: int) -> None:
     """Forget an object that a cell has left."""
     if space in _workspaces:
         _workspaces[space].drop(name, serial)
-
-
-def residents(space: str) -> dict[str, Resident]:
-    """Describe every object that cells have left."""
-    return _workspaces[space].residents() if space in _workspaces else {}
 
 
 def note_modules() -> None:

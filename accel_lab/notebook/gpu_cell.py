@@ -193,6 +193,7 @@ class GpuCells:
             captures.tensors,
             captures.returned,
             states(source, self._names) if source else {},
+            self._count,
         )
         touched = [*cell.given.values(), *cell.kept.values()]
         kept_bytes = 0
@@ -204,10 +205,12 @@ class GpuCells:
                 touched += answer.arrays.values()
         except KeyboardInterrupt:
             device.take_back()  # it may have come before anybody waited
-            touched += self._bind_what_failed(device, space, captures, chosen, INTERRUPTED_S)
+            touched += self._bind_what_failed(device, space, captures, chosen, cell, INTERRUPTED_S)
             raise
         except (UserCodeError, OutOfMemory) as error:
-            touched += self._bind_what_failed(device, space, captures, chosen, OUTCOME_WITHIN_S)
+            touched += self._bind_what_failed(
+                device, space, captures, chosen, cell, OUTCOME_WITHIN_S
+            )
             if isinstance(error, UserCodeError):
                 error.remedy = "Correct the cell; the text has its lines, __cause__ its exception."
             offer_frames(device, error)
@@ -224,11 +227,12 @@ class GpuCells:
         space: Space,
         captures: Captures,
         chosen: frozenset[str] | None,
+        cell: Cell,
         within_s: float,
     ) -> list[Any]:
         """Bind what a cell had when it failed, as a cell of the notebook's own does."""
         try:
-            asked = device.run(workspaces.outcome, self._name)
+            asked = device.run(workspaces.outcome, self._name, cell.number)
         except AccelError:
             return []
         try:
@@ -243,6 +247,8 @@ class GpuCells:
             return []
         _join(space, captures, ran)
         self._bind(device, space, captures, ran, chosen)
+        made = ran.arrays.keys() | ran.residents.keys()
+        space.note_part(cell.source, cell.filename, made, set(ran.gone))
         return list(ran.arrays.values())
 
     def _space(self, device: "Device") -> Space:

@@ -23,6 +23,8 @@ _UNCHANGING = ("bool", "int", "float", "complex", "str", "bytes", "NoneType")
 """Types of which the copy is the object for ever."""
 
 
+_OWN = frozenset(("device", "generation", "copy", "_space", "_resident"))
+
 Binary = Callable[["ObjectRef", Any], Any]
 
 
@@ -189,6 +191,23 @@ class ObjectRef:
             TypeError: always: the object is changed where it is.
         """
         raise TypeError(f"{self.name} is changed where it is: begin the cell with %%gpu")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in _OWN:
+            text = f"{self.name}.{name} is changed where it is: begin the cell with %%gpu"
+            raise AttributeError(text)
+        object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """Say where it can be had.
+
+        Raises:
+            AttributeError: always: what the object has is where it is.
+        """
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if not name.startswith("_"):
+            text += f": read {self.name}.{name} in a %%gpu cell, or of the copy {self.name}.get()"
+        raise AttributeError(text)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._ask(list))

@@ -38,6 +38,16 @@ class Space:
         pieces.append(Piece(source, filename, frozenset(found)))
         self.pieces = [piece for piece in pieces if piece.names]
 
+    def note_part(self, source: str, filename: str, made: set[str], gone: set[str]) -> None:
+        """Take note of what a cell has bound and deleted that did not come to its end."""
+        if not made and not gone:
+            return  # perhaps it could not even be parsed
+        self.changed |= changed(source)
+        found = definitions(source, self.changed) & made
+        pieces = [piece._replace(names=piece.names - made - gone) for piece in self.pieces]
+        pieces.append(Piece(source, filename, frozenset(found)))
+        self.pieces = [piece for piece in pieces if piece.names]
+
     def renew(self, ran: Ran) -> None:
         """Have the handles of objects that a cell has changed tell so."""
         for name, resident in ran.renewed.items():

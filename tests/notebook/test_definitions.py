@@ -152,3 +152,15 @@ def test_nothing_else_of_a_cell_is_run_again() -> None:
     for code in compiled(source, "<cell>", frozenset({"math", "size", "f"})):
         exec(code, names)  # noqa: S102 - what the notebook's cells are for
     assert names.keys() - {"__builtins__"} == {"math", "size", "f"}
+
+
+def test_what_a_cell_has_defined_before_it_failed_replaces_what_was_there(
+    notebook: Lab, lab: System
+) -> None:
+    notebook("%%gpu\ndef step(): return 1\ndef train(n): return step() * n")
+    notebook.fail(
+        "%%gpu\ndef step(): return 2\ndef fresh(): return 3\nassert False\ndef train(n): return 0"
+    )
+    assert shown(notebook, "train(10), fresh()") == "(20, 3)"
+    lose(lab)
+    assert shown(notebook, "train(10), fresh()") == "(20, 3)"

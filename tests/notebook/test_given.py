@@ -40,7 +40,7 @@ def test_what_a_timed_cell_has_changed_is_not_what_the_next_has(notebook: Notebo
     """Not even of one that is stopped before it begins."""
     losses = notebook.names["losses"] = [1]
     notebook._cells.time("-n 1 -r 1", "losses.append(2)")
-    assert notebook.gpu.run(workspaces.outcome, notebook._cells._name).result().returned == {}
+    assert notebook.gpu.run(workspaces.outcome, notebook._cells._name, 0).result().returned == {}
     assert losses == [1]
     notebook("losses.append(3)")
     assert losses == [1, 3]

@@ -140,3 +140,15 @@ def test_what_never_changes_is_equal_to_what_it_stands_for(
     notebook.gpu.replace()
     assert settle(lambda: notebook.gpu.generation > mode.generation)
     assert (mode == "train", hash(mode) == hash("train"), str(none)) == (True, True, "None")
+
+
+def test_the_attributes_of_an_object_are_where_it_is(notebook: Notebook) -> None:
+    """Neither is one set on the handle, nor missed without a word."""
+    notebook("class Model:\n    layers = 2\nmodel = Model()")
+    model = notebook.names["model"]
+    with pytest.raises(AttributeError, match=r"model\.layers is changed where it is: .* %%gpu"):
+        model.layers = 3
+    with pytest.raises(AttributeError, match=r"read model\.layers in a %%gpu cell"):
+        assert model.layers
+    assert not hasattr(model, "_repr_png_")
+    assert notebook("model.layers") == "2"

@@ -82,3 +82,20 @@ def test_classes_of_cells_pickle_in_the_context(client: BlockingKernelClient) ->
     run(client, "class Own:\n    y = 4")
     assert run(client, "%%gpu\nprint(pickle.loads(pickle.dumps(Own())).y)") == "4\n"
     assert run(client, "print(again.get().x, type(again.get()).__name__)") == "3 Foo\n"
+
+
+def test_what_a_cell_binds_after_it_has_caught_the_stop_is_there(
+    client: BlockingKernelClient,
+) -> None:
+    """Its own answer is not taken, for the notebook has stopped waiting for it."""
+    run(client, "seen = [0]")
+    caught = (
+        "print('runs')\n"
+        "try:\n    while True:\n        pass\n"
+        "except KeyboardInterrupt:\n    seen.append(1)\n"
+        "best, data = len(seen), xp.ones(3)"
+    )
+    assert stopped(client, caught).error == "KeyboardInterrupt"
+    assert run(client, "print(seen, int(best), data.shape)") == "[0, 1] 2 (3,)\n"
+    assert stopped(client, f"{SPIN}spin(0)").error == "KeyboardInterrupt"
+    assert run(client, "print(seen, int(best))") == "[0, 1] 2\n"
