@@ -13,7 +13,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 def used_names(source: str) -> list[str]:
     """Return the global names that a cell, or a function in it, reads, built-in ones too; sorted.
 
-    A name counts although the cell binds it too: the first use may come before that.
+    A name counts although the cell binds it too, unless it certainly does so before the first use.
 
     Raises:
         InvalidArgument: the cell is not Python; says where.
@@ -33,6 +33,7 @@ def used_names(source: str) -> list[str]:
     names = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del)]
     needed = {node.id for node in (*written, *names) if isinstance(node, ast.Name)}
     bound = bound_names(source)
+    first = _bound_first(tree.body)
     found: set[str] = set()
     while ahead:
         scope = ahead.pop()
@@ -45,7 +46,63 @@ def used_names(source: str) -> list[str]:
             read = symbol.is_referenced() or name in needed
             if read and (of_cell if outermost else symbol.is_global()):
                 found.add(name)
-    return sorted(found)
+    return sorted(found - first)
+
+
+def _bound_first(body: list[ast.stmt]) -> set[str]:  # noqa: C901 - one case for each way to bind
+    """Return the names that these statements bind before anything in them could read them."""
+    read: set[str] = set()
+    bound: set[str] = set()
+    in_loops: set[str] = set()  # and behind one only if it had an item
+    for statement in body:
+        own: set[str] = set()
+        match statement:
+            case ast.Assign(targets, value):
+                read |= _read(value, *targets) - bound
+                own = _stored(*targets)
+            case ast.AnnAssign(target, annotation, ast.expr() as value):
+                read |= _read(annotation, value, target) - bound
+                own = _stored(target)
+            case ast.Import(names) | ast.ImportFrom(_, names):
+                own = {(one.asname or one.name).partition(".")[0] for one in names}
+            case ast.FunctionDef(name, args, inner):
+                read |= _read(args, *statement.decorator_list) - bound
+                read |= _read(*inner) - bound - {name}  # it may call itself
+                own = {name}
+            case ast.ClassDef(name):
+                read |= _read(statement) - bound
+                own = {name}
+            case ast.With(items, inner):
+                for item in items:
+                    read |= _read(item.context_expr) - bound
+                    if item.optional_vars is not None:
+                        bound |= _stored(item.optional_vars) - read
+                read |= _read(*inner) - bound
+            case ast.For(target, items, inner):
+                read |= _read(items) - bound
+                in_loops |= _stored(target) - read
+                read |= _read(target, *inner, *statement.orelse) - bound - _stored(target)
+            case _:
+                read |= _read(statement) - bound
+        bound |= own - read
+    return bound | in_loops - read
+
+
+def _read(*nodes: ast.AST) -> set[str]:
+    """Return the names that may be read somewhere in these."""
+    found: set[str] = set()
+    for node in nodes:
+        for one in ast.walk(node):
+            if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Store):
+                found.add(one.id)
+            elif isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name):
+                found.add(one.target.id)
+    return found
+
+
+def _stored(*targets: ast.AST) -> set[str]:
+    names = (one for top in targets for one in ast.walk(top) if isinstance(one, ast.Name))
+    return {one.id for one in names if isinstance(one.ctx, ast.Store)}
 
 
 def _refuse_await(source: str, tree: ast.Module) -> None:

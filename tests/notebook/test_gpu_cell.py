@@ -2,6 +2,7 @@
 
 import math
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -225,7 +226,21 @@ def test_a_number_that_a_cell_computes_is_a_handle(notebook: Notebook) -> None:
     [
         ("y = x + len(z)", ["len", "x", "z"]),
         ("x += 1", ["x"]),
-        ("def f(a):\n    return a + b\nf(c)", ["b", "c", "f"]),
+        ("def f(a):\n    return a + b\nf(c)", ["b", "c"]),
+        ("def f(n):\n    return f(n - 1)", []),
+        ("@g\ndef g(a=g):\n    pass", ["g"]),
+        ("def f():\n    return x\nx = 1", ["x"]),
+        ("x = 1\nx", []),
+        ("x\nx = 1", ["x"]),
+        ("x = x + 1", ["x"]),
+        ("x: k = 1\nx", ["k"]),
+        ("x, (y, z[0]) = w\nx + y", ["w", "z"]),
+        ("if a:\n    x = 1\nx", ["a", "x"]),
+        ("try:\n    x = 1\nexcept E:\n    pass\nx", ["E", "x"]),
+        ("with a as b, b.c as d:\n    d", ["a"]),
+        ("with a:\n    x = 1\nx", ["a", "x"]),
+        ("class C:\n    k = C", ["C"]),
+        ("for i in n: pass\ni", ["i", "n"]),
         ("def f(a=d):\n    n = a\n    return [n for i in m]", ["d", "m"]),
         ("def f():\n    def g():\n        return n\n    n = b", ["b"]),
         ("def f():\n    global n\n    n += 1", ["n"]),
@@ -234,10 +249,26 @@ def test_a_number_that_a_cell_computes_is_a_handle(notebook: Notebook) -> None:
         ("{k: v + z for k, v in m.items() if k}\n[i for i in n]\ni", ["i", "m", "n", "z"]),
         ("i = 3\n[[i for i in j] for j in n if o]", ["n", "o"]),
         ("[i := n for n in m]\ni", ["i", "m"]),
-        ("for i in n: print(i)", ["i", "n", "print"]),
+        ("for i in n: print(i)", ["n", "print"]),
         ("del gone", ["gone"]),
-        ("import os\nos.path", ["os"]),
+        ("import os\nos.path", []),
+        ("os.path\nimport os", ["os"]),
     ],
 )
-def test_names_that_a_cell_uses(source: str, names: list[str]) -> None:
+def test_names_that_a_cell_uses_before_it_binds_them(source: str, names: list[str]) -> None:
     assert used_names(source) == names
+
+
+def test_what_a_cell_binds_first_need_not_travel(notebook: Notebook, tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text("epoch 1")
+    with path.open() as file:
+        pass
+    notebook.names |= {"file": file, "big": np.zeros(4_000_000), "path": str(path)}
+    assert notebook("with open(path) as file:\n    text = file.read()\ntext") == "'epoch 1'"
+    assert notebook("big = xp.ones(3)\nbig.shape") == "(3,)"
+    notebook.names["file"] = file
+    assert notebook("for file in range(2):\n    last = file\nlast") == "1"
+    notebook.names["file"] = file
+    with pytest.raises(InvalidArgument, match="file, a TextIOWrapper, cannot go"):
+        notebook("file\nfile = 1")
