@@ -116,7 +116,8 @@ class Workspace:
                 raise
             figures.show()
             shown_bytes = ipython_display.nbytes() - before
-        ran = self.outcome()
+        used = (*body.co_names, *(last.co_names if last is not None else ()))
+        ran = self.outcome(frozenset(used))
         self._ended = cell.number, replace(ran, arrays=dict.fromkeys(ran.arrays), plain={})
         ran.cost, ran.shown_bytes = cost, shown_bytes
         return ran
@@ -267,8 +268,12 @@ class Workspace:
             generators=before.generators,
         )
 
-    def outcome(self) -> Ran:
-        """Tell what is bound that the notebook does not know."""
+    def outcome(self, used: frozenset[str] = frozenset()) -> Ran:
+        """Tell what is bound that the notebook does not know.
+
+        Parameters:
+            used: the names of objects that may look different now.
+        """
         generators, self._generators = self._generators, {}
         ran = Ran(self._generation, stopped=self._stopped, generators=generators)
         self._give_back(ran)
@@ -297,7 +302,7 @@ class Workspace:
         for name in ran.gone:
             del self._told[name]
             self._serials.pop(name, None)
-        self._copy(ran)
+        self._copy(ran, used)
         return ran
 
     def _give_back(self, ran: Ran) -> None:
@@ -322,18 +327,20 @@ class Workspace:
             now = copied(value)
             if now is None:
                 self._told.pop(name, None)
+                ran.stays[name] = f"something in {name}"
             elif now != before:
                 ran.returned[name] = now
 
-    def _copy(self, ran: Ran) -> None:
+    def _copy(self, ran: Ran, used: frozenset[str]) -> None:
         """Copy the objects of plain data that the notebook does not know as they are."""
         for name, serial in self._serials.items():
             copy = frozen(self.names.get(name))
-            if copy is None or self._plain.get(name) == (serial, copy):
-                continue
-            self._plain[name] = serial, copy
-            ran.plain[name] = copy
-            if name not in ran.residents:
+            if copy is None:
+                changed = self._plain.pop(name, None) is not None or name in used
+            elif changed := self._plain.get(name) != (serial, copy):
+                self._plain[name] = serial, copy
+                ran.plain[name] = copy
+            if changed and name in self.names and name not in ran.residents:
                 ran.renewed[name] = self._describe(name)
 
     def _arrays_told(self) -> Iterator[str]:

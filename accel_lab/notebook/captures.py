@@ -91,7 +91,7 @@ class Captures:
             change(mine[name], thawed(ran.changed[name]))
         for name in mine.keys() & ran.stays.keys() & ran.residents.keys():
             sys.stderr.write(
-                f"accel_lab: {ran.stays[name]} is what only the context has, so {name} stays "
+                f"accel_lab: {ran.stays[name]} does not come back, so {name} stays "
                 f"there, and the name is its handle; {name}.get() is a copy\n"
             )
         for name in mine.keys() & ran.beyond.keys():

@@ -171,7 +171,7 @@ def test_an_instance_that_gets_what_only_the_context_has_stays_there_and_that_is
     assert trainer.epoch == 5
     assert isinstance(notebook.names["trainer"], ObjectRef)
     (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith("accel_lab: trainer.made is what only the context has, so trainer stays")
+    assert said.startswith("accel_lab: trainer.made does not come back, so trainer stays")
     assert notebook("trainer.epoch, float(trainer.made.sum())") == "(5, 6.0)"
 
 
@@ -199,7 +199,7 @@ def test_containers_of_more_than_plain_data_are_changed_in_their_plain_parts(
     notebook.names["state"] = state = {"w": array, "n": 1}
     notebook("state['w'] = state['w'] + 1\nstate['n'] = 2")
     assert state["n"] == 2
-    assert "state['w'] is what only the context has" in capsys.readouterr().err
+    assert "state['w'] does not come back" in capsys.readouterr().err
     assert isinstance(notebook.names["state"], ObjectRef)
     assert float(notebook("float(state['w'].sum())")) == 12.0
 

@@ -89,7 +89,7 @@ def test_they_are_changed_in_parts_where_they_hold_more_than_plain_data(
     notebook("window.append(state['order']['a'] + 1)\nh['z'].append(1)")
     assert isinstance(names["window"], ObjectRef)
     (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith("accel_lab: window[2] is what only the context has, so window stays")
+    assert said.startswith("accel_lab: window[2] does not come back, so window stays")
     assert history["z"] == [0.0, 1]
 
 
@@ -117,7 +117,7 @@ def test_classes_of_the_notebooks_that_are_containers_have_items_and_attributes(
     notebook("log.clear()\ndel both['t']['new']\nrecent.popitem(last=False)")
     assert (log, list(table), list(recent)) == ([], ["w"], ["a"])
     notebook("log.append(print)")
-    assert "log[0] is what only the context has, so log stays" in capsys.readouterr().err
+    assert "log[0] does not come back, so log stays" in capsys.readouterr().err
 
 
 def test_more_items_than_plain_data_has_come_back_too(notebook: Notebook) -> None:

@@ -152,3 +152,17 @@ def test_the_attributes_of_an_object_are_where_it_is(notebook: Notebook) -> None
         assert model.layers
     assert not hasattr(model, "_repr_png_")
     assert notebook("model.layers") == "2"
+
+
+def test_a_handle_shows_its_object_as_the_last_cell_that_used_it_has_left_it(
+    notebook: Notebook,
+) -> None:
+    notebook("from datetime import timedelta\nlog = [1]")
+    log = notebook.names["log"]
+    notebook("log.append(timedelta(seconds=1))")
+    assert "datetime.timedelta(seconds=1)" in repr(log)
+    assert log.copy is None, "not that of before"
+    notebook("log.append('x')")
+    assert repr(log).endswith(", 'x']>")
+    notebook("del log[1:]")
+    assert (repr(log)[-5:], log.copy is None) == (" [1]>", False)
