@@ -118,7 +118,7 @@ class Workspace:
             shown_bytes = ipython_display.nbytes() - before
         used = (*body.co_names, *(last.co_names if last is not None else ()))
         ran = self.outcome(frozenset(used))
-        self._ended = cell.number, replace(ran, arrays=dict.fromkeys(ran.arrays), plain={})
+        self._ended = cell.number, replace(ran, arrays=dict.fromkeys(ran.arrays))
         ran.cost, ran.shown_bytes = cost, shown_bytes
         return ran
 
@@ -260,6 +260,8 @@ class Workspace:
         ran = self.outcome()
         return replace(
             ran,
+            renewed=before.renewed | ran.renewed,
+            plain=before.plain | ran.plain,
             returned=before.returned,
             changed=before.changed,
             stays=before.stays,

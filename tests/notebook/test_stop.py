@@ -89,12 +89,16 @@ def test_what_a_cell_binds_after_it_has_caught_the_stop_is_there(
 ) -> None:
     """Its own answer is not taken, for the notebook has stopped waiting for it."""
     run(client, "seen = [0]")
+    run(client, "%%gpu\nkept = [0]")
     caught = (
         "try:\n    print('runs')\n    while True:\n        pass\n"
-        "except KeyboardInterrupt:\n    seen.append(1)\n"
+        "except KeyboardInterrupt:\n    seen.append(1)\n    kept.append(1)\n"
         "best, data = len(seen), xp.ones(3)"
     )
     assert stopped(client, caught).error == "KeyboardInterrupt"
     assert run(client, "print(seen, int(best), data.shape)") == "[0, 1] 2 (3,)\n"
+    kept = run(client, "from accel_lab.compute.plain import thawed\nprint(thawed(kept.copy), kept)")
+    assert kept.startswith("[0, 1] ")
+    assert kept.endswith(": [0, 1]>\n")
     assert stopped(client, f"{SPIN}spin(0)").error == "KeyboardInterrupt"
     assert run(client, "print(seen, int(best))") == "[0, 1] 2\n"
