@@ -66,7 +66,8 @@ def _bound_first(body: list[ast.stmt]) -> set[str]:  # noqa: C901 - one case for
             case ast.Import(names) | ast.ImportFrom(_, names):
                 own = {(one.asname or one.name).partition(".")[0] for one in names}
             case ast.FunctionDef(name, args, inner):
-                read |= _read(args, *statement.decorator_list) - bound
+                result = [] if statement.returns is None else [statement.returns]
+                read |= _read(args, *result, *statement.decorator_list) - bound
                 read |= _read(*inner) - bound - {name}  # it may call itself
                 own = {name}
             case ast.ClassDef(name):
@@ -76,6 +77,7 @@ def _bound_first(body: list[ast.stmt]) -> set[str]:  # noqa: C901 - one case for
                 for item in items:
                     read |= _read(item.context_expr) - bound
                     if item.optional_vars is not None:
+                        read |= _read(item.optional_vars) - bound
                         bound |= _stored(item.optional_vars) - read
                 read |= _read(*inner) - bound
             case ast.For(target, items, inner):

@@ -238,6 +238,8 @@ def test_a_number_that_a_cell_computes_is_a_handle(notebook: Notebook) -> None:
         ("if a:\n    x = 1\nx", ["a", "x"]),
         ("try:\n    x = 1\nexcept E:\n    pass\nx", ["E", "x"]),
         ("with a as b, b.c as d:\n    d", ["a"]),
+        ("with a as z[0]:\n    pass\nz = 1", ["a", "z"]),
+        ("def f() -> x:\n    pass\nx = 1", ["x"]),
         ("with a:\n    x = 1\nx", ["a", "x"]),
         ("class C:\n    k = C", ["C"]),
         ("for i in n: pass\ni", ["i", "n"]),
