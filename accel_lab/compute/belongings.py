@@ -7,13 +7,14 @@ and instances of the user's own classes may stay where they are.
 import sys
 from collections import deque
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from accel_lab.compute.parts import ATOMS, attributes
 from accel_lab.compute.projects import is_installed
 
 _PACKAGE = __name__.partition(".")[0]
-_SEQUENCES = (list, tuple, deque)
+_COLLECTIONS = (list, tuple, deque, set, frozenset)
 
 
 def belongings(value: Any) -> dict[int, Any]:
@@ -27,11 +28,18 @@ def belongings(value: Any) -> dict[int, Any]:
         found[id(one)] = one
         if isinstance(one, dict):
             ahead += dict.values(one)
-        elif isinstance(one, _SEQUENCES):
+        elif isinstance(one, _COLLECTIONS):
             ahead += one
-        if not isinstance(one, type) and not _is_librarys(type(one).__module__):
+        if _is_users(one):
             ahead += attributes(one).values()
     return found
+
+
+def _is_users(one: Any) -> bool:
+    """Whether its attributes are the user's own, as those of a bare namespace are."""
+    if isinstance(one, type):
+        return False
+    return isinstance(one, SimpleNamespace) or not _is_librarys(type(one).__module__)
 
 
 @cache

@@ -4,6 +4,7 @@ from collections import OrderedDict, deque, namedtuple
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,11 @@ from accel_lab.errors import UserCodeError
 pd: Any = import_module("pandas")
 
 Pair = namedtuple("Pair", "left right")  # noqa: PYI024 - as people write it
+
+
+class Held:
+    def __init__(self, w: Any) -> None:
+        self.w = w
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +61,17 @@ def test_a_masked_array_and_a_polynomial_work_as_they_came(cpu: Device) -> None:
         lambda a: {"a": (a,)},
         lambda a: OrderedDict(a=deque([a])),
         lambda a: Pair(a, a),
+        lambda a: {frozenset([Held(a)])},
+        lambda a: SimpleNamespace(w=[a]),
     ],
-    ids=["list", "dict", "ordered", "named"],
+    ids=["list", "dict", "ordered", "named", "set", "namespace"],
 )
 def test_arrays_in_containers_stay_there(cpu: Device, wrap: Any) -> None:
     got = cpu.run(lambda: wrap(np.ones(3))).result(30)
     while not isinstance(got, AccelRef):
-        got = next(iter(got.values() if isinstance(got, dict) else got))
+        assert not isinstance(got, np.ndarray)
+        inside = got if hasattr(got, "__iter__") else vars(got)
+        got = next(iter(inside.values() if isinstance(inside, dict) else inside))
     np.testing.assert_array_equal(got, np.ones(3))
 
 
