@@ -21,9 +21,7 @@ from accel_lab.compute.interrupts import SIGNAL
 
 GO = "go"
 LOST = "segment lost"
-"""Go on when those segments of the arena have gone whose numbers follow."""
-LATE = "segment late"
-"""Stop again then."""
+"""Stop again when those segments of the arena have gone whose numbers follow."""
 LONG_S = 60.0
 """More than a context may let frames lie."""
 CORRUPT = "corrupt "
@@ -116,9 +114,9 @@ def segments_are_there(ids: list[int]) -> bool:
 
 def _obey(address: str, name: str) -> None:
     order = _ask(address, name)
-    if order.startswith((LOST, LATE)):
+    if order.startswith(LOST):
         _await_loss({int(number) for number in order.split()[2:]})
-        order = GO if order.startswith(LOST) else _ask(address, name)
+        order = _ask(address, name)
     _perform(order)
 
 
@@ -134,7 +132,7 @@ def _ask(address: str, name: str) -> str:
         door.connect("\0" + address)
         door.sendall(name.encode())
         try:
-            return door.recv(64).decode() or GO
+            return door.recv(4096).decode() or GO
         except ConnectionResetError:
             return GO
 

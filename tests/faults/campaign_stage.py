@@ -102,8 +102,6 @@ class Stage:
         self.order = scene.fault
         if scene.fault == "corrupt up":
             self.order = f"{gate.CORRUPT}{scene.variant}"
-        elif scene.fault == gate.LOST and scene.variant % 2:
-            self.order = gate.LATE
 
     @property
     def haste(self) -> int:
@@ -292,15 +290,17 @@ class Stage:
         if scene.fault == "wedge":
             self.others.append(self.device.ping())  # what it does not read
             self._flush()
-        order, late = self.order, self.order == gate.LATE
+        late = scene.variant % 2 == 1
         if scene.fault == gate.LOST:
             ids = faults.lose_segments(lab, self.device, late=late)
-            order = " ".join([order, *map(str, ids)])
+            self.order = " ".join([self.order, *map(str, ids)])
         if self.held is not None:
-            self.held.tell(order)
-            if late:
+            self.held.tell(self.order)
+            # Nothing is given back before the loss was noticed; a system that closes gives nothing.
+            if scene.fault == gate.LOST and (late or not self.closing):
                 self.bench.door.wait(self.held.name).tell()
-                faults.give_segments(lab, self.device)
+                if late:
+                    faults.give_segments(lab, self.device)
         self.held = None
         if scene.fault == "hang" and (scene.phase == "enqueued" or scene.family == "run"):
             self.device.replace()  # what has no deadline
