@@ -278,7 +278,7 @@ class Arena:
     def _refresh(self) -> None:
         """Start any change under the lock: refuse when closed, free what finalizers gave up."""
         if self._is_closed:
-            raise SystemClosed("the arena is closed")
+            raise SystemClosed("the system of this memory is closed: open another with System()")
         self._drain()
 
     def _drain(self) -> None:

@@ -121,4 +121,8 @@ def _lookup(dtype: Hashable) -> str:
 
 
 def _unknown(dtype: object) -> InvalidArgument:
-    return InvalidArgument(f"dtype {dtype!r} is not one of {', '.join(NAMES)}")
+    return InvalidArgument(f"dtype {_named(dtype)} is not one of {', '.join(NAMES)}")
+
+
+def _named(dtype: object) -> str:
+    return str(dtype) if isinstance(dtype, np.dtype) else repr(dtype)

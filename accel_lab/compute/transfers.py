@@ -15,13 +15,13 @@ from accel_lab.compute.answers import Settle
 from accel_lab.compute.arena import Arena
 from accel_lab.compute.block import Block
 from accel_lab.compute.buffer import AccelRef, Borrowed
+from accel_lab.compute.host_array import host_array
 from accel_lab.compute.markers import Checkpoint
 from accel_lab.compute.operation import OWN_TIMEOUT
 from accel_lab.compute.own_cuda import DeviceArray, Export, device_array
 from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.requests import Requests
 from accel_lab.compute.staging import CHUNK_BYTES, CopyPool, Send
-from accel_lab.compute.tensors import as_array
 from accel_lab.compute.transfer import INLINE_BYTES, Allocate, CopyIn, Download, Put, Upload
 from accel_lab.compute.user_code import Location, Run
 from accel_lab.compute.wire import FRAME_LIMIT
@@ -137,8 +137,7 @@ class Transfers:
             source, stream = theirs
             source.settle(stream)
             return self._attempt(lambda: self._put_from_card(source, timeout_s))
-        tensor = as_array(array)
-        plain = np.asarray(array) if tensor is None else tensor
+        plain = host_array(array)
         dtype = dtypes.canonical(plain.dtype)
         return self._attempt(lambda: self._put(plain, dtype, timeout_s))
 
