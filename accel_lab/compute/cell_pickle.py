@@ -11,7 +11,7 @@ from typing import Any
 
 import cloudpickle
 
-from accel_lab.compute import tensors, workspaces
+from accel_lab.compute import tensors, workspaces, wrapped
 from accel_lab.compute.workspace import Kept
 
 
@@ -69,7 +69,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         return self._numbers[address], dtype
 
     def reducer_override(self, obj: Any) -> Any:
-        if (reduced := tensors.reduced(obj)) is not None:
+        if (reduced := tensors.reduced(obj) or wrapped.reduced(obj)) is not None:
             return reduced
         reduced = super().reducer_override(obj)
         if reduced is not NotImplemented and type(obj) is FunctionType:

@@ -10,7 +10,7 @@ import cloudpickle
 import msgspec
 import numpy as np
 
-from accel_lab.compute import holding, keeping, printing, workspaces
+from accel_lab.compute import holding, keeping, printing, workspaces, wrapped
 from accel_lab.compute.belongings import belongings
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.failure import user_code_error
@@ -128,7 +128,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, obj: Any) -> Any:
         if self._whole and is_whole(obj):
             return pickle.loads, (cloudpickle.dumps(obj),)
-        if (found := by_name(obj) or reduced(obj)) is not None:
+        if (found := by_name(obj) or reduced(obj) or wrapped.reduced(obj)) is not None:
             return found
         return super().reducer_override(obj)
 

@@ -6,6 +6,8 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
+from accel_lab.compute.wrapped import inside
+
 _WRAPPERS = (staticmethod, classmethod)
 
 
@@ -23,6 +25,7 @@ def reached_names(values: Iterable[Any], names: dict[str, Any]) -> list[str]:
         if id(value) in seen:
             continue
         seen.add(id(value))
+        ahead += inside(value)
         if type(value) is not FunctionType:
             ahead += _functions_of(value)
             continue

@@ -104,6 +104,21 @@ def test_it_is_so_in_ipython_too(ipython: Lab) -> None:
     assert ipython("count") == {"n": 1}
 
 
+def test_cached_and_dispatching_functions_are_found_behind(notebook: Notebook) -> None:
+    source = (
+        "import functools\nseen = []\n"
+        "@functools.cache\ndef fib(n):\n    seen.append(n)\n"
+        "    return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
+        "@functools.singledispatch\ndef told(x):\n    return fib(x)\n"
+        "@told.register\ndef _(x: str):\n    seen.append(x)\n    return x"
+    )
+    names = notebook.names
+    names["__name__"] = "__main__"
+    exec(source, names)  # noqa: S102 - as a cell does
+    assert notebook("told(5), told('a')") == "(5, 'a')"
+    assert names["seen"] == [5, 4, 3, 2, 1, 0, "a"]
+
+
 def test_names_are_reached_behind_functions_classes_and_instances() -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(HELPERS, names)  # noqa: S102 - of this file
