@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import cloudpickle
@@ -138,7 +139,17 @@ def _told(error: BaseException) -> str:
         where = [*traceback.format_list(own), *takewhile(lambda line: line[:1] == " ", written)]
     else:
         where = traceback.format_list(own or frames)
-    return f"{type(error).__name__}: {error}\n{''.join(where)}".rstrip()
+    told = f"{type(error).__name__}: {error}\n{''.join(where)}".rstrip()
+    if isinstance(error, BaseExceptionGroup):
+        told += _told_of_group(error.exceptions)
+    return told
+
+
+def _told_of_group(errors: tuple[BaseException, ...]) -> str:
+    """Return what a group holds, each below a line of its own; not all of a large one."""
+    told = "".join(f"\n{indent(_told(one), '  ')}" for one in errors[:_LINKS])
+    more = len(errors) - _LINKS
+    return f"{told}\n  and {more} more" if more > 0 else told
 
 
 def _packed(error: BaseException) -> bytes:

@@ -1,5 +1,6 @@
 """IPython's `display` in a context: it shows under the cell, at once, as IPython itself would."""
 
+import builtins
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -100,8 +101,12 @@ def muted(*, when: bool = True) -> Iterator[None]:
 
 
 def use(on: Screen) -> None:
-    """Have all that is displayed in this process shown by a screen."""
+    """Have all that is displayed in this process shown by a screen.
+
+    `display` needs no import, as in a notebook.
+    """
     screens[:] = [on]
+    vars(builtins)["display"] = display
     adapt("IPython.core.display_functions", _change)
     adapt("tqdm.notebook", _take_text)
 

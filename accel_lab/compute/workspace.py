@@ -62,7 +62,6 @@ class Workspace:
         self.names: dict[str, Any] = vars(self._module)
         self.names |= {
             "__builtins__": builtins,
-            "display": ipython_display.display,
             "xp": backend.arrays,
         }
         self._own = frozenset(self.names)

@@ -58,9 +58,10 @@ class Captures:
         if isinstance(value, ModuleType):
             self.modules.append(f"{name}={value.__name__}")
         elif isinstance(value, AccelRef) and value.device is not device:
-            raise InvalidArgument(
-                f"{name} is on {value.device.name}, and the cell runs on {device.name}"
-            )
+            where = value.device.name
+            if value.device.state == "stopped":
+                where += " of a system that is closed"
+            raise InvalidArgument(f"{name} is on {where}, and the cell runs on {device.name}")
         elif space.bound.get(name) is not value:
             nbytes, has_arrays = _require_small(name, value)
             self.nbytes += nbytes

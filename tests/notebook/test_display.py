@@ -259,3 +259,8 @@ def test_a_flood_of_displays_is_bounded_and_what_was_left_out_is_counted(
     )
     assert "not shown" not in str(seen(again))
     assert ("display_data", "1002") in seen(again)
+
+
+def test_display_needs_no_import_in_functions(client: BlockingKernelClient) -> None:
+    cell = ran(client, "gpu.run(lambda: display('in a function')).result()")
+    assert seen(cell) == [("display_data", "'in a function'")]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab import blas
+from accel_lab import System, blas
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
 from accel_lab.notebook.captures import CAPTURE_BYTES
@@ -274,3 +274,10 @@ def test_what_a_cell_binds_first_need_not_travel(notebook: Notebook, tmp_path: P
     notebook.names["file"] = file
     with pytest.raises(InvalidArgument, match="file, a TextIOWrapper, cannot go"):
         notebook("file\nfile = 1")
+
+
+def test_an_array_of_a_closed_system_is_said_to_be_so(notebook: Notebook) -> None:
+    with System("host") as other:
+        notebook.names["x"] = other.devices[0].put(np.ones(2))
+    with pytest.raises(InvalidArgument, match="x is on cpu0 of a system that is closed, and the"):
+        notebook("x + 1")
