@@ -214,6 +214,9 @@ class LibraryActor:
         if trim is not None:
             trim()
 
+    def forget_addresses(self) -> None:
+        """Forget where buffers lie: one has left the device, and may come back elsewhere."""
+
     def close(self) -> None:
         """Release the library's handles."""
         close = getattr(self.lib, "close", None)

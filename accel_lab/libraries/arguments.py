@@ -75,6 +75,7 @@ class Arguments:
         self._numbers_at = self._first + self._addresses.size
         self._pick = self._picker(numbers) if numbers else None
         self._refs: tuple[AccelRef, ...] | None = None
+        self._values: tuple[Any, ...] | None = None
         self._reads: list[Storage] = []
         self._writes: list[Storage] = []
 
@@ -88,14 +89,19 @@ class Arguments:
         Raises:
             InvalidArgument: they do not fit the signature.
         """
-        if refs != self._refs or len(values) != self._count:
-            self._take(refs, values)
-        pick = self._pick
-        if pick is not None:
-            try:
-                self._pack_numbers(self._block, self._numbers_at, *pick(values))
-            except (struct.error, OverflowError, TypeError, ValueError):
-                raise self._wrong(values) from None
+        if values is not self._values or refs is not self._refs:  # not the same message again
+            self._values = None
+            if refs != self._refs or len(values) != self._count:
+                self._take(refs, values)
+            else:
+                self._refs = refs
+            pick = self._pick
+            if pick is not None:
+                try:
+                    self._pack_numbers(self._block, self._numbers_at, *pick(values))
+                except (struct.error, OverflowError, TypeError, ValueError):
+                    raise self._wrong(values) from None
+            self._values = values
         for storage in self._reads:
             if storage.writer is not stream:
                 storage.read_on(stream)
@@ -104,6 +110,10 @@ class Arguments:
                 storage.write_operation = stream.operations
             else:
                 storage.write_on(stream)
+
+    def forget(self) -> None:
+        """Forget the buffers: they may be elsewhere now."""
+        self._refs = self._values = None
 
     def _take(self, refs: tuple[AccelRef, ...], values: tuple[Any, ...]) -> None:
         """Check everything but the numbers, and remember the buffers."""

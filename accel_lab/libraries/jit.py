@@ -145,6 +145,12 @@ class JitActor(LibraryActor):
         data = pickle.dumps(array_of(m.kernel).facts())
         launch.finish = lambda: [Answer(launch.seq, data, True, [])]  # noqa: FBT003
 
+    def forget_addresses(self) -> None:
+        """Have every kernel take its buffers anew."""
+        for buffer in self.context.table.buffers():
+            if buffer.known and buffer.dtype == KERNEL and buffer.array is not None:
+                buffer.array.arguments.forget()
+
     def statistics(self) -> Mapping[str, int]:
         """Count kernels, and how often the disk had one."""
         return self.lib.statistics()

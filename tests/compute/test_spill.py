@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from accel_lab import AccelRef, Device, System, array, blas
+from accel_lab import AccelRef, Device, System, array, blas, jit
 from accel_lab.errors import AccelError, ContextLost, OutOfMemory
 
 WAIT = 60.0
@@ -285,3 +285,19 @@ def test_a_program_computes_what_numpy_does_whatever_has_to_move(
 def test_zeros_find_room_too(small: Device) -> None:
     made = [array.zeros(small, (MIB // 4,)) for _ in range(POOL * 2)]
     assert all((one.get(timeout_s=WAIT) == 0).all() for one in made)
+
+
+def test_a_kernel_finds_its_buffers_where_they_have_come_back(small: Device) -> None:
+    source = 'extern "C" __global__ void next(const float* x, float* y) { y[0] = x[0] + 1; }'
+    kernel = jit.compile(small, source, "next").result()
+    x, y = small.put(filled(0)), small.put(filled(0))
+    others: list[AccelRef] = []
+    for turn in range(4):
+        kernel(1, 1, (x, y)).result(WAIT)
+        kernel(1, 1, (y, x)).result(WAIT)
+        others = [small.put(filled(i)) for i in range(POOL)]
+        others[-1].result(WAIT)
+        assert float(x.get(timeout_s=WAIT)[0]) == 2.0 * (turn + 1)
+        assert float(y.get(timeout_s=WAIT)[0]) == 2.0 * turn + 1
+    assert len(others) == POOL
+    assert small.generation == 1
