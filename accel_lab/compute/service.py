@@ -17,13 +17,13 @@ from typing import Any
 import msgspec
 
 from accel_lab.compute.backend import Poison
-from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.completion import Batch, Completer
 from accel_lab.compute.context import Context
 from accel_lab.compute.deferral import Deferral
+from accel_lab.compute.entries import Entries
 from accel_lab.compute.failure import pack
 from accel_lab.compute.launch import Launch
-from accel_lab.compute.operation import Spec, operands_of, travelling
+from accel_lab.compute.operation import operands_of
 from accel_lab.compute.stream import Stream
 from accel_lab.compute.support import check
 from accel_lab.compute.table import Buffer
@@ -48,39 +48,10 @@ BATCH_LIMIT = 256
 ALONE_BELOW_S = 60.0
 RETRY_S = 0.0002
 LOOKS = 16
+YIELD_AFTER_S = 0.00005
 REMEMBERED = 64
 FORGET_ABOVE = 1 << 14
 GARBAGE_S = 10.0
-
-
-def entry_decoder(context: Context) -> "msgspec.msgpack.Decoder[list[Any]]":
-    """Return the decoder of frames to this context; buffers are looked up while decoding."""
-    union: Any = None
-    for kind in travelling():
-        union = kind if union is None else union | kind
-    received = msgspec.defstruct(
-        "Received",
-        [
-            ("seq", int),
-            ("result", int),
-            ("timeout_s", float | None),
-            ("message", union),
-            ("spec", Spec | None),
-        ],
-        frozen=True,
-        array_like=True,
-    )
-    mention = context.table.mention
-    known = context.table.known
-
-    def from_wire(kind: type, value: Any) -> Any:
-        if kind is AccelRef:
-            buffer = known(value)
-            return mention(value) if buffer is None else buffer
-        text = f"nothing on the wire is a {kind.__name__}"
-        raise TypeError(text)
-
-    return msgspec.msgpack.Decoder(list[received], dec_hook=from_wire)  # type: ignore[valid-type]
 
 
 class Service:
@@ -90,7 +61,7 @@ class Service:
         self._transport = transport
         self._context = context
         self._spin_s = spin_s
-        self._decoder = entry_decoder(context)
+        self._decoder = Entries(context)
         self._send_lock = threading.Lock()
         self._launched: list[Launch] = []
         self._marked: Batch | None = None
@@ -155,11 +126,11 @@ class Service:
         until = self._first_launch + SPIN_FOR_STREAMS_S
         while time.perf_counter() < until:
             if self._all_done():
-                launched, _, _ = self._take_launched()
                 if answer is None:
-                    self._report(launched)
+                    self._report(self._take_launched()[0])
                 else:
                     self._send(answer)
+                    self._take_launched()
                 return None
             if simple and answer is None:
                 answer = _answers(self._launched)
@@ -172,13 +143,15 @@ class Service:
         """Wait for a frame, at first without sleeping; None when there is something else to do."""
         transport = self._transport
         if self._spin_s:
-            give_up = time.perf_counter() + self._spin_s
-            while time.perf_counter() < give_up:
+            begin = now = time.perf_counter()
+            while now - begin < self._spin_s:
                 for _ in range(LOOKS):
                     frame = transport.receive()
                     if frame is not None or self._deferral.ready:
                         return frame
-                os.sched_yield()  # the notebook may share this core
+                if now - begin > YIELD_AFTER_S:
+                    os.sched_yield()  # the notebook may share this core
+                now = time.perf_counter()
         if transport.sleep():
             transport.wait(also=self._deferral.wakeup if self._deferral.begun else -1)
             transport.wake()
@@ -281,7 +254,9 @@ class Service:
         try:
             if self.cancelled:
                 self._require_wanted(seq)
-            operands = list_operands(message)
+            operands = entry.operands
+            if operands is None:
+                operands = list_operands(message)
             for operand in operands:
                 storage = operand.storage
                 if storage is None:

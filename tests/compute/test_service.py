@@ -94,7 +94,7 @@ class Forgetful(LibraryActor):
 @pytest.fixture
 def context(monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
     kinds = [Make, Double, Unheard]  # other tests have messages that do not go together
-    monkeypatch.setattr("accel_lab.compute.service.travelling", lambda: kinds)
+    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: kinds)
     arena: Any = None
     context = Context(HostBackend(0), [Forgetful], arena, 1, {}, None)
     yield context

@@ -1,0 +1,130 @@
+"""Messages that a context decodes: whether they came before makes no difference but in time."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accel_lab.backends.host import SUPPORT
+from accel_lab.backends.host.device import HostBackend
+from accel_lab.compute import entries
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.context import Context
+from accel_lab.compute.entries import Entries
+from accel_lab.compute.operation import NO_RESULT, operands_of
+from accel_lab.compute.transfer import Free, Put
+from accel_lab.compute.wire import batch, encode_entry
+from accel_lab.libraries import ACTORS
+from accel_lab.libraries.blas import Axpy
+from accel_lab.libraries.program import LaunchKernel
+
+
+@pytest.fixture(scope="module")
+def context() -> Iterator[Context]:
+    arena: Any = None
+    context = Context(HostBackend(0), ACTORS, arena, 1, SUPPORT, None)
+    yield context
+    context.close()
+
+
+def named(id_: int) -> AccelRef:
+    """Return a handle as it travels: by its number."""
+    ref = AccelRef.__new__(AccelRef)
+    ref.id = id_
+    return ref
+
+
+def launch(factor: float, *ids: int) -> Any:
+    refs = tuple(map(named, ids))
+    values = (factor, *(None for _ in refs))
+    return LaunchKernel(named(1), (1, 1, 1), (32, 1, 1), refs, values, 0)
+
+
+def frame(messages: list[Any], first: int = 1) -> memoryview:
+    encoded = [
+        encode_entry(first + i, 0, 600.0, message, NO_RESULT) for i, message in enumerate(messages)
+    ]
+    return memoryview(batch(encoded))
+
+
+def plain(found: list[Any]) -> list[tuple[Any, ...]]:
+    """Return what entries say, buffers by their numbers."""
+    return [
+        (
+            entry.seq,
+            entry.result,
+            entry.timeout_s,
+            entry.spec,
+            type(entry.message),
+            str(msgspec.to_builtins(entry.message, enc_hook=lambda ref: ref.id)),
+        )
+        for entry in found
+    ]
+
+
+MAKE: dict[str, Callable[[int, int], Any]] = {
+    "launch": lambda x, y: launch(1.0, x, y),
+    "axpy": lambda x, y: Axpy(named(x), named(y)),
+    "put": lambda x, y: Put((x * y * 50,), "uint8", bytes(x * y * 50)),
+    "free": lambda x, y: Free([100 * x + y]),
+}
+ASKED = st.tuples(st.sampled_from(list(MAKE)), st.integers(2, 4), st.integers(2, 4))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(ASKED, min_size=1, max_size=12), min_size=1, max_size=12))
+def test_what_came_before_is_as_what_came_first(
+    context: Context, frames: list[list[tuple[str, int, int]]]
+) -> None:
+    remembering = Entries(context)
+    for asked in frames:
+        data = frame([MAKE[kind](x, y) for kind, x, y in asked])
+        found = remembering.decode(data)
+        assert plain(found) == plain(Entries(context).decode(data))
+        for entry in found:
+            if type(entry.message) is Free:
+                continue
+            operands = operands_of(type(entry.message))(entry.message)
+            assert all(ref is context.table.known(ref.id) for ref in operands)
+            assert entry.operands in (None, operands)
+
+
+def test_a_message_that_comes_again_is_the_same_one(context: Context) -> None:
+    found = Entries(context).decode(frame([launch(1.0, 2), launch(2.0, 2), launch(1.0, 2)]))
+    assert [entry.operands is None for entry in found] == [True, True, False]
+    assert found[0].message is found[2].message
+    assert [entry.seq for entry in found] == [1, 2, 3]
+
+
+def test_only_short_messages_to_a_library_are_remembered(context: Context) -> None:
+    long = Put((entries.LONGEST,), "uint8", bytes(entries.LONGEST))
+    decoding = Entries(context)
+    for messages in ([long, long], [Free([999]), Free([999])]):
+        decoding.decode(frame([launch(1.0, 2)] * 8))
+        decoding.decode(frame([launch(1.0, 2)] * 8))  # however the frame before was
+        assert [entry.operands for entry in decoding.decode(frame(messages))] == [None, None]
+
+
+def test_frames_of_which_nothing_comes_again_are_decoded_at_once(context: Context) -> None:
+    decoding = Entries(context)
+    looked = 0
+    for turn in range(400):
+        messages = [launch(64.0 * turn + i, 2) for i in range(64)]
+        decoding.decode(frame(messages))
+        again = decoding.decode(frame(messages[-1:] * 2))
+        looked += again[0].operands is not None or again[1].operands is not None
+    assert looked < 400 / 8
+    loop = frame([launch(0.5, 2)] * 64)
+    found = [decoding.decode(loop) for _ in range(entries.SKIP_LIMIT + 2)]
+    assert all(entry.operands is not None for entry in found[-1])
+
+
+def test_no_more_than_so_many_are_remembered(context: Context) -> None:
+    decoding = Entries(context)
+    for turn in range(8):
+        messages = [launch(float(i), 3) for i in range(turn * 64, turn * 64 + 64)]
+        decoding.decode(frame([one for one in messages for _ in range(2)]))
+        assert len(decoding._known) <= entries.MOST
