@@ -26,7 +26,7 @@ def host_array(value: Any) -> npt.NDArray[Any]:
         array = np.asarray(value)
     except ValueError as error:  # rows of different lengths
         raise InvalidArgument(f"this is no array: {error}") from error
-    if array.dtype.kind == "O":
+    if array.dtype.kind == "O" and array is not value:
         kind = type(value).__name__
         how = "x.to_numpy(dtype)" if hasattr(value, "to_numpy") else "np.asarray(x, dtype)"
         raise InvalidArgument(
