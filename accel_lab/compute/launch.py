@@ -66,6 +66,8 @@ class Launch:
     deferred: tuple[Callable[[], Any], Callable[[Any], None]] | None = None
     made: list[int] | None = None
     trace: "Trace | None" = None
+    soon_s: float = 0.0
+    """For how long the end of its work is worth being looked for without sleeping."""
 
     def __init__(
         self,

@@ -150,12 +150,16 @@ class Link:
 
     # Reading.
 
-    def spin(self, reply: Reply[Any]) -> bool:
-        """Read for a moment without sleeping; whether that brought the reply."""
+    def spin(self, reply: Reply[Any], soon_s: float = 0.0) -> bool:
+        """Read for a moment without sleeping; whether that brought the reply.
+
+        Parameters:
+            soon_s: how much longer it may take, because what is asked for takes that long.
+        """
         self._left_alone = 0.0
         if self._parts:
             self.flush()
-        return self._spin(reply)
+        return self._spin(reply, soon_s)
 
     def wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
         """Block until the reply is done, the link has ended, or the time is over."""
@@ -252,12 +256,15 @@ class Link:
                 return None
         return reader
 
-    def _spin(self, reply: Reply[Any]) -> bool:  # noqa: C901, PLR0912 - the hot path, in one piece
+    def _spin(  # noqa: C901, PLR0912 - the hot path, in one piece
+        self, reply: Reply[Any], soon_s: float = 0.0
+    ) -> bool:
         """Read without sleeping for a moment; True when that brought the reply.
 
-        After tries in vain more and more of the next are skipped: the work at hand is slow.
+        After tries in vain more and more of the next are skipped: the work at hand is slow. Not so
+        where it is known for how long, which says nothing of the rest.
         """
-        if self._spin_s == 0.0 or self._skip:
+        if self._spin_s == 0.0 or (self._skip and not soon_s):
             self._skip = max(self._skip - 1, 0)
             return False
         if not self._reading.acquire(blocking=False):
@@ -267,6 +274,7 @@ class Link:
             if not self.closed:
                 self._transport.wake()
             begin = time.perf_counter()
+            spin_s = self._spin_s + soon_s
             looks = 0
             while not self.closed:
                 if self._take():
@@ -279,7 +287,7 @@ class Link:
                     looks += 1
                     if looks % LOOKS == 0:
                         spun = time.perf_counter() - begin
-                        if spun > self._spin_s:
+                        if spun > spin_s:
                             break
                         if spun > YIELD_AFTER_S:
                             os.sched_yield()  # the context may share this core
@@ -287,7 +295,8 @@ class Link:
             self._let_go()
             if self._followers:
                 self._promote()
-        self._skip = self._vain = min(2 * self._vain + 1, SKIP_LIMIT)
+        if not soon_s:
+            self._skip = self._vain = min(2 * self._vain + 1, SKIP_LIMIT)
         return reply.done
 
     def collect(self) -> None:

@@ -67,6 +67,7 @@ class Service:
         self._marked: Batch | None = None
         self._streams: dict[Stream, None] = {}
         self._first_launch = 0.0
+        self._look_s = SPIN_FOR_STREAMS_S
         self._timeout_s = 0.0
         self._watched = False
         self._completer = Completer(self._report, self._broken)
@@ -123,7 +124,7 @@ class Service:
             return None
         receive, answer = self._transport.receive, None
         simple = all([launch.finish is None for launch in self._launched])  # noqa: C419 - faster
-        until = self._first_launch + SPIN_FOR_STREAMS_S
+        until = self._first_launch + self._look_s
         while time.perf_counter() < until:
             if self._all_done():
                 if answer is None:
@@ -323,6 +324,8 @@ class Service:
             self._first_launch = now
         launched.append(launch)
         self._streams[launch.stream] = None
+        if launch.soon_s and self._spin_s:
+            self._look_s = max(self._look_s, SPIN_FOR_STREAMS_S + launch.soon_s)
         self._timeout_s += -math.inf if timeout_s is None else timeout_s
         if alone or len(launched) >= BATCH_LIMIT or now - self._first_launch > FLUSH_AFTER_S:
             self._complete()
@@ -422,7 +425,7 @@ class Service:
             launched, _, _ = self._take_launched()
             self._report(launched)
         elif (
-            time.perf_counter() - self._first_launch > SPIN_FOR_STREAMS_S
+            time.perf_counter() - self._first_launch > self._look_s
             or len(self._launched) >= BATCH_LIMIT
         ):
             self._marked = Batch(*self._take_launched())
@@ -436,6 +439,7 @@ class Service:
         self._launched = []
         self._streams.clear()
         self._timeout_s = 0.0
+        self._look_s = SPIN_FOR_STREAMS_S
         return taken
 
     def _hand_over(self) -> None:

@@ -95,15 +95,23 @@ class Waiting:
         """The link of the context that answers now, or is being filled."""
         return self._link or self._filling
 
-    def wait(self, reply: Reply[Any], timeout_s: float | None, *, shown: bool = True) -> None:
+    def wait(
+        self,
+        reply: Reply[Any],
+        timeout_s: float | None,
+        *,
+        shown: bool = True,
+        soon_s: float = 0.0,
+    ) -> None:
         """Block until the reply is done; reads the wire meanwhile.
 
         Parameters:
             shown: whether a bar is to say what the wait is for, if that takes over a second.
+            soon_s: how long the work takes, where that is known and not worth a sleep.
         """
         try:
             link = self.current_link
-            if link is None or not link.spin(reply):
+            if link is None or not link.spin(reply, soon_s):
                 self._wait_long(reply, timeout_s, shown=shown)
             self.taken(reply)
         except KeyboardInterrupt:

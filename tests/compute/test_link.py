@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import threading
+import time
 
 import pytest
 
@@ -11,6 +12,7 @@ from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.link import Link
 from accel_lab.compute.transport import open_transport
+from accel_lab.compute.wire import Done, encode_reports
 
 
 @pytest.mark.parametrize("late", [True, False])
@@ -64,6 +66,43 @@ def test_a_wire_may_end_while_a_loop_comes_to_read_it(
         closing.join()
         closed = threading.Event()
         dispatcher.call_soon(closed.set)  # behind the closing of the descriptors
+        assert closed.wait(30.0)
+        dispatcher.stop()
+        lower.close()
+
+
+@pytest.mark.parametrize(("spin_s", "comes"), [(1e-6, True), (0.0, False)])
+def test_who_knows_that_an_answer_comes_soon_does_not_sleep(spin_s: float, *, comes: bool) -> None:
+    """But on a machine without a core to spin on."""
+    upper, lower = socket.socketpair()
+    dispatcher, reply = Dispatcher("wire"), Reply[None]()
+    dispatcher.start()
+    link = Link(
+        open_transport(upper, upper=True),
+        dispatcher,
+        lambda *_: reply.resolve(),
+        lambda *_: None,
+        lambda: None,
+        spin_s=spin_s,
+    )
+
+    def answer() -> None:
+        while not link._reading.locked():
+            time.sleep(0)
+        open_transport(lower, upper=False).send(encode_reports([Done([1])]))
+
+    answering = threading.Thread(target=answer)
+    try:
+        dispatcher.remove_reader(upper.fileno())  # who spins reads alone
+        if comes:
+            answering.start()
+        assert link.spin(reply, 30.0) is comes
+    finally:
+        if comes:
+            answering.join()
+        link.close()
+        closed = threading.Event()
+        dispatcher.call_soon(closed.set)
         assert closed.wait(30.0)
         dispatcher.stop()
         lower.close()
