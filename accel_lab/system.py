@@ -38,6 +38,7 @@ from accel_lab.compute.keeper import DeviceKeeper, Plant
 from accel_lab.compute.ledger import ArenaStatistics
 from accel_lab.compute.lineage import Lineage, Tidying
 from accel_lab.compute.loaded_driver import UNPROTECTED, open_contexts
+from accel_lab.compute.openings import Openings
 from accel_lab.compute.operation import DEFAULT_TIMEOUT_S
 from accel_lab.compute.outputs import Outputs
 from accel_lab.compute.process import Spawner
@@ -337,7 +338,9 @@ class System:
         keeper.reopen_after_s = options.reopen_after_s
         if options.results is not None and recorder is not None:
             requests.witness = Witness(requests, recorder, values=options.results == "values")
-        transfers = Transfers(requests, self._arena, self._copies, on_card=self.backend == "cuda")
+        if self.backend == "cuda":
+            requests.openings = Openings(requests.post, self._dispatcher)
+        transfers = Transfers(requests, self._arena, self._copies, requests.openings)
         if options.recover == "replay" and recorder is not None:
             lineage = Lineage(requests.first_unanswered)
             lineage.checkpoint = transfers.checkpoint_soon
@@ -558,6 +561,9 @@ class System:
                 warn_of(error, f"an actor of {self.name} outlives it")
             self._actors.shutdown()
             self._dispatcher.stop()
+            for keeper in self._keepers:
+                if keeper.requests.openings is not None:
+                    keeper.requests.openings.forget()
             self._outputs.write()
             for requests, count in zip(told, unfinished, strict=True):
                 if count:

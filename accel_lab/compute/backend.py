@@ -96,10 +96,18 @@ class Backend(Protocol):
         """Copy an array in C order into a uint8 arena view, in order on the active stream."""
 
     def copy_in(self, array: Any, handle: bytes, offset_bytes: int) -> None:
-        """Fill a contiguous array from another process's memory on this device; waits for it.
+        """Fill a contiguous array from another process's memory, in order on the active stream.
+
+        That memory stays open until `unmap`.
 
         Raises:
             InvalidArgument: this device cannot read it.
+        """
+
+    def unmap(self, handle: bytes) -> Callable[[], None] | None:
+        """Forget another process's memory, of which no copy is under way; None if it is not open.
+
+        What this returns closes it, in any thread, and may block.
         """
 
     def adopt(self, value: Any) -> tuple[Any, tuple[int, ...], str, int] | None:

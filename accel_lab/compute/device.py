@@ -140,13 +140,15 @@ class Device:
 
         An array on a card is waited for on its stream. When it is large the device's context reads
         it there (`cudaIpcGetMemHandle`), and this blocks until that is done; small ones, and memory
-        that no other process can read, go by the host.
+        that no other process can read, go by the host. The context keeps what it reads there open
+        for the next put: when the array is gone, its memory is back in its pool a moment later.
 
         Raises:
             InvalidArgument: the dtype is not one of `compute.dtypes`, or the array is sparse,
                 masked, or of CUDA that is in error.
             ArenaFull: no room in time.
             TimeoutError: the device did not come to the array on the card in time.
+            OutOfMemory: it has no room for what it would read on the card.
         """
         return self._transfers.put(array, timeout_s)
 

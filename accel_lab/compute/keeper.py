@@ -365,6 +365,8 @@ class DeviceKeeper:
             )
         )
         self._plant.arena.reaped(process.token)
+        if self.requests.openings is not None:
+            self.requests.openings.reaped(process.token)
         link = self._link
         if process is self.process and link is not None:
             # Its last answers may still be on the wire; the end of the wire tells of the loss,

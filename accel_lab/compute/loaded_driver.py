@@ -2,9 +2,24 @@
 
 import ctypes
 import os
+from functools import cache
 from typing import Any
 
 _LIBRARY = "libcuda.so.1"
+_POINTER = ctypes.c_void_p  # to what the driver fills, or on the host
+_DEVICE_POINTER = ctypes.c_uint64
+_ARGUMENTS: dict[str, list[Any]] = {
+    "cuPointerGetAttribute": [_POINTER, ctypes.c_int, _DEVICE_POINTER],
+    "cuDevicePrimaryCtxRetain": [_POINTER, ctypes.c_int],
+    "cuDevicePrimaryCtxRelease_v2": [ctypes.c_int],
+    "cuCtxPushCurrent_v2": [_POINTER],
+    "cuCtxPopCurrent_v2": [_POINTER],
+    "cuStreamSynchronize": [_POINTER],
+    "cuMemGetAddressRange_v2": [_POINTER, _POINTER, _DEVICE_POINTER],
+    "cuIpcGetMemHandle": [_POINTER, _DEVICE_POINTER],
+    "cuMemcpyDtoH_v2": [_POINTER, _DEVICE_POINTER, ctypes.c_size_t],
+}
+"""What those take that work with arrays: with that set once, a call takes plain numbers."""
 
 UNPROTECTED = (
     "a fault of CUDA code that runs in this process costs it all that it has on the card, and a "
@@ -15,9 +30,17 @@ UNPROTECTED = (
 def loaded_driver() -> Any:
     """Return the driver's C interface; None when this process has not loaded it. Any thread."""
     try:
-        return ctypes.CDLL(_LIBRARY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        return _open()
     except OSError:
         return None
+
+
+@cache  # not of the error: it may be loaded later
+def _open() -> Any:
+    driver = ctypes.CDLL(_LIBRARY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    for name, arguments in _ARGUMENTS.items():
+        getattr(driver, name).argtypes = arguments
+    return driver
 
 
 def open_contexts() -> tuple[int, ...]:

@@ -4,10 +4,11 @@ Nothing here loads CUDA: what holds such an array has loaded its driver, which i
 """
 
 import ctypes
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,18 @@ Export = tuple[bytes, int]
 """The handle of an allocation for other processes, and where in it an array begins."""
 
 
+class Tenure(NamedTuple):
+    """How long memory is in use.
+
+    Attributes:
+        owner: the array of the user's that has it, which is not held by whoever keeps the memory.
+        memory: what keeps the memory allocated, though its owner be gone.
+    """
+
+    owner: object
+    memory: object
+
+
 class DeviceArray:
     """A C-contiguous array on a card, made by CUDA code of this process; kept alive by this.
 
@@ -29,38 +42,46 @@ class DeviceArray:
         shape: its extents.
         dtype: its name in `compute.dtypes`.
         nbytes: its size.
+        tenure: what tells that its memory is no longer used; None where nothing does.
     """
 
-    def __init__(self, owner: object, pointer: int, spec: tuple[tuple[int, ...], str]) -> None:
+    def __init__(
+        self,
+        array: object,
+        pointer: int,
+        spec: tuple[tuple[int, ...], str],
+        tenure: Tenure | None = None,
+    ) -> None:
         self.shape, self.dtype = spec
-        self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * dtypes.itemsize(self.dtype)
-        self._owner = owner
+        self.nbytes = math.prod(self.shape) * dtypes.itemsize(self.dtype)
+        self.tenure = tenure
+        self._array = array
         self._pointer = pointer
 
-    def settle(self, stream: int | None) -> None:
+    def settle(self, stream: int | None, *, share: bool = False) -> Export | None:
         """Wait until what was enqueued on this stream is done, None for on all; blocks.
+
+        Parameters:
+            share: whether to return what another process needs to read it: None for memory that
+                cannot be shared. The array must live, unchanged, until that process has read it.
 
         Raises:
             InvalidArgument: this process's CUDA is in error.
         """
-        if self.nbytes:
-            with self._current() as driver:
-                if stream is None:
-                    _check(driver, driver.cuCtxSynchronize())
-                else:
-                    _check(driver, driver.cuStreamSynchronize(ctypes.c_void_p(stream)))
-
-    def export(self) -> Export | None:
-        """Return what another process needs to read it, None for memory that cannot be shared.
-
-        The array must live, unchanged, until the other process has read it.
-        """
-        base, handle = ctypes.c_uint64(), (ctypes.c_ubyte * _HANDLE_BYTES)()
-        pointer = ctypes.c_uint64(self._pointer)
+        if not self.nbytes:
+            return None
         with self._current() as driver:
-            failed = driver.cuMemGetAddressRange_v2(ctypes.byref(base), None, pointer)
-            if failed or driver.cuIpcGetMemHandle(handle, pointer):
-                return None
+            if stream is None:
+                _check(driver, driver.cuCtxSynchronize())
+            else:
+                _check(driver, driver.cuStreamSynchronize(stream))
+            return self._export(driver) if share else None
+
+    def _export(self, driver: Any) -> Export | None:
+        base, handle = ctypes.c_uint64(), (ctypes.c_ubyte * _HANDLE_BYTES)()
+        failed = driver.cuMemGetAddressRange_v2(ctypes.byref(base), None, self._pointer)
+        if failed or driver.cuIpcGetMemHandle(handle, self._pointer):
+            return None
         return bytes(handle), self._pointer - base.value
 
     def read(self, offset_bytes: int, target: Any) -> None:
@@ -70,10 +91,9 @@ class DeviceArray:
             InvalidArgument: this process's CUDA is in error.
         """
         address = target.__array_interface__["data"][0]
-        source = ctypes.c_uint64(self._pointer + offset_bytes)
-        size = ctypes.c_size_t(target.nbytes)
+        source = self._pointer + offset_bytes
         with self._current() as driver:
-            _check(driver, driver.cuMemcpyDtoH_v2(ctypes.c_void_p(address), source, size))
+            _check(driver, driver.cuMemcpyDtoH_v2(address, source, target.nbytes))
 
     @contextmanager
     def _current(self) -> Iterator[Any]:
@@ -81,7 +101,7 @@ class DeviceArray:
         driver = loaded_driver()
         if driver is None:
             raise InvalidArgument("the array says that it lies on a card, and no driver is loaded")
-        context, pointer = ctypes.c_void_p(), ctypes.c_uint64(self._pointer)
+        context, pointer = ctypes.c_void_p(), self._pointer
         _check(driver, driver.cuPointerGetAttribute(ctypes.byref(context), _CONTEXT, pointer))
         primary = ctypes.c_int(-1)
         if context.value is None:  # memory of a pool belongs to a card
@@ -122,7 +142,15 @@ def device_array(value: Any) -> tuple[DeviceArray, int | None] | None:
         if cupy is None:
             raise InvalidArgument("an array on a card has to be C-contiguous: copy it first")
         return device_array(cupy.ascontiguousarray(cupy.asarray(value)))
-    return DeviceArray(value, interface["data"][0], (shape, dtype)), interface.get("stream")
+    tenure = _of_cupy(sys.modules.get("cupy"), value)
+    return DeviceArray(value, interface["data"][0], (shape, dtype), tenure), interface.get("stream")
+
+
+def _of_cupy(cupy: Any, value: Any) -> Tenure | None:
+    """Return the array that all views of it keep alive, and its memory; None for no array."""
+    if cupy is None or not isinstance(value, cupy.ndarray):
+        return None
+    return Tenure(value if value.base is None else value.base, value.data.mem)
 
 
 def _of_torch(torch: Any, tensor: Any) -> tuple[DeviceArray, int | None]:
@@ -131,7 +159,12 @@ def _of_torch(torch: Any, tensor: Any) -> tuple[DeviceArray, int | None]:
     dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
     dtype = dtypes.canonical(str(dense.dtype).removeprefix("torch."))
     stream = torch.cuda.current_stream(dense.device).cuda_stream
-    return DeviceArray(dense, dense.data_ptr(), (tuple(dense.shape), dtype)), stream
+    pointer = dense.data_ptr()
+    owner = dense  # a copy, which goes with what is returned here
+    if pointer == tensor.data_ptr():
+        owner = tensor if tensor._base is None else tensor._base  # noqa: SLF001 - what a view is of
+    tenure = Tenure(owner, dense.untyped_storage())
+    return DeviceArray(dense, pointer, (tuple(dense.shape), dtype), tenure), stream
 
 
 def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:

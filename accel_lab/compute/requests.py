@@ -21,6 +21,7 @@ from accel_lab.compute.buffer import FREED, AccelRef, Owner, RunRef
 from accel_lab.compute.failure import depends_on
 from accel_lab.compute.link import Link
 from accel_lab.compute.markers import ContextBegan, ContextEnded, Failed
+from accel_lab.compute.openings import Openings
 from accel_lab.compute.operation import (
     DEFAULT_TIMEOUT_S,
     NO_RESULT,
@@ -32,7 +33,7 @@ from accel_lab.compute.operation import (
 from accel_lab.compute.owners import name_owners
 from accel_lab.compute.plan import Plan, plan_of
 from accel_lab.compute.recorder import Kept, Recorder
-from accel_lab.compute.recovery import Overtaken, Recovery
+from accel_lab.compute.recovery import Again, Overtaken, Recovery
 from accel_lab.compute.standby import Standby
 from accel_lab.compute.support import check
 from accel_lab.compute.transfer import Free
@@ -110,6 +111,7 @@ class Requests(Waiting):
         self._token: Hashable | None = None
         self.recovery: Recovery | None = None
         self.witness: Witness | None = None
+        self.openings: Openings | None = None
         self._standbys = {}
         self._interrupted = float("-inf")
         self._interrupted_on: Link | None = None
@@ -262,6 +264,25 @@ class Requests(Waiting):
                     recorder.rouse()
         if batched and link is not None:
             link.collect()
+
+    def post(self, message: Operation[None], settle: Settle) -> bool:
+        """Send a message that is not recorded, if a context takes messages now; any thread.
+
+        Otherwise nothing is sent, and a device that is suspended stays so. Does not block. Only
+        `settle` learns of the answer.
+        """
+        with self._lock:
+            link = self._link
+            if link is None:
+                return False
+            idle = not self._answers.pending
+            self._seq = seq = self._seq + 1
+            data = encode_entry(seq, 0, DEFAULT_TIMEOUT_S, message, NO_RESULT)
+            reply = Again()
+            reply.library = message.library
+            self._answers.expect(seq, reply, settle)
+            link.send(data, idle=idle)
+            return True
 
     def _ready(self, plan: Plan, message: Operation[Any]) -> bool:
         """Whether all is known and well: the shapes, the operands, the backend's support."""
@@ -539,8 +560,15 @@ class Requests(Waiting):
                         self.recorder.mark(Failed(seq, kind, text))
                 self._queue = {}
             self._room.notify_all()
-            token, self._token = self._token, None
+            token = self._leave()
             return self._answers.take_all(token, queued)
+
+    def _leave(self) -> Hashable | None:
+        """Have no context any more; returns what names the one that there was."""
+        token, self._token = self._token, None
+        if token is not None and self.openings is not None:
+            self.openings.left(token)
+        return token
 
     def wake(self) -> bool:
         """Have a suspended device start a context; whether it was suspended."""
@@ -637,7 +665,7 @@ class Requests(Waiting):
             if self.recovery is None and not self.kept:
                 self._freed.clear()
             self._room.notify_all()
-            token, self._token = self._token, None
+            token = self._leave()
             return self._answers.take_all(token, queued)
 
     @property

@@ -11,6 +11,8 @@ from accel_lab.compute.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
 
 INLINE_BYTES = 16 << 10
+_COPY_BYTES_PER_S = 1e12  # the cards of which the last 50 µs matter copy faster
+_SOON_BYTES = 2 << 30
 
 
 class Free(Operation[None], frozen=True, array_like=True, eq=False, tag=1):
@@ -58,19 +60,35 @@ class Upload(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=4)
     nbytes: int
 
 
-class CopyIn(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=16):
-    """Copy another process's memory on the same card into all of `out`; answered when it is done.
+class CopyIn(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=17):
+    """Make a buffer of another process's memory on the same card; answered when it is copied.
 
-    `handle` is the allocation's (`cudaIpcGetMemHandle`), `offset` where in it the bytes begin.
+    `handle` is the allocation's (`cudaIpcGetMemHandle`), `offset` the byte of it at which the array
+    begins, in C order. The context keeps the allocation open until it gets `Unmap`.
     """
 
     library: ClassVar[str] = "upload"
     opaque: ClassVar[str] = (
         "it was copied from memory of the notebook's own CUDA; device.checkpoint(ref) keeps it"
     )
-    out: AccelRef
+    shape: tuple[int, ...]
+    dtype: str
     handle: bytes
     offset: int
+
+    def infer(self) -> Spec:
+        """Return the shape and dtype that were given."""
+        return Spec(self.shape, self.dtype)
+
+
+class Unmap(Operation[None], frozen=True, array_like=True, eq=False, tag=18):
+    """Close what `CopyIn` has opened by this handle; answered when it is, also if it was not open.
+
+    Sent when no `CopyIn` of it is unanswered, and not recorded.
+    """
+
+    library: ClassVar[str] = "upload"
+    handle: bytes
 
 
 class Download(Operation[None], frozen=True, array_like=True, eq=False, tag=5):
@@ -136,8 +154,17 @@ class UploadActor(LibraryActor):
 
     @handles(CopyIn)
     def copy_in(self, m: CopyIn, launch: Launch) -> None:
-        """Copy on the card; waits for it, because the memory is another process's."""
-        self.context.backend.copy_in(launch.write(m.out), m.handle, m.offset)
+        """Copy on the card."""
+        array = launch.write()
+        self.context.backend.copy_in(array, m.handle, m.offset)
+        launch.soon_s = soon_s(array.nbytes)
+
+    @handles(Unmap)
+    def unmap(self, m: Unmap, launch: Launch) -> None:
+        """Have it closed on another thread: the driver may wait for the card then."""
+        close = self.context.backend.unmap(m.handle)
+        if close is not None:
+            launch.defer(close, _nothing)
 
 
 class DownloadActor(LibraryActor):
@@ -150,3 +177,15 @@ class DownloadActor(LibraryActor):
         """Copy to the arena."""
         target = self.context.arena.view(m.segment, m.start, m.x.nbytes)
         self.context.backend.download(launch.read(m.x), target)
+
+
+def soon_s(nbytes: int) -> float:
+    """Return how long to look for the end of a copy on a card without sleeping, in seconds.
+
+    A wait that sleeps ends some 50 µs late. 0 for what takes long: that is a small part of it then.
+    """
+    return nbytes / _COPY_BYTES_PER_S if nbytes <= _SOON_BYTES else 0.0
+
+
+def _nothing(_: None) -> None:
+    """Nothing is left to do when it is closed."""

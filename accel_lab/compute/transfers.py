@@ -17,12 +17,21 @@ from accel_lab.compute.block import Block
 from accel_lab.compute.buffer import AccelRef, Borrowed
 from accel_lab.compute.host_array import host_array
 from accel_lab.compute.markers import Checkpoint
+from accel_lab.compute.openings import Openings
 from accel_lab.compute.operation import OWN_TIMEOUT
 from accel_lab.compute.own_cuda import DeviceArray, Export, device_array
 from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.requests import Requests
 from accel_lab.compute.staging import CHUNK_BYTES, CopyPool, Send
-from accel_lab.compute.transfer import INLINE_BYTES, Allocate, CopyIn, Download, Put, Upload
+from accel_lab.compute.transfer import (
+    INLINE_BYTES,
+    Allocate,
+    CopyIn,
+    Download,
+    Put,
+    Upload,
+    soon_s,
+)
 from accel_lab.compute.user_code import Location, Run
 from accel_lab.compute.wire import FRAME_LIMIT
 from accel_lab.display.progress import Bar
@@ -116,16 +125,21 @@ class Transfers:
     """The bulk traffic of one device.
 
     Parameters:
-        on_card: whether the device is a card, which can read another process's memory on it.
+        openings: what the device's context has open of another process's memory on the same card;
+            None where the device is no card.
     """
 
     def __init__(
-        self, requests: Requests, arena: Arena, copies: CopyPool, *, on_card: bool = False
+        self,
+        requests: Requests,
+        arena: Arena,
+        copies: CopyPool,
+        openings: Openings | None = None,
     ) -> None:
         self._requests = requests
         self._arena = arena
         self._copies = copies
-        self._on_card = on_card
+        self._openings = openings
 
     def put(self, array: npt.ArrayLike, timeout_s: float) -> AccelRef:
         """Send an array; when this returns it has been copied or is held read-only.
@@ -135,8 +149,10 @@ class Transfers:
         theirs = device_array(array)
         if theirs is not None:
             source, stream = theirs
-            source.settle(stream)
-            return self._attempt(lambda: self._put_from_card(source, timeout_s))
+            kept_below = KEPT_BYTES if self._requests.recorder is not None else SHARED_BYTES
+            large = self._openings is not None and source.nbytes > kept_below
+            export = source.settle(stream, share=large)
+            return self._attempt(lambda: self._put_from_card(source, export, timeout_s))
         plain = host_array(array)
         dtype = dtypes.canonical(plain.dtype)
         return self._attempt(lambda: self._put(plain, dtype, timeout_s))
@@ -173,14 +189,13 @@ class Transfers:
             self._copies.map_chunks(source, self._arena, send, timeout_s=timeout_s)
         return last[0]
 
-    def _put_from_card(self, source: DeviceArray, timeout_s: float) -> AccelRef:
+    def _put_from_card(
+        self, source: DeviceArray, export: Export | None, timeout_s: float
+    ) -> AccelRef:
         """Have the device copy it, or where it cannot, copy it by the host, which keeps it too."""
-        kept_below = KEPT_BYTES if self._requests.recorder is not None else SHARED_BYTES
-        if self._on_card and source.nbytes > kept_below:
-            export = source.export()
-            if export is not None:
-                with suppress(InvalidArgument):  # the device cannot read it
-                    return self._copy_in(source, export, timeout_s)
+        if export is not None and self._openings is not None:
+            with suppress(InvalidArgument):  # the device cannot read it
+                return self._copy_in(self._openings, source, export, timeout_s)
         if source.nbytes <= INLINE_BYTES:
             data = np.empty(source.nbytes, np.uint8)
             if source.nbytes:
@@ -203,14 +218,21 @@ class Transfers:
     def _bar(self, nbytes: int) -> Bar:
         return Bar(f"upload to {self._requests.name}", nbytes, unit="bytes")
 
-    def _copy_in(self, source: DeviceArray, export: Export, timeout_s: float) -> AccelRef:
-        target = self._buffer(Allocate(source.shape, source.dtype))
-        copied = self._buffer(CopyIn(target, *export))
+    def _copy_in(
+        self, openings: Openings, source: DeviceArray, export: Export, timeout_s: float
+    ) -> AccelRef:
+        over = openings.lend(export[0], source)
         try:
-            return copied.result(timeout_s)
-        except TimeoutError:
-            copied.cancel()  # the array may be gone when the device would come to it
+            copied = self._buffer(CopyIn(source.shape, source.dtype, *export), over)
+        except BaseException:
+            over(None)
             raise
+        self._requests.wait(copied, timeout_s, soon_s=soon_s(source.nbytes))
+        if not copied.done:
+            copied.cancel()  # the array may be another by the time the device would come to it
+            text = f"{self._requests.name} did not come to the array on the card in {timeout_s:g} s"
+            raise TimeoutError(text)
+        return copied.result()
 
     def _sender(self, last: list[AccelRef], nbytes: int, bar: Bar) -> Send:
         """Return what sends a filled block to the buffer in `last`, and owns it from then on."""

@@ -116,10 +116,12 @@ def test_memory_of_a_pool_is_not_exported_but_read(driver: Path) -> None:
         """
 found, stream = device_array(Card(values))
 assert stream is None
-handle, offset = found.export()
+assert found.settle(stream) is None
+handle, offset = found.settle(stream, share=True)
 assert (handle, offset) == (b"\\7" * 64, 256)
+assert found.tenure is None
 tell("shareable", 0)
-assert found.export() is None
+assert found.settle(stream, share=True) is None
 with System("host") as lab:
     assert np.array_equal(lab.devices[0].put(Card(values)).get(timeout_s=60), values)
 """,
@@ -140,5 +142,112 @@ with System("host") as lab, warnings.catch_warnings(record=True) as caught:
     lab.check()
     assert "context of its own on card 1" in str(caught[0].message)
     assert "own CUDA context" in str(examine())
+""",
+    )
+
+
+OPENED = """
+import gc, time, types, weakref
+from accel_lab.compute import transfers
+from accel_lab.compute.openings import Openings
+
+transfers.KEPT_BYTES = 1000
+
+class Memory:
+    pass
+
+class Pooled(Card):
+    base = None
+
+    def __init__(self, array):
+        super().__init__(array)
+        self.data = types.SimpleNamespace(mem=Memory())
+
+cupy = types.ModuleType("cupy")
+cupy.ndarray = Pooled
+sys.modules["cupy"] = cupy
+
+def on_card(lab):
+    requests = lab.devices[0]._requests
+    made = Openings(requests.post, lab._dispatcher)
+    requests.openings = lab.devices[0]._transfers._openings = made
+    return made
+
+def put(array, times=1):
+    for _ in range(times):
+        assert np.array_equal(gpu.put(array).get(timeout_s=60), values)
+
+def soon(true):
+    until = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.001)
+"""
+
+
+def test_memory_is_the_pools_again_when_the_context_has_closed_it(driver: Path) -> None:
+    """The host's context refuses to read it, so that it is copied, and answers all the same."""
+    run(
+        driver,
+        OPENED
+        + """
+with System("host") as lab:
+    gpu, openings = lab.devices[0], on_card(lab)
+    x = Pooled(values)
+    memory = weakref.ref(x.data.mem)
+    put(x, 3)
+    view = Pooled(values)
+    view.base, view.data = x, x.data
+    put(view)
+    del view
+    assert len(openings) == 1
+    lab.check()
+    del x
+    soon(lambda: memory() is None)
+    soon(lambda: not gpu.in_flight)
+    assert len(openings) == 0
+    lone = Card(values)
+    told_of = weakref.ref(lone)
+    put(lone)
+    del lone
+    soon(lambda: told_of() is None)
+    lab.check()
+    names = [entry.name for entry in lab.journal]
+    assert "CopyIn" in names and "Unmap" not in names, names
+""",
+    )
+
+
+def test_memory_outlives_no_context_that_had_it_open(driver: Path) -> None:
+    """A loss and a suspension close it; what died meanwhile wakes no device."""
+    run(
+        driver,
+        OPENED
+        + """
+with System("host") as lab:
+    gpu, openings = lab.devices[0], on_card(lab)
+    x = Pooled(values)
+    memory = weakref.ref(x.data.mem)
+    put(x)
+    try:
+        lab.inject("poison").result(60)
+    except Exception as error:
+        assert type(error).__name__ == "ContextLost", error
+    soon(lambda: len(openings) == 0)
+    put(x)
+    assert len(openings) == 1
+    gpu.suspend()
+    soon(lambda: len(openings) == 0)
+    del x
+    soon(lambda: memory() is None)
+    assert gpu.state == "suspended"
+    x = Pooled(values)
+    memory = weakref.ref(x.data.mem)
+    put(x)
+    assert gpu.state == "running"
+    assert len(openings) == 1
+assert len(openings) == 0
+del x
+assert memory() is None
 """,
     )

@@ -1,16 +1,21 @@
 """What a context does with what arrives, without a process around it."""
 
+import ctypes
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
-from accel_lab.backends.host.device import HostBackend
+from accel_lab.backends.host.device import HostBackend, HostStream
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.context import Context
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import NO_RESULT, Operation, Spec
 from accel_lab.compute.service import Service
+from accel_lab.compute.transfer import CopyIn, Unmap, UploadActor
 from accel_lab.compute.wire import (
     Done,
     Failure,
@@ -155,3 +160,91 @@ def test_a_message_without_an_actor_is_refused_and_nothing_else(context: Context
     assert "no library actor of this context handles Unheard" in failures[1].text
     assert failures[2].kind == "DependencyFailed"
     assert [r.seqs for r in reports if isinstance(r, Done)] == [[3]]
+
+
+class Reader(HostBackend):
+    """A host that reads another process's memory: its own, at the address that the handle is."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.opened: dict[bytes, int] = {}
+        self.openings: list[bytes] = []
+        self.closings: list[tuple[bytes, int]] = []
+
+    def copy_in(self, array: Any, handle: bytes, offset_bytes: int) -> None:
+        if handle not in self.opened:
+            self.openings.append(handle)
+            self.opened[handle] = int.from_bytes(handle, "little")
+        ctypes.memmove(array.ctypes.data, self.opened[handle] + offset_bytes, array.nbytes)
+
+    def unmap(self, handle: bytes) -> Any:
+        if self.opened.pop(handle, None) is None:
+            return None
+        return lambda: self.closings.append((handle, threading.get_ident()))
+
+
+def test_memory_that_is_copied_in_is_open_until_it_is_unmapped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is closed beside the dispatcher; closing what is not open is answered, too."""
+    monkeypatch.setattr("accel_lab.compute.service.travelling", lambda: [CopyIn, Unmap])
+    theirs = np.arange(8, dtype="float32")
+    handle, backend = theirs.ctypes.data.to_bytes(8, "little"), Reader()
+    arena: Any = None
+    context = Context(backend, [UploadActor], arena, 1, {}, None)
+    copies = [CopyIn((2, 2), "float32", handle, 16), CopyIn((3,), "float32", handle, 0)]
+    entries = [encode_entry(n, n, 600.0, m, m.infer()) for n, m in enumerate(copies, 1)]
+    unmap = [encode_entry(n, 0, 600.0, Unmap(handle), NO_RESULT) for n in (3, 4)]
+    reports = serve(context, *entries, *unmap)
+    assert sorted(seq for r in reports if isinstance(r, Done) for seq in r.seqs) == [1, 2, 3, 4]
+    assert backend.openings == [handle]
+    assert [closed for closed, _ in backend.closings] == [handle]
+    assert backend.closings[0][1] != threading.get_ident()
+    theirs[:] = -1
+    assert context.table.mention(1).array.tolist() == [[4, 5], [6, 7]]
+    assert context.table.mention(2).array.tolist() == [0, 1, 2]
+    context.close()
+
+
+class Slow(HostStream):
+    """A stream that is done 3 ms after it was first asked."""
+
+    done_at = 0.0
+
+    def done(self) -> bool:
+        self.done_at = self.done_at or time.perf_counter() + 0.003
+        return time.perf_counter() > self.done_at
+
+    def reached(self, event: Any) -> bool:
+        del event
+        return self.done()
+
+
+@pytest.mark.parametrize(("spin_s", "slept"), [(0.0, 1), (1e-4, 0)])
+def test_what_takes_a_known_moment_is_not_slept_for(
+    monkeypatch: pytest.MonkeyPatch, spin_s: float, slept: int
+) -> None:
+    """Where there are no cores to spin on, another thread waits for it as for all that is long."""
+    monkeypatch.setattr("accel_lab.compute.service.travelling", lambda: [CopyIn])
+    backend, stream = Reader(), Slow()
+    monkeypatch.setattr(backend, "native_stream", lambda: stream)
+    theirs = np.zeros(1 << 20, np.uint8)
+    message = CopyIn(theirs.shape, "uint8", theirs.ctypes.data.to_bytes(8, "little"), 0)
+    arena: Any = None
+    context = Context(backend, [UploadActor], arena, 1, {}, None)
+    monkeypatch.setattr("accel_lab.compute.transfer.soon_s", lambda _: 30.0)
+    wire = Wire([batch([encode_entry(1, 1, 600.0, message, message.infer())])])
+    transport: Any = wire
+
+    def receive() -> memoryview | None:
+        if wire.frames:
+            return memoryview(wire.frames.pop(0))
+        if any(isinstance(report, Done) for report in wire.sent):
+            raise EOFError
+        return None
+
+    monkeypatch.setattr(wire, "receive", receive)
+    service = Service(transport, context, spin_s=spin_s)
+    service.run()
+    assert service._completer._submitted == slept
+    context.close()

@@ -49,6 +49,7 @@ class CudaDevice:
         self.index = index
         self._pool = Pool(index)
         self._events: deque[int] = deque()
+        self._opened: dict[bytes, int] = {}
         self._pinned = PinnedSegments(index)
         self._pinned_pool = PinnedPool(index)
         self._injection = Injection()
@@ -179,22 +180,38 @@ class CudaDevice:
         )
 
     def copy_in(self, array: Any, handle: bytes, offset_bytes: int) -> None:
-        """Copy from another process's memory (`cudaIpcOpenMemHandle`), and wait for that.
+        """Copy from another process's memory, in order on the active stream.
+
+        It is opened once (`cudaIpcOpenMemHandle`, 0.1 to 0.3 ms), and then until `unmap`.
 
         Raises:
             InvalidArgument: the handle cannot be opened on this card.
         """
-        try:
-            base: int = runtime.ipcOpenMemHandle(handle)
-        except runtime.CUDARuntimeError as error:
-            raise InvalidArgument(f"memory of another process cannot be read: {error}") from error
-        try:
-            kind = runtime.memcpyDeviceToDevice
-            source = base + offset_bytes
-            runtime.memcpyAsync(array.data.ptr, source, array.nbytes, kind, self.active.ptr)
-            self.active.synchronize(self.active.record())
-        finally:
+        base = self._opened.get(handle)
+        if base is None:
+            try:
+                base = runtime.ipcOpenMemHandle(handle)
+            except runtime.CUDARuntimeError as error:
+                text = f"memory of another process cannot be read: {error}"
+                raise InvalidArgument(text) from error
+            self._opened[handle] = base
+        source, kind = base + offset_bytes, runtime.memcpyDeviceToDevice
+        runtime.memcpyAsync(array.data.ptr, source, array.nbytes, kind, self.active.ptr)
+
+    def unmap(self, handle: bytes) -> Callable[[], None] | None:
+        """Forget another process's memory; return what closes it (`cudaIpcCloseMemHandle`).
+
+        The driver counts openings, so it may be opened again before that is called.
+        """
+        base = self._opened.pop(handle, None)
+        if base is None:
+            return None
+
+        def close() -> None:
+            runtime.setDevice(self.index)
             runtime.ipcCloseMemHandle(base)
+
+        return close
 
     def adopt(self, value: Any) -> tuple[Any, tuple[int, ...], str, int] | None:
         """Return (array, shape, dtype, bytes) of a CuPy array or a torch tensor on this card.

@@ -169,6 +169,9 @@ class HostBackend:
         """
         raise InvalidArgument("the host reads no memory of a card")
 
+    def unmap(self, handle: bytes) -> None:
+        """Do nothing: none was opened."""
+
     def adopt(self, value: Any) -> tuple[Any, tuple[int, ...], str, int] | None:
         """Return (array, shape, dtype, bytes held) of a plain array or a CPU tensor of PyTorch.
 
