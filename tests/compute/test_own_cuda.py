@@ -3,6 +3,7 @@
 The driver is a stand-in whose card is the memory of a process of its own. What runs is ours.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -11,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from accel_lab.compute.loaded_driver import loaded_driver, open_contexts
+from tests.compute.reading_backend.reading import CARD
 from tests.conftest import require
 
 HERE = Path(__file__).parent
+BACKEND = HERE / "reading_backend"
 BEGIN = """
 import ctypes, sys, warnings
 import numpy as np
@@ -60,9 +63,16 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def run(driver: Path, program: str) -> None:
+def run(driver: Path, program: str, environment: dict[str, str] | None = None) -> None:
     command = [sys.executable, "-c", BEGIN + program, str(driver)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **(environment or {})},
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -250,4 +260,166 @@ assert len(openings) == 0
 del x
 assert memory() is None
 """,
+    )
+
+
+CARD_OF_FILES = """
+import itertools, os, random, threading
+from pathlib import Path
+
+FOLDER = Path(os.environ["ACCEL_LAB_TEST_CARD"])
+NUMBERS = itertools.count(1)
+living, freed_while_open = set(), []
+
+def marks(number="*"):
+    found = [(path, Path("/proc") / path.suffix[1:]) for path in FOLDER.glob(f"{number}.*")]
+    return [path.name for path, process in found if process.exists()]
+
+class Allocation:
+    # A file, which must not go while another process has it open.
+
+    def __init__(self, count):
+        self.number = next(NUMBERS)
+        self.path = FOLDER / str(self.number)
+        self.array = np.memmap(self.path, np.int32, "w+", shape=(count,))
+        address = self.array.__array_interface__["data"][0]
+        driver.own(*map(ctypes.c_uint64, (address, self.array.nbytes, self.number)))
+        living.add(self.number)
+
+    def __del__(self):
+        if open_there := marks(self.number):
+            freed_while_open.append(open_there)
+        living.discard(self.number)
+
+class OfMemory(Pooled):
+    def __init__(self, memory, part=slice(None)):
+        super().__init__(memory.array[part])
+        self.data = types.SimpleNamespace(mem=memory)
+
+def fresh(value, count=1000):
+    memory = Allocation(count)
+    memory.array[:] = value
+    return OfMemory(memory)
+"""
+
+
+@pytest.fixture
+def card(tmp_path: Path) -> dict[str, str]:
+    """Return the environment in which the backend beside this file reads these files."""
+    paths = [str(BACKEND), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {CARD: str(tmp_path), "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def test_an_allocation_is_opened_once_and_closed_before_it_is_freed(
+    driver: Path, card: dict[str, str]
+) -> None:
+    run(
+        driver,
+        OPENED
+        + CARD_OF_FILES
+        + """
+transfers.KEPT_BYTES = 0
+with System("reading", devices=1) as lab:
+    gpu, openings = lab.devices[0], on_card(lab)
+    x = fresh(3)
+    for turn in range(4):
+        x.array[:] = turn
+        ref = gpu.put(x)
+        x.array[:] = -1  # it has been read
+        assert (ref.get(timeout_s=60) == turn).all()
+        assert len(marks()) == 1
+    assert ref.durability == "lost on fault" and "own CUDA" in ref.durability.why
+    part = OfMemory(x.data.mem, slice(500, None))
+    part.array[:] = 8
+    assert gpu.put(part).get(timeout_s=60).tolist() == [8] * 500
+    assert len(marks()) == 1
+    del x
+    assert (gpu.put(part).get(timeout_s=60) == 8).all()
+    assert len(marks()) == len(living) == 1
+    del part
+    soon(lambda: not living)
+    assert not marks()
+    lone = fresh(5)
+    untold = Card(lone.array)
+    untold.memory = lone.data.mem
+    del lone
+    assert (gpu.put(untold).get(timeout_s=60) == 5).all()
+    soon(lambda: not marks())
+    del untold
+    soon(lambda: not living)
+    many = [fresh(i) for i in range(12)]
+    for _ in range(2):
+        for i, one in enumerate(many):
+            assert (gpu.put(one).get(timeout_s=60) == i).all()
+        soon(lambda: len(marks()) == len(openings) == 8)
+    lab.check()
+del many, one
+assert not living and not freed_while_open, (living, freed_while_open)
+""",
+        card,
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_is_freed_while_a_context_has_it_open(
+    driver: Path, card: dict[str, str], seed: int
+) -> None:
+    """Whatever is put, deleted, killed, suspended and taken back, in two threads."""
+    run(
+        driver,
+        OPENED
+        + CARD_OF_FILES
+        + f"""
+SEED = {seed}
+"""
+        + """
+from accel_lab.errors import AccelError
+transfers.KEPT_BYTES = 0
+wrong, faults = [], []
+
+def use(gpu, seed):
+    pick, held = random.Random(seed), []
+    for turn in range(120):
+        try:
+            act = pick.random()
+            if act < 0.3 or not held:
+                held.append(fresh(pick.randrange(1000)))
+            elif act < 0.4:
+                held.append(OfMemory(pick.choice(held).data.mem, slice(0, 10)))
+            elif act < 0.6:
+                held.pop(pick.randrange(len(held)))
+            elif act < 0.7:
+                lone = Card(held[-1].array)
+                lone.memory = held[-1].data.mem
+                gpu.put(lone)
+                del lone
+            else:
+                one = pick.choice(held)
+                if not (gpu.put(one).get(timeout_s=60) == one.array).all():
+                    wrong.append((seed, turn))
+                del one
+        except AccelError as error:
+            faults.append(type(error).__name__)
+            del error
+
+with System("reading", devices=1, max_restarts=1000) as lab:
+    gpu, openings = lab.devices[0], on_card(lab)
+    threads = [threading.Thread(target=use, args=(gpu, 10 * SEED + i)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    pick = random.Random(-SEED)
+    while any(thread.is_alive() for thread in threads):
+        time.sleep(pick.random() / 4)
+        try:
+            pick.choice([gpu.replace, gpu.suspend, gc.collect])()
+        except AccelError as error:
+            faults.append(type(error).__name__)
+    gc.collect()
+    gpu.ping().result(60)
+    soon(lambda: not living and not marks())
+    assert len(openings) == 0
+gc.collect()
+assert not living and not freed_while_open and not wrong, (living, freed_while_open, wrong)
+""",
+        card,
     )
