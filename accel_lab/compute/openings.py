@@ -62,6 +62,7 @@ class Openings:
     def __init__(self, post: Callable[[Unmap, Settle], bool], dispatcher: Dispatcher) -> None:
         self._post = post
         self._dispatcher = dispatcher
+        self._soon: Callable[..., object] = dispatcher.call_soon
         self._lock = threading.Lock()
         self._opened: dict[bytes, _Opening] = {}  # the last that was put is the last
         self._closing: set[_Opening] = set()
@@ -85,7 +86,7 @@ class Openings:
             opening.reads[read] = None if self._is_kept_for(opening, array) else array
             is_crowded = len(self._opened) > LIMIT
         if is_crowded or self._dead:
-            self._dispatcher.call_soon(self._tidy)
+            self._soon(self._tidy)
         return partial(self._read, opening, read)
 
     def _is_kept_for(self, opening: _Opening, array: DeviceArray) -> bool:
@@ -114,7 +115,7 @@ class Openings:
     def _died(self, handle: bytes, key: int, array: weakref.ref[object]) -> None:
         """An array is gone; in whichever thread that was, under whichever locks."""
         self._dead.append((handle, key, array))
-        self._dispatcher.call_soon(self._tidy)
+        self._soon(self._tidy)
 
     def _read(self, opening: _Opening, read: object, lost: Hashable | None) -> None:
         """A copy is answered; the thread that reads the wire, perhaps under the requests' lock."""
@@ -124,7 +125,7 @@ class Openings:
         if array is not None:
             opening.ended.append(array)
         if array is not None or lost is not None or not opening.owners:
-            self._dispatcher.call_soon(self._tidy)
+            self._soon(self._tidy)
 
     # The system thread's part.
 
@@ -171,7 +172,7 @@ class Openings:
 
         Until that is reaped the memory stays.
         """
-        self._dispatcher.call_soon(self._left, context)
+        self._soon(self._left, context)
 
     def _left(self, context: Hashable) -> None:
         with self._lock:
@@ -191,6 +192,11 @@ class Openings:
         if self._pinned.pop(context, None) is None:
             self._reaped.add(context)  # its loss is still to be noticed
 
+    def orphan(self) -> None:
+        """Do nothing from now on: this process is a fork, and memory and contexts the parent's."""
+        self._lock = threading.Lock()
+        self._soon = _nothing
+
     def forget(self) -> None:
         """Let go of all memory: no context is left, and none comes."""
         with self._lock:
@@ -198,3 +204,7 @@ class Openings:
             self._opened, self._pinned = {}, {}
             self._closing.clear()
         del everything
+
+
+def _nothing(*_: object) -> None:
+    """Have nothing done."""

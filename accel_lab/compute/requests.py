@@ -738,6 +738,8 @@ class Requests(Waiting):
             f"{self.name} belongs to the process that opened its system; this one is a "
             "fork of it: open a System() of its own here"
         )
+        if self.openings is not None:
+            self.openings.orphan()
         for reply in self._answers.pending.values():
             reply.detach()
         self._answers.take_all(None).fail(self.refusal)

@@ -270,3 +270,14 @@ def test_a_closed_system_keeps_nothing(lab: Lab) -> None:
     lab.openings.forget()
     assert of_x() is None
     assert of_y() is None
+
+
+def test_a_fork_lets_go_of_nothing_and_asks_for_nothing(lab: Lab) -> None:
+    """The memory is the parent's, and so are the system thread and its locks."""
+    x, memory = array()
+    lab.put(x)(None)
+    lab.openings.orphan()
+    del x
+    assert lab.turn() == []
+    assert memory() is not None
+    lab.openings.forget()
