@@ -5,6 +5,7 @@ context keeps an allocation open for as long as an array on it lives here that w
 open stays allocated until the context has said that it is closed, or until its process is gone.
 """
 
+import sys
 import threading
 import weakref
 from collections import deque
@@ -114,6 +115,8 @@ class Openings:
 
     def _died(self, handle: bytes, key: int, array: weakref.ref[object]) -> None:
         """An array is gone; in whichever thread that was, under whichever locks."""
+        if sys.is_finalizing():
+            return  # contexts end with this process, and the system thread has stopped anywhere
         self._dead.append((handle, key, array))
         self._soon(self._tidy)
 

@@ -423,3 +423,25 @@ assert not living and not freed_while_open and not wrong, (living, freed_while_o
 """,
         card,
     )
+
+
+@pytest.mark.parametrize("last", ["x", "lab"])
+def test_a_process_ends_with_memory_that_a_context_has_open(
+    driver: Path, card: dict[str, str], last: str
+) -> None:
+    """Nobody has closed the system; its array may outlive it, or it the array."""
+    run(
+        driver,
+        OPENED
+        + CARD_OF_FILES
+        + f"""
+transfers.KEPT_BYTES = 0
+lab = System("reading", devices=1)
+gpu, openings = lab.devices[0], on_card(lab)
+x = fresh(3)
+assert (gpu.put(x).get(timeout_s=60) == 3).all()
+assert len(openings) == 1
+sys.kept_to_the_end = {last}
+""",
+        card,
+    )
