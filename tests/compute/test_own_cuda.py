@@ -360,6 +360,44 @@ assert not living and not freed_while_open, (living, freed_while_open)
     )
 
 
+def test_what_was_not_read_in_time_lives_until_the_context_has_come_to_it(
+    driver: Path, card: dict[str, str]
+) -> None:
+    """The put is taken back at once, and its buffer is never there."""
+    run(
+        driver,
+        OPENED
+        + CARD_OF_FILES
+        + """
+transfers.KEPT_BYTES = 0
+gate = FOLDER / "gate"
+with System("reading", devices=1) as lab:
+    gpu, openings = lab.devices[0], on_card(lab)
+    gate.touch()
+    told, untold = fresh(3), fresh(4)
+    other = Card(untold.array)
+    other.memory = untold.data.mem
+    for one in told, other:
+        try:
+            gpu.put(one, timeout_s=0.05)
+        except TimeoutError as error:
+            assert str(error) == "cpu0 did not come to the array on the card in 0.05 s", error
+        else:
+            raise AssertionError
+    del told, untold, other, one
+    gc.collect()
+    assert len(living) == 2
+    gate.unlink()
+    soon(lambda: not living and not marks())
+    assert (gpu.put(fresh(5)).get(timeout_s=60) == 5).all()
+    gpu.ping().result(60)
+    assert len(gpu.resident) == 0
+assert not freed_while_open, freed_while_open
+""",
+        card,
+    )
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_is_freed_while_a_context_has_it_open(
     driver: Path, card: dict[str, str], seed: int

@@ -2,9 +2,11 @@
 
 `ACCEL_LAB_TEST_CARD` names their folder; a handle begins with the number that is an allocation's
 name there. While a process has one open there is a file with the process's number behind that name.
+Nothing is copied while there is a file `gate`.
 """
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,6 +50,8 @@ def open_backend(index: int) -> Any:
                 mark = path.with_suffix(f".{os.getpid()}")
                 mark.touch(exist_ok=False)
                 self._opened[handle] = np.memmap(path, np.uint8, "r"), mark
+            while (Path(os.environ[CARD]) / "gate").exists():
+                time.sleep(0.001)
             memory, _ = self._opened[handle]
             part = memory[offset_bytes : offset_bytes + array.nbytes]
             array[...] = part.view(array.dtype).reshape(array.shape)
