@@ -69,6 +69,7 @@ _NOT_RECOVERED = (
 )
 
 Make = Callable[["Requests", int], Reply[Any]]
+_library = attrgetter("library")
 
 
 class Requests(Waiting):
@@ -104,6 +105,8 @@ class Requests(Waiting):
         self._ids = 0
         self._answers = Answers(self._adopt, keeper.noticed, recorder, self._name_owners)
         self.received = self._answers.received
+        self._library: str | None = None
+        self._of_library = 0  # from this one on all requests are of that library
         self._queue: dict[int, bytes] = {}
         self._freed: deque[int] = deque()
         self._link: Link | None = None
@@ -193,7 +196,9 @@ class Requests(Waiting):
             reply, result = self._handle(message, plan, spec, make, known=known)
             data = encode_entry(seq, result, timeout_s, message, expected)
             idle = not pending
-            reply.library = plan.library
+            reply.library = library = plan.library
+            if library is not self._library:
+                self._of_library, self._library = seq, library
             self._answers.expect(seq, reply, settle)
             batched = False
             try:
@@ -226,7 +231,9 @@ class Requests(Waiting):
             self.witness(seq, reply)
         return reply
 
-    def tell(self, message: Operation[Any], *, nowait: bool) -> None:
+    def tell(  # noqa: C901 - the hot path, in one piece
+        self, message: Operation[Any], *, nowait: bool
+    ) -> None:
         """Send one message whose answer nobody waits for; only a failure makes a handle of it."""
         plan = self._plans.get(type(message)) or self._plan(message)
         if not plan.bare and (
@@ -246,6 +253,8 @@ class Requests(Waiting):
             self._seq = seq = self._seq + 1
             data = encode_entry(seq, 0, plan.timeout_s, message, NO_RESULT)
             idle = not pending
+            if plan.library is not self._library:
+                self._of_library, self._library = seq, plan.library
             pending[seq] = told
             try:
                 if link is None:
@@ -517,6 +526,7 @@ class Requests(Waiting):
                 raise Overtaken
             if reply is not None:
                 self._answers.expect(seq, reply, settle)
+                self._library = None  # out of turn
             link.send(data, idle=False)
 
     def hold(self) -> Link | None:
@@ -680,8 +690,21 @@ class Requests(Waiting):
 
     def by_library(self) -> dict[str, int]:
         """Count what is in flight for each library."""
-        # Without a loop in Python: there may be thousands, and a view asks ten times a second.
-        return Counter(map(attrgetter("library"), list(self._answers.pending.values())))
+        # There may be thousands, a view asks ten times a second, and looking at each of them takes
+        # what memory takes. So nobody looks at those that are known to be of one library.
+        pending = self._answers.pending
+        while True:
+            library, first = self._library, self._of_library
+            try:
+                oldest, count = next(iter(pending), None), len(pending)
+                if oldest is None:
+                    return {}
+                if library is None or oldest < first:
+                    return Counter(map(_library, list(pending.values())))
+            except RuntimeError:  # another thread took an answer at this moment
+                continue
+            if (library, first) == (self._library, self._of_library):
+                return {library: count}
 
     @property
     def queued(self) -> int:

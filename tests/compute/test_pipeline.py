@@ -321,6 +321,26 @@ def test_a_message_that_is_told_is_done_in_its_turn_and_its_failure_is_known() -
             lab.check()
 
 
+def test_what_is_in_flight_is_counted_by_library(cpu: Device, tmp_path: Path) -> None:
+    x = cpu.put(np.ones((4, 4), np.float32))
+    count = cpu._requests.by_library
+    assert settle(lambda: count() == {})
+    latch = Latch(cpu, tmp_path / "gate")
+    later = [cpu.run(int)]
+    assert count() == {"run": 2}, "all of them are of one library"
+    products = [cpu.ask(blas.Gemm(x, x)) for _ in range(3)]
+    copies = [cpu.ask(array.Copy(x)) for _ in range(2)]
+    cpu.tell(blas.Gemm(x, x))
+    later.append(cpu.run(int))
+    assert count() == {"run": 3, "blas": 4, "array": 2}
+    latch.release()
+    cpu.ping().result(WAIT)
+    latch = Latch(cpu, tmp_path / "second")
+    assert count() == {"run": 1}
+    latch.release()
+    assert len(products) + len(copies) + len(later) == 7
+
+
 def test_telling_more_than_may_be_in_flight_waits_for_room(cpu: Device, tmp_path: Path) -> None:
     latch = Latch(cpu, tmp_path / "gate")
     timer = threading.Timer(0.5, latch.release)
