@@ -2,6 +2,9 @@
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import takewhile
+from operator import lt
 
 from accel_lab.journal.group import Group
 from accel_lab.journal.store import Store, Trimmed, Verdict, Weighed, judge
@@ -54,14 +57,20 @@ class MemoryStore(Store):
         """Yield what is kept; groups that are forgotten meanwhile are left out."""
         while True:
             with self._lock:
-                numbers = [number for number in self._groups if number > after]
+                # They ascend, and who follows asks for the last few of many.
+                numbers = list(takewhile(partial(lt, after), reversed(self._groups)))
             if not numbers:
                 return
-            for number in numbers:
+            for number in reversed(numbers):
                 group = self._groups.get(number)
                 if group is not None:
                     yield group
-            after = numbers[-1]
+            after = numbers[0]
+
+    def numbers(self) -> set[int]:
+        """Return the numbers of the groups that are kept; does not wait for long."""
+        with self._lock:
+            return set(self._groups)
 
     def content(self, key: str) -> bytes | None:
         """Return the bytes of a key."""

@@ -160,7 +160,7 @@ class JournalPast:
         if not isinstance(store, MemoryStore) or store.dropped == self._dropped_there:
             return
         self._dropped_there = store.dropped
-        there = {group.number for group in store.groups()}
+        there = store.numbers()
         gone = [group.number not in there for group in self._groups]
         while True in gone:
             head = gone.index(True)
