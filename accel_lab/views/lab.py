@@ -66,7 +66,7 @@ class LabView(View):
         packs = [part.pack(scene) for part in self.parts.values()]
         if not any(packs):
             return b""
-        return struct.pack(f"<{len(packs)}d", *map(len, packs)) + b"".join(packs)
+        return b"".join((struct.pack(f"<{len(packs)}d", *map(len, packs)), *packs))
 
     def text(self, state: State) -> str:
         """Draw the parts one below the other, above them what runs."""

@@ -7,6 +7,7 @@ a feed, from a recording or from a journal; so a recorded session is drawn as it
 from collections import deque
 from collections.abc import Iterator
 from copy import copy
+from itertools import count, repeat
 
 import msgspec
 
@@ -145,13 +146,13 @@ class Scene:
         self.memory[sample.device] = sample
 
     def _work(self, traced: WorkTraced) -> None:
-        for one in (*traced.done, *self._lost(traced)):
-            self.slices.append((self.traced, traced.device, one))
-            self.traced += 1
+        done = (*traced.done, *self._lost(traced))
+        self.slices.extend(zip(count(self.traced), repeat(traced.device), done, strict=False))
+        self.traced += len(done)
         self.running[traced.device] = traced.running
         began = self.began.get(traced.device, {})
         self.began[traced.device] = {
-            _key(one): began.get(_key(one), traced.generation) for one in traced.running
+            key: began.get(key, traced.generation) for key in map(_key, traced.running)
         }
         if traced.dropped:
             self.untraced[traced.device] = self.untraced.get(traced.device, 0) + traced.dropped

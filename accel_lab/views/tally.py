@@ -1,16 +1,20 @@
 """What is counted of a scene's work, so that a look costs what is new, not what was ever seen."""
 
 import weakref
+from array import array
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice
+from operator import itemgetter
 
-import numpy as np
+from msgspec.structs import astuple
 
 from accel_lab.compute.samples import Slice
 from accel_lab.views.scene import Scene
 
 PACKED = 4096
 """How many of the newest slices are packed; 128 KiB."""
+ROOM = 2 * PACKED
+"""From so many values on a column is cut to those that are packed."""
 
 
 @dataclass(slots=True)
@@ -48,21 +52,19 @@ class Tally:
         self.seen = 0
         self._places: dict[tuple[str, str], int] = {}
         self._known: dict[tuple[str, str, str, str, bool], tuple[int, Row]] = {}
-        # Columns as rows. What is packed lies up to `_end`; without room it moves to the front.
-        self._columns = np.empty((4, 2 * PACKED), "<f8")
-        self._first = self._end = 0
+        self._columns = tuple(array("d") for _ in range(4))
+        self._count = 0  # how many of their last values are packed
         self._packed: bytes | None = None
 
     def follow(self, scene: Scene) -> None:
         """Take what is new in the scene."""
-        seen = self.seen
-        new = list(takewhile(lambda item: item[0] >= seen, reversed(scene.slices)))
-        if new:
-            new.reverse()
-            if new[0][0] != seen:
-                self._first = self._end  # what is packed has no gap
-            self._keep([self._add(device, one) for _, device, one in new])
-            self.seen = new[-1][0] + 1
+        if (new := min(scene.traced - self.seen, len(scene.slices))) > 0:
+            slices = list(islice(reversed(scene.slices), new))
+            slices.reverse()
+            if slices[0][0] != self.seen:
+                self._count = 0  # what is packed has no gap
+            self._keep(self._added(slices)[-PACKED:])
+            self.seen = scene.traced
             self._packed = None
         for device, running in scene.running.items():
             for one in running:
@@ -83,34 +85,35 @@ class Tally:
             found = self._known[key] = work, self.rows[row]
         return found
 
-    def _add(self, device: str, one: Slice) -> tuple[float, float, int, int]:
-        start = one.start
-        end = start if one.end is None else one.end
-        work, row = self._find(device, one)
-        if one.lost:
-            row.lost += 1
-            row.last_lost = one
-        else:
-            row.count += 1
-            row.longest = max(row.longest, end - start)
-        row.busy += max(0.0, end - max(start, row.until))
-        row.until = max(row.until, end)
-        span = self.span
-        if span is None:
-            self.span = start, end
-        elif start < span[0] or end > span[1]:
-            self.span = min(span[0], start), max(span[1], end)
-        return start, end, one.seq, work
+    def _added(self, slices: list[tuple[int, str, Slice]]) -> list[tuple[float, float, int, int]]:
+        """Count slices, and return their columns as rows."""
+        known = self._known
+        rows: list[tuple[float, float, int, int]] = []
+        for _, device, one in slices:
+            seq, name, stream, kind, start, end, lost = astuple(one)
+            if end is None:
+                end = start
+            work, row = known.get((device, stream, name, kind, lost)) or self._find(device, one)
+            if lost:
+                row.lost += 1
+                row.last_lost = one
+            else:
+                row.count += 1
+                row.longest = max(row.longest, end - start)
+            row.busy += max(0.0, end - max(start, row.until))
+            row.until = max(row.until, end)
+            rows.append((start, end, seq, work))
+        first, last = min(map(itemgetter(0), rows)), max(map(itemgetter(1), rows))
+        before = self.span or (first, last)
+        self.span = min(first, before[0]), max(last, before[1])
+        return rows
 
     def _keep(self, new: list[tuple[float, float, int, int]]) -> None:
-        new = new[-PACKED:]
-        if self._end + len(new) > self._columns.shape[1]:
-            kept = self._columns[:, self._first : self._end].copy()
-            self._first, self._end = 0, kept.shape[1]
-            self._columns[:, : self._end] = kept
-        self._columns[:, self._end : self._end + len(new)] = np.array(new, "<f8").T
-        self._end += len(new)
-        self._first = max(self._first, self._end - PACKED)
+        self._count = min(self._count + len(new), PACKED)
+        for column, values in zip(self._columns, zip(*new, strict=True), strict=True):
+            column.extend(values)
+            if len(column) > ROOM:
+                del column[: -self._count]
 
     def pack(self) -> bytes:
         """Return the newest slices as little-endian Float64.
@@ -120,9 +123,10 @@ class Tally:
         numbers are consecutive.
         """
         if self._packed is None:
-            count = self._end - self._first
-            head = np.array([self.seen - count, count], "<f8")
-            self._packed = head.tobytes() + self._columns[:, self._first : self._end].tobytes()
+            count = self._count
+            head = array("d", (self.seen - count, count))
+            columns = (memoryview(column)[len(column) - count :] for column in self._columns)
+            self._packed = b"".join((head, *columns))
         return self._packed
 
 
