@@ -67,7 +67,8 @@ class LiveView(AnyWidget):
                 self.set_trait("columns", columns)
                 self.set_trait("state", body)
                 self.set_trait("stamp", at)
-                self.set_trait("silence", silence_s(self._place.period_s))
+                if (silence := silence_s(self._place.period_s)) != self.silence:
+                    self.set_trait("silence", silence)
         if sample["closed"] and view.source.ended:
             self._end()
         return changed
