@@ -5,12 +5,11 @@ columns, so that a page that opens later has them too.
 """
 
 import html as markup
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from operator import is_
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from accel_lab.compute.samples import HealthSampled, Reading
 from accel_lab.display.sizes import size
@@ -25,6 +24,8 @@ HOT = 0.95
 GLYPH = "▲"
 _COLUMNS = ("Source", "Reading", "Value", "Limit", "Note")
 _SMALL = 9.95
+
+Table = dict[str, list[float | None]]
 
 
 class HealthView(View):
@@ -49,10 +50,9 @@ class HealthView(View):
         """Return the sources and their columns; folds are more frequent than samples."""
         newest = [samples[-1] for samples in scene.health.values()]
         if len(newest) != len(self._drawn[0]) or not all(map(is_, newest, self._drawn[0])):
-            sources = [_source(scene, source) for source in scene.health]
-            columns = (column for samples in scene.health.values() for column in _columns(samples))
-            packed = b"".join(column.tobytes() for column in columns)
-            self._drawn = newest, sources, packed
+            tables = [(samples, _table(samples)) for samples in scene.health.values()]
+            sources = [_source(*one) for one in tables]
+            self._drawn = newest, sources, b"".join(_columns(*one) for one in tables)
         return self._drawn[1:]
 
     def pack(self, scene: Scene) -> bytes:
@@ -141,16 +141,21 @@ def html(state: State) -> str:
     return f"<table>{caption}<thead><tr>{heads}</tr></thead>{bodies}</table>"
 
 
-def _source(scene: Scene, source: str) -> State:
-    samples = scene.health[source]
+def _source(samples: Sequence[HealthSampled], table: Table) -> State:
     newest = samples[-1]
     readings = []
     for reading in newest.readings:
-        past = (_value(sample, reading.name) for sample in samples)
-        peak = max((value for value in past if value is not None), default=None)
-        readings.append(_reading(reading, peak))
-    state = {"name": source, "samples": len(samples), "at": newest.at, "readings": readings}
+        past = (value for value in table[reading.name] if value is not None)
+        readings.append(_reading(reading, max(past, default=None)))
+    state = {"name": newest.source, "samples": len(samples), "at": newest.at, "readings": readings}
     return state | ({"model": newest.model} if newest.model else {})
+
+
+def _table(samples: Sequence[HealthSampled]) -> Table:
+    """Return by its name what each reading of the newest sample was in all of them."""
+    # Of two readings of one name the first counts.
+    rows = [{one.name: one.value for one in reversed(sample.readings)} for sample in samples]
+    return {name: [row.get(name) for row in rows] for name in rows[-1]}
 
 
 def _reading(reading: Reading, peak: float | None) -> State:
@@ -174,15 +179,10 @@ def _reading(reading: Reading, peak: float | None) -> State:
     return state | {name: value for name, value in optional.items() if value}
 
 
-def _value(sample: HealthSampled, name: str) -> float | None:
-    return next((reading.value for reading in sample.readings if reading.name == name), None)
-
-
-def _columns(samples: Iterable[HealthSampled]) -> Iterator[npt.NDArray[np.float64]]:
-    listed = list(samples)
-    yield np.array([sample.at for sample in listed], "<f8")
-    for reading in listed[-1].readings:
-        yield np.array([_value(sample, reading.name) for sample in listed], "<f8")
+def _columns(samples: Sequence[HealthSampled], table: Table) -> bytes:
+    columns: list[list[float | None]] = [[sample.at for sample in samples]]
+    columns += [table[reading.name] for reading in samples[-1].readings]
+    return np.array(columns, "<f8").tobytes()
 
 
 def _rows(state: State) -> Iterator[tuple[str, str, str, str, str]]:
