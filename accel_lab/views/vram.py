@@ -7,6 +7,7 @@ pieces always add up to what is in use.
 
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import is_
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 from accel_lab.compute import holding, kept_objects
@@ -51,14 +52,32 @@ class VramView(View):
     wants: ClassVar[frozenset[Want]] = frozenset({"memory"})
     _said = ""  # what became of the last command
 
+    def __init__(self, source: Lab | Source) -> None:
+        super().__init__(source)
+        self._folded: tuple[list[object], object, State] = [], None, {}
+
     def fold(self, scene: Scene) -> State:
         """Fold the newest samples: what `widgets/vram_draw.js` says of a state."""
-        state = state_of(scene)
+        state = self._state(scene).copy()
         if self.source.lab is not None and not scene.closed:
             state["acts"] = True
             if self._said:
                 state["said"] = self._said
         return state
+
+    def _state(self, scene: Scene) -> State:
+        """Return the state of the samples; folds are more frequent than these."""
+        samples: list[object] = [*scene.memory.values(), *scene.lost.values()]
+        devices = [(node.name, node.state, node.generation) for node in _nodes(scene)]
+        mark = (devices, "" if scene.tree is None else scene.tree.name, scene.closed)
+        before = self._folded
+        if (
+            before[1] != mark
+            or len(before[0]) != len(samples)
+            or not all(map(is_, before[0], samples))
+        ):
+            self._folded = samples, mark, state_of(scene)
+        return self._folded[2]
 
     def text(self, state: State) -> str:
         """Draw a line for each device, and the largest blocks as aligned columns."""
@@ -174,8 +193,7 @@ def kind_of(owner: str) -> str:
 
 def state_of(scene: Scene) -> State:
     """Fold a scene into plain JSON values; `widgets/vram_draw.js` says what they are."""
-    actors = () if scene.tree is None else scene.tree.walk()
-    nodes = {node.name: node for node in actors if node.kind == "device"}
+    nodes = {node.name: node for node in _nodes(scene)}
     names = list(dict.fromkeys((*nodes, *scene.memory)))
     listed = max(AT_LEAST, LISTED // max(1, len(names)))
     kinds: dict[str, int] = {}
@@ -189,6 +207,11 @@ def state_of(scene: Scene) -> State:
         "kinds": sorted(kinds.items(), key=lambda item: -item[1])[:KINDS],
         "closed": scene.closed,
     }
+
+
+def _nodes(scene: Scene) -> list[Node]:
+    actors = () if scene.tree is None else scene.tree.children
+    return [node for node in actors if node.kind == "device"]
 
 
 def _device(name: str, scene: Scene, node: Node | None, listed: int) -> State:
