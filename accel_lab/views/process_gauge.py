@@ -10,6 +10,7 @@ from accel_lab.compute.samples import Reading
 
 PROC = Path("/proc")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_STAT_BYTES = 4096
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _CPU, _MEMORY = "process CPU", "process memory"
 
@@ -63,11 +64,20 @@ class ProcessGauge:
 
     def _used(self, pid: int) -> _Used:
         # proc(5): the name in parentheses may hold anything, so fields are counted after it.
-        fields = (self._proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        fields = _read(f"{self._proc}/{pid}/stat").rpartition(b")")[2].split()
         user, system, began, pages = (int(fields[i]) for i in (11, 12, 19, 21))
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - began / _TICKS_PER_S
         cpu_s = (user + system) / _TICKS_PER_S
         return _Used(time.monotonic(), cpu_s, pages * _PAGE_BYTES, age)
+
+
+def _read(path: str) -> bytes:
+    """Return what a short file holds, with as few calls as can be: each may hold others up."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(file, _STAT_BYTES)
+    finally:
+        os.close(file)
 
 
 def _missing(why: str) -> tuple[Reading, Reading]:
