@@ -25,9 +25,9 @@ WATCHED_S = 2.0
 KEPT = 2_000
 """How many traces wait to be read; older ones are dropped and counted."""
 CALM = 500
-FEW = 50
+FEW = 20
 """Where more than `CALM` messages came between two looks, only `FEW` are traced until the next:
-two marks cost a good part of what a small message does."""
+the marks, and reading them, cost more than what a small message does."""
 
 
 class Margins(NamedTuple):
