@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -39,6 +39,10 @@ class TimelineView(View):
     name = "timeline"
     wants: ClassVar[frozenset[Want]] = frozenset({"work"})
 
+    def __init__(self, source: Lab | Source) -> None:
+        super().__init__(source)
+        self._marked: tuple[Scene | None, int, list[list[Any]], int] = None, 0, [], 0
+
     def fold(self, scene: Scene) -> State:
         """Fold what was seen of the work into plain JSON values.
 
@@ -56,14 +60,14 @@ class TimelineView(View):
             for device, ones in scene.running.items()
             for one in ones
         ]
-        marks, earlier = _marks(scene)
+        marks, earlier = self._marks(scene)
         state: State = {
             "name": "" if scene.tree is None else scene.tree.name,
             "devices": list(dict.fromkeys([*devices_of(scene), *(r.device for r in known.rows)])),
             "rows": [_row(row) for row in known.rows],
             "works": [[*work, True] if lost else work for *work, lost in known.works],
             "running": running,
-            "marks": [list(mark) for mark in marks],
+            "marks": marks,
             "traced": scene.traced,
             "untraced": sum(scene.untraced.values()),
             "closed": scene.closed,
@@ -77,6 +81,13 @@ class TimelineView(View):
         if isinstance(self.source, Still):
             state["of"] = self.source.of
         return state
+
+    def _marks(self, scene: Scene) -> tuple[list[list[Any]], int]:
+        """Return the newest marks as plain values, and how many came before; facts are rare."""
+        if self._marked[:2] != (scene, scene.counted):
+            marks, earlier = _marks(scene)
+            self._marked = scene, scene.counted, [list(mark) for mark in marks], earlier
+        return self._marked[2:]
 
     def pack(self, scene: Scene) -> bytes:
         """Return the newest slices as columns."""
