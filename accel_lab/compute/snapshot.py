@@ -1,5 +1,6 @@
 """A device, or a user's actor, as the tree shows it."""
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from accel_lab.actor.actor import ActorRef
@@ -21,9 +22,7 @@ def node_of(keeper: DeviceKeeper, root: str) -> Node:
             state=state,
             in_flight=counts.get(library, 0),
             restarts=keeper.library_restarts.get(library, 0),
-            detail=", ".join(
-                f"{what} {count}" for what, count in keeper.statistics.get(library, {}).items()
-            ),
+            detail=_statistics(keeper.statistics.get(library)),
         )
         for library in keeper.libraries
     )
@@ -56,6 +55,11 @@ def node_of(keeper: DeviceKeeper, root: str) -> Node:
         detail=model,
         children=(context,),
     )
+
+
+def _statistics(counted: Mapping[str, int] | None) -> str:
+    """Write a library's counters in a line; most have none."""
+    return ", ".join([f"{what} {count}" for what, count in counted.items()]) if counted else ""
 
 
 def _without(keeper: DeviceKeeper) -> str:

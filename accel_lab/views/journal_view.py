@@ -242,6 +242,8 @@ def _row(number: int, line: Line) -> dict[str, Any]:
 def _with_running(rows: list[State], scene: Scene) -> list[State]:
     """Return the rows, where those that are at work now say so."""
     running = {(device, one.seq) for device, ones in scene.running.items() for one in ones}
+    if not running:
+        return rows
     return [
         row | {"outcome": _RUNNING, "running": True}
         if (row.get("device"), row.get("seq")) in running
