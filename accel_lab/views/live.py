@@ -15,6 +15,7 @@ from accel_lab.views.observer import Lab, Source
 from accel_lab.views.publisher import DEFAULT_HZ, IDLE_HZ, PUBLISHER
 from accel_lab.views.view import View
 
+_PUBLISHED = frozenset({"state", "columns", "stamp", "silence"})
 BEAT_S = 1.0  # how often a view that does not change says that it is alive
 
 
@@ -63,15 +64,26 @@ class LiveView(AnyWidget):
         body = msgspec.json.encode(sample)
         changed = body != self.state or columns != self.columns
         if changed or at - self.stamp >= BEAT_S:
-            with self.hold_sync():  # one message
-                self.set_trait("columns", columns)
-                self.set_trait("state", body)
-                self.set_trait("stamp", at)
-                if (silence := silence_s(self._place.period_s)) != self.silence:
-                    self.set_trait("silence", silence)
+            self._tell(
+                columns=columns, state=body, stamp=at, silence=silence_s(self._place.period_s)
+            )
         if sample["closed"] and view.source.ended:
             self._end()
         return changed
+
+    def _tell(self, **new: float | bytes) -> None:
+        """Send those of these traits that are others now, as one message."""
+        changed = {name: value for name, value in new.items() if value != getattr(self, name)}
+        for name, value in changed.items():
+            self.set_trait(name, value)
+        self.send_state(changed.keys())
+
+    def notify_change(self, change: Any) -> None:
+        """Tell who observes a trait in this process, and the page, unless `publish` does that."""
+        if change["name"] in _PUBLISHED:
+            traitlets.HasTraits.notify_change(self, change)
+        else:
+            super().notify_change(change)
 
     def nudge(self) -> None:
         """Ask for a sample as soon as the rate allows; any thread."""
