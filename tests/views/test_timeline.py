@@ -213,6 +213,16 @@ def test_only_the_newest_marks_are_sent_and_the_others_are_counted() -> None:
     assert state["earlier_marks"] == 5
 
 
+def test_a_mark_is_in_the_next_fold_of_the_same_view() -> None:
+    scene = Scene()
+    view = view_of(scene)
+    for n in range(3):
+        assert len(view.fold(scene)["marks"]) == n
+        scene.add(GenerationChanged(device="gpu0", before=n, after=n + 1, at=float(n)))
+    assert view.fold(scene)["marks"][-1][0] == 2.0
+    assert view.fold(Scene())["marks"] == [], "another scene has its own"
+
+
 def test_a_fault_with_a_long_text_is_cut() -> None:
     from accel_lab.compute.events import CircuitOpened
 

@@ -41,6 +41,7 @@ from accel_lab.views.vram import (
     text,
 )
 from tests.views.made_up import GIB, Device, Lab, lab
+from tests.views.work import Recorded
 
 MIB = 2**20
 WAIT_S = 20.0
@@ -93,6 +94,26 @@ def test_a_view_that_nobody_has_shown_draws_what_there_is() -> None:
 
 def test_a_device_that_does_not_tell_is_not_awaited_for_long() -> None:
     assert "gpu0: not seen yet" in str(VramView(lab()))
+
+
+def test_a_fold_has_whatever_changed_since_the_last() -> None:
+    seen, made_up = scene(), lab(2)
+    view = VramView(Recorded(seen))
+    changes: list[Callable[[], object]] = [
+        lambda: seen.add(sample(block(1))),
+        lambda: seen.add(sample(block(1))),
+        lambda: seen.add(TreeSampled(root=made_up.tree())),
+        made_up.restart,
+        lambda: seen.add(TreeSampled(root=made_up.tree())),
+        lambda: seen.add(sample(block(2, kept_by=("y",)), generation=2, stale=((1, ("x",)),))),
+        lambda: seen.add(sample(block(3), device="gpu1")),
+        lambda: seen.add(SystemEnded(name="lab")),
+    ]
+    for change in changes:
+        change()
+        assert view.fold(seen) == state_of(seen)
+    other = scene(sample(block(9)))
+    assert view.fold(other) == state_of(other)
 
 
 def test_blocks_come_by_address_with_the_gaps_between_them() -> None:
