@@ -220,6 +220,8 @@ def test_memory_is_bounded_and_says_what_it_forgot() -> None:
     assert 70 <= len(kept) <= 101
     assert kept[-1].position == 1000
     assert store.dropped == 2 * (1000 - (len(kept) - 1))
+    assert store.numbers() == {one.number for one in kept}
+    assert list(store.groups(after=kept[-3].number)) == kept[-2:]
 
 
 def test_specifications_name_stores(tmp_path: Path) -> None:
