@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, Result, marker_of
-from accel_lab.compute.step import FREE, Step, decode, step_of
+from accel_lab.compute.step import FREE, Step, Steps, begin, decode
 from accel_lab.errors import Interrupted, UserCodeError
 
 UNREAD_LIMIT = 50_000
@@ -78,6 +78,7 @@ class Lineage:
         self._lock = threading.RLock()
         self._unread: list[bytes] = []
         self._steps: list[Step] = []
+        self._made = Steps()
         self._live: set[int] = set()
         self._failed: set[int] = set()
         self._half_done: set[int] = set()
@@ -101,22 +102,22 @@ class Lineage:
             count = len(self._unread) if limit is None else min(limit, len(self._unread))
             parts = self._unread[:count]
             del self._unread[:count]
+            step_of, enter = self._made.step, self._steps.append
             for data in parts:
-                raw: Any = decode(data)
-                if raw[0] < 0:
-                    self._note(marker_of(raw))
-                elif raw[0] == 0:
-                    if raw[3][0] == FREE:
-                        self._live.difference_update(raw[3][1])
+                entry = begin(data)
+                if entry.seq < 0:
+                    self._note(marker_of(decode(data)))
+                elif entry.seq == 0:
+                    freed: Any = decode(entry.message)
+                    if freed[0] == FREE:
+                        self._live.difference_update(freed[1])
                 else:
-                    self._enter(step_of(raw, data))
+                    step = step_of(entry, data)
+                    enter(step)
+                    if step.made:
+                        self._live.add(step.made)
+                        self._storages.enter(step)
             return len(self._unread)
-
-    def _enter(self, step: Step) -> None:
-        self._steps.append(step)
-        if step.made:
-            self._live.add(step.made)
-            self._storages.enter(step)
 
     def _note(self, marker: Any) -> None:
         if isinstance(marker, Failed):
@@ -201,17 +202,25 @@ class Lineage:
                     ids.discard(point.id)
                     memory.discard(storages.of(point.id))
 
+        undone = self._failed - self._half_done
+        again: set[int] = set()  # the effects that are needed wherever they stand
         for step in reversed(self._steps):
-            restore(step.seq)
-            undone = step.seq in self._failed and step.seq not in self._half_done
-            if undone or step.seq in without:
+            seq, made, _, effects = step
+            if points and points[-1].seq >= seq:
+                restore(seq)
+                again.clear()
+            if seq in undone or seq in without:
                 continue
-            if step.made in ids or any(storages.of(id_) in memory for id_ in step.writes):
+            if id(effects) in again and not made:
                 found.append(step)
-                ids.discard(step.made)
-                ids.update(step.operands)
-                memory.update(storages.of(id_) for id_ in step.operands)
-                memory.update(storages.of(id_) for id_ in step.shares)
+            elif made in ids or any(storages.of(id_) in memory for id_ in effects.writes):
+                found.append(step)
+                ids.discard(made)
+                ids.update(effects.operands)
+                memory.update(storages.of(id_) for id_ in effects.operands)
+                memory.update(storages.of(id_) for id_ in effects.shares)
+                if not made:
+                    again.add(id(effects))
         restore(0)
         found.reverse()
         return found
@@ -314,7 +323,8 @@ class Lineage:
         Parameters:
             at_once: also one that is not large, for the sake of what it keeps.
         """
-        if len(self) - self._kept_after_cut < UNREAD_LIMIT and not at_once:
+        kept = self._kept_after_cut
+        if len(self) - kept < max(UNREAD_LIMIT, kept // 2) and not at_once:
             return
         for _ in range(0, len(self._unread), READ_AT_ONCE):  # more may come as fast as it is read
             self.read(READ_AT_ONCE)
@@ -365,7 +375,9 @@ class Lineage:
             self._half_done.intersection_update(kept)
             self._contents = {s: c for s, c in self._contents.items() if s in kept}
             self._digests = {s: d for s, d in self._digests.items() if s in kept}
-            named = {id_ for s in self._steps for id_ in (s.made, *s.operands)} | wanted
+            effects = {id(step.effects): step.effects for step in self._steps}
+            named = {id_ for one in effects.values() for id_ in one.operands} | wanted
+            named.update(step.made for step in self._steps)
             self._checkpoints = {i: c for i, c in self._checkpoints.items() if i in wanted}
             self._opaque = {i: why for i, why in self._opaque.items() if i in self._live}
             self._live &= named | self._opaque.keys()
