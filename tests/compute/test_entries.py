@@ -14,7 +14,7 @@ from accel_lab.compute import entries
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.context import Context
 from accel_lab.compute.entries import Entries
-from accel_lab.compute.operation import NO_RESULT, operands_of
+from accel_lab.compute.operation import NO_RESULT, operands_of, travelling
 from accel_lab.compute.transfer import Free, Put
 from accel_lab.compute.wire import batch, encode_entry
 from accel_lab.libraries import ACTORS
@@ -25,8 +25,12 @@ from accel_lab.libraries.program import LaunchKernel
 @pytest.fixture(scope="module")
 def context() -> Iterator[Context]:
     arena: Any = None
+    # Other tests have messages that do not go together.
+    kinds = [kind for kind in travelling() if kind.__module__.startswith("accel_lab.")]
     context = Context(HostBackend(0), ACTORS, arena, 1, SUPPORT, None)
-    yield context
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(entries, "travelling", lambda: kinds)
+        yield context
     context.close()
 
 

@@ -187,7 +187,7 @@ def test_memory_that_is_copied_in_is_open_until_it_is_unmapped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is closed beside the dispatcher; closing what is not open is answered, too."""
-    monkeypatch.setattr("accel_lab.compute.service.travelling", lambda: [CopyIn, Unmap])
+    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: [CopyIn, Unmap])
     theirs = np.arange(8, dtype="float32")
     handle, backend = theirs.ctypes.data.to_bytes(8, "little"), Reader()
     arena: Any = None
@@ -225,7 +225,7 @@ def test_what_takes_a_known_moment_is_not_slept_for(
     monkeypatch: pytest.MonkeyPatch, spin_s: float, slept: int
 ) -> None:
     """Where there are no cores to spin on, another thread waits for it as for all that is long."""
-    monkeypatch.setattr("accel_lab.compute.service.travelling", lambda: [CopyIn])
+    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: [CopyIn])
     backend, stream = Reader(), Slow()
     monkeypatch.setattr(backend, "native_stream", lambda: stream)
     theirs = np.zeros(1 << 20, np.uint8)

@@ -149,6 +149,8 @@ def test_operands_of_any_strides_broadcast(
         small(seed + i, shape, dtype)
         for i, (shape, dtype) in enumerate(zip(shapes.input_shapes, dtypes, strict=True))
     )
+    if op == "divide":
+        y = without_zeros(device, y)
     expected = numpys(OPERATORS[op], x, y)
     left, right = place(device, x, data.draw(layouts)), place(device, y, data.draw(layouts))
     if isinstance(expected, type):
