@@ -13,11 +13,12 @@ from typing import Any, NamedTuple, Self
 
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, Result, marker_of
-from accel_lab.compute.step import FREE, Step, Steps, begin, decode
+from accel_lab.compute.step import FREE, Step, Steps, decode, entries_of
+from accel_lab.compute.wire import batch
 from accel_lab.errors import Interrupted, UserCodeError
 
 UNREAD_LIMIT = 50_000
-READ_AT_ONCE = 500
+READ_AT_ONCE = 1000
 LONG_HISTORY = 20_000
 MOST_STEPS = 500_000
 _DEPENDS = "it depends on buffer"
@@ -103,8 +104,7 @@ class Lineage:
             parts = self._unread[:count]
             del self._unread[:count]
             step_of, enter = self._made.step, self._steps.append
-            for data in parts:
-                entry = begin(data)
+            for entry, data in zip(entries_of(batch(parts)), parts, strict=True):
                 if entry.seq < 0:
                     self._note(marker_of(decode(data)))
                 elif entry.seq == 0:

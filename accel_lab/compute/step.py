@@ -98,7 +98,7 @@ class _Layout(NamedTuple):
     opaque: str
 
 
-class Entry(msgspec.Struct, array_like=True):
+class Entry(msgspec.Struct, array_like=True, gc=False):
     """A part of a record, of which only the beginning is decoded.
 
     A number below 1 is no request's: a marker has such a one, and what frees buffers.
@@ -130,7 +130,8 @@ class Steps:
                 if len(self._known) >= MOST:
                     self._known.clear()
                 self._known[said] = effects
-        return Step(entry.seq, _made(entry.result, effects), data, effects)
+        result = entry.result
+        return Step(entry.seq, _made(result, effects) if result else 0, data, effects)
 
 
 def step_of(raw: list[Any], data: bytes) -> Step:
@@ -194,4 +195,4 @@ def _layout(kind: type[Operation[Any]]) -> _Layout:
 
 decode = msgspec.msgpack.decode
 encode = msgspec.msgpack.encode
-begin = msgspec.msgpack.Decoder(Entry).decode
+entries_of = msgspec.msgpack.Decoder(list[Entry]).decode
