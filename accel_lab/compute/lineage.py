@@ -90,6 +90,7 @@ class Lineage:
         self._storages = _Storages()
         self.checkpoint: Callable[[int, tuple[int, ...], str], None] | None = None
         self._kept_after_cut = 0
+        self._has_lost_needs = False  # since the last cut something was freed or kept elsewhere
 
     def follow(self, parts: list[bytes]) -> None:
         """Take in what was recorded; quick."""
@@ -111,6 +112,7 @@ class Lineage:
                     freed: Any = decode(entry.message)
                     if freed[0] == FREE:
                         self._live.difference_update(freed[1])
+                        self._has_lost_needs = True
                 else:
                     step = step_of(entry, data)
                     enter(step)
@@ -130,6 +132,7 @@ class Lineage:
         elif isinstance(marker, Checkpoint):
             if marker.key:
                 self._checkpoints[marker.id] = marker
+                self._has_lost_needs = True
         elif isinstance(marker, Arrays):
             for id_, shared in zip_longest(marker.ids, marker.shares, fillvalue=0):
                 self._live.add(id_)
@@ -323,13 +326,15 @@ class Lineage:
         Parameters:
             at_once: also one that is not large, for the sake of what it keeps.
         """
-        kept = self._kept_after_cut
-        if len(self) - kept < max(UNREAD_LIMIT, kept // 2) and not at_once:
+        if len(self) - self._kept_after_cut < UNREAD_LIMIT and not at_once:
             return
         for _ in range(0, len(self._unread), READ_AT_ONCE):  # more may come as fast as it is read
             self.read(READ_AT_ONCE)
             yield
-        self.cut()
+        if self._has_lost_needs or at_once or len(self._steps) > 2 * self._kept_after_cut:
+            self.cut()
+        else:
+            self._kept_after_cut = len(self._steps)
         yield
         self._bound()
 
@@ -345,7 +350,11 @@ class Lineage:
     def worn(self) -> list[tuple[int, tuple[int, ...], str]]:
         """Return (id, shape, dtype) of the buffers that were overwritten most often."""
         with self._lock:
-            writes = Counter(self._storages.of(id_) for s in self._steps for id_ in s.writes)
+            effects = {id(step.effects): step.effects for step in self._steps}
+            writes: Counter[int] = Counter()
+            for one, times in Counter(id(step.effects) for step in self._steps).items():
+                for id_ in effects[one].writes:
+                    writes[self._storages.of(id_)] += times
             found = {}
             for step in self._steps:
                 if step.made in self._live and (spec := decode(step.data)[4]) is not None:
@@ -368,7 +377,7 @@ class Lineage:
             wanted = self._live - self._failures()
             for step in recent:
                 wanted.update(step.operands)
-            kept = {s.seq for s in self._needed(wanted, ()) if isinstance(s, Step)}
+            kept = {s.seq for s in self._needed(wanted, ()) if type(s) is Step}
             kept.update(step.seq for step in recent)
             self._steps = [step for step in self._steps if step.seq in kept]
             self._failed.intersection_update(kept)
@@ -383,6 +392,7 @@ class Lineage:
             self._live &= named | self._opaque.keys()
             self._storages.keep(named)
             self._kept_after_cut = len(self._steps)
+            self._has_lost_needs = False
 
     @property
     def keys(self) -> set[str]:
