@@ -188,7 +188,7 @@ class Lineage:
 
     def _needed(self, wanted: set[int], without: Collection[int]) -> list[Step | Restore]:
         """Walk back from the last message: what changes something needed is needed too."""
-        storages = self._storages
+        storages, of = self._storages, self._storages.of
         ids = set(wanted)
         memory = {storages.of(id_) for id_ in wanted}
         found: list[Step | Restore] = []
@@ -208,7 +208,7 @@ class Lineage:
         undone = self._failed - self._half_done
         again: set[int] = set()  # the effects that are needed wherever they stand
         for step in reversed(self._steps):
-            seq, made, _, effects = step
+            seq, made, effects = step.seq, step.made, step.effects
             if points and points[-1].seq >= seq:
                 restore(seq)
                 again.clear()
@@ -216,12 +216,12 @@ class Lineage:
                 continue
             if id(effects) in again and not made:
                 found.append(step)
-            elif made in ids or any(storages.of(id_) in memory for id_ in effects.writes):
+            elif made in ids or not memory.isdisjoint(map(of, effects.writes)):
                 found.append(step)
                 ids.discard(made)
                 ids.update(effects.operands)
-                memory.update(storages.of(id_) for id_ in effects.operands)
-                memory.update(storages.of(id_) for id_ in effects.shares)
+                memory.update(map(of, effects.operands))
+                memory.update(map(of, effects.shares))
                 if not made:
                     again.add(id(effects))
         restore(0)

@@ -22,7 +22,7 @@ LONGEST = 512
 """Only messages of up to so many bytes are."""
 
 
-class Effects(NamedTuple):
+class Effects(msgspec.Struct, frozen=True, gc=False):
     """What a message does to buffers; one object stands for all messages that say the same.
 
     Attributes:
@@ -42,7 +42,7 @@ class Effects(NamedTuple):
     in_arena: bool
 
 
-class Step(NamedTuple):
+class Step(msgspec.Struct, frozen=True, gc=False):
     """A message that was sent.
 
     Attributes:
