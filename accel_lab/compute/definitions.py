@@ -4,6 +4,7 @@ Imports, functions, classes, and names of constants and of `xp`.
 """
 
 import ast
+import dis
 from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType
@@ -103,3 +104,18 @@ def _bound(statement: ast.stmt) -> set[str]:
         elif isinstance(node, ast.alias):
             found.add(node.asname or node.name)
     return found
+
+
+@lru_cache(maxsize=256)
+def globals_behind(source: str, name: str) -> frozenset[str]:
+    """Return the globals that functions read which a cell has defined under this name."""
+    codes = compiled(source, "<cell>", frozenset((name,)))
+    return frozenset[str]().union(*map(globals_of, codes))
+
+
+@lru_cache(maxsize=256)
+def globals_of(code: CodeType) -> frozenset[str]:
+    """Return the globals that a function, or one inside it, reads."""
+    found = {one.argval for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL"}
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return frozenset(found.union(*map(globals_of, inner)))

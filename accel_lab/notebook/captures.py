@@ -135,6 +135,7 @@ def captures_of(source: str, names: dict[str, Any], device: "Device", space: Spa
             found.lost[name] = value
             continue
         found.add(device, space, name, value)
+    _add_behind(found, used, names, device, space)
     # These are pickled with the functions anyway; as names of their own they come back.
     nbytes = found.nbytes
     for name in reached_names(found.given.values(), names):
@@ -143,6 +144,23 @@ def captures_of(source: str, names: dict[str, Any], device: "Device", space: Spa
                 found.add(device, space, name, names[name])
     found.nbytes = nbytes
     return found
+
+
+def _add_behind(
+    found: Captures, used: list[str], names: dict[str, Any], device: "Device", space: Space
+) -> None:
+    """Add what functions and methods use that cells have defined and this one may call."""
+    objects = (names[name] for name in used if isinstance(names.get(name), ObjectRef))
+    classes = (one.type.removeprefix("__main__.") for one in objects)
+    for name in sorted(space.behind([*used, *classes]).difference(used)):
+        value = names.get(name)
+        if name not in names or is_ipythons(value):
+            continue
+        if is_lost(device, value):
+            found.lost[name] = value
+        else:
+            with suppress(InvalidArgument, StaleRef):  # the function may never come to use it
+                found.add(device, space, name, value)
 
 
 def may_come_back(value: Any) -> bool:

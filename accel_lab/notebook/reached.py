@@ -1,11 +1,10 @@
 """Which of the notebook's names its functions and classes use, wherever they are called."""
 
-import dis
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
+from accel_lab.compute.definitions import globals_of
 from accel_lab.compute.wrapped import inside
 
 _WRAPPERS = (staticmethod, classmethod)
@@ -31,7 +30,7 @@ def reached_names(values: Iterable[Any], names: dict[str, Any]) -> list[str]:
             continue
         ahead += _enclosed_by(value)
         if value.__globals__ is names:
-            used = [name for name in _globals_of(value.__code__) if name in names]
+            used = [name for name in globals_of(value.__code__) if name in names]
             found |= dict.fromkeys(used)
             ahead += (names[name] for name in used)
     return list(found)
@@ -56,11 +55,3 @@ def _enclosed_by(function: FunctionType) -> Iterator[Any]:
             yield cell.cell_contents
         except ValueError:  # nothing is in it yet
             continue
-
-
-@lru_cache(maxsize=256)
-def _globals_of(code: CodeType) -> frozenset[str]:
-    """Return the globals that a function, or one inside it, reads."""
-    found = {one.argval for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL"}
-    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
-    return frozenset(found.union(*map(_globals_of, inner)))

@@ -1,10 +1,11 @@
 """What the notebook knows of its namespace in one device's context, and of what a loss costs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.definitions import changed, definitions
+from accel_lab.compute.definitions import changed, definitions, globals_behind
 from accel_lab.compute.execution import Piece, Ran
 from accel_lab.notebook.names import bound_names
 from accel_lab.notebook.object_ref import ObjectRef
@@ -47,6 +48,22 @@ class Space:
         pieces = [piece._replace(names=piece.names - made - gone) for piece in self.pieces]
         pieces.append(Piece(source, filename, frozenset(found)))
         self.pieces = [piece for piece in pieces if piece.names]
+
+    def behind(self, names: Iterable[str]) -> set[str]:
+        """Return the globals that functions and classes read which cells have defined so."""
+        found: set[str] = set()
+        ahead, seen = list(names), set[str]()
+        while ahead:
+            name = ahead.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            for piece in self.pieces:
+                if name in piece.names:
+                    read = globals_behind(piece.source, name)
+                    found |= read
+                    ahead += read
+        return found
 
     def renew(self, ran: Ran) -> None:
         """Have the handles of objects that a cell has changed tell so."""

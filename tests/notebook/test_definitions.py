@@ -57,7 +57,10 @@ def test_only_objects_are_said_to_be_lost(
     assert notebook.fail("%%gpu\nmodel").__class__ is StaleRef
     said = capsys.readouterr().err
     assert "with it model, first; run the cells again that made them" in said  # first needs it
-    assert isinstance(notebook.fail("%%gpu\ndraw()"), UserCodeError)
+    failed = notebook.fail("%%gpu\ndraw()")
+    assert isinstance(failed, StaleRef)
+    assert "'model', a random.Random, was lost with its context" in str(failed)
+    assert isinstance(failed.__cause__, UserCodeError)
     notebook("%%gpu\nmodel = random.Random(4)")
     assert shown(notebook, "0 < draw() < 1") == "True"
 

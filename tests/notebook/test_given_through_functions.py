@@ -128,3 +128,40 @@ def test_names_are_reached_behind_functions_classes_and_instances() -> None:
     assert set(reached_names([names["trainer"]], names)) == found
     assert set(reached_names([names["Trainer"]], names)) == found
     assert reached_names([np.mean, print, 1, [names["log"]]], names) == []
+
+
+DEFINES = """
+def scaled(x):
+    return x * RATE
+class Model:
+    def step(self):
+        seen.append(RATE)
+        return helper(RATE)
+def helper(x):
+    return x + OFFSET
+model = Model()
+"""
+
+
+def test_functions_that_cells_have_defined_see_what_the_notebook_has_bound_since(
+    notebook: Notebook,
+) -> None:
+    notebook.names |= {"RATE": 0.5, "OFFSET": 1, "seen": []}
+    notebook(DEFINES)
+    assert notebook("scaled(2.0), model.step()") == "(1.0, 1.5)"
+    notebook.names |= {"RATE": 0.25, "OFFSET": 10}
+    assert notebook("scaled(2.0)") == "0.5"
+    assert notebook("model.step()") == "10.25"
+    assert notebook.names["seen"] == [0.5, 0.25]
+    notebook("RATE = 2.0")
+    assert notebook("scaled(2.0)") == "4.0", "the cell's own is the last one"
+    notebook.names["OFFSET"] = (n for n in range(3))  # it cannot go there, and scaled needs it not
+    assert notebook("scaled(2.0)") == "4.0"
+
+
+def test_what_is_no_global_of_a_cells_function_is_not_taken_along(notebook: Notebook) -> None:
+    notebook.names |= {"x": (n for n in range(3)), "y": 1}
+    notebook("def local(a):\n    x = a + y\n    return [x for x in range(x)]")
+    assert notebook("local(2)") == "[0, 1, 2]"
+    notebook.names["y"] = 2
+    assert notebook("local(2)") == "[0, 1, 2, 3]"
