@@ -38,7 +38,7 @@ def inside(value: Any) -> tuple[Any, ...]:
 def _is_imported(function: Any) -> bool:
     """Whether the module and the name that a function has lead to it in every process."""
     found: Any = None if function.__module__ == "__main__" else sys.modules.get(function.__module__)
-    for name in function.__qualname__.split("."):
+    for name in getattr(function, "__qualname__", "").split("."):  # a wrapped partial has none
         found = getattr(found, name, None)
     return found is function
 

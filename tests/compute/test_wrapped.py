@@ -2,7 +2,7 @@
 
 import fnmatch
 from collections.abc import Iterator
-from functools import lru_cache, singledispatch
+from functools import lru_cache, partial, singledispatch
 from math import factorial
 from typing import Any
 
@@ -52,6 +52,11 @@ def test_a_cached_function_that_calls_itself_runs(cpu: Device, names: dict[str, 
         "maxsize": 7,
         "typed": False,
     }
+
+
+def test_a_cached_partial_has_no_name_and_runs(cpu: Device, names: dict[str, Any]) -> None:
+    exec("def added(a, b):\n    return a + b", names)  # noqa: S102 - as a notebook does
+    assert cpu.run(lru_cache(partial(names["added"], 1)), 2).result(30) == 3
 
 
 def test_a_dispatching_function_keeps_its_cases(cpu: Device, names: dict[str, Any]) -> None:
