@@ -129,8 +129,8 @@ def captures_of(source: str, names: dict[str, Any], device: "Device", space: Spa
         if name not in names:
             continue
         value = names[name]
-        if (hasattr(builtins, name) or name in _HIDDEN) and is_ipythons(value):
-            continue  # a context has its own `open` and `display`
+        if _is_there(name, value):
+            continue
         if name in bound and is_lost(device, value):
             found.lost[name] = value
             continue
@@ -154,7 +154,7 @@ def _add_behind(
     classes = (one.type.removeprefix("__main__.") for one in objects)
     for name in sorted(space.behind([*used, *classes]).difference(used)):
         value = names.get(name)
-        if name not in names or is_ipythons(value):
+        if name not in names or _is_there(name, value):
             continue
         if is_lost(device, value):
             found.lost[name] = value
@@ -173,6 +173,11 @@ def is_lost(device: "Device", value: Any) -> bool:
     if isinstance(value, ObjectRef):
         return value.device is device and value.generation != device.generation
     return isinstance(value, AccelRef) and value.device is device and not device.holds(value)
+
+
+def _is_there(name: str, value: Any) -> bool:
+    """Whether a context has its own of this, as `open` and `display`."""
+    return (hasattr(builtins, name) or name in _HIDDEN) and is_ipythons(value)
 
 
 def is_ipythons(value: Any) -> bool:
