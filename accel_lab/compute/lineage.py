@@ -89,6 +89,7 @@ class Lineage:
         self._opaque: dict[int, str] = {}
         self._storages = _Storages()
         self.checkpoint: Callable[[int, tuple[int, ...], str], None] | None = None
+        self._tidied = 0  # how many there were when it was tidied last
         self._kept_after_cut = 0
         self._has_lost_needs = False  # since the last cut something was freed or kept elsewhere
 
@@ -326,17 +327,16 @@ class Lineage:
         Parameters:
             at_once: also one that is not large, for the sake of what it keeps.
         """
-        if len(self) - self._kept_after_cut < UNREAD_LIMIT and not at_once:
+        if len(self) - self._tidied < UNREAD_LIMIT and not at_once:
             return
         for _ in range(0, len(self._unread), READ_AT_ONCE):  # more may come as fast as it is read
             self.read(READ_AT_ONCE)
             yield
         if self._has_lost_needs or at_once or len(self._steps) > 2 * self._kept_after_cut:
             self.cut()
-        else:
-            self._kept_after_cut = len(self._steps)
         yield
         self._bound()
+        self._tidied = len(self._steps)
 
     def _bound(self) -> None:
         """Have buffers with long histories checkpointed; give up what grows beyond all bounds."""

@@ -4,9 +4,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accel_lab.compute import lineage as lineage_module
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.lineage import Lineage, Restore, Slice
 from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, encode_marker
@@ -269,6 +271,27 @@ def test_a_history_is_cut_while_more_comes_than_is_read() -> None:
         assert steps < 1000
     assert len(lineage._steps) < 1000
     assert lineage.live >= {1}  # which reads the rest
+
+
+def test_a_history_is_cut_when_something_in_it_may_be_needless(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lineage_module, "UNREAD_LIMIT", 100)
+    lineage = Lineage()
+    lineage.follow([zeros(1, 1), zeros(2, 2)])
+    lengths, cuts = [], []
+    for turn in range(9):
+        if turn == 7:
+            lineage.follow([free(2)])
+        first = 1000 * (turn + 1)
+        lineage.follow([copy(seq, 1, out=2) for seq in range(first, first + 100)])
+        for _ in lineage.tidy():
+            pass
+        lengths.append(len(lineage))
+        cuts.append(lineage._kept_after_cut)
+    assert lengths[:7] == [2 + 100 * n for n in range(1, 8)], "each of them changes what is in use"
+    assert cuts == [102, 102, 302, 302, 302, 302, 702, 1, 1]
+    assert lengths[7] == 1
 
 
 def test_contents_are_kept_once_and_within_their_budgets() -> None:
