@@ -11,11 +11,8 @@ import msgspec
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.context import Context
 from accel_lab.compute.operation import Spec, travelling
+from accel_lab.compute.remembered import Remembered
 
-MOST = 256
-"""So many messages are remembered."""
-LONGEST = 512
-"""Only messages of up to so many bytes are."""
 SKIP_LIMIT = 63
 
 
@@ -28,7 +25,7 @@ class Entries:
 
     def __init__(self, context: Context) -> None:
         self._routes = context.routes
-        self._known: dict[bytes, tuple[Any, tuple[AccelRef, ...]]] = {}
+        self._known = Remembered[tuple[Any, tuple[AccelRef, ...]]]()
         self._skip = self._vain = 0
         mention = context.table.mention
         find = context.table.known
@@ -82,11 +79,8 @@ class Entries:
 
     def _remember(self, data: bytes, message: Any) -> None:
         route = self._routes.get(type(message))
-        if route is None or len(data) > LONGEST:
-            return
-        if len(self._known) >= MOST:
-            self._known.clear()
-        self._known[data] = message, route.operands(message)
+        if route is not None:
+            self._known.keep(data, (message, route.operands(message)))
 
 
 def _list_of(message: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from accel_lab.compute.operation import Operation, operand_fields, travelling
+from accel_lab.compute.remembered import Remembered
 from accel_lab.compute.transfer import Allocate, Free, Upload
 from accel_lab.compute.user_code import Run
 
@@ -16,10 +17,6 @@ FREE = Free.__struct_config__.tag
 UPLOAD = Upload.__struct_config__.tag
 ALLOCATE = Allocate.__struct_config__.tag
 RUN = Run.__struct_config__.tag
-MOST = 1024
-"""So many messages are remembered."""
-LONGEST = 512
-"""Only messages of up to so many bytes are."""
 
 
 class Effects(msgspec.Struct, frozen=True, gc=False):
@@ -118,7 +115,7 @@ class Steps:
     """
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Effects] = {}
+        self._known = Remembered[Effects]()
 
     def step(self, entry: Entry, data: bytes) -> Step:
         """Return the step of an entry whose bytes are given."""
@@ -126,10 +123,7 @@ class Steps:
         effects = self._known.get(said)
         if effects is None:
             effects = effects_of(decode(said))
-            if len(said) <= LONGEST:
-                if len(self._known) >= MOST:
-                    self._known.clear()
-                self._known[said] = effects
+            self._known.keep(said, effects)
         result = entry.result
         return Step(entry.seq, _made(result, effects) if result else 0, data, effects)
 

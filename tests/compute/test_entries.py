@@ -15,6 +15,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.context import Context
 from accel_lab.compute.entries import Entries
 from accel_lab.compute.operation import NO_RESULT, operands_of, travelling
+from accel_lab.compute.remembered import LONGEST, MOST
 from accel_lab.compute.transfer import Free, Put
 from accel_lab.compute.wire import batch, encode_entry
 from accel_lab.libraries import ACTORS
@@ -106,7 +107,7 @@ def test_a_message_that_comes_again_is_the_same_one(context: Context) -> None:
 
 
 def test_only_short_messages_to_a_library_are_remembered(context: Context) -> None:
-    long = Put((entries.LONGEST,), "uint8", bytes(entries.LONGEST))
+    long = Put((LONGEST,), "uint8", bytes(LONGEST))
     decoding = Entries(context)
     for messages in ([long, long], [Free([999]), Free([999])]):
         decoding.decode(frame([launch(1.0, 2)] * 8))
@@ -133,4 +134,4 @@ def test_no_more_than_so_many_are_remembered(context: Context) -> None:
     for turn in range(8):
         messages = [launch(float(i), 3) for i in range(turn * 64, turn * 64 + 64)]
         decoding.decode(frame([one for one in messages for _ in range(2)]))
-        assert len(decoding._known) <= entries.MOST
+        assert len(decoding._known) <= MOST

@@ -1,0 +1,22 @@
+"""What was worked out for some bytes, to be found when they come again."""
+
+from typing import TypeVar
+
+T = TypeVar("T")
+
+MOST = 256
+"""So many are remembered; when there are more, all are forgotten."""
+LONGEST = 512
+"""Only what was worked out for up to so many bytes is."""
+
+
+class Remembered(dict[bytes, T]):
+    """A dictionary that stays small, for one thread; what is in it is looked up as in any."""
+
+    def keep(self, data: bytes, found: T) -> None:
+        """Remember what was worked out for these bytes, unless they are many."""
+        if len(data) > LONGEST:
+            return
+        if len(self) >= MOST:
+            self.clear()
+        self[data] = found
