@@ -391,6 +391,8 @@ class DeviceKeeper:
                 why = f"it has read no message for {packet.unread_s:.0f} s, although nothing ran"
                 self._lose(why, {}, {}, again=False)
         elif isinstance(packet, Blocks | Traced):
+            if isinstance(packet, Blocks):
+                self.used_bytes = packet.used_bytes  # so that the tree says what the blocks do
             self.sight.heard(packet)
         elif isinstance(packet, Expired):
             why = f"request {packet.seq} ran longer than its {packet.timeout_s:g} s"

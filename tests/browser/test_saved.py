@@ -21,7 +21,7 @@ CELLS = [
 import numpy as np
 from accel_lab import System, views
 lab = System("host", name="lab").ready()
-a = lab.devices[0].put(np.ones((64, 64), np.float32))
+a = lab.devices[0].put(np.ones((64, 64), np.float32)).result()
 views.lab(lab)""",
     "lab",
     "%%gpu\nprint('in the context')\nb = a @ a\nb[0, :3]",

@@ -73,6 +73,17 @@ def test_columns_of_all_parts_travel_as_one(monkeypatch: pytest.MonkeyPatch) -> 
     assert packed[40:] == b"slices--readings--------"
 
 
+def test_the_tree_says_of_memory_what_the_blocks_do() -> None:
+    with System("host", name="drawn").ready() as lab:
+        kept = []
+        for buffers in range(1, 4):
+            kept.append(lab.devices[0].put(np.ones((64, 64), np.float32)).result())
+            state = LabView(lab).drawn()
+            device = state["tree"]["root"]["children"][0]
+            assert device["used_bytes"] == buffers * SMALL
+            assert device["used_bytes"] == state["vram"]["devices"][0]["used"]
+
+
 def test_a_command_reaches_the_part_that_it_is_for(system: System) -> None:
     view = LabView(system)
     lost = system.events.published
