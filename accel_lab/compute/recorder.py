@@ -109,9 +109,11 @@ class Recorder:
         Blocks while bytes are copied or another thread drains.
         """
         with self._draining:
-            parts = self._parts
+            # Counted first: what is said of a message is not to be told before the message, for a
+            # history that is cut in between would have no use for it.
+            later, parts = len(self._later), self._parts
             taken = [parts.popleft() for _ in range(len(parts))]
-            while self._later:
+            for _ in range(later):
                 taken.append(encode_marker(self._later.popleft()()))
             if taken:
                 for follow in self.followers:
