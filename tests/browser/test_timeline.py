@@ -319,11 +319,13 @@ a = cpu.put(np.ones((64, 64), np.float32))
 a.result(20)
 views.timeline(lab)"""
 WORK = """
-while not views.timeline(lab).sample()["traced"]:  # until the context knows that it is watched
-    cpu.put(np.ones(8)).result(20)
-for _ in range(300):
-    b = blas.gemm(a, a)
-b.result(20)
+with lab.closely():
+    while not views.timeline(lab).sample()["traced"]:  # until the context knows of that
+        cpu.put(np.ones(8)).result(20)
+        time.sleep(0.001)
+    for _ in range(300):
+        b = blas.gemm(a, a)
+    b.result(20)
 held = cpu.get(b)
 sleeps = cpu.run(time.sleep, 60)"""
 LOSE = """

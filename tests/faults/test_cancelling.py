@@ -130,17 +130,20 @@ def test_what_waits_for_a_context_is_taken_out_of_the_queue(lab: System, cpu: De
     assert settle(lambda: (cpu.in_flight, cpu._requests.queued) == (0, 0))
 
 
-def test_the_result_of_what_was_at_work_is_freed_when_it_is_done(nothing_left: None) -> None:
+def test_the_result_of_what_was_at_work_is_freed_when_it_is_done(
+    nothing_left: None, tmp_path: Path
+) -> None:
     """Though its failed handle lives on; there is room for one of them only."""
     with System("host", memory_bytes=1 << 20, spill=False) as lab:
         (cpu,) = lab.devices
         kept: list[object] = []
-        for _ in range(20):
-            made = cpu.run(_slow_array)
-            assert settle(lambda: cpu.in_flight == 1)
-            time.sleep(0.01)  # it has begun
+        for turn in range(20):
+            begun, gate = tmp_path / f"begun-{turn}", tmp_path / f"gate-{turn}"
+            made = cpu.run(_slow_array, str(begun), str(gate))
+            assert settle(begun.exists)
             made.cancel()
             assert isinstance(made.error, Cancelled)
+            gate.touch()
             kept.append(made)
             assert settle(lambda: cpu.in_flight == 0)
         for _ in range(100):
@@ -154,8 +157,10 @@ def test_the_result_of_what_was_at_work_is_freed_when_it_is_done(nothing_left: N
         assert len(kept) == 20
 
 
-def _slow_array() -> object:
-    time.sleep(0.03)
+def _slow_array(begun: str, gate: str) -> object:
+    Path(begun).touch()
+    while not Path(gate).exists():
+        time.sleep(0.001)
     return np.zeros(700 << 10, np.uint8)
 
 
