@@ -291,9 +291,13 @@ class Service:
         What it had sent before is read, and executed afterwards in its order; what that names is
         not freed yet.
         """
+        until = time.monotonic() + GARBAGE_S
+        # A request whose answer the notebook does not have yet keeps its handles there.
+        self._hand_over()
+        while not self._completer.idle and time.monotonic() < until:
+            time.sleep(RETRY_S)
         self.collected.clear()
         self.send([Crowded()])
-        until = time.monotonic() + GARBAGE_S
         last = False
         while not last:
             last = self.collected.is_set() or time.monotonic() > until

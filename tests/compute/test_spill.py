@@ -150,6 +150,19 @@ def test_garbage_of_the_notebook_is_freed_before_an_allocation_fails() -> None:
         assert cpu.generation == 1
 
 
+def test_what_only_unanswered_requests_hold_is_freed_before_an_allocation_fails() -> None:
+    """They are done when there is no room, but the notebook has not heard of that."""
+    with System("host", memory_bytes=MIB, spill=False) as lab:
+        cpu = lab.devices[0]
+        for _ in range(8):
+            x = array.zeros(cpu, (700, 256), dtype="float32")
+            for _ in range(6):
+                blas.scal(x, 2.0, out=x)
+            del x
+        array.zeros(cpu, (700, 256), dtype="float32").result(WAIT)
+        lab.check()
+
+
 def test_garbage_that_a_message_on_its_way_names_is_not_freed_before_it() -> None:
     with System("host", memory_bytes=4 * MIB + 64, spill=False) as lab:
         cpu = lab.devices[0]
