@@ -28,6 +28,15 @@ FREED = 0
 """The generation of a handle whose buffer was freed: no context ever has it."""
 
 
+class Handles:
+    """Counts, in any thread, the handles that have become useless: failed, or freed.
+
+    Who relies on what was known of handles looks again when there are more of these.
+    """
+
+    lost = 0
+
+
 class AccelToken(msgspec.Struct, frozen=True):
     """What is left of a ref in a pickle or a journal: a name for a buffer, not a hold on it."""
 
@@ -168,12 +177,18 @@ class AccelRef(Reply["AccelRef"], Operators):
         """
         self.owner.release()
         self.generation = FREED
+        Handles.lost += 1
 
     @property
     def token(self) -> AccelToken:
         """The picklable name of this buffer."""
         shape, dtype = (self.shape, self.dtype) if self.known else (None, None)
         return AccelToken(self.device.name, self.id, self.generation, shape, dtype)
+
+    def reject(self, error: AccelError) -> None:
+        """Complete with a failure."""
+        super().reject(error)
+        Handles.lost += 1
 
     def take_back(self, error: AccelError) -> Callable[[], object]:
         """Fail, and hold the memory until the request that writes it is over."""

@@ -4,10 +4,26 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
-from accel_lab.compute.launch import Launch
 from accel_lab.compute.stream import Stream
+
+
+class Enqueued(Protocol):
+    """A launch, or an entry that was enqueued again without one.
+
+    Attributes:
+        seq, message: the request.
+        finish: works out its answer once the work is done; None where there is nothing to.
+        shaped: what the notebook could not infer of the result.
+        trace: the marks around it, if it was marked.
+    """
+
+    seq: int
+    message: Any
+    finish: Callable[[], Any] | None
+    shaped: tuple[tuple[int, ...], str] | None
+    trace: Any
 
 
 class Batch:
@@ -15,7 +31,7 @@ class Batch:
 
     __slots__ = ("events", "launches", "since", "timeout_s")
 
-    def __init__(self, launches: list[Launch], streams: list[Stream], timeout_s: float) -> None:
+    def __init__(self, launches: list[Enqueued], streams: list[Stream], timeout_s: float) -> None:
         self.launches = launches
         self.timeout_s = timeout_s
         self.events = [(stream, stream.native.record()) for stream in streams]
@@ -30,7 +46,7 @@ class Completer:
     """A thread that waits for batches in order and then calls `completed` or `failed`."""
 
     def __init__(
-        self, completed: Callable[[list[Launch]], None], failed: Callable[[BaseException], None]
+        self, completed: Callable[[list[Enqueued]], None], failed: Callable[[BaseException], None]
     ) -> None:
         self._completed = completed
         self._failed = failed

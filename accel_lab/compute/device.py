@@ -126,6 +126,24 @@ class Device:
             raise InvalidArgument(text)
         return self._requests.send(message, timeout_s, nowait=nowait)
 
+    def ask_of(
+        self,
+        kind: type[Operation[R]],
+        made_of: tuple[Any, ...],
+        make: Callable[..., Operation[R]],
+        *,
+        timeout_s: float | None = OWN_TIMEOUT,
+    ) -> Reply[R]:
+        """Send the message that `make(*made_of)` returns, as `ask` does.
+
+        It is not made again where the very same objects have been sent before, as in a loop.
+
+        Parameters:
+            kind: the type of message, which answers with no buffer.
+            made_of: all that it depends on.
+        """
+        return self._requests.send_made(kind, made_of, make, timeout_s)
+
     def tell(self, message: Operation[Any], *, nowait: bool = False) -> None:
         """Send a message whose answer nobody waits for; a failure reaches `lab.check()`."""
         self._requests.tell(message, nowait=nowait)

@@ -11,21 +11,41 @@ import msgspec
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.context import Context
 from accel_lab.compute.operation import Spec, travelling
+from accel_lab.compute.prepared import Prepared
 from accel_lab.compute.remembered import Remembered
 
 SKIP_LIMIT = 63
+
+
+class Seen:
+    """A message that came before.
+
+    Attributes:
+        message: the same object each time.
+        operands: its buffers.
+        prepared: what does it again, where its handler has made that.
+        title: what it is called then, among the last that were executed.
+    """
+
+    __slots__ = ("message", "operands", "prepared", "title")
+
+    def __init__(self, message: Any, operands: tuple[AccelRef, ...]) -> None:
+        self.message = message
+        self.operands = operands
+        self.prepared: Prepared | None = None
+        self.title: type | str = type(message)
 
 
 class Entries:
     """Decodes frames, for the dispatcher thread; buffers are looked up while decoding.
 
     An entry has `seq`, `result`, `timeout_s`, `message` and `spec`, as `wire.encode_entry` tells,
-    and `operands`: those of a message that came before, else None.
+    and `seen`: what is known of a message that came before, else None.
     """
 
     def __init__(self, context: Context) -> None:
         self._routes = context.routes
-        self._known = Remembered[tuple[Any, tuple[AccelRef, ...]]]()
+        self._known = Remembered[Seen]()
         self._skip = self._vain = 0
         mention = context.table.mention
         find = context.table.known
@@ -69,7 +89,8 @@ class Entries:
                 entry.message = message = self._message.decode(data)
                 self._remember(data, message)
             else:
-                entry.message, entry.operands = before
+                entry.seen = before
+                entry.message = before.message
                 found += 1
         if 2 * found >= len(entries):
             self._vain = 0
@@ -77,10 +98,14 @@ class Entries:
             self._skip = self._vain = min(2 * self._vain + 1, SKIP_LIMIT)
         return entries
 
+    def forget(self) -> None:
+        """Forget what came before: what it was prepared with is not there any more."""
+        self._known.clear()
+
     def _remember(self, data: bytes, message: Any) -> None:
         route = self._routes.get(type(message))
         if route is not None:
-            self._known.keep(data, (message, route.operands(message)))
+            self._known.keep(data, Seen(message, route.operands(message)))
 
 
 def _list_of(message: Any) -> Any:
@@ -91,6 +116,9 @@ def _list_of(message: Any) -> Any:
         ("timeout_s", float | None),
         ("message", message),
         ("spec", Spec | None),
-        ("operands", Any, None),
+        ("seen", Any, None),
     ]
-    return list[msgspec.defstruct("Entry", fields, array_like=True)]  # type: ignore[misc]
+    # As a launch, where it is enqueued without one: nothing is left to be finished.
+    plain = {"finish": None, "shaped": None, "trace": None, "soon_s": 0.0}
+    entry = msgspec.defstruct("Entry", fields, namespace=plain, array_like=True)
+    return list[entry]  # type: ignore[valid-type]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.operation import Operation, Spec
+from accel_lab.compute.prepared import Prepared
 from accel_lab.compute.stream import Storage, Stream
 from accel_lab.compute.table import Buffer
 from accel_lab.errors import LibraryError
@@ -66,6 +67,9 @@ class Launch:
     deferred: tuple[Callable[[], Any], Callable[[Any], None]] | None = None
     made: list[int] | None = None
     trace: "Trace | None" = None
+    comes_again: bool = False
+    """Whether the same message, without a result, came before: it may be worth preparing."""
+    prepared: Prepared | None = None
     soon_s: float = 0.0
     """For how long the end of its work is worth being looked for without sleeping."""
 
@@ -143,6 +147,27 @@ class Launch:
         then messages that name the result or an operand wait; all others pass.
         """
         self.deferred = work, then
+
+    def prepare(
+        self,
+        call: Callable[[], object] | None,
+        *,
+        reads: tuple[AccelRef, ...],
+        writes: tuple[AccelRef, ...],
+    ) -> None:
+        """Have `call` enqueue what was just enqueued whenever the very same message comes again.
+
+        Only for a message without a result that `comes_again`.
+
+        Parameters:
+            call: knows addresses, and keeps no array; what it raises is the request's failure.
+                None leaves it to the handler.
+            reads, writes: every operand of the message.
+        """
+        if call is None:
+            return
+        released = self.context.table.released
+        self.prepared = Prepared(call, self.stream, reads, writes, released)
 
     def learn_shape(self) -> None:
         """Tell the notebook the result's shape and dtype, which it could not infer.

@@ -113,8 +113,7 @@ class Recorder:
             # history that is cut in between would have no use for it.
             later, parts = len(self._later), self._parts
             taken = [parts.popleft() for _ in range(len(parts))]
-            for _ in range(later):
-                taken.append(encode_marker(self._later.popleft()()))
+            taken += [encode_marker(self._later.popleft()()) for _ in range(later)]
             if taken:
                 for follow in self.followers:
                     follow(taken)

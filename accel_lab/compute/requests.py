@@ -14,10 +14,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
+from msgspec.structs import astuple
+
 from accel_lab.actor.reply import FAILED, Reply
 from accel_lab.compute import origin
 from accel_lab.compute.answers import Answers, InFlight, Settle, Told
-from accel_lab.compute.buffer import FREED, AccelRef, Owner, RunRef
+from accel_lab.compute.buffer import FREED, AccelRef, Handles, Owner, RunRef
 from accel_lab.compute.failure import depends_on
 from accel_lab.compute.link import Link
 from accel_lab.compute.markers import ContextBegan, ContextEnded, Failed
@@ -144,47 +146,55 @@ class Requests(Waiting):
         settle: Settle | None = None,
         kept: Kept | None = None,
         recorded: bool = True,
+        made_of: tuple[Any, ...] = (),
     ) -> Reply[Any]:
         """Send one message and return the handle of its answer.
 
         `make` builds another kind of handle. `settle` is called once before the handle is done,
         with None when the context has answered, else with the token of the lost context, whose
         process may still read or write until it is reaped. `kept` is what the message names by
-        its place in the arena, for the record.
+        its place in the arena, for the record. `made_of` is what was given for the message, for
+        `send_made`.
         """
-        plan = self._plans.get(type(message)) or self._plan(message)
+        plan = self._plans.get(type(message)) or self._plan(type(message))
         if timeout_s == OWN_TIMEOUT:
             timeout_s = plan.timeout_s
-        operands = plan.operands(message)
         spec: Spec | None = None
         expected: Spec | None = None
         known = sound = True
-        device, generation = self._device(), self.generation
-        try:
-            for ref in operands:
-                if ref.device is not device:
-                    raise self._foreign(ref, message)
-                if ref.generation != generation or ref._state == FAILED:  # noqa: SLF001 - hot
-                    sound = False
-                if not ref.known:
-                    known = False
-        except AttributeError:
-            raise no_operand(message) from None
-        if known:
-            spec = message.infer()
-            expected = spec or NO_RESULT
-            if plan.listed:
-                dtype = operands[0].dtype if operands else message.dtype_key
-                if dtype not in plan.supported:
-                    check(self._support, message)
-                    plan.supported.add(dtype)
+        device, generation, lost = self._device(), self.generation, Handles.lost
+        before = None
+        if plan.is_flat and make is None and not plan.repeats.skips():
+            made_of = astuple(message)
+            before = plan.repeats.find(made_of, generation)
+        if before is not None:
+            spec, expected = before.spec, before.expected
+        else:
+            operands = plan.operands(message)
+            try:
+                for ref in operands:
+                    if ref.device is not device:
+                        raise self._foreign(ref, message)
+                    if ref.generation != generation or ref._state == FAILED:  # noqa: SLF001 - hot
+                        sound = False
+                    if not ref.known:
+                        known = False
+            except AttributeError:
+                raise no_operand(message) from None
+            if known:
+                spec = message.infer()
+                expected = spec or NO_RESULT
+                if plan.listed:
+                    dtype = operands[0].dtype if operands else message.dtype_key
+                    if dtype not in plan.supported:
+                        check(self._support, message)
+                        plan.supported.add(dtype)
         with self._lock:
             link = self._link
-            pending = self._answers.pending
-            if link is None or len(pending) >= IN_FLIGHT_LIMIT:
+            if link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
                 link = self._admit(nowait=nowait)
             if not sound or self.generation != generation:
-                failed = self._first_failed(operands)
+                failed = self._first_failed(plan.operands(message))
                 if failed is not None:
                     if settle is not None:
                         settle(None)
@@ -194,48 +204,62 @@ class Requests(Waiting):
                     return self._refused(failed, reply)
             self._seq = seq = self._seq + 1
             reply, result = self._handle(message, plan, spec, make, known=known)
-            data = encode_entry(seq, result, timeout_s, message, expected)
-            idle = not pending
-            reply.library = library = plan.library
-            if library is not self._library:
-                self._of_library, self._library = seq, library
-            self._answers.expect(seq, reply, settle)
-            batched = False
-            try:
-                if link is None:
-                    self._queue[seq] = data
-                else:
-                    batched = link.send(data, idle=idle)
-            except BaseException:
-                # An interrupt: the caller has no handle, so nothing may wait for the answer. And
-                # what was sent by then may not run on.
-                self._answers.take(seq)
-                self._lock.release()  # a context that does not read may hold this up
-                try:
-                    self._keeper.cancel([seq])
-                finally:
-                    self._lock.acquire()
-                raise
-            recorder = self.recorder
-            if recorder is not None and recorded:
-                if recorder.origin is not reply.origin:
-                    recorder.sent_by(reply.origin, time.time())
-                recorder.append(data)
-                if kept is not None:
-                    recorder.keep(seq, kept)
-                if recorder.resting:
-                    recorder.rouse()
+            body = message if before is None else before.body
+            data = encode_entry(seq, result, timeout_s, body, expected)
+            if before is None and made_of and known:
+                plan.repeats.note(made_of, message, (spec, expected), (self.generation, lost))
+            reply.library = plan.library
+            batched = self._enter(seq, reply, data, link, settle, recorded=recorded)
+            if kept is not None and recorded and self.recorder is not None:
+                self.recorder.keep(seq, kept)
         if batched and link is not None:
             link.collect()
         if self.witness is not None and recorded:
             self.witness(seq, reply)
         return reply
 
-    def tell(  # noqa: C901 - the hot path, in one piece
-        self, message: Operation[Any], *, nowait: bool
-    ) -> None:
+    def send_made(
+        self,
+        kind: type[Operation[Any]],
+        made_of: tuple[Any, ...],
+        make: Callable[..., Operation[Any]],
+        timeout_s: float | None,
+    ) -> Reply[Any]:
+        """Send what is made of these objects, or what was made of the very same ones before.
+
+        It is of a type that answers with no buffer.
+        """
+        plan = self._plans.get(kind) or self._plan(kind)
+        if plan.repeats.skips():
+            return self.send(make(*made_of), timeout_s)
+        reply = self._again(plan, made_of, timeout_s)
+        return self.send(make(*made_of), timeout_s, made_of=made_of) if reply is None else reply
+
+    def _again(
+        self, plan: Plan, made_of: tuple[Any, ...], timeout_s: float | None
+    ) -> Reply[Any] | None:
+        """Send the message that was made of these very objects, if there was one that holds."""
+        if timeout_s == OWN_TIMEOUT:
+            timeout_s = plan.timeout_s
+        with self._lock:
+            before = plan.repeats.find(made_of, self.generation)
+            link = self._link
+            if before is None or link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
+                return None
+            self._seq = seq = self._seq + 1
+            reply: Reply[Any] = Reply(self, origin.current())
+            reply.library = plan.library
+            data = encode_entry(seq, 0, timeout_s, before.body, before.expected)
+            batched = self._enter(seq, reply, data, link)
+        if batched:
+            link.collect()
+        if self.witness is not None:
+            self.witness(seq, reply)
+        return reply
+
+    def tell(self, message: Operation[Any], *, nowait: bool) -> None:
         """Send one message whose answer nobody waits for; only a failure makes a handle of it."""
-        plan = self._plans.get(type(message)) or self._plan(message)
+        plan = self._plans.get(type(message)) or self._plan(type(message))
         if not plan.bare and (
             plan.has_out or plan.answers_buffer or not self._ready(plan, message)
         ):
@@ -244,35 +268,58 @@ class Requests(Waiting):
         told, here = self._told.get(plan.library), origin.current()
         if told is None or told.origin is not here:
             told = self._told[plan.library] = Told(self, here, plan.library)
-        batched = False
         with self._lock:
             link = self._link
-            pending = self._answers.pending
-            if link is None or len(pending) >= IN_FLIGHT_LIMIT:
+            if link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
                 link = self._admit(nowait=nowait)
             self._seq = seq = self._seq + 1
             data = encode_entry(seq, 0, plan.timeout_s, message, NO_RESULT)
-            idle = not pending
-            if plan.library is not self._library:
-                self._of_library, self._library = seq, plan.library
-            pending[seq] = told
-            try:
-                if link is None:
-                    self._queue[seq] = data
-                else:
-                    batched = link.send(data, idle=idle)
-            except BaseException:
-                pending.pop(seq, None)
-                raise
-            recorder = self.recorder
-            if recorder is not None:
-                if recorder.origin is not here:
-                    recorder.sent_by(here, time.time())
-                recorder.append(data)
-                if recorder.resting:
-                    recorder.rouse()
+            batched = self._enter(seq, told, data, link)
         if batched and link is not None:
             link.collect()
+
+    def _enter(
+        self,
+        seq: int,
+        reply: Reply[Any],
+        data: bytes,
+        link: Link | None,
+        settle: Settle | None = None,
+        *,
+        recorded: bool = True,
+    ) -> bool:
+        """Send or queue an encoded message, and record it; the lock is held.
+
+        Returns whether it has completed a batch, and it is time for the link to `collect`.
+        """
+        idle = not self._answers.pending
+        if reply.library is not self._library:
+            self._of_library, self._library = seq, reply.library
+        self._answers.expect(seq, reply, settle)
+        batched = False
+        try:
+            if link is None:
+                self._queue[seq] = data
+            else:
+                batched = link.send(data, idle=idle)
+        except BaseException:
+            # An interrupt: the caller has no handle, so nothing may wait for the answer. And
+            # what was sent by then may not run on.
+            self._answers.take(seq)
+            self._lock.release()  # a context that does not read may hold this up
+            try:
+                self._keeper.cancel([seq])
+            finally:
+                self._lock.acquire()
+            raise
+        recorder = self.recorder
+        if recorder is not None and recorded:
+            if recorder.origin is not reply.origin:
+                recorder.sent_by(reply.origin, time.time())
+            recorder.append(data)
+            if recorder.resting:
+                recorder.rouse()
+        return batched
 
     def post(self, message: Operation[None], settle: Settle) -> bool:
         """Send a message that is not recorded, if a context takes messages now; any thread.
@@ -311,8 +358,7 @@ class Requests(Waiting):
         message.infer()
         return True
 
-    def _plan(self, message: Operation[Any]) -> Plan:
-        kind = type(message)
+    def _plan(self, kind: type[Operation[Any]]) -> Plan:
         plan = self._plans[kind] = plan_of(kind, self._timeout_s)
         return plan
 

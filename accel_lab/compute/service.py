@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 
 from accel_lab.compute.backend import Poison
-from accel_lab.compute.completion import Batch, Completer
+from accel_lab.compute.completion import Batch, Completer, Enqueued
 from accel_lab.compute.context import Context
 from accel_lab.compute.deferral import Deferral
-from accel_lab.compute.entries import Entries
+from accel_lab.compute.entries import Entries, Seen
 from accel_lab.compute.failure import pack
 from accel_lab.compute.launch import Launch
 from accel_lab.compute.operation import operands_of
@@ -63,7 +63,7 @@ class Service:
         self._spin_s = spin_s
         self._decoder = Entries(context)
         self._send_lock = threading.Lock()
-        self._launched: list[Launch] = []
+        self._launched: list[Enqueued] = []
         self._marked: Batch | None = None
         self._streams: dict[Stream, None] = {}
         self._first_launch = 0.0
@@ -166,10 +166,10 @@ class Service:
         if route is not None:
             found.append(Task(entry, entry.seq, entry.message, route.stream, entry.timeout_s))
         if batch is not None:
-            first = batch.launches[0]
+            first, (stream, _) = batch.launches[0], batch.events[0]
             limit = batch.timeout_s if batch.timeout_s > 0 else None
             more, traced = len(batch.launches) - 1, first.trace is not None
-            found.append(Task(batch, first.seq, first.message, first.stream, limit, more, traced))
+            found.append(Task(batch, first.seq, first.message, stream, limit, more, traced))
         for deferred in list(self._deferral.begun.values()):
             entry, launch = deferred.entry, deferred.launch
             traced = launch.trace is not None
@@ -229,7 +229,10 @@ class Service:
         threading.Event().wait(10.0)
         os._exit(70)
 
-    def _execute(self, entry: Any) -> None:  # noqa: C901, PLR0912 - the hot path, in one piece
+    def _execute(self, entry: Any) -> None:  # noqa: C901, PLR0912, PLR0915 - the hot path
+        seen = entry.seen
+        if seen is not None and seen.prepared is not None and self._repeat(entry, seen):
+            return
         message = entry.message
         kind = type(message)
         if self._deferral.begun and self._deferral.hold_back(entry):
@@ -255,9 +258,10 @@ class Service:
         try:
             if self.cancelled:
                 self._require_wanted(seq)
-            operands = entry.operands
-            if operands is None:
+            if seen is None:
                 operands = list_operands(message)
+            else:
+                operands, launch.comes_again = seen.operands, not result
             for operand in operands:
                 storage = operand.storage
                 if storage is None:
@@ -266,12 +270,15 @@ class Service:
                 storage.used = seq
             if spec is None:  # the notebook did not know every dtype
                 check(context.support, message)
-            self._remember((seq, kind if name is None else name(message) or kind, stream))
+            title = kind if name is None else name(message) or kind
+            self._remember((seq, title, stream))
             if context.active is not stream:
                 context.activate(stream)
             if self.tracer.watched:
                 launch.trace = self.tracer.begin(seq, message, stream)
             handler(message, launch)
+            if launch.prepared is not None:
+                seen.prepared, seen.title = launch.prepared, title
             if launch.deferred is not None:
                 self._deferral.begin(entry, launch)
             elif result < 0:  # the notebook could not infer it
@@ -282,8 +289,42 @@ class Service:
             self._fail(launch, actor.library, error)
         else:
             if launch.deferred is None:
-                self._enqueued(launch, timeout_s, alone=alone)
+                self._enqueued(launch, stream, timeout_s, alone=alone)
         self.executing = None
+
+    def _repeat(self, entry: Any, seen: Seen) -> bool:
+        """Enqueue what was prepared; False where there is more to look at."""
+        prepared, context = seen.prepared, self._context
+        assert prepared is not None
+        timeout_s = entry.timeout_s
+        if (
+            entry.result
+            or timeout_s is None
+            or timeout_s < ALONE_BELOW_S
+            or self._watched
+            or self.cancelled
+            or self._deferral.begun
+            or self.tracer.watched
+        ):
+            return False
+        released = context.table.released
+        if prepared.released != released and not prepared.holds(released):
+            seen.prepared = None
+            return False
+        self.executing = entry
+        stream, seq = prepared.stream, entry.seq
+        self._remember((seq, seen.title, stream))
+        if context.active is not stream:
+            context.activate(stream)
+        try:
+            prepared.enqueue(seq)
+        except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
+            launch = Launch(context, stream, seq, 0, entry.message, entry.spec)
+            self._fail(launch, entry.message.library, error)
+        else:
+            self._enqueued(entry, stream, timeout_s)
+        self.executing = None
+        return True
 
     def _have_garbage_freed(self) -> None:
         """Have the notebook free what nobody there can reach, and take that out of turn.
@@ -319,7 +360,10 @@ class Service:
                 named.update(operand.id for operand in operands_of(type(message))(message))
                 named.add(abs(entry.result))
 
-    def _enqueued(self, launch: Launch, timeout_s: float | None, *, alone: bool = False) -> None:
+    def _enqueued(
+        self, launch: Any, stream: Stream, timeout_s: float | None, *, alone: bool = False
+    ) -> None:
+        """Have an answer sent when the stream has done this: a launch, or a repeated entry."""
         if launch.trace is not None:
             self.tracer.end(launch.trace)
         now = time.perf_counter()
@@ -327,7 +371,7 @@ class Service:
         if not launched:
             self._first_launch = now
         launched.append(launch)
-        self._streams[launch.stream] = None
+        self._streams[stream] = None
         if launch.soon_s and self._spin_s:
             self._look_s = max(self._look_s, SPIN_FOR_STREAMS_S + launch.soon_s)
         self._timeout_s += -math.inf if timeout_s is None else timeout_s
@@ -354,7 +398,7 @@ class Service:
             except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
                 self._fail(launch, launch.message.library, error)
             else:
-                self._enqueued(launch, deferred.entry.timeout_s)
+                self._enqueued(launch, launch.stream, deferred.entry.timeout_s)
         if self._launched:  # its answer does not wait for what comes next
             self._complete()
         for entry in self._deferral.released():
@@ -404,6 +448,7 @@ class Service:
             self._context.table.fail(launch.result, root)
         reports: list[Report] = [pack(launch.seq, launch.label, error, root)]
         if error.directive is Directive.RESTART:
+            self._decoder.forget()  # what was prepared may have been the old actor's
             if not self._context.restart(library):
                 self.poisoned(Poison(0, "RESTART_LIMIT", f"{library} failed too often: {error}"))
             reports.append(LibraryRestarted(library, str(error), self._context.restarts[library]))
@@ -437,7 +482,7 @@ class Service:
     def _all_done(self) -> bool:
         return all([stream.native.done() for stream in self._streams])  # noqa: C419 - it is faster
 
-    def _take_launched(self) -> tuple[list[Launch], list[Stream], float]:
+    def _take_launched(self) -> tuple[list[Enqueued], list[Stream], float]:
         """Empty the list of what has been launched: the launches, their streams, their time."""
         taken = self._launched, list(self._streams), self._timeout_s
         self._launched = []
@@ -455,9 +500,9 @@ class Service:
         if self._launched:
             self._completer.submit(Batch(*self._take_launched()))
 
-    def _report(self, launches: list[Launch]) -> None:
+    def _report(self, launches: list[Enqueued]) -> None:
         """Answer completed launches in order; dispatcher or side thread."""
-        waiting: list[Launch] = []
+        waiting: list[Enqueued] = []
         for launch in launches:
             if launch.finish is None:
                 waiting.append(launch)
@@ -487,7 +532,7 @@ class Service:
         self.poisoned(explained)
 
 
-def _answers(launches: list[Launch]) -> bytes:
+def _answers(launches: list[Enqueued]) -> bytes:
     """Encode the answers of launches that need no finishing."""
     done: list[int] = []
     reports: list[Report] = [Done(done)]

@@ -136,6 +136,9 @@ def encode_entry(
     `spec` is the result that the notebook has inferred, or `NO_RESULT`; None where the context has
     to infer and check.
 
+    Parameters:
+        message: a message, or the bytes of one as `msgspec.Raw`.
+
     Raises:
         InvalidArgument: a field cannot travel, or the message is larger than a frame.
     """
@@ -152,6 +155,11 @@ def encode_entry(
         )
         raise InvalidArgument(text)
     return data
+
+
+def encode_message(message: Any) -> bytes:
+    """Encode a message by itself, as `encode_entry` does; one that has been sent before."""
+    return _encoder.encode(message)
 
 
 def batch(parts: list[bytes]) -> bytes:

@@ -6,6 +6,7 @@ remembered: a loop that launches with the same buffers packs only its numbers.
 
 import struct
 from collections.abc import Callable
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -49,6 +50,7 @@ class Arguments:
 
     Attributes:
         at: the address of an array of pointers, one to each argument.
+        reads, writes: the buffers that were packed last, by what the kernel may do to them.
     """
 
     def __init__(
@@ -59,14 +61,8 @@ class Arguments:
         self._address = address
         self._pointers = [i for i, p in enumerate(parameters) if p.is_pointer]
         numbers = [i for i, p in enumerate(parameters) if not p.is_pointer]
-        offsets, form, size = _layout(parameters, [*self._pointers, *numbers])
-        block: Any = np.zeros(size + _ALIGN, np.uint8)
-        start = -block.ctypes.data % _ALIGN
-        block = block[start : start + size]
-        self._block = memoryview(block)
-        self.at: int = block.ctypes.data
-        for i, offset in enumerate(offsets):
-            struct.pack_into("=Q", self._block, 8 * i, self.at + offset)
+        self._offsets, form, size = _layout(parameters, [*self._pointers, *numbers])
+        self._block, self.at = self._new_block(size)
         self._first = 8 * len(parameters)
         self._addresses = struct.Struct(f"={len(self._pointers)}Q")
         packed = struct.Struct("=" + form)
@@ -78,6 +74,8 @@ class Arguments:
         self._values: tuple[Any, ...] | None = None
         self._reads: list[Storage] = []
         self._writes: list[Storage] = []
+        self.reads: tuple[Buffer, ...] = ()
+        self.writes: tuple[Buffer, ...] = ()
 
     def pack(self, refs: tuple[AccelRef, ...], values: tuple[Any, ...], stream: Stream) -> None:
         """Fill the block and order `stream` after what the buffers wait for.
@@ -111,6 +109,12 @@ class Arguments:
             else:
                 storage.write_on(stream)
 
+    def copy(self) -> tuple[int, object]:
+        """Return the address of a copy of what is packed, and what keeps its memory."""
+        block, at = self._new_block(len(self._block))
+        block[self._first :] = self._block[self._first :]
+        return at, block
+
     def forget(self) -> None:
         """Forget the buffers: they may be elsewhere now."""
         self._refs = self._values = None
@@ -125,8 +129,8 @@ class Arguments:
         self._refs = None
         left = iter(refs)
         addresses: list[int] = []
-        reads: list[Storage] = []
-        writes: list[Storage] = []
+        reads: list[Buffer] = []
+        writes: list[Buffer] = []
         for i, (parameter, value) in enumerate(zip(self.parameters, values, strict=True)):
             ref = next(left) if value is None else None
             if not parameter.is_pointer:
@@ -141,11 +145,21 @@ class Arguments:
             assert isinstance(ref, Buffer)
             assert ref.storage is not None
             addresses.append(self._pointer(i, ref))
-            (reads if parameter.read_only else writes).append(ref.storage)
+            (reads if parameter.read_only else writes).append(ref)
         self._addresses.pack_into(self._block, self._first, *addresses)
-        self._reads, self._writes = reads, writes
+        self.reads, self.writes = tuple(reads), tuple(writes)
+        self._reads, self._writes = _memory(reads), _memory(writes)
         if len(refs) == len(self._pointers):
             self._refs = refs
+
+    def _new_block(self, size: int) -> tuple[memoryview, int]:
+        """Return memory for arguments whose pointers are there already, and its address."""
+        block: Any = np.zeros(size + _ALIGN, np.uint8)
+        start = -block.ctypes.data % _ALIGN
+        block = block[start : start + size]
+        at: int = block.ctypes.data
+        struct.pack_into(f"={len(self._offsets)}Q", block, 0, *(at + o for o in self._offsets))
+        return memoryview(block), at
 
     def _pointer(self, index: int, ref: Buffer) -> int:
         parameter = self.parameters[index]
@@ -195,6 +209,16 @@ class Arguments:
             f"{self.parameters[index].text}"
         )
         return InvalidArgument(f"{text}; {advice}" if advice else text)
+
+
+def keeping(call: partial[Any], memory: object) -> partial[Any]:
+    """Return a call that keeps the memory whose address it was made with."""
+    call.memory = memory  # type: ignore[attr-defined]
+    return call
+
+
+def _memory(buffers: list[Buffer]) -> list[Storage]:
+    return [buffer.storage for buffer in buffers if buffer.storage is not None]
 
 
 def _layout(parameters: tuple[Parameter, ...], order: list[int]) -> tuple[list[int], str, int]:

@@ -7,6 +7,7 @@ semiring of `or` and `and`. A factor is any number; on the wire a complex one is
 parts.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 from accel_lab.compute.buffer import AccelRef
@@ -31,6 +32,7 @@ from accel_lab.libraries.product import (
     MATRIX,
     Product,
     Trans,
+    UpdateName,
     factors,
     product_spec,
     require_update,
@@ -319,6 +321,14 @@ class BlasLibrary(Protocol):
     def scal(self, x: Any, out: Any, *, dtype: str, alpha: Number) -> None:
         """Write alpha x; any shape."""
 
+    def update_again(
+        self, name: UpdateName, x: Any, y: Any, out: Any, *, dtype: str, alpha: Number
+    ) -> Callable[[], object] | None:
+        """Return what enqueues a sum once more on the same memory, if there is less to do then.
+
+        It keeps addresses, and none of the arrays. For `scal` y is x.
+        """
+
     def dot(self, x: Any, y: Any, out: Any, *, dtype: str, conjugate: bool) -> None:
         """Write the sum of products of two vectors into 0-d `out`."""
 
@@ -365,13 +375,20 @@ class BlasActor(LibraryActor):
         alpha = element(m, "alpha", m.alpha, m.x.dtype)
         x, y = launch.read(m.x), launch.read(m.y)
         self.lib.axpy(x, y, out, dtype=m.x.dtype, alpha=alpha)
+        if launch.comes_again and m.out is not None:
+            again = self.lib.update_again("axpy", x, y, out, dtype=m.x.dtype, alpha=alpha)
+            launch.prepare(again, reads=(m.x, m.y), writes=(m.out,))
 
     @handles(Scal)
     def scal(self, m: Scal, launch: Launch) -> None:
         """Enqueue one scaling."""
         out = output(launch, "x")
         alpha = element(m, "alpha", m.alpha, m.x.dtype)
-        self.lib.scal(launch.read(m.x), out, dtype=m.x.dtype, alpha=alpha)
+        x = launch.read(m.x)
+        self.lib.scal(x, out, dtype=m.x.dtype, alpha=alpha)
+        if launch.comes_again and m.out is not None:
+            again = self.lib.update_again("scal", x, x, out, dtype=m.x.dtype, alpha=alpha)
+            launch.prepare(again, reads=(m.x,), writes=(m.out,))
 
     @handles(Dot)
     def dot(self, m: Dot, launch: Launch) -> None:

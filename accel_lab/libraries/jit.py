@@ -5,7 +5,7 @@ threads are run in turns by one core, to be tested and stepped through, not to b
 """
 
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from accel_lab.actor.reply import Reply
@@ -98,6 +98,11 @@ class Loaded(Protocol):
     def enqueue(self, grid: Triple, block: Triple, shared_bytes: int, stream: Any) -> None:
         """Launch it with what `arguments` has packed; raises InvalidArgument if it is too large."""
 
+    def again(
+        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any
+    ) -> Callable[[], object]:
+        """Return what does once more what `enqueue` has just done, whatever is packed since."""
+
     def facts(self) -> KernelFacts:
         """Return what is known of it."""
 
@@ -138,6 +143,13 @@ class JitActor(LibraryActor):
         stream = launch.stream
         kernel.arguments.pack(m.refs, m.values, stream)
         kernel.enqueue(m.grid, m.block, m.shared_bytes, stream.native)
+        if launch.comes_again:
+            arguments = kernel.arguments
+            launch.prepare(
+                kernel.again(m.grid, m.block, m.shared_bytes, stream.native),
+                reads=(m.kernel, *arguments.reads),
+                writes=arguments.writes,
+            )
 
     @handles(InspectKernel)
     def inspect_kernel(self, m: InspectKernel, launch: Launch) -> None:

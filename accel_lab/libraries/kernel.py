@@ -80,33 +80,20 @@ class Kernel:
                 are the reply's failure.
             StaleRef: a buffer is of a lost generation.
         """
-        try:
-            blocks, threads = triples(grid, block)  # type: ignore[arg-type]
-        except TypeError:  # a list has no hash
-            blocks, threads = triples(_tuple(grid), _tuple(block))
-        refs: list[AccelRef] = []
-        values: list[Any] = []
-        for arg in args:
-            if type(arg) in _PLAIN:
-                values.append(arg)
-            elif isinstance(arg, AccelRef):
-                refs.append(arg)
-                values.append(None)
-            else:
-                values.append(_travelling(arg))
         if timeout_s != OWN_TIMEOUT:
             require_timeout(timeout_s)
-        message = blocks, threads, tuple(refs), tuple(values), shared_bytes
         ref = self.ref
         if ref.failed and not isinstance(ref.error, CompileError):
-            self.ref = self._compile()  # it was lost while it was being compiled
+            ref = self.ref = self._compile()  # it was lost while it was being compiled
+        given = grid, block, shared_bytes, *args
+        ask = self.device.ask_of
         try:
-            return self.device.ask(LaunchKernel(self.ref, *message), timeout_s=timeout_s)
+            return ask(LaunchKernel, (ref, *given), _launch, timeout_s=timeout_s)
         except StaleRef:
-            if self.ref.is_valid:
+            if ref.is_valid:
                 raise
-            self.ref = self._compile()
-            return self.device.ask(LaunchKernel(self.ref, *message), timeout_s=timeout_s)
+            ref = self.ref = self._compile()
+            return ask(LaunchKernel, (ref, *given), _launch, timeout_s=timeout_s)
 
     def inspect(self) -> Reply[KernelFacts]:
         """Ask what became of it: its parameters, its files, the compiler's warnings."""
@@ -165,6 +152,27 @@ class Kernel:
         else:
             state = "ready" if self.ref.is_valid else "to be compiled again"
         return f"<Kernel {self.name} of {self.device.name}, {state}>"
+
+
+def _launch(
+    kernel: AccelRef, grid: Extents, block: Extents, shared_bytes: int, *args: Any
+) -> LaunchKernel:
+    """Return the message: grid and block as they travel, a value of None for each buffer."""
+    try:
+        blocks, threads = triples(grid, block)  # type: ignore[arg-type]
+    except TypeError:  # a list has no hash
+        blocks, threads = triples(_tuple(grid), _tuple(block))
+    refs: list[AccelRef] = []
+    values: list[Any] = []
+    for arg in args:
+        if type(arg) in _PLAIN:
+            values.append(arg)
+        elif isinstance(arg, AccelRef):
+            refs.append(arg)
+            values.append(None)
+        else:
+            values.append(_travelling(arg))
+    return LaunchKernel(kernel, blocks, threads, tuple(refs), tuple(values), shared_bytes)
 
 
 def _tuple(extents: Any) -> Any:

@@ -17,6 +17,7 @@ from accel_lab.libraries.operand import (
 )
 
 Trans: TypeAlias = Literal["n", "t", "c"]
+UpdateName: TypeAlias = Literal["axpy", "scal"]
 
 MATRIX = 2  # axes
 

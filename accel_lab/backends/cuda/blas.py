@@ -6,7 +6,7 @@ narrow dtype. Counts from 2**31 on take cuBLAS's 64-bit entry points.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import cupy
@@ -17,10 +17,10 @@ from accel_lab.backends.cuda.elementwise import update_kernel
 from accel_lab.backends.cuda.layout import Axes, matrices, product
 from accel_lab.backends.cuda.multiplication import Multiply, multiplication
 from accel_lab.backends.cuda.precision import PRECISIONS
-from accel_lab.backends.cuda.update import Update, UpdateName
+from accel_lab.backends.cuda.update import Update
 from accel_lab.backends.cuda.walk import common_walk, dense_walk
 from accel_lab.libraries.operand import Number
-from accel_lab.libraries.product import Trans
+from accel_lab.libraries.product import Trans, UpdateName
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device import CudaDevice
@@ -281,6 +281,17 @@ class CudaBlas:
             held = np.array([PRECISIONS[dtype].scalar(value)])
             factor = known[value] = (held.ctypes.data, held)
         return factor
+
+    def update_again(
+        self, name: UpdateName, x: Any, y: Any, out: Any, *, dtype: str, alpha: Number
+    ) -> Callable[[], object] | None:
+        """Return a launch of our own kernel with these arguments, where that does it."""
+        update = self._updates.get((name, dtype))
+        dense = x._c_contiguous and y._c_contiguous and out._c_contiguous  # noqa: SLF001 - as above
+        if update is None or not dense or not out.size:
+            return None
+        at_alpha, held = self._factor(dtype, alpha)
+        return update.again(x, y, out, at_alpha, held, self._device.active.ptr)
 
     def _update(
         self, name: UpdateName, arrays: tuple[Any, Any, Any], dtype: str, alpha: Number

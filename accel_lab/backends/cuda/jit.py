@@ -1,7 +1,8 @@
 """Kernels on cuda: cubins of NVRTC, launched through the driver with arguments packed at once."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,7 @@ from accel_lab.backends.cuda import nvrtc
 from accel_lab.backends.cuda.cubin import data_of
 from accel_lab.compute.disk_cache import DiskCache, cache_folder, key_of
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries.arguments import Arguments
+from accel_lab.libraries.arguments import Arguments, keeping
 from accel_lab.libraries.program import Compile, KernelFacts, Triple
 from accel_lab.libraries.signature import TABLE, parameters_of
 
@@ -59,6 +60,7 @@ class CudaKernel:
         parameters = parameters_of(data_of(compiled.cubin, TABLE))
         self.arguments = Arguments(built.program.name, parameters, _address)
         self._checked: tuple[Triple, Triple, int] | None = None
+        self._dynamic_bytes = 0
 
     def enqueue(self, grid: Triple, block: Triple, shared_bytes: int, stream: Any) -> None:
         """Launch it on a stream.
@@ -74,6 +76,16 @@ class CudaKernel:
         )
         if enqueued is not None:
             enqueued()
+
+    def again(
+        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any
+    ) -> Callable[[], object]:
+        """Return what launches it once more, with the arguments that are packed now."""
+        at, memory = self.arguments.copy()
+        call = partial(
+            driver.launchKernel, self._function, *grid, *block, shared_bytes, stream.ptr, at, 0
+        )
+        return keeping(call, memory)
 
     def facts(self) -> KernelFacts:
         """Return what is known of it."""
@@ -105,10 +117,11 @@ class CudaKernel:
                 f"{name}: {shared_bytes} bytes of shared memory, and {static} of its own, are more "
                 f"than the {self._shared_limit} that a block of this card has"
             )
-        # Beyond 48 KiB the driver wants to be asked first.
-        driver.funcSetAttribute(
-            self._function, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes
-        )
+        if shared_bytes > self._dynamic_bytes:  # beyond 48 KiB the driver wants to be asked first
+            driver.funcSetAttribute(
+                self._function, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes
+            )
+            self._dynamic_bytes = shared_bytes
         self._checked = grid, block, shared_bytes
 
     def __del__(self) -> None:

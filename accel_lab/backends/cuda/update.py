@@ -4,16 +4,18 @@ CuPy takes 6 us to launch an elementwise kernel, half of it in Python. Here the 
 packed at once and cuLaunchKernel is called with them.
 """
 
+from collections.abc import Callable
+from functools import partial
 from struct import Struct
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
 from cupy.cuda import driver
 
 from accel_lab.backends.cuda.rounding import FORMATS, HALF, SOURCE
-
-UpdateName: TypeAlias = Literal["axpy", "scal"]
+from accel_lab.libraries.arguments import keeping
+from accel_lab.libraries.product import UpdateName
 
 THREADS = 256
 BLOCK_LIMIT = 1 << 16  # each thread goes on to the elements that are left
@@ -81,11 +83,7 @@ class Update:
     def __init__(self, name: UpdateName, dtype: str) -> None:
         self._kernel: Any = cupy.RawKernel(update_source(name, dtype), f"accel_lab_{name}").kernel
         self._function: int = self._kernel.ptr
-        # Five addresses of arguments, then four of the arguments: alpha has a place of its own.
-        words: Any = np.zeros(9, np.uint64)
-        self._at: int = words.ctypes.data
-        words[:4] = [self._at + (5 + i) * _WORD for i in range(4)]
-        self._bytes = memoryview(words).cast("B")
+        self._bytes, self._at = _block()
 
     def __call__(self, x: Any, y: Any, out: Any, alpha: int, stream: int) -> None:
         """Enqueue for contiguous arrays of one size; `alpha` is the factor's address."""
@@ -96,6 +94,26 @@ class Update:
         _ARGUMENTS.pack_into(self._bytes, 4 * _WORD, alpha, x.data.ptr, y.data.ptr, out.data.ptr, n)
         blocks = min((n + THREADS - 1) // THREADS, BLOCK_LIMIT)
         driver.launchKernel(self._function, blocks, 1, 1, THREADS, 1, 1, 0, stream, self._at, 0)
+
+    def again(
+        self, x: Any, y: Any, out: Any, alpha: int, factor: Any, stream: int
+    ) -> Callable[[], object]:
+        """Return what enqueues this once more; of the arrays it keeps the addresses alone."""
+        n = out.size
+        block, at = _block()
+        _ARGUMENTS.pack_into(block, 4 * _WORD, alpha, x.data.ptr, y.data.ptr, out.data.ptr, n)
+        blocks = min((n + THREADS - 1) // THREADS, BLOCK_LIMIT)
+        launch = (self._function, blocks, 1, 1, THREADS, 1, 1, 0, stream, at, 0)
+        return keeping(partial(driver.launchKernel, *launch), (block, factor))
+
+
+def _block() -> tuple[memoryview, int]:
+    """Return memory for the arguments, whose pointers are there already, and its address."""
+    # Five addresses of arguments, then four of the arguments: alpha has a place of its own.
+    words: Any = np.zeros(9, np.uint64)
+    at: int = words.ctypes.data
+    words[:4] = [at + (5 + i) * _WORD for i in range(4)]
+    return memoryview(words).cast("B"), at
 
 
 def update_source(name: UpdateName, dtype: str) -> str:

@@ -11,7 +11,7 @@ from scipy.linalg import blas
 
 from accel_lab.compute.dtypes import NAMES, is_float, itemsize
 from accel_lab.libraries.operand import Number
-from accel_lab.libraries.product import Trans
+from accel_lab.libraries.product import Trans, UpdateName
 
 _NARROW = frozenset(
     name for name in NAMES if is_float(name) and itemsize(name) < itemsize("float32")
@@ -71,6 +71,11 @@ class HostBlas:
             out[...] = _wide(x, dtype) * alpha
         else:
             np.multiply(x, alpha, out=out)
+
+    def update_again(
+        self, name: UpdateName, x: Any, y: Any, out: Any, *, dtype: str, alpha: Number
+    ) -> None:
+        """Return nothing: to call NumPy takes the arrays, which must not be kept."""
 
     @np.errstate(all="ignore")
     def dot(self, x: Any, y: Any, out: Any, *, dtype: str, conjugate: bool) -> None:

@@ -7,14 +7,15 @@ import platform
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from accel_lab.backends.host import compiler
 from accel_lab.compute.disk_cache import DiskCache, cache_folder, key_of
 from accel_lab.errors import InvalidArgument, UserCodeError
-from accel_lab.libraries.arguments import Arguments
+from accel_lab.libraries.arguments import Arguments, keeping
 from accel_lab.libraries.program import Compile, KernelFacts, Triple
 from accel_lab.libraries.signature import TABLE, parameters_of, table_bytes
 
@@ -76,12 +77,21 @@ class HostKernel:
             raise InvalidArgument(
                 f"{self._built.program.name}: grid {grid} is larger than {_GRID_LIMITS}"
             )
-        failure = self._launch(self.arguments.at, *grid, *block)
-        if self._printed is not None and (text := self._printed()):
-            sys.stdout.write(text.decode(errors="replace"))
-            sys.stdout.flush()
-        if failure is not None:
-            raise UserCodeError(f"{self._built.program.name}: {failure.decode()}")
+        _run(self.name, self._launch, self._printed, self.arguments.at, grid, block)
+
+    def again(
+        self,
+        grid: Triple,
+        block: Triple,
+        shared_bytes: int,  # noqa: ARG002 - was looked at
+        stream: Any,  # noqa: ARG002 - what is enqueued is done
+    ) -> Callable[[], None]:
+        """Return what runs it once more, with the arguments that are packed now."""
+        at, memory = self.arguments.copy()
+        # Without this object: its library goes with it when the kernel is freed.
+        return keeping(
+            partial(_run, self.name, self._launch, self._printed, at, grid, block), memory
+        )
 
     def facts(self) -> KernelFacts:
         """Return what is known of it."""
@@ -157,6 +167,15 @@ class HostJit:
             "cache hits": self._cache.hits,
             "cache misses": self._cache.misses,
         }
+
+
+def _run(name: str, launch: Any, printed: Any, at: int, grid: Triple, block: Triple) -> None:
+    failure = launch(at, *grid, *block)
+    if printed is not None and (text := printed()):
+        sys.stdout.write(text.decode(errors="replace"))
+        sys.stdout.flush()
+    if failure is not None:
+        raise UserCodeError(f"{name}: {failure.decode()}")
 
 
 def _address(array: Any) -> int:

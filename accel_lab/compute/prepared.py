@@ -1,0 +1,66 @@
+"""A launch that has been made ready, for a message that comes again.
+
+The first time a handler looks at everything; when the same bytes come again, all that is left is to
+order the stream and to call what enqueues.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.stream import Storage, Stream
+
+
+class Prepared:
+    """A call that enqueues the same work on the same memory once more.
+
+    It holds no array, so that what the notebook frees is given back.
+
+    Parameters:
+        call: enqueues on `stream` and returns at once; knows addresses, and nothing that keeps
+            their memory.
+        reads, writes: the buffers that it does so with.
+        released: how often the table had released a buffer by then.
+    """
+
+    __slots__ = ("_buffers", "_memory", "_reads", "_writes", "call", "released", "stream")
+
+    def __init__(
+        self,
+        call: Callable[[], object],
+        stream: Stream,
+        reads: tuple[AccelRef, ...],
+        writes: tuple[AccelRef, ...],
+        released: int,
+    ) -> None:
+        self.call = call
+        self.stream = stream
+        self.released = released
+        self._buffers: tuple[Any, ...] = (*reads, *writes)
+        self._memory: list[Storage] = [buffer.storage for buffer in self._buffers]
+        self._reads = self._memory[: len(reads)]
+        self._writes = self._memory[len(reads) :]
+
+    def holds(self, released: int) -> bool:
+        """Whether all its buffers are where they were; asked when one of any has been released."""
+        for buffer, storage in zip(self._buffers, self._memory, strict=True):
+            if buffer.storage is not storage:
+                return False
+        self.released = released
+        return True
+
+    def enqueue(self, seq: int) -> None:
+        """Enqueue it as request `seq`; raises what the driver raises."""
+        stream = self.stream
+        stream.operations = operation = stream.operations + 1
+        for storage in self._reads:
+            storage.used = seq
+            if storage.writer is not stream:
+                storage.read_on(stream)
+        for storage in self._writes:
+            storage.used = seq
+            if storage.writer is stream and not storage.readers:  # nothing to wait for
+                storage.write_operation = operation
+            else:
+                storage.write_on(stream)
+        self.call()

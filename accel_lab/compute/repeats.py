@@ -1,0 +1,117 @@
+"""Messages that a notebook sends again, found by the very objects that they are made of.
+
+In a loop the same buffers and numbers go into the same call each time. What was worked out for it
+before then holds: that its operands fit, what comes of it, and its bytes.
+"""
+
+import weakref
+from typing import Any, TypeAlias
+
+import msgspec
+
+from accel_lab.compute.buffer import AccelRef, Handles
+from accel_lab.compute.operation import Operation, Spec
+from accel_lab.compute.wire import encode_message
+
+Key: TypeAlias = tuple[int, ...]
+"""Where the objects are in memory, of which a message is made."""
+
+MOST = 256
+SKIP_LIMIT = 63
+_STEADY = (int, float, complex, str, bytes, type(None))
+
+
+class Repeat:
+    """A message that was accepted before.
+
+    Attributes:
+        body: its bytes.
+        spec: what it makes.
+        expected: what the context is told of that.
+        generation: the device's when its operands were looked at.
+        lost: how many handles had become useless by then.
+    """
+
+    __slots__ = ("_held", "body", "expected", "generation", "lost", "spec")
+
+    def __init__(
+        self, message: Operation[Any], spec: Spec | None, expected: Spec | None, held: Any
+    ) -> None:
+        self.body = msgspec.Raw(encode_message(message))
+        self.spec = spec
+        self.expected = expected
+        self.generation = self.lost = -1
+        self._held = held
+
+
+class Repeats:
+    """The messages of one type that one device was sent more than once.
+
+    After messages of which none came again, more and more of the next are not looked at. `find` may
+    be called by any thread, all else with the device's lock held.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Key, Repeat] = {}
+        self._once: set[Key] = set()
+        self._skip = self._vain = 0
+
+    def find(self, made_of: tuple[Any, ...], generation: int) -> Repeat | None:
+        """Return what is known of a message made of these very objects, if it still holds."""
+        found = self._known.get(tuple(map(id, made_of)))
+        if found is None or found.generation != generation or found.lost != Handles.lost:
+            return None
+        self._vain = 0
+        return found
+
+    def skips(self) -> bool:
+        """Whether the next message is not to be looked at."""
+        if self._skip:
+            self._skip -= 1
+            return True
+        return False
+
+    def note(
+        self,
+        made_of: tuple[Any, ...],
+        message: Operation[Any],
+        made: tuple[Spec | None, Spec | None],
+        standing: tuple[int, int],
+    ) -> None:
+        """Note that a message was accepted; one that comes the second time is remembered.
+
+        Parameters:
+            made_of: what was given for it.
+            made: what it makes, and what the context is told of that.
+            standing: the generation, and how many handles had become useless before it was looked
+                at.
+        """
+        known, key = self._known, tuple(map(id, made_of))
+        found = known.get(key)
+        if found is None:
+            steady = all(isinstance(one, (AccelRef, *_STEADY)) for one in made_of)
+            if key not in self._once or not steady:
+                self._skip = self._vain = min(2 * self._vain + 1, SKIP_LIMIT)
+                if len(self._once) >= MOST:
+                    self._once.clear()
+                self._once.add(key)
+                return
+            self._vain = 0
+            if len(known) >= MOST:
+                known.clear()
+            found = known[key] = Repeat(message, *made, self._held(key, made_of))
+        found.generation, found.lost = standing
+
+    def _held(self, key: Key, made_of: tuple[Any, ...]) -> list[Any]:
+        """Return what keeps a key true: nothing else can be where its objects are.
+
+        A buffer is not kept in use for it: the key goes with the first handle that goes.
+        """
+        this = weakref.ref(self)
+
+        def gone(_: object) -> None:
+            repeats = this()
+            if repeats is not None:
+                repeats._known.pop(key, None)  # noqa: SLF001 - its own
+
+        return [weakref.ref(x, gone) if isinstance(x, AccelRef) else x for x in made_of]
