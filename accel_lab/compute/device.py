@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from accel_lab.actor.events import Subscription
 from accel_lab.actor.reply import Reply
-from accel_lab.compute import origin
+from accel_lab.compute import origin, workspaces
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.lineage import Durability
 from accel_lab.compute.operation import OWN_TIMEOUT, Operation
 from accel_lab.compute.resident import Released, Resident, look, release_frames
+from accel_lab.compute.surroundings import surroundings
 from accel_lab.compute.suspension import Suspended
 from accel_lab.compute.transfer import Upload
 from accel_lab.compute.transfers import Array, Transfers
@@ -207,7 +208,7 @@ class Device:
         refs, blob = pack_call(function, operands, options)
         places = None if writes is None else _places(writes, refs, pure=pure)
         name = name_of(function) if called is None else called
-        return self._transfers.run(Run(refs, blob, pure, None, places, name), timeout_s)
+        return self._run(Run(refs, blob, pure, None, places, name), timeout_s)
 
     @overload
     def function(self, function: Callable[..., Any], /) -> Callable[..., Any]: ...
@@ -239,11 +240,31 @@ class Device:
             def call(*operands: Any, **options: Any) -> Any:
                 refs, blob = pack_call(function, operands, options)
                 message = Run(refs, blob, pure, called=name_of(function))
-                return self._transfers.run(message, timeout_s)
+                return self._run(message, timeout_s)
 
             return call
 
         return decorate if function is None else decorate(function)
+
+    def settle(self, *, environment: bool = False) -> None:
+        """Have code run there where this process runs, from now on: in its folder and `sys.path`.
+
+        What the context knows already is not said again. `run` does it by itself.
+
+        Parameters:
+            environment: take over the environment, too.
+        """
+        keeper = self._keeper
+        here, told = surroundings(environment=environment), keeper.surroundings
+        if here == told or (not environment and here[:2] == told[:2]):
+            return
+        here = keeper.surroundings = surroundings(environment=True)
+        refs, blob = pack_call(workspaces.settle, here, {})
+        self._transfers.run(Run(refs, blob, pure=False, called="settle"), None)
+
+    def _run(self, message: Run, timeout_s: float | None) -> Any:
+        self.settle()
+        return self._transfers.run(message, timeout_s)
 
     def repeat(
         self, message: Operation[Any], timeout_s: float | None, data: bytes | None = None

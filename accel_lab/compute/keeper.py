@@ -6,12 +6,10 @@ are answered, and the context's actor is told, so that its supervisor decides.
 """
 
 import gc
-import sys
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -47,6 +45,7 @@ from accel_lab.compute.process import ContextProcess, Spawner
 from accel_lab.compute.recovery import Recovered, Recovery
 from accel_lab.compute.requests import Requests, closed, open_circuit
 from accel_lab.compute.sight import Sight
+from accel_lab.compute.surroundings import surroundings
 from accel_lab.compute.suspension import Suspension
 from accel_lab.compute.wire import (
     Born,
@@ -125,6 +124,7 @@ class DeviceKeeper:
         self._opened = 0.0
         self._urgent = urgency.Claim()
         self._gathering = Gathering()
+        self.surroundings = surroundings()  # what the context has been told of
         self.reopen_after_s = 60.0
         self.sight = Sight(self)
         self.recovery: Recovery | None = None
@@ -138,6 +138,7 @@ class DeviceKeeper:
         if self.requests.state in ("stopped", "suspended"):
             return  # since a restart became due
         process = self.process = plant.spawner.take()
+        here = self.surroundings = surroundings()
         process.bind(
             Bind(
                 plant.backend,
@@ -146,8 +147,8 @@ class DeviceKeeper:
                 plant.limit_bytes,
                 plant.spill_bytes,
                 plant.spin_s,
-                list(sys.path),
-                str(Path.cwd()),
+                here.path,
+                here.folder,
             ),
             lambda packet: self._packet(process, packet),
         )

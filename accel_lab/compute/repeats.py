@@ -47,7 +47,7 @@ class Repeat:
 class Repeats:
     """The messages of one type that one device was sent more than once.
 
-    After messages of which none came again, more and more of the next are not looked at. `find` may
+    After messages of which none was known, more and more of the next are not looked at. `find` may
     be called by any thread, all else with the device's lock held.
     """
 
@@ -88,19 +88,19 @@ class Repeats:
         """
         known, key = self._known, tuple(map(id, made_of))
         found = known.get(key)
-        if found is None:
-            steady = all(isinstance(one, (AccelRef, *_STEADY)) for one in made_of)
-            if key not in self._once or not steady:
-                self._skip = self._vain = min(2 * self._vain + 1, SKIP_LIMIT)
-                if len(self._once) >= MOST:
-                    self._once.clear()
-                self._once.add(key)
-                return
-            self._vain = 0
+        if found is None and key in self._once and _is_steady(made_of):
             if len(known) >= MOST:
                 known.clear()
             found = known[key] = Repeat(message, *made, self._held(key, made_of))
-        found.generation, found.lost = standing
+            self._vain = 0
+        else:
+            self._skip = self._vain = min(2 * self._vain + 1, SKIP_LIMIT)
+        if found is not None:
+            found.generation, found.lost = standing
+            return
+        if len(self._once) >= MOST:
+            self._once.clear()
+        self._once.add(key)
 
     def _held(self, key: Key, made_of: tuple[Any, ...]) -> list[Any]:
         """Return what keeps a key true: nothing else can be where its objects are.
@@ -115,3 +115,8 @@ class Repeats:
                 repeats._known.pop(key, None)  # noqa: SLF001 - its own
 
         return [weakref.ref(x, gone) if isinstance(x, AccelRef) else x for x in made_of]
+
+
+def _is_steady(made_of: tuple[Any, ...]) -> bool:
+    """Whether none of these can change in place."""
+    return all(isinstance(one, (AccelRef, *_STEADY)) for one in made_of)

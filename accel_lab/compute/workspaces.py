@@ -103,7 +103,8 @@ def refresh() -> None:
 
 def settle(folder: str, sys_path: list[str], environment: dict[str, str]) -> None:
     """Take over the notebook's folder, `sys.path` and environment."""
-    os.chdir(folder)
+    if folder:  # else it has been removed
+        os.chdir(folder)
     sys.path[:] = sys_path
     for name in os.environ.keys() - environment.keys():
         del os.environ[name]

@@ -179,7 +179,7 @@ class GpuCells:
         Beside it, the bytes of the arrays that are kept on the host because of it. If it fails,
         what it had bound of the `chosen` names is bound here; None are all.
         """
-        self._settle(device, space)
+        device.settle(environment=True)
         self._count += 1
         number = origin.current().cell
         filename = f"<gpu cell {self._count if number is None else number}>"
@@ -311,13 +311,6 @@ class GpuCells:
         """Return the handle of an object that is new."""
         resident, copy = ran.residents[name], ran.plain.get(name)
         return ObjectRef(device, self._name, resident, space.generation, copy)
-
-    def _settle(self, device: "Device", space: Space) -> None:
-        """Give the context the notebook's folder, path and environment, if they are news."""
-        here = os.getcwd(), list(sys.path), dict(os.environ)  # noqa: PTH109 - what chdir takes
-        if here != space.told:
-            device.run(workspaces.settle, *here)
-            space.told = here
 
     def _bind(
         self,

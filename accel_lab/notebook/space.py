@@ -18,8 +18,6 @@ class Space:
     generation: int
     bound: dict[str, Any] = field(default_factory=dict)
     """The handles that cells have left under the notebook's names."""
-    told: tuple[Any, ...] = ()
-    """The folder, path and environment that the context has."""
     tensors: dict[str, tuple[AccelRef, str]] = field(default_factory=dict)
     """Which of those handles are of PyTorch's tensors, and of what kind."""
     pieces: list[Piece] = field(default_factory=list)

@@ -84,7 +84,7 @@ def test_a_freed_handle_is_looked_at_again(device: Device, looked: Looked) -> No
     x, y, other = (device.put(ONES) for _ in range(3))
     looked.during(x, y)
     other.free()
-    assert looked.during(x, y) == 1  # whatever it was that has become useless
+    assert looked.during(x, y) == 2  # whatever it was that has become useless
     assert looked.during(x, y) == 0
     x.free()
     with pytest.raises(StaleRef):
@@ -140,6 +140,18 @@ def handle(id_: int) -> AccelRef:
 def note(repeats: Repeats, made_of: tuple[Any, ...], generation: int = 1) -> None:
     message = blas.Axpy(*made_of)
     repeats.note(made_of, message, (None, NO_RESULT), (generation, Handles.lost))
+
+
+def test_where_handles_become_useless_all_the_time_little_is_looked_for() -> None:
+    repeats, x, y = Repeats(), handle(1), handle(2)
+    looked = 0
+    for _ in range(2000):
+        if not repeats.skips():
+            looked += 1
+            if repeats.find((x, y, 1.0, None), 1) is None:
+                note(repeats, (x, y, 1.0, None))
+        handle(3).free()
+    assert looked < 2000 / 16
 
 
 def test_a_message_is_known_by_the_objects_and_not_by_what_they_equal() -> None:

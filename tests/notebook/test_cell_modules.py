@@ -1,12 +1,16 @@
 """Cells and the user's own modules, folder and environment."""
 
+import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from accel_lab.errors import UserCodeError
-from tests.notebook.cells import Notebook
+from tests.notebook.cells import Notebook, lose
+
+WAIT = 30.0
 
 
 def test_a_hundred_edits_of_a_module_are_all_seen(
@@ -88,3 +92,45 @@ def test_the_cell_works_in_the_notebooks_folder_and_environment(
     assert notebook("os.environ['MY_SETTING']") == "'seven'"
     monkeypatch.delenv("MY_SETTING")
     assert notebook("'MY_SETTING' in os.environ") == "False"
+
+
+def test_a_function_is_found_in_a_folder_that_was_added_since(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what it opens is in the notebook's folder; after a loss, too."""
+    (tmp_path / "added.py").write_text("def read():\n    return open('data.txt').read()\n")
+    (tmp_path / "data.txt").write_text("here")
+    assert notebook.gpu.run(len, "before").result(WAIT) == 6
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    import added  # type: ignore[import-not-found]
+
+    read: Any = notebook.gpu.function(added.read)
+    assert notebook.gpu.run(added.read).result(WAIT) == "here"
+    lose(notebook)
+    assert read().result(WAIT) == "here"
+    monkeypatch.undo()
+    assert notebook.gpu.run(os.getcwd).result(WAIT) == os.getcwd()  # noqa: PTH109 - what runs there
+    sys.modules.pop("added")
+
+
+def test_a_folder_that_was_removed_stops_nothing(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The context stays where it was."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert notebook.gpu.run(len, "abc").result(WAIT) == 3
+    assert notebook("2 + 2") == "4"
+
+
+def test_surroundings_are_told_once(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = notebook.gpu.run(len, "abc")
+    ran.result(WAIT)
+    monkeypatch.syspath_prepend("/nowhere")
+    before = notebook.gpu.last_number
+    for _ in range(3):
+        notebook.gpu.run(len, "abc")
+    assert notebook.gpu.last_number == before + 4
