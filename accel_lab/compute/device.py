@@ -258,9 +258,10 @@ class Device:
         here, told = surroundings(environment=environment), keeper.surroundings
         if here == told or (not environment and here[:2] == told[:2]):
             return
-        here = keeper.surroundings = surroundings(environment=True)
+        here = surroundings(environment=True)
         refs, blob = pack_call(workspaces.settle, here, {})
         self._transfers.run(Run(refs, blob, pure=False, called="settle"), None)
+        keeper.surroundings = here
 
     def _run(self, message: Run, timeout_s: float | None) -> Any:
         self.settle()

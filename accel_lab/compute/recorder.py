@@ -77,9 +77,9 @@ class Recorder:
     def keep(self, seq: int, kept: Kept) -> None:
         """Keep the bytes of request `seq` with the next draining; never blocks."""
         if kept.data is None:
-            self.append(encode_marker(Content(seq, "", kept.why)))
+            self.mark(Content(seq, "", kept.why))
         else:
-            self._later.append(partial(self._keep, seq, kept))
+            self.later(partial(self._keep, seq, kept))
 
     def later(self, make: Callable[[], Marker]) -> None:
         """Record what `make` returns; it is called with the next draining and may block."""

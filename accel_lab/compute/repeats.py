@@ -11,6 +11,7 @@ import msgspec
 
 from accel_lab.compute.buffer import AccelRef, Handles
 from accel_lab.compute.operation import Operation, Spec
+from accel_lab.compute.remembered import LONGEST
 from accel_lab.compute.wire import encode_message
 
 Key: TypeAlias = tuple[int, ...]
@@ -18,7 +19,7 @@ Key: TypeAlias = tuple[int, ...]
 
 MOST = 256
 SKIP_LIMIT = 63
-_STEADY = (int, float, complex, str, bytes, type(None))
+_NUMBERS = (int, float, complex, type(None))
 
 
 class Repeat:
@@ -118,5 +119,9 @@ class Repeats:
 
 
 def _is_steady(made_of: tuple[Any, ...]) -> bool:
-    """Whether none of these can change in place."""
-    return all(isinstance(one, (AccelRef, *_STEADY)) for one in made_of)
+    """Whether none of these can change in place, or is too much to be kept."""
+    return all(
+        isinstance(one, (AccelRef, *_NUMBERS))
+        or (isinstance(one, (str, bytes)) and len(one) <= LONGEST)
+        for one in made_of
+    )

@@ -258,12 +258,14 @@ class GpuCells:
             space = self._spaces[device] = space.after_loss(device.generation)
         if space.lost is not None:
             lost, space.lost = space.lost, None
+            private, space.lost_private = space.lost_private, set()
             self._define(device, space, lost)
             gone = [
                 name
                 for name, ref in lost.items()
                 if self._names.get(name) is ref and is_lost(device, ref)
             ]
+            gone += sorted(private.difference(*[piece.names for piece in space.pieces]))
             if gone:
                 sys.stderr.write(
                     f"{device.name} lost its context, and with it {', '.join(gone)}; run the cells "

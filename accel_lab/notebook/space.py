@@ -1,6 +1,7 @@
 """What the notebook knows of its namespace in one device's context, and of what a loss costs."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,13 +25,18 @@ class Space:
     """What cells have defined that still stands, in the order in which they did."""
     changed: set[str] = field(default_factory=set)
     """What functions may change, wherever they are called."""
+    private: set[str] = field(default_factory=set)
+    """Names with an underscore that cells have bound: the notebook has no handles of these."""
     lost: dict[str, Any] | None = None
     """What the names stood for in a context that was lost, until what can be is defined again."""
+    lost_private: set[str] = field(default_factory=set)
+    """Which private names were lost with it."""
 
     def note(self, source: str, filename: str, made: set[str]) -> None:
         """Take note of what a cell has defined, and of the names that it has bound otherwise."""
         changing = changed(source)
         self.changed |= changing
+        self._note_private(source)
         found = definitions(source, self.changed)
         gone = bound_names(source) | made | found | changing
         pieces = [piece._replace(names=piece.names - gone) for piece in self.pieces]
@@ -39,6 +45,8 @@ class Space:
 
     def note_part(self, source: str, filename: str, made: set[str], gone: set[str]) -> None:
         """Take note of what a cell has bound and deleted that did not come to its end."""
+        with suppress(SyntaxError):
+            self._note_private(source)
         if not made and not gone:
             return  # perhaps it could not even be parsed
         self.changed |= changed(source)
@@ -46,6 +54,10 @@ class Space:
         pieces = [piece._replace(names=piece.names - made - gone) for piece in self.pieces]
         pieces.append(Piece(source, filename, frozenset(found)))
         self.pieces = [piece for piece in pieces if piece.names]
+
+    def _note_private(self, source: str) -> None:
+        named = {name for name in bound_names(source) if name.strip("_")}  # no `_` of a loop
+        self.private |= {name for name in named if name.startswith("_")}
 
     def behind(self, names: Iterable[str]) -> set[str]:
         """Return the globals that functions and classes read which cells have defined so."""
@@ -80,4 +92,5 @@ class Space:
             pieces=self.pieces,
             changed=self.changed,
             lost=(self.lost or {}) | self.bound,
+            lost_private=self.lost_private | self.private,
         )

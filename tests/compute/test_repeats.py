@@ -13,6 +13,7 @@ from accel_lab import System, array, blas
 from accel_lab.compute.buffer import AccelRef, Handles, Owner
 from accel_lab.compute.device import Device
 from accel_lab.compute.operation import NO_RESULT, Spec
+from accel_lab.compute.remembered import LONGEST
 from accel_lab.compute.repeats import MOST, Repeats
 from accel_lab.errors import ContextLost, DependencyFailed, StaleRef
 
@@ -179,12 +180,14 @@ def test_a_message_goes_with_the_first_of_its_handles() -> None:
         assert not repeats._known
 
 
-def test_what_may_change_is_not_remembered() -> None:
+def test_what_may_change_or_is_long_is_not_remembered() -> None:
     repeats, x, y = Repeats(), handle(1), handle(2)
     complex_alpha: Any = [1.0, 2.0]
-    for _ in range(4):
-        note(repeats, (x, y, complex_alpha, None))
-    assert repeats.find((x, y, complex_alpha, None), 1) is None
+    long: Any = bytes(LONGEST + 1)
+    for alpha in (complex_alpha, long):
+        for _ in range(4):
+            note(repeats, (x, y, alpha, None))
+        assert repeats.find((x, y, alpha, None), 1) is None
 
 
 def test_little_is_remembered_and_little_looked_for_where_nothing_comes_again() -> None:

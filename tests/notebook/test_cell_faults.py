@@ -238,3 +238,19 @@ def test_plain_data_survives_a_loss(notebook: Notebook, capsys: pytest.CaptureFi
     after = notebook.names["losses"]
     assert after.generation == notebook.gpu.generation
     assert after.get() == [1.0, 2.0, 3.0]
+
+
+def test_private_names_that_a_loss_has_taken_are_told(
+    notebook: Notebook, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The notebook has no handles of them; constants and functions are defined again."""
+    notebook("_step = 3\ndef _double(x):\n    return 2 * x\n_gone = _double(_step)")
+    notebook("for _ in range(3):\n    pass")
+    with pytest.raises(UserCodeError):
+        notebook("_late = 1\n1 / 0")
+    lose(notebook)
+    assert notebook("_double(4)") == "8"
+    said = capfd.readouterr().err
+    assert "cpu0 lost its context, and with it _gone, _late; run the cells again" in said
+    assert notebook("_double(_step)") == "6"
+    assert "and with it" not in capfd.readouterr().err
