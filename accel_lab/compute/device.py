@@ -142,6 +142,7 @@ class Device:
         Parameters:
             kind: the type of message, which answers with no buffer.
             made_of: all that it depends on.
+            make: always the same for this type.
         """
         return self._requests.send_made(kind, made_of, make, timeout_s)
 

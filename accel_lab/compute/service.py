@@ -302,7 +302,7 @@ class Service:
             or timeout_s is None
             or timeout_s < ALONE_BELOW_S
             or self._watched
-            or self.cancelled
+            or entry.seq in self.cancelled
             or self._deferral.begun
             or self.tracer.watched
         ):

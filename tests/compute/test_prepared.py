@@ -261,6 +261,7 @@ def test_what_was_taken_back_is_not_enqueued(bench: Bench) -> None:
     bench.bump(3, cancelled=[5])
     assert bench.failures == {5: "Cancelled"}
     assert bench.number.array == 5
+    assert bench.bump(2, cancelled=[1000]) == 0  # what was taken back too late is nobody's
 
 
 @pytest.mark.parametrize("timeout_s", [None, 5.0])
