@@ -132,7 +132,6 @@ class Device:
         kind: type[Operation[R]],
         made_of: tuple[Any, ...],
         make: Callable[..., Operation[R]],
-        *,
         timeout_s: float | None = OWN_TIMEOUT,
     ) -> Reply[R]:
         """Send the message that `make(*made_of)` returns, as `ask` does.

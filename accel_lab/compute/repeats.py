@@ -18,8 +18,8 @@ Key: TypeAlias = tuple[int, ...]
 """Where the objects are in memory, of which a message is made."""
 
 MOST = 256
-SKIP_LIMIT = 63
-_NUMBERS = (int, float, complex, type(None))
+SKIP_LIMIT = 255
+_STEADY = (AccelRef, int, float, complex, type(None))
 
 
 class Repeat:
@@ -48,14 +48,18 @@ class Repeat:
 class Repeats:
     """The messages of one type that one device was sent more than once.
 
-    After messages of which none was known, more and more of the next are not looked at. `find` may
-    be called by any thread, all else with the device's lock held.
+    After messages of which none was known more and more of the next are not to be looked at. `find`
+    may be called by any thread, `note` with the device's lock held.
+
+    Attributes:
+        skip: how many of the next messages are not to be looked at; who sends them counts.
     """
 
     def __init__(self) -> None:
+        self.skip = 0
+        self._vain = 0
         self._known: dict[Key, Repeat] = {}
         self._once: set[Key] = set()
-        self._skip = self._vain = 0
 
     def find(self, made_of: tuple[Any, ...], generation: int) -> Repeat | None:
         """Return what is known of a message made of these very objects, if it still holds."""
@@ -64,13 +68,6 @@ class Repeats:
             return None
         self._vain = 0
         return found
-
-    def skips(self) -> bool:
-        """Whether the next message is not to be looked at."""
-        if self._skip:
-            self._skip -= 1
-            return True
-        return False
 
     def note(
         self,
@@ -87,15 +84,14 @@ class Repeats:
             standing: the generation, and how many handles had become useless before it was looked
                 at.
         """
+        # Also where it is remembered: other objects may have been in the places of these.
+        self.skip = self._vain = min(2 * self._vain + 1, SKIP_LIMIT)
         known, key = self._known, tuple(map(id, made_of))
         found = known.get(key)
         if found is None and key in self._once and _is_steady(made_of):
             if len(known) >= MOST:
                 known.clear()
             found = known[key] = Repeat(message, *made, self._held(key, made_of))
-            self._vain = 0
-        else:
-            self._skip = self._vain = min(2 * self._vain + 1, SKIP_LIMIT)
         if found is not None:
             found.generation, found.lost = standing
             return
@@ -121,7 +117,6 @@ class Repeats:
 def _is_steady(made_of: tuple[Any, ...]) -> bool:
     """Whether none of these can change in place, or is too much to be kept."""
     return all(
-        isinstance(one, (AccelRef, *_NUMBERS))
-        or (isinstance(one, (str, bytes)) and len(one) <= LONGEST)
+        isinstance(one, _STEADY) or (isinstance(one, (str, bytes)) and len(one) <= LONGEST)
         for one in made_of
     )

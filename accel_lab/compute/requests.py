@@ -164,9 +164,13 @@ class Requests(Waiting):
         known = sound = True
         device, generation, lost = self._device(), self.generation, Handles.lost
         before = None
-        if plan.is_flat and make is None and not plan.repeats.skips():
-            made_of = astuple(message)
-            before = plan.repeats.find(made_of, generation)
+        if plan.is_flat and make is None:
+            repeats = plan.repeats
+            if repeats.skip:
+                repeats.skip -= 1
+            else:
+                made_of = astuple(message)
+                before = repeats.find(made_of, generation)
         if before is not None:
             spec, expected = before.spec, before.expected
         else:
@@ -230,7 +234,8 @@ class Requests(Waiting):
         It is of a type that answers with no buffer.
         """
         plan = self._plans.get(kind) or self._plan(kind)
-        if plan.repeats.skips():
+        if plan.repeats.skip:
+            plan.repeats.skip -= 1
             return self.send(make(*made_of), timeout_s)
         reply = self._again(plan, made_of, timeout_s)
         return self.send(make(*made_of), timeout_s, made_of=made_of) if reply is None else reply
@@ -292,10 +297,14 @@ class Requests(Waiting):
 
         Returns whether it has completed a batch, and it is time for the link to `collect`.
         """
-        idle = not self._answers.pending
+        pending = self._answers.pending
+        idle = not pending
         if reply.library is not self._library:
             self._of_library, self._library = seq, reply.library
-        self._answers.expect(seq, reply, settle)
+        if settle is None:
+            pending[seq] = reply
+        else:
+            self._answers.expect(seq, reply, settle)
         batched = False
         try:
             if link is None:

@@ -88,12 +88,12 @@ class Kernel:
         given = grid, block, shared_bytes, *args
         ask = self.device.ask_of
         try:
-            return ask(LaunchKernel, (ref, *given), _launch, timeout_s=timeout_s)
+            return ask(LaunchKernel, (ref, *given), _launch, timeout_s)
         except StaleRef:
             if ref.is_valid:
                 raise
             ref = self.ref = self._compile()
-            return ask(LaunchKernel, (ref, *given), _launch, timeout_s=timeout_s)
+            return ask(LaunchKernel, (ref, *given), _launch, timeout_s)
 
     def inspect(self) -> Reply[KernelFacts]:
         """Ask what became of it: its parameters, its files, the compiler's warnings."""
