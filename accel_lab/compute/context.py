@@ -189,6 +189,7 @@ class Context:
         self.actors[name].close()
         self._start(name)
         self.restarts[name] += 1
+        self.table.changes += 1
         return True
 
     def close(self) -> None:

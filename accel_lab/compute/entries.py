@@ -98,10 +98,6 @@ class Entries:
             self._skip = self._vain = min(2 * self._vain + 1, SKIP_LIMIT)
         return entries
 
-    def forget(self) -> None:
-        """Forget what came before: what it was prepared with is not there any more."""
-        self._known.clear()
-
     def _remember(self, data: bytes, message: Any) -> None:
         route = self._routes.get(type(message))
         if route is not None:

@@ -166,8 +166,11 @@ class Launch:
         """
         if call is None:
             return
-        released = self.context.table.released
-        self.prepared = Prepared(call, self.stream, reads, writes, released)
+        context, library = self.context, self.message.library
+        changes = context.table.changes
+        self.prepared = Prepared(
+            call, self.stream, reads, writes, context.restarts, library, changes
+        )
 
     def learn_shape(self) -> None:
         """Tell the notebook the result's shape and dtype, which it could not infer.

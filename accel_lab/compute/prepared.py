@@ -4,7 +4,7 @@ The first time a handler looks at everything; when the same bytes come again, al
 order the stream and to call what enqueues.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from accel_lab.compute.buffer import AccelRef
@@ -20,10 +20,22 @@ class Prepared:
         call: enqueues on `stream` and returns at once; knows addresses, and nothing that keeps
             their memory.
         reads, writes: the buffers that it does so with.
-        released: how often the table had released a buffer by then.
+        restarts: how often each library's actor was replaced; the call is `library`'s.
+        changes: how often a buffer of the table, or any such actor, had gone by then.
     """
 
-    __slots__ = ("_buffers", "_memory", "_reads", "_writes", "call", "released", "stream")
+    __slots__ = (
+        "_buffers",
+        "_library",
+        "_memory",
+        "_reads",
+        "_restarts",
+        "_started",
+        "_writes",
+        "call",
+        "changes",
+        "stream",
+    )
 
     def __init__(
         self,
@@ -31,22 +43,28 @@ class Prepared:
         stream: Stream,
         reads: tuple[AccelRef, ...],
         writes: tuple[AccelRef, ...],
-        released: int,
+        restarts: Mapping[str, int],
+        library: str,
+        changes: int,
     ) -> None:
         self.call = call
         self.stream = stream
-        self.released = released
+        self.changes = changes
+        self._restarts, self._library = restarts, library
+        self._started = restarts[library]
         self._buffers: tuple[Any, ...] = (*reads, *writes)
         self._memory: list[Storage] = [buffer.storage for buffer in self._buffers]
         self._reads = self._memory[: len(reads)]
         self._writes = self._memory[len(reads) :]
 
-    def holds(self, released: int) -> bool:
-        """Whether all its buffers are where they were; asked when one of any has been released."""
+    def holds(self, changes: int) -> bool:
+        """Whether its actor and all its buffers are what they were; asked when any has gone."""
+        if self._restarts[self._library] != self._started:
+            return False
         for buffer, storage in zip(self._buffers, self._memory, strict=True):
             if buffer.storage is not storage:
                 return False
-        self.released = released
+        self.changes = changes
         return True
 
     def enqueue(self, seq: int) -> None:

@@ -307,8 +307,8 @@ class Service:
             or self.tracer.watched
         ):
             return False
-        released = context.table.released
-        if prepared.released != released and not prepared.holds(released):
+        changes = context.table.changes
+        if prepared.changes != changes and not prepared.holds(changes):
             seen.prepared = None
             return False
         self.executing = entry
@@ -448,7 +448,6 @@ class Service:
             self._context.table.fail(launch.result, root)
         reports: list[Report] = [pack(launch.seq, launch.label, error, root)]
         if error.directive is Directive.RESTART:
-            self._decoder.forget()  # what was prepared may have been the old actor's
             if not self._context.restart(library):
                 self.poisoned(Poison(0, "RESTART_LIMIT", f"{library} failed too often: {error}"))
             reports.append(LibraryRestarted(library, str(error), self._context.restarts[library]))

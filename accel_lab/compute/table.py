@@ -72,8 +72,8 @@ class BufferTable:
         self._buffers: dict[int, Buffer] = {}
         self.known = self._buffers.get
         self.used_bytes = 0
-        self.released = 0
-        """How often a buffer has lost its memory."""
+        self.changes = 0
+        """How often something may have become wrong that was prepared with what there is."""
         self.away: Collection[int] = ()
         """The ids of the buffers whose contents are kept elsewhere."""
         self.forget: Callable[[int], None] = _nothing
@@ -152,7 +152,7 @@ class BufferTable:
         if storage is None:
             return
         buffer.storage = None
-        self.released += 1
+        self.changes += 1
         storage.users -= 1
         if storage.users == 0:
             self.used_bytes -= storage.nbytes

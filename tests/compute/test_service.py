@@ -14,38 +14,15 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.context import Context
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import NO_RESULT, Operation, Spec
-from accel_lab.compute.service import Service
 from accel_lab.compute.transfer import CopyIn, Unmap, UploadActor
 from accel_lab.compute.wire import (
     Done,
     Failure,
     LibraryRestarted,
     batch,
-    decode_reports,
     encode_entry,
 )
-
-
-class Wire:
-    """A transport that has these frames, and then ends."""
-
-    fd = -1
-
-    def __init__(self, frames: list[bytes]) -> None:
-        self.frames = frames
-        self.sent: list[Any] = []
-
-    def send(self, payload: bytes) -> bool:
-        self.sent += decode_reports(payload)
-        return True
-
-    def receive(self) -> memoryview | None:
-        if not self.frames:
-            raise EOFError
-        return memoryview(self.frames.pop(0))
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_: None
+from tests.compute.wires import Wire, service_of
 
 
 class Make(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=97):
@@ -109,8 +86,7 @@ def context(monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
 def serve(context: Context, *entries: bytes) -> list[Any]:
     """Serve these entries, each a frame, and return the reports."""
     wire = Wire([batch([entry]) for entry in entries])
-    transport: Any = wire
-    service = Service(transport, context, spin_s=0.0)
+    service = service_of(wire, context)
     service.run()
     while service._deferral.begun:
         service._resume()
@@ -234,7 +210,6 @@ def test_what_takes_a_known_moment_is_not_slept_for(
     context = Context(backend, [UploadActor], arena, 1, {}, None)
     monkeypatch.setattr("accel_lab.compute.transfer.soon_s", lambda _: 30.0)
     wire = Wire([batch([encode_entry(1, 1, 600.0, message, message.infer())])])
-    transport: Any = wire
 
     def receive() -> memoryview | None:
         if wire.frames:
@@ -244,7 +219,7 @@ def test_what_takes_a_known_moment_is_not_slept_for(
         return None
 
     monkeypatch.setattr(wire, "receive", receive)
-    service = Service(transport, context, spin_s=spin_s)
+    service = service_of(wire, context, spin_s=spin_s)
     service.run()
     assert service._completer._submitted == slept
     context.close()
