@@ -14,7 +14,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.lineage import Durability
 from accel_lab.compute.operation import OWN_TIMEOUT, Operation
 from accel_lab.compute.resident import Released, Resident, look, release_frames
-from accel_lab.compute.surroundings import surroundings
+from accel_lab.compute.surroundings import UNKNOWN, surroundings
 from accel_lab.compute.suspension import Suspended
 from accel_lab.compute.transfer import Upload
 from accel_lab.compute.transfers import Array, Transfers
@@ -260,8 +260,13 @@ class Device:
             return
         here = surroundings(environment=True)
         refs, blob = pack_call(workspaces.settle, here, {})
-        self._transfers.run(Run(refs, blob, pure=False, called="settle"), None)
+        # First, for a context that is lost meanwhile is replaced by one that knows less.
         keeper.surroundings = here
+        try:
+            self._transfers.run(Run(refs, blob, pure=False, called="settle"), None)
+        except BaseException:
+            keeper.surroundings = UNKNOWN
+            raise
 
     def _run(self, message: Run, timeout_s: float | None) -> Any:
         self.settle()

@@ -19,6 +19,9 @@ class Surroundings(NamedTuple):
     environment: dict[str, str] | None = None
 
 
+UNKNOWN = Surroundings("", [])
+
+
 def surroundings(*, environment: bool = False) -> Surroundings:
     """Return this process's; takes about a microsecond, with the environment some thirty."""
     try:

@@ -5,6 +5,7 @@ All of it happens in a context process, on the dispatcher's thread.
 
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 from accel_lab.compute import figures
@@ -103,7 +104,7 @@ def refresh() -> None:
 
 def settle(folder: str, sys_path: list[str], environment: dict[str, str]) -> None:
     """Take over the notebook's folder, `sys.path` and environment."""
-    if folder:  # else it has been removed
+    with suppress(OSError):  # it has been removed
         os.chdir(folder)
     sys.path[:] = sys_path
     for name in os.environ.keys() - environment.keys():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accel_lab.errors import UserCodeError
+from accel_lab.errors import QueueFull, UserCodeError
 from tests.notebook.cells import Notebook, lose
 
 WAIT = 30.0
@@ -90,6 +90,8 @@ def test_the_cell_works_in_the_notebooks_folder_and_environment(
     monkeypatch.setenv("MY_SETTING", "seven")
     assert notebook("import os\nos.getcwd()") == repr(str(tmp_path))
     assert notebook("os.environ['MY_SETTING']") == "'seven'"
+    lose(notebook)
+    assert notebook("import os\nos.environ['MY_SETTING']") == "'seven'"
     monkeypatch.delenv("MY_SETTING")
     assert notebook("'MY_SETTING' in os.environ") == "False"
 
@@ -134,3 +136,19 @@ def test_surroundings_are_told_once(notebook: Notebook, monkeypatch: pytest.Monk
     for _ in range(3):
         notebook.gpu.run(len, "abc")
     assert notebook.gpu.last_number == before + 4
+
+
+def test_what_could_not_be_told_is_told_with_the_next_call(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert notebook.gpu.run(len, "abc").result(WAIT) == 3
+    monkeypatch.chdir(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise QueueFull("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(notebook.gpu._transfers, "run", refuse)
+        with pytest.raises(QueueFull):
+            notebook.gpu.run(len, "abc")
+    assert notebook.gpu.run(os.getcwd).result(WAIT) == str(tmp_path)
