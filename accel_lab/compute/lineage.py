@@ -80,9 +80,11 @@ class Lineage:
         self._unread: list[bytes] = []
         self._steps: list[Step] = []
         self._made = Steps()
+        self._newest = 0  # the number of the last message that was read
         self._live: set[int] = set()
         self._failed: set[int] = set()
         self._half_done: set[int] = set()
+        self._early: dict[int, Failed] = {}  # those told of before their messages
         self._contents: dict[int, Content] = {}
         self._digests: dict[int, str] = {}  # of what a request made or changed
         self._checkpoints: dict[int, Checkpoint] = {}
@@ -117,6 +119,9 @@ class Lineage:
                 else:
                     step = step_of(entry, data)
                     enter(step)
+                    self._newest = step.seq
+                    if self._early and (early := self._early.pop(step.seq, None)) is not None:
+                        self._note_failure(early)
                     if step.made:
                         self._live.add(step.made)
                         self._storages.enter(step)
@@ -125,7 +130,11 @@ class Lineage:
     def _note(self, marker: Any) -> None:
         if isinstance(marker, Failed):
             self._failed.add(marker.seq)
-            self._note_failure(marker)
+            if marker.seq > self._newest:
+                # Sent first and recorded then: the answer may have come between.
+                self._early[marker.seq] = marker
+            else:
+                self._note_failure(marker)
         elif isinstance(marker, Content):
             self._contents[marker.seq] = marker
         elif isinstance(marker, Result):
@@ -380,7 +389,8 @@ class Lineage:
             kept = {s.seq for s in self._needed(wanted, ()) if type(s) is Step}
             kept.update(step.seq for step in recent)
             self._steps = [step for step in self._steps if step.seq in kept]
-            self._failed.intersection_update(kept)
+            self._early = {s: early for s, early in self._early.items() if s > self._newest}
+            self._failed.intersection_update(kept | self._early.keys())
             self._half_done.intersection_update(kept)
             self._contents = {s: c for s, c in self._contents.items() if s in kept}
             self._digests = {s: d for s, d in self._digests.items() if s in kept}

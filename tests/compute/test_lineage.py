@@ -104,6 +104,20 @@ def test_a_function_that_failed_may_have_changed_what_it_writes() -> None:
     assert set(lineage.slice([1]).lost) == {1}
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_failure_that_is_told_of_before_its_message_counts(*, cut: bool) -> None:
+    """A message is sent first and recorded then; a history may be cut in between."""
+    impure = entry(2, 0, RUN, [1], b"", *[False, None])
+    for kind, found in (("UserCodeError", "may have changed"), ("Cancelled", "1 message would")):
+        lineage = lineage_of(zeros(1, 1), encode_marker(Failed(2, kind, "")))
+        if cut:
+            lineage.cut()
+        lineage.follow([impure, zeros(3, 3)])
+        assert found in lineage.durability(1).why
+        lineage.cut()
+        assert not lineage._early
+
+
 def test_a_function_that_is_not_pure_costs_what_it_wrote_and_all_that_follows_from_it() -> None:
     impure = entry(3, -3, RUN, [1, 2], b"", *[False, None, [0]])
     lineage = lineage_of(zeros(1, 1), zeros(2, 2), impure, copy(4, 3, made=4), copy(5, 2, made=5))
