@@ -191,27 +191,32 @@ def _wait_interrupted(reply: Reply[Any]) -> None:
     main = threading.main_thread().ident
     assert main == threading.get_ident()
     over = threading.Event()
+    waiting = False
+
+    def pressed(_signal: int, _frame: object) -> None:
+        if waiting:  # and not starting or joining a thread, which would break off half-way
+            raise KeyboardInterrupt
 
     def press() -> None:
         wait_s = 0.003
         while not over.wait(wait_s):
-            signal.pthread_kill(main, signal.SIGINT)
-            wait_s = 15.0  # a finalizer that runs at that moment swallows one
+            if waiting:
+                signal.pthread_kill(main, signal.SIGINT)
+                wait_s = 15.0  # a finalizer that runs at that moment swallows one
 
     pressing = threading.Thread(target=press)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.signal(signal.SIGINT, pressed)
+    pressing.start()
     try:
-        pressing.start()
+        waiting = True
         with suppress(AccelError):
             reply.result(30.0)
-        over.set()
-        pressing.join()
-        for _ in range(100):  # the signal of one that was late
-            pass
+        waiting = False
     except KeyboardInterrupt:
+        waiting = False
+    finally:
         over.set()
         pressing.join()
-    finally:
         signal.signal(signal.SIGINT, before)
 
 
