@@ -20,7 +20,8 @@ from accel_lab.notebook.footer import Footer
 from accel_lab.notebook.gpu_cell import GpuCells
 from accel_lab.notebook.gpu_profile import Profile, execute, profile
 from accel_lab.notebook.timing import Timing
-from accel_lab.system import System, running
+from accel_lab.open_systems import running
+from accel_lab.system import System
 from accel_lab.views.faults import Faults
 from accel_lab.views.lab import lab as view_of
 

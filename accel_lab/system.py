@@ -1,14 +1,11 @@
 """The system: opens a backend and owns its devices, their supervision, and the events."""
 
 import contextlib
-import importlib
 import os
-import pkgutil
 import sys
 import threading
 import time
 import warnings
-import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
 
 import numpy.typing as npt
 
-import accel_lab.backends
+from accel_lab import backends, open_systems
 from accel_lab.actor.actor import Actor, ActorRef
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.events import EventStream, warn_of
@@ -158,8 +155,8 @@ class System:
         suspend_after_s: float | None = None,
     ) -> None:
         self._closed = True  # until there is something to close
-        self.backend, module = _open(backend)
-        indices = _indices(devices, module.device_count(), self.backend)
+        self.backend, module = backends.load(backend)
+        indices = backends.indices(devices, module.device_count(), self.backend)
         _require_word("recover", recover, Recover)
         if results is not None:
             _require_word("results", results, Results)
@@ -227,7 +224,7 @@ class System:
         self._scribe.after.append(Tidying(self._lineages, self._contents))
         self._scribe.start()
         self._closed = False
-        _announce(self)
+        open_systems.add(self)
 
     def _keep_journal(self, store: Store, limit_bytes: int | None) -> None:
         """Have what devices are sent kept in a store."""
@@ -575,9 +572,7 @@ class System:
             self._copies.close()
             self._arena.close()
             self.events.close()
-            _live.pop(self, None)
-        for hook in ended:
-            hook(self)
+        open_systems.remove(self)
 
     def _end(self, done: threading.Event) -> None:
         """Stop everything, and say when the last process is reaped; system thread."""
@@ -635,34 +630,8 @@ class System:
         return f"<System {self.name}: {', '.join(map(repr, self.devices)) or 'no devices'}>"
 
 
-_live: "weakref.WeakKeyDictionary[System, int]" = weakref.WeakKeyDictionary()
-_openings = iter(range(1, 1 << 62))
-opened: list[Callable[[System], None]] = []
-"""Called with each system that is open, in the thread that opened it."""
-ended: list[Callable[[System], None]] = []
-"""Called with each system that was closed, in the thread that closed it."""
-
 show: Callable[[System], Any] | None = None
 """How a system shows itself in a notebook: returns a view, which stands a floor above."""
-
-
-def running() -> list[System]:
-    """Return the systems of this process that are open, in the order in which they were opened."""
-    return sorted(_live, key=_live.__getitem__)
-
-
-def _announce(system: System) -> None:
-    _live[system] = next(_openings)
-    for hook in opened:
-        hook(system)
-
-
-def _after_fork() -> None:
-    for system in list(_live):
-        system.orphan()
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 
 def _give_up(backend: str, keepers: list[DeviceKeeper], why: str) -> None:
@@ -696,36 +665,3 @@ def _require_word(option: str, word: str, words: Any) -> None:
 def _require_times(**times: float | None) -> None:
     for option, seconds in times.items():
         require_timeout(seconds, option)
-
-
-def backends() -> list[str]:
-    """Return the backends there are, whether or not they can run here: the folder's listing."""
-    return sorted(found.name for found in pkgutil.iter_modules(accel_lab.backends.__path__))
-
-
-def _open(backend: str) -> tuple[str, Any]:
-    known = backends()
-    if backend == "auto":
-        cuda = importlib.import_module("accel_lab.backends.cuda")
-        backend = "host" if cuda.available() else "cuda"
-    if backend not in known:
-        text = f"{backend!r} is no backend; there are {', '.join(known)}"
-        raise InvalidArgument(text)
-    module = importlib.import_module(f"accel_lab.backends.{backend}")
-    reason = module.available()
-    if reason:
-        text = f"the {backend} backend cannot run here: {reason}"
-        raise BackendUnavailable(text)
-    return backend, module
-
-
-def _indices(devices: int | list[int] | None, count: int, backend: str) -> list[int]:
-    if devices is None:
-        return list(range(count))
-    indices = list(range(devices)) if isinstance(devices, int) else list(devices)
-    limit = count if backend != "host" else 64
-    wrong = [i for i in indices if not 0 <= i < limit]
-    if wrong or not indices:
-        text = f"{devices!r} asks for devices that are not there: {backend} has {count}"
-        raise InvalidArgument(text)
-    return indices

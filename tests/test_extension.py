@@ -9,7 +9,8 @@ pytest.importorskip("IPython", reason="IPython comes with the lab extra")
 import accel_lab
 from accel_lab.compute.events import ContextStarted
 from accel_lab.errors import ContextLost
-from accel_lab.system import System, running
+from accel_lab.open_systems import running
+from accel_lab.system import System
 from accel_lab.views.faults import Faults
 from accel_lab.views.lab import CompactView, LabView
 from tests.interactive import Shell, shell

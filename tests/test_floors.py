@@ -15,7 +15,7 @@ FLOORS = (
     {"libraries"},
     {"backends"},
     {"journal"},
-    {"system", "context_process", "default"},
+    {"system", "open_systems", "context_process", "default"},
     {"views"},
     {
         "bench",

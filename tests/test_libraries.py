@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import accel_lab
+from accel_lab.backends import listed
 from accel_lab.backends.host.device import HostBackend
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.context import Context
@@ -21,7 +22,6 @@ from accel_lab.errors import BackendUnavailable, InvalidArgument, UnsupportedDty
 from accel_lab.libraries import ACTORS
 from accel_lab.libraries.program import KERNEL
 from accel_lab.libraries.registration import Kind, messages, require_registered
-from accel_lab.system import backends
 from tests.project import PACKAGE, ROOT
 
 LIBRARIES = {
@@ -32,7 +32,7 @@ KEPT = {KERNEL}
 """What `launch.keep` calls things that are no arrays."""
 
 
-@pytest.mark.parametrize("backend", backends())
+@pytest.mark.parametrize("backend", listed())
 def test_messages_actors_and_table_fit(backend: str) -> None:
     table: Mapping[str, frozenset[str]]
     table = import_module(f"accel_lab.backends.{backend}.support").SUPPORT
@@ -46,14 +46,14 @@ def test_messages_actors_and_table_fit(backend: str) -> None:
 def test_a_library_has_its_files_and_is_exported(library: str) -> None:
     for path in (
         f"accel_lab/libraries/{library}.py",
-        *(f"accel_lab/backends/{backend}/{library}.py" for backend in backends()),
+        *(f"accel_lab/backends/{backend}/{library}.py" for backend in listed()),
         f"tests/contract/test_{library}.py",
     ):
         assert (ROOT / path).exists(), f"{path} is missing"
     assert library in accel_lab.__all__, f"accel_lab/__init__.py does not export {library}"
 
 
-@pytest.mark.parametrize("backend", backends())
+@pytest.mark.parametrize("backend", listed())
 def test_a_backend_makes_every_library(backend: str) -> None:
     """Read from the source: most machines cannot open `cuda`."""
     path = PACKAGE / "backends" / backend / "device.py"

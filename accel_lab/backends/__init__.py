@@ -3,3 +3,55 @@
 Only the process that opens a device imports what drives it; the notebook's reads `__init__.py`
 and `support.py` alone.
 """
+
+import importlib
+import pkgutil
+from typing import Any
+
+from accel_lab.errors import BackendUnavailable, InvalidArgument
+
+HOST_DEVICES = 64
+"""How many devices of `host` may be asked for: they are processes, and share the CPU."""
+
+
+def listed() -> list[str]:
+    """Return the backends there are, whether or not they can run here: the folder's listing."""
+    return sorted(found.name for found in pkgutil.iter_modules(__path__))
+
+
+def load(backend: str) -> tuple[str, Any]:
+    """Return the name of a backend and its package; `auto` is `cuda` where that can run.
+
+    Raises:
+        BackendUnavailable: it cannot run here; says what to install.
+        InvalidArgument: there is none of this name.
+    """
+    known = listed()
+    if backend == "auto":
+        cuda = importlib.import_module("accel_lab.backends.cuda")
+        backend = "host" if cuda.available() else "cuda"
+    if backend not in known:
+        text = f"{backend!r} is no backend; there are {', '.join(known)}"
+        raise InvalidArgument(text)
+    module = importlib.import_module(f"accel_lab.backends.{backend}")
+    reason = module.available()
+    if reason:
+        text = f"the {backend} backend cannot run here: {reason}"
+        raise BackendUnavailable(text)
+    return backend, module
+
+
+def indices(devices: int | list[int] | None, count: int, backend: str) -> list[int]:
+    """Return which devices are meant by None for all `count`, by a number of them, or by a list.
+
+    Raises:
+        InvalidArgument: there are not so many.
+    """
+    if devices is None:
+        return list(range(count))
+    asked = list(range(devices)) if isinstance(devices, int) else list(devices)
+    limit = count if backend != "host" else HOST_DEVICES
+    if not asked or not all(0 <= index < limit for index in asked):
+        text = f"{devices!r} asks for devices that are not there: {backend} has {count}"
+        raise InvalidArgument(text)
+    return asked

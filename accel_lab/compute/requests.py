@@ -2,15 +2,14 @@
 
 `send` does all of its work in the caller's thread: it infers the result, checks the operands,
 encodes the message once and appends the bytes to the link. Answers arrive in whichever thread
-reads the wire. When a context is lost the generation moves first; only then does any request
-learn of it.
+reads the wire.
 """
 
 import threading
 import time
 import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -18,11 +17,11 @@ from msgspec.structs import astuple
 
 from accel_lab.actor.reply import FAILED, Reply
 from accel_lab.compute import origin
-from accel_lab.compute.answers import Answers, InFlight, Settle, Told
+from accel_lab.compute.answers import Answers, Settle, Told
 from accel_lab.compute.buffer import FREED, AccelRef, Handles, Owner, RunRef
 from accel_lab.compute.failure import depends_on
+from accel_lab.compute.generations import Generations
 from accel_lab.compute.link import Link
-from accel_lab.compute.markers import ContextBegan, ContextEnded, Failed
 from accel_lab.compute.openings import Openings
 from accel_lab.compute.operation import (
     DEFAULT_TIMEOUT_S,
@@ -35,18 +34,14 @@ from accel_lab.compute.operation import (
 from accel_lab.compute.owners import name_owners
 from accel_lab.compute.plan import Plan, plan_of
 from accel_lab.compute.recorder import Kept, Recorder
-from accel_lab.compute.recovery import Again, Overtaken, Recovery
-from accel_lab.compute.standby import Standby
+from accel_lab.compute.recovery import Again, Recovery
 from accel_lab.compute.support import check
-from accel_lab.compute.transfer import Free
 from accel_lab.compute.tree import State
-from accel_lab.compute.waiting import Keeper, Waiting
+from accel_lab.compute.waiting import Keeper
 from accel_lab.compute.wire import encode_entry
 from accel_lab.compute.witness import Witness
-from accel_lab.display.progress import REFRESH_S
 from accel_lab.errors import (
     AccelError,
-    Cancelled,
     CircuitOpen,
     DependencyFailed,
     InvalidArgument,
@@ -57,7 +52,6 @@ from accel_lab.errors import (
 )
 
 IN_FLIGHT_LIMIT = 8192
-FREES_PER_BATCH = 4096
 ROOM_AFTER_S = 0.002
 
 _FREED = "put or compute it again; free() gives the buffer back for good."
@@ -74,7 +68,7 @@ Make = Callable[["Requests", int], Reply[Any]]
 _library = attrgetter("library")
 
 
-class Requests(Waiting):
+class Requests(Generations):
     """What one device was asked; the pump of its replies."""
 
     def __init__(
@@ -133,8 +127,6 @@ class Requests(Waiting):
     def serve(self, device: Any) -> None:
         """Name the device whose requests these are."""
         self._device = weakref.ref(device)
-
-    # Sending.
 
     def send(  # noqa: C901, PLR0912, PLR0915 - the hot path, in one piece
         self,
@@ -515,224 +507,6 @@ class Requests(Waiting):
         """Return why a buffer was not made again after the last loss; empty where none knows."""
         return "" if self.recovery is None else self.recovery.lost.get(ref.id, "")
 
-    def trailer(self) -> bytes | None:
-        """Encode what has been freed, for the end of the next batch."""
-        freed = self._freed
-        if not freed or self._link is None:
-            return None
-        return self._frees()
-
-    def _frees(self) -> bytes:
-        freed = self._freed
-        ids: list[int] = []
-        while freed and len(ids) < FREES_PER_BATCH:
-            ids.append(freed.popleft())
-        data = encode_entry(0, 0, None, Free(ids))
-        if self.recorder is not None:
-            self.recorder.append(data)
-        return data
-
-    # Generations.
-
-    def rebuilding(self, link: Link, token: Hashable) -> set[int]:
-        """A context is up and will be filled; returns the requests that wait for it."""
-        with self._lock:
-            if self.state == "stopped":
-                raise Overtaken
-            self._filling = link
-            self._token = token
-            if self._freed:
-                self._frees()  # for the record: no context has them
-            return set(self._queue)
-
-    def unsent(self) -> tuple[list[int], list[bytes]]:
-        """Return the buffers of which no context knows yet that they are freed, and what waits."""
-        with self._lock:
-            return list(self._freed), list(self._queue.values())
-
-    @property
-    def last_number(self) -> int:
-        """The number of the request that was sent last."""
-        return self._seq
-
-    def number(self) -> int:
-        """Return the number of a request that the record does not have."""
-        with self._lock:
-            self._seq += 1
-            return self._seq
-
-    def resend(
-        self,
-        link: Link,
-        seq: int,
-        data: bytes,
-        reply: Reply[Any] | None = None,
-        settle: Settle | None = None,
-    ) -> None:
-        """Send an entry to a context that is being filled.
-
-        Raises:
-            Overtaken: that one is lost.
-        """
-        with self._lock:
-            if self._filling is not link:
-                if settle is not None:
-                    settle(None)
-                raise Overtaken
-            if reply is not None:
-                self._answers.expect(seq, reply, settle)
-                self._library = None  # out of turn
-            link.send(data, idle=False)
-
-    def hold(self) -> Link | None:
-        """Have what is sent from now on wait, while the context answers what it has.
-
-        Returns its link; None when there is no context, or one that is being filled.
-        """
-        with self._lock:
-            link = self._link
-            if link is None:
-                return None
-            link.flush()
-            self._filling, self._link = link, None
-            return link
-
-    def release(self, link: Link) -> None:
-        """Undo `hold`, unless that context is lost."""
-        with self._lock:
-            if self._filling is link:
-                self._send_queue(link)
-                self._link, self._filling = link, None
-
-    def rest(self, link: Link, refusal: AccelError | None = None) -> "InFlight | None":
-        """Let go of a context that is held or being filled: what comes next has another started.
-
-        Returns what was in flight, and with a `refusal` also what has waited, to be answered with
-        that; None when that context is lost.
-        """
-        with self._lock:
-            if self._filling is not link:
-                return None
-            self._filling = None
-            self.state = "suspended"
-            self.kept = True
-            link.close()
-            queued = self._queue if refusal is None else {}
-            if refusal is not None:
-                if self.recorder is not None:
-                    for seq in self._queue:
-                        kind, text = type(refusal).__name__, str(refusal)
-                        self.recorder.mark(Failed(seq, kind, text))
-                self._queue = {}
-            self._room.notify_all()
-            token = self._leave()
-            return self._answers.take_all(token, queued)
-
-    def _leave(self) -> Hashable | None:
-        """Have no context any more; returns what names the one that there was."""
-        token, self._token = self._token, None
-        if token is not None and self.openings is not None:
-            self.openings.left(token)
-        return token
-
-    def wake(self) -> bool:
-        """Have a suspended device start a context; whether it was suspended."""
-        with self._lock:
-            return self._wake()
-
-    def _wake(self) -> bool:
-        if self.state != "suspended":
-            return False
-        self.state = "starting"
-        self.revive()
-        return True
-
-    def refilling(self, link: Link, token: Hashable) -> None:
-        """A context is up and will be given what is kept.
-
-        Raises:
-            Overtaken: the system is closed.
-        """
-        with self._lock:
-            if self.state == "stopped":
-                raise Overtaken
-            self._filling = link
-            self._token = token
-
-    def _send_queue(self, link: Link) -> None:
-        """Send what has waited, in order; the lock is held.
-
-        Before the link is the device's: until then it takes along nothing of what has been freed,
-        which may be named by what is not sent yet.
-        """
-        queue, self._queue = self._queue, {}
-        for data in queue.values():
-            link.send(data, idle=False)
-        link.flush()
-        self._room.notify_all()
-
-    def connected(self, link: Link, token: Hashable, pid: int, free: Iterable[int] = ()) -> bool:
-        """A context is up: send what has waited, in order; False when it is lost again.
-
-        Parameters:
-            token: names its process.
-            free: buffers in it that nobody needs after what has waited.
-        """
-        with self._lock:
-            filled = self.recovery is not None or self.kept
-            if self.state == "stopped" or (filled and self._filling is not link):
-                return False
-            self.kept = False
-            # Whoever asks without the lock sees no moment in which this has no link.
-            self._filling = link
-            self._token = token
-            self.state = "running"
-            self.refusal = None
-            if self.recorder is not None:
-                self.recorder.mark(ContextBegan(self.generation, time.time(), pid))
-            self._send_queue(link)
-            self._link, self._filling = link, None
-            self._freed.extend(free)
-            return True
-
-    def disconnect(
-        self, link: Link | None, state: State, refusal: AccelError | None = None
-    ) -> "InFlight | None":
-        """The context of `link` is lost: move the generation and return what was in flight.
-
-        None when this link is no longer the current one. Nothing in flight is answered here. What
-        is kept is not lost with a context that was to get it, and the generation stays.
-        """
-        with self._lock:
-            if self.current_link is not link:
-                return None
-            self._link = self._filling = None
-            self.state = state
-            self.refusal = refusal
-            if link is not None:
-                self.generation += state != "stopped" and not self.kept
-                link.close()
-            if link is None and refusal is None:
-                return InFlight({}, {}, None)  # nothing was sent; the queue waits for a context
-            queued = self._queue if refusal is None else {}
-            if self.recorder is not None and link is not None and not self.kept:
-                unanswered = [*self._answers.pending, *self._answers.withdrawn]
-                lost = [seq for seq in unanswered if seq not in queued]
-                before = self.generation - (state != "stopped")
-                self.recorder.mark(ContextEnded(before, time.time(), lost))
-                for seq in set(self._answers.withdrawn).difference(queued):
-                    # Nobody waits for what it has not done: it is not to be done again.
-                    self.recorder.mark(
-                        Failed(seq, Cancelled.__name__, f"request {seq} was taken back")
-                    )
-            if refusal is not None:
-                self._queue.clear()
-            if self.recovery is None and not self.kept:
-                self._freed.clear()
-            self._room.notify_all()
-            token = self._leave()
-            return self._answers.take_all(token, queued)
-
     @property
     def in_flight(self) -> int:
         """Messages sent and not answered."""
@@ -766,29 +540,6 @@ class Requests(Waiting):
         """Messages that wait for a context."""
         return len(self._queue)
 
-    def settled(self, deadline: float) -> None:
-        """Block until the device runs, is suspended, or has given up.
-
-        Raises:
-            TimeoutError: it does neither by `deadline`, in monotonic seconds.
-        """
-        began, standby = time.monotonic(), Standby(self.late)
-        try:
-            with self._lock:
-                while self.state not in ("running", "suspended", "circuit open", "stopped"):
-                    left = deadline - time.monotonic()
-                    if left <= 0:
-                        raise TimeoutError(f"{self.name} is still {self.state}")
-                    if not self._room.wait(min(left, REFRESH_S)):
-                        self._lock.release()  # writing may take its time
-                        try:
-                            self.tell_start(began)
-                            standby.look()
-                        finally:
-                            self._lock.acquire()
-        finally:
-            standby.end(done=self.state == "running")
-
     def origin_of(self, seq: int) -> origin.Origin | None:
         """Return the cell that sent a request, or the one that runs.
 
@@ -796,31 +547,6 @@ class Requests(Waiting):
         """
         reply = self._answers.pending.get(seq)
         return origin.current() if reply is None else reply.origin
-
-    def half_open(self) -> bool:
-        """Take messages again: they wait for a context on probation. False if not refused."""
-        with self._lock:
-            if self.state != "circuit open":
-                return False
-            self.state = "half-open"
-            self.refusal = None
-            return True
-
-    def orphan(self) -> None:
-        """Refuse everything: this process is a fork, and the device is its parent's."""
-        self._lock = threading.Lock()
-        self._room = threading.Condition(self._lock)
-        self._link = None
-        self.state = "stopped"
-        self.refusal = SystemClosed(
-            f"{self.name} belongs to the process that opened its system; this one is a "
-            "fork of it: open a System() of its own here"
-        )
-        if self.openings is not None:
-            self.openings.orphan()
-        for reply in self._answers.pending.values():
-            reply.detach()
-        self._answers.take_all(None).fail(self.refusal)
 
     def flush(self) -> None:
         """Send what is held back."""

@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 
-from accel_lab import system
+from accel_lab import open_systems
 from accel_lab.actor.events import warn_of
 from accel_lab.views import feed_folder
 from accel_lab.views.feed_folder import Name
@@ -297,7 +297,7 @@ class _Server:
 
 
 FEED = Feed()
-system.opened.append(FEED.add)
-system.ended.append(FEED.remove)
+open_systems.opened.append(FEED.add)
+open_systems.ended.append(FEED.remove)
 os.register_at_fork(after_in_child=FEED.forked)
 atexit.register(FEED.close)

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from accel_lab.backends import listed
 from accel_lab.compute.device import Device
-from accel_lab.system import System, backends
+from accel_lab.system import System
 from tests.conftest import require
 
 
-@pytest.fixture(scope="session", params=backends())
+@pytest.fixture(scope="session", params=listed())
 def backend(request: pytest.FixtureRequest) -> Any:
     """Import a backend; skip with its reason where it cannot run, or fail if it was promised."""
     module = import_module(f"accel_lab.backends.{request.param}")

@@ -32,7 +32,7 @@ class Mutation(NamedTuple):
 MUTATIONS = (
     Mutation(
         "a loss leaves the generation as it is",
-        "compute/requests.py",
+        "compute/generations.py",
         'self.generation += state != "stopped"',
         "self.generation += 0",
         "faults/test_losses.py",

@@ -232,7 +232,7 @@ def test_a_system_shows_its_compact_view(system: System) -> None:
 
 
 def test_the_running_systems_are_known_by_name(system: System) -> None:
-    from accel_lab.system import running
+    from accel_lab.open_systems import running
 
     assert system in running()
     other = System("host", name="another")

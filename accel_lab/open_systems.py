@@ -1,0 +1,43 @@
+"""The systems of this process that are open, and who wants to know of them."""
+
+import os
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from accel_lab.system import System
+
+_open: "weakref.WeakKeyDictionary[System, int]" = weakref.WeakKeyDictionary()
+_openings = iter(range(1, 1 << 62))
+opened: "list[Callable[[System], None]]" = []
+"""Called with each system that is open, in the thread that opened it."""
+ended: "list[Callable[[System], None]]" = []
+"""Called with each system that was closed, in the thread that closed it."""
+
+
+def running() -> "list[System]":
+    """Return the systems that are open, in the order in which they were opened; any thread."""
+    return sorted(_open, key=_open.__getitem__)
+
+
+def add(system: "System") -> None:
+    """Say that a system is open; the thread that opened it."""
+    _open[system] = next(_openings)
+    for hook in opened:
+        hook(system)
+
+
+def remove(system: "System") -> None:
+    """Say that a system was closed; the thread that closed it."""
+    _open.pop(system, None)
+    for hook in ended:
+        hook(system)
+
+
+def _after_fork() -> None:
+    for system in list(_open):
+        system.orphan()
+
+
+os.register_at_fork(after_in_child=_after_fork)
