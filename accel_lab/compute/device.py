@@ -13,6 +13,7 @@ from accel_lab.compute import origin, workspaces
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.lineage import Durability
 from accel_lab.compute.operation import OWN_TIMEOUT, Operation
+from accel_lab.compute.repeats import Repeats
 from accel_lab.compute.resident import Released, Resident, look, release_frames
 from accel_lab.compute.surroundings import UNKNOWN, surroundings
 from accel_lab.compute.suspension import Suspended
@@ -132,7 +133,8 @@ class Device:
         kind: type[Operation[R]],
         made_of: tuple[Any, ...],
         make: Callable[..., Operation[R]],
-        timeout_s: float | None = OWN_TIMEOUT,
+        timeout_s: float | None,
+        repeats: Repeats,
     ) -> Reply[R]:
         """Send the message that `make(*made_of)` returns, as `ask` does.
 
@@ -141,9 +143,10 @@ class Device:
         Parameters:
             kind: the type of message, which answers with no buffer.
             made_of: all that it depends on.
-            make: always the same for this type.
+            make: always the same for these `repeats`.
+            repeats: what was sent so before.
         """
-        return self._requests.send_made(kind, made_of, make, timeout_s)
+        return self._requests.send_made(kind, made_of, make, timeout_s, repeats)
 
     def tell(self, message: Operation[Any], *, nowait: bool = False) -> None:
         """Send a message whose answer nobody waits for; a failure reaches `lab.check()`."""

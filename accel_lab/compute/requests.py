@@ -35,6 +35,7 @@ from accel_lab.compute.owners import name_owners
 from accel_lab.compute.plan import Plan, plan_of
 from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.recovery import Again, Recovery
+from accel_lab.compute.repeats import Repeats
 from accel_lab.compute.support import check
 from accel_lab.compute.tree import State
 from accel_lab.compute.waiting import Keeper
@@ -139,14 +140,15 @@ class Requests(Generations):
         kept: Kept | None = None,
         recorded: bool = True,
         made_of: tuple[Any, ...] = (),
+        repeats: Repeats | None = None,
     ) -> Reply[Any]:
         """Send one message and return the handle of its answer.
 
         `make` builds another kind of handle. `settle` is called once before the handle is done,
         with None when the context has answered, else with the token of the lost context, whose
         process may still read or write until it is reaped. `kept` is what the message names by
-        its place in the arena, for the record. `made_of` is what was given for the message, for
-        `send_made`.
+        its place in the arena, for the record. `made_of` is what was given for the message, to
+        be noted in `repeats`.
         """
         plan = self._plans.get(type(message)) or self._plan(type(message))
         if timeout_s == OWN_TIMEOUT:
@@ -202,8 +204,8 @@ class Requests(Generations):
             reply, result = self._handle(message, plan, spec, make, known=known)
             body = message if before is None else before.body
             data = encode_entry(seq, result, timeout_s, body, expected)
-            if before is None and made_of and known:
-                plan.repeats.note(made_of, message, (spec, expected), (self.generation, lost))
+            if before is None and made_of and known and repeats is not None:
+                repeats.note(made_of, message, (spec, expected), (self.generation, lost))
             reply.library = plan.library
             batched = self._enter(seq, reply, data, link, settle, recorded=recorded)
             if kept is not None and recorded and self.recorder is not None:
@@ -220,26 +222,29 @@ class Requests(Generations):
         made_of: tuple[Any, ...],
         make: Callable[..., Operation[Any]],
         timeout_s: float | None,
+        repeats: Repeats,
     ) -> Reply[Any]:
         """Send what is made of these objects, or what was made of the very same ones before.
 
-        It is of a type that answers with no buffer.
+        It is of a type that answers with no buffer, and those before are in `repeats`.
         """
-        plan = self._plans.get(kind) or self._plan(kind)
-        if plan.repeats.skip:
-            plan.repeats.skip -= 1
+        if repeats.skip:
+            repeats.skip -= 1
             return self.send(make(*made_of), timeout_s)
-        reply = self._again(plan, made_of, timeout_s)
-        return self.send(make(*made_of), timeout_s, made_of=made_of) if reply is None else reply
+        plan = self._plans.get(kind) or self._plan(kind)
+        reply = self._again(plan, made_of, timeout_s, repeats)
+        if reply is not None:
+            return reply
+        return self.send(make(*made_of), timeout_s, made_of=made_of, repeats=repeats)
 
     def _again(
-        self, plan: Plan, made_of: tuple[Any, ...], timeout_s: float | None
+        self, plan: Plan, made_of: tuple[Any, ...], timeout_s: float | None, repeats: Repeats
     ) -> Reply[Any] | None:
         """Send the message that was made of these very objects, if there was one that holds."""
         if timeout_s == OWN_TIMEOUT:
             timeout_s = plan.timeout_s
         with self._lock:
-            before = plan.repeats.find(made_of, self.generation)
+            before = repeats.find(made_of, self.generation)
             link = self._link
             if before is None or link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
                 return None

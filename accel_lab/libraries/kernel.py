@@ -12,6 +12,7 @@ from accel_lab.actor.reply import Reply
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
 from accel_lab.compute.operation import OWN_TIMEOUT
+from accel_lab.compute.repeats import Repeats
 from accel_lab.compute.requests import require_timeout
 from accel_lab.display.progress import REFRESH_S, Bar
 from accel_lab.errors import CompileError, InvalidArgument, StaleRef
@@ -53,6 +54,7 @@ class Kernel:
         self.name = name
         self.options = (options,) if isinstance(options, str) else tuple(options)
         self.headers = dict(headers or {})
+        self._repeats = Repeats()
         self.ref: AccelRef = self._compile()
 
     def __call__(
@@ -86,14 +88,14 @@ class Kernel:
         if ref.failed and not isinstance(ref.error, CompileError):
             ref = self.ref = self._compile()  # it was lost while it was being compiled
         given = grid, block, shared_bytes, *args
-        ask = self.device.ask_of
+        ask, repeats = self.device.ask_of, self._repeats
         try:
-            return ask(LaunchKernel, (ref, *given), _launch, timeout_s)
+            return ask(LaunchKernel, (ref, *given), _launch, timeout_s, repeats)
         except StaleRef:
             if ref.is_valid:
                 raise
             ref = self.ref = self._compile()
-            return ask(LaunchKernel, (ref, *given), _launch, timeout_s)
+            return ask(LaunchKernel, (ref, *given), _launch, timeout_s, repeats)
 
     def inspect(self) -> Reply[KernelFacts]:
         """Ask what became of it: its parameters, its files, the compiler's warnings."""

@@ -105,7 +105,7 @@ def test_a_freed_handle_is_looked_at_again(device: Device, looked: Looked) -> No
     x, y, other = (device.put(ONES) for _ in range(3))
     looked.during(x, y, times=SOON)
     other.free()
-    assert looked.during(x, y) == 2  # whatever it was that has become useless
+    assert looked.during(x, y) == 1  # whatever it was that has become useless
     assert looked.during(x, y) == 0
     x.free()
     with pytest.raises(StaleRef):
@@ -176,6 +176,42 @@ def test_where_handles_become_useless_all_the_time_little_is_looked_for() -> Non
                 note(repeats, (x, y, 1.0, None))
         handle(3).free()
     assert looked < 2000 / 16
+
+
+@pytest.mark.parametrize(("others", "share"), [(1, 0.99), (2, 0.99), (5, 0.9), (16, 0.001)])
+def test_in_a_loop_one_that_comes_again_is_found_among_others_that_do_not(
+    others: int, share: float
+) -> None:
+    repeats, x, y, steady = Repeats(), handle(1), handle(2), 0.5
+    found = 0
+    for turn in range(2000):
+        for alpha in (steady, *(turn + 1.0 / n for n in range(2, 2 + others))):
+            if repeats.skip:
+                repeats.skip -= 1
+            elif repeats.find((x, y, alpha, None), 1) is None:
+                note(repeats, (x, y, alpha, None))
+            else:
+                found += 1
+    assert found >= 2000 * share
+
+
+def test_a_loop_is_learned_after_another_whose_numbers_have_changed() -> None:
+    repeats, x, y, z = Repeats(), handle(1), handle(2), handle(3)
+    for turn in range(4000):
+        if repeats.skip:
+            repeats.skip -= 1
+        else:
+            note(repeats, (x, y, turn * 0.5, None))
+    found, steady = 0, 0.5
+    for _ in range(4000):
+        for pair in ((x, y), (y, z), (z, x)):
+            if repeats.skip:
+                repeats.skip -= 1
+            elif repeats.find((*pair, steady, None), 1) is None:
+                note(repeats, (*pair, steady, None))
+            else:
+                found += 1
+    assert found > 3 * 4000 * 0.8
 
 
 def test_a_message_is_known_by_the_objects_and_not_by_what_they_equal() -> None:
