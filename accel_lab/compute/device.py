@@ -1,6 +1,7 @@
 """One device, at an address that stays the same whatever its context goes through."""
 
 import functools
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -249,22 +250,22 @@ class Device:
 
         return decorate if function is None else decorate(function)
 
-    def settle(self, *, environment: bool = False) -> None:
-        """Have code run there where this process runs, from now on: in its folder and `sys.path`.
+    def settle(self, *, exact: bool = False) -> None:
+        """Have code find there what it finds here: the folder, `sys.path` and the environment.
 
         What the context knows already is not said again. `run` does it by itself.
 
         Parameters:
-            environment: take over the environment, too.
+            exact: do without the variables, too, that a new context has of its own.
         """
         keeper = self._keeper
-        here, told = surroundings(environment=environment), keeper.surroundings
-        if here == told or (not environment and here[:2] == told[:2]):
+        here, told = surroundings(), keeper.surroundings
+        if here[:3] == told[:3] and (told.exact or not exact):
             return
-        here = surroundings(environment=True)
-        refs, blob = pack_call(workspaces.settle, here, {})
+        known = here.folder, here.path, dict(os.environ)
+        refs, blob = pack_call(workspaces.settle, known, {})
         # First, for a context that is lost meanwhile is replaced by one that knows less.
-        keeper.surroundings = here
+        keeper.surroundings = here._replace(exact=True)
         try:
             self._transfers.run(Run(refs, blob, pure=False, called="settle"), None)
         except BaseException:

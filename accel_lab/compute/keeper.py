@@ -45,7 +45,7 @@ from accel_lab.compute.process import ContextProcess, Spawner
 from accel_lab.compute.recovery import Recovered, Recovery
 from accel_lab.compute.requests import Requests, closed, open_circuit
 from accel_lab.compute.sight import Sight
-from accel_lab.compute.surroundings import surroundings
+from accel_lab.compute.surroundings import UNKNOWN, surroundings
 from accel_lab.compute.suspension import Suspension
 from accel_lab.compute.wire import (
     Born,
@@ -124,7 +124,7 @@ class DeviceKeeper:
         self._opened = 0.0
         self._urgent = urgency.Claim()
         self._gathering = Gathering()
-        self.surroundings = surroundings()  # what the context has been told of
+        self.surroundings = UNKNOWN  # what the context has been told of
         self.reopen_after_s = 60.0
         self.sight = Sight(self)
         self.recovery: Recovery | None = None
@@ -138,7 +138,10 @@ class DeviceKeeper:
         if self.requests.state in ("stopped", "suspended"):
             return  # since a restart became due
         process = self.process = plant.spawner.take()
-        here = self.surroundings = surroundings()
+        here = surroundings()
+        self.surroundings = here._replace(variables=plant.spawner.variables)
+        if self.requests.kept:
+            self.surroundings = UNKNOWN  # it gets back those that it had
         process.bind(
             Bind(
                 plant.backend,

@@ -13,14 +13,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.compute.control import Bind, Downward, Upward, receive_upward, send_packet
 from accel_lab.compute.outputs import Outputs
 from accel_lab.compute.pipe import Pipe
 from accel_lab.compute.ring import ORDERED, make_rings
+from accel_lab.compute.surroundings import variables
 from accel_lab.compute.transport import open_transport
 from accel_lab.compute.zygote import Exited, Forked, LoadFailed, receive_notice, request_fork
 
@@ -142,6 +144,8 @@ class Spawner:
         self._channel: socket.socket | None = None
         self._closed: Callable[[], None] | None = None
         self.processes: dict[int, ContextProcess] = {}
+        self.variables: Mapping[Any, Any] = {}
+        """The environment in which processes begin, without what is added for them."""
 
     def take(self) -> ContextProcess:
         """Return a process to bind; it exists within milliseconds once the zygote has loaded."""
@@ -172,6 +176,7 @@ class Spawner:
 
     def _start(self) -> socket.socket:
         channel, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.variables = variables()
         with end:
             self._child = subprocess.Popen(  # noqa: S603 - our own module, no shell
                 [

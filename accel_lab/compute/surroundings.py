@@ -2,7 +2,8 @@
 
 import os
 import sys
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 
 class Surroundings(NamedTuple):
@@ -11,21 +12,28 @@ class Surroundings(NamedTuple):
     Attributes:
         folder: the working directory; empty when it has been removed.
         path: `sys.path`.
-        environment: None where nobody has looked.
+        variables: the environment, as the operating system has it.
+        exact: whether that is all of it. A new context has some variables of its own beside it.
     """
 
     folder: str
     path: list[str]
-    environment: dict[str, str] | None = None
+    variables: Mapping[Any, Any]
+    exact: bool = False
 
 
-UNKNOWN = Surroundings("", [])
+UNKNOWN = Surroundings("", [], {})
 
 
-def surroundings(*, environment: bool = False) -> Surroundings:
-    """Return this process's; takes about a microsecond, with the environment some thirty."""
+def variables() -> Mapping[Any, Any]:
+    """Return this process's environment, encoded: in a microsecond, where text takes twenty."""
+    return dict(os.environ._data)  # type: ignore[attr-defined] # noqa: SLF001 - what it looks into
+
+
+def surroundings() -> Surroundings:
+    """Return this process's; takes about two microseconds."""
     try:
         folder = os.getcwd()  # noqa: PTH109 - what chdir takes
     except FileNotFoundError:
         folder = ""
-    return Surroundings(folder, list(sys.path), dict(os.environ) if environment else None)
+    return Surroundings(folder, list(sys.path), variables())

@@ -179,7 +179,7 @@ class GpuCells:
         Beside it, the bytes of the arrays that are kept on the host because of it. If it fails,
         what it had bound of the `chosen` names is bound here; None are all.
         """
-        device.settle(environment=True)
+        device.settle(exact=True)
         self._count += 1
         number = origin.current().cell
         filename = f"<gpu cell {self._count if number is None else number}>"

@@ -116,6 +116,32 @@ def test_a_function_is_found_in_a_folder_that_was_added_since(
     sys.modules.pop("added")
 
 
+def test_a_function_finds_the_variables_that_the_notebook_has_by_then(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in a context that has begun with others, and in one that had others kept."""
+    gpu = notebook.gpu
+    assert gpu.run(os.getenv, "MY_SETTING").result(WAIT) is None
+    monkeypatch.setenv("MY_SETTING", "seven")
+    assert gpu.run(os.getenv, "MY_SETTING").result(WAIT) == "seven"
+    lose(notebook)
+    assert gpu.run(os.getenv, "MY_SETTING").result(WAIT) == "seven"
+    gpu.suspend()
+    monkeypatch.delenv("MY_SETTING")
+    gpu.resume()
+    assert gpu.run(os.getenv, "MY_SETTING").result(WAIT) is None
+
+
+def test_a_device_that_comes_back_works_in_the_notebooks_folder(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert notebook("2 + 2") == "4"
+    notebook.gpu.suspend()
+    monkeypatch.chdir(tmp_path)
+    notebook.gpu.resume()
+    assert notebook.gpu.run(os.getcwd).result(WAIT) == str(tmp_path)
+
+
 def test_a_folder_that_was_removed_stops_nothing(
     notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
