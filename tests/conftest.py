@@ -36,6 +36,21 @@ hypothesis.settings.register_profile("accel_lab", deadline=None, print_blob=True
 hypothesis.settings.load_profile("accel_lab")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup() -> None:
+    """Take away the variable by which pytest tells where it is.
+
+    A context takes over the environment with the next call, and each phase of a test has another.
+    """
+    os.environ.pop("PYTEST_CURRENT_TEST", None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call() -> None:
+    """Take it away again."""
+    os.environ.pop("PYTEST_CURRENT_TEST", None)
+
+
 def require(piece: str) -> None:
     """Skip the calling test if this machine lacks `piece`, or fail it where that is promised."""
     if reason := PIECES[piece]():

@@ -124,7 +124,7 @@ class DeviceKeeper:
         self._opened = 0.0
         self._urgent = urgency.Claim()
         self._gathering = Gathering()
-        self.surroundings = UNKNOWN  # what the context has been told of
+        self.surroundings = surroundings()  # what the context has been told of
         self.reopen_after_s = 60.0
         self.sight = Sight(self)
         self.recovery: Recovery | None = None
