@@ -9,6 +9,7 @@ import gc
 import os
 import random
 import shutil
+import signal
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +21,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # What the tests open is not offered to the dashboards of who runs them; those of the feed undo it.
 os.environ.setdefault("ACCEL_LAB_FEED", "0")
+
+# Who runs them behind a shell's `&` has told them to ignore Ctrl-C, which some of them press.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What the tests compile is not for the user's cache, and not from it.
 if "ACCEL_LAB_CACHE" not in os.environ:

@@ -139,9 +139,8 @@ class DeviceKeeper:
             return  # since a restart became due
         process = self.process = plant.spawner.take()
         here = surroundings()
-        self.surroundings = here._replace(variables=plant.spawner.variables)
-        if self.requests.kept:
-            self.surroundings = UNKNOWN  # it gets back those that it had
+        new = here._replace(variables=plant.spawner.variables)
+        self.surroundings = UNKNOWN if self.requests.kept else new  # it gets back what it had
         process.bind(
             Bind(
                 plant.backend,
