@@ -7,6 +7,7 @@ have to read the wire on which the answer arrives; that is the job of the reply'
 import asyncio
 import textwrap
 import threading
+import time
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
@@ -18,6 +19,7 @@ from accel_lab.errors import AccelError
 R = TypeVar("R")
 
 PENDING, DONE, FAILED = 0, 1, 2
+GLANCE_S = 0.05
 TOLD = 200  # characters of an answer that a notebook shows beside its handle
 
 _waiters_lock = threading.Lock()
@@ -204,7 +206,7 @@ class Reply(Generic[R]):
         gate = threading.Lock()
         gate.acquire()
         self.add_waiter(partial(_open, gate))
-        gate.acquire(timeout=-1 if timeout_s is None else max(timeout_s, 0.0))
+        acquire(gate, None if timeout_s is None else time.monotonic() + timeout_s)
 
     def __repr__(self) -> str:
         word = ("pending", "done", "failed")[self._state]
@@ -220,6 +222,20 @@ class Reply(Generic[R]):
         if (cell := getattr(self.origin, "cell", None)) is not None:
             lines.append(("sent by", f"cell {cell}"))
         return as_html(type(self).__name__, lines)
+
+
+def acquire(gate: threading.Lock, deadline: float | None) -> bool:
+    """Take a lock, waiting until a monotonic time at most; False when that is over.
+
+    It wakes now and then: the system may give Ctrl-C to any thread, and Python heeds it when the
+    main one runs.
+    """
+    while True:
+        left = GLANCE_S if deadline is None else min(deadline - time.monotonic(), GLANCE_S)
+        if gate.acquire(timeout=max(left, 0.0)):
+            return True
+        if left <= 0:
+            return False
 
 
 def told(value: object) -> str:

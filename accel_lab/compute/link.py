@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from accel_lab.actor.dispatcher import Dispatcher
-from accel_lab.actor.reply import Reply
+from accel_lab.actor.reply import Reply, acquire
 from accel_lab.compute import urgency
 from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import Report, batch, decode_reports
@@ -204,8 +204,7 @@ class Link:
         self._followers.append(gate)
         if not self._reading.locked():
             self._promote()
-        left = -1.0 if deadline is None else max(deadline - time.monotonic(), 0.0)
-        woken = gate.acquire(timeout=left)
+        woken = acquire(gate, deadline)
         try:
             self._followers.remove(gate)
         except ValueError:

@@ -22,6 +22,8 @@ from accel_lab.views.visitors import Visitors
 from accel_lab.views.watched import Onlooker, Watched
 
 STARTS_WITHIN_S = 60.0
+WAKES_EVERY_S = 0.5
+"""Ctrl-C may reach another thread, and Python heeds it when the main one wakes."""
 PORTS = range(1 << 16)
 LOOPBACK = ("127.0.0.1", "localhost")
 
@@ -66,6 +68,7 @@ class Dashboard:
         self.origins = [*(f"{host}:{self.port}" for host in hosts), *origins]
         self._sources, self._closing = sources, closing
         self._started = threading.Event()
+        self._ended = threading.Event()
         self._error: BaseException | None = None
         self._stop: Callable[[], None] = lambda: None
         self._thread = threading.Thread(target=self._run, name="accel_lab dashboard", daemon=True)
@@ -90,7 +93,8 @@ class Dashboard:
 
     def wait(self) -> None:
         """Block until it is closed."""
-        self._thread.join()
+        while not self._ended.wait(WAKES_EVERY_S):
+            pass
 
     def _run(self) -> None:
         try:
@@ -99,6 +103,7 @@ class Dashboard:
             self._error = error
         finally:
             self._started.set()
+            self._ended.set()
 
     async def _serve(self) -> None:
         from panel.io.server import get_server
