@@ -20,6 +20,7 @@ R = TypeVar("R")
 
 PENDING, DONE, FAILED = 0, 1, 2
 GLANCE_S = 0.05
+"""Who waits without end looks up so often."""
 TOLD = 200  # characters of an answer that a notebook shows beside its handle
 
 _waiters_lock = threading.Lock()

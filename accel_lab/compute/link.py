@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from accel_lab.actor.dispatcher import Dispatcher
-from accel_lab.actor.reply import Reply, acquire
+from accel_lab.actor.reply import GLANCE_S, Reply, acquire
 from accel_lab.compute import urgency
 from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import Report, batch, decode_reports
@@ -34,7 +34,6 @@ FRAMES_AT_ONCE = 256
 LOOKS = 16
 YIELD_AFTER_S = 0.00005
 BURST_S = 0.00005
-GLANCE_S = 0.05
 
 
 class Link:
