@@ -29,6 +29,8 @@ SCREENSHOTS = ROOT / "screenshots"
 STARTUP_S = 60.0
 PATIENCE_S = 30.0
 """How long whatever comes may take on a machine that others use too."""
+CLOSED_SOON = "Canceled future for create_subshell_request"
+"""What JupyterLab says of a notebook that is closed while it still prepares the kernel's comms."""
 
 # JupyterLab asks at its first start whether it may fetch news; nothing here may leave the machine.
 _NO_NEWS = {"fetchNews": "false", "checkForUpdates": False}
@@ -108,9 +110,13 @@ class Tab:
         self.page: Page = self.context.new_page()
         self.errors: list[str] = []
         self.strangers: list[str] = []
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("pageerror", lambda error: self._fail(str(error)))
         self.page.on("console", self._hear)
         self.page.route("**/*", self._guard)
+
+    def _fail(self, error: str) -> None:
+        if CLOSED_SOON not in error:
+            self.errors.append(error)
 
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type == "error":
