@@ -61,6 +61,12 @@ class Spill:
         Parameters:
             now: the message that asks, whose operands stay.
         """
+        try:
+            return self._climb(has_room, now)
+        finally:
+            self._forget_order()
+
+    def _climb(self, has_room: Callable[[], bool], now: int) -> bool:
         if time.monotonic() - self._collected >= COLLECT_EVERY_S:
             self._collected = time.monotonic()
             gc.collect()
@@ -89,6 +95,15 @@ class Spill:
                     self._return(operand, now)
                 else:
                     self._context.table.require(operand)
+
+    def _forget_order(self) -> None:
+        """Have streams wait anew for each other.
+
+        What they have waited for now counts the launch for whose sake that was, and its work is
+        still to be enqueued.
+        """
+        for stream in self._context.streams.values():
+            stream.seen.clear()
 
     def forget(self, id_: int) -> None:
         """Drop what waits for a buffer that is freed."""

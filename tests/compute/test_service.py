@@ -14,7 +14,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.context import Context
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import NO_RESULT, Operation, Spec
-from accel_lab.compute.transfer import CopyIn, Unmap, UploadActor
+from accel_lab.compute.transfer import CopyIn, Free, Unmap, UploadActor
 from accel_lab.compute.wire import (
     Done,
     Failure,
@@ -83,6 +83,17 @@ def context(monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
     context.close()
 
 
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
+    """Return a context with room for two of these buffers, and for more on the host."""
+    kinds = [Make, Double, Free]
+    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: kinds)
+    arena: Any = None
+    context = Context(HostBackend(0), [Forgetful], arena, 1, {}, 16, 1 << 10)
+    yield context
+    context.close()
+
+
 def serve(context: Context, *entries: bytes) -> list[Any]:
     """Serve these entries, each a frame, and return the reports."""
     wire = Wire([batch([entry]) for entry in entries])
@@ -121,6 +132,25 @@ def test_a_handler_that_makes_nothing_is_a_typed_failure(
     assert failures[2].root == 1
     assert [r.seqs for r in reports if isinstance(r, Done)] == [[3]]
     assert [r.library for r in reports if isinstance(r, LibraryRestarted)] == ["test"]
+
+
+@pytest.mark.parametrize("returns", [False, True], ids=["it gives way", "it comes back"])
+def test_what_a_launch_enqueues_is_waited_for_though_a_buffer_was_moved_for_its_sake(
+    short: Context, *, returns: bool
+) -> None:
+    """The copy to the host waits for the library's stream before the launch has its work there."""
+    made = [encode_entry(n, n, 600.0, Make(), Make().infer()) for n in (1, 2)]
+    last = encode_entry(3, 3, 600.0, Double(buffer(1)), Make().infer())
+    free = encode_entry(0, 0, None, Free([1]))
+    again = encode_entry(4, 4, 600.0, Double(buffer(2)), Make().infer())
+    serve(short, *made, last, *([free, again] if returns else []))
+    assert short.spill.moved
+    assert short.spill.returned == returns
+    download = short.stream("download")
+    waits = download.waits
+    made_last = short.table.mention(4 if returns else 3)
+    made_last.storage.read_on(download)  # type: ignore[union-attr]
+    assert download.waits == waits + 1
 
 
 def test_a_message_without_an_actor_is_refused_and_nothing_else(context: Context) -> None:
