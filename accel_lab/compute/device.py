@@ -260,17 +260,26 @@ class Device:
         """
         keeper = self._keeper
         here, told = surroundings(), keeper.surroundings
-        if here[:3] == told[:3] and (told.exact or not exact):
+        exact = exact and not told.exact
+        if here[:3] == told[:3] and not exact:
             return
-        known = here.folder, here.path, dict(os.environ)
-        refs, blob = pack_call(workspaces.settle, known, {})
+        changed = exact or here.variables != told.variables
         # First, for a context that is lost meanwhile is replaced by one that knows less.
-        keeper.surroundings = here._replace(exact=True)
+        keeper.surroundings = here._replace(exact=changed or told.exact)
         try:
-            self._transfers.run(Run(refs, blob, pure=False, called="settle"), None)
+            if here[:2] != told[:2]:
+                self._tell(workspaces.settle, here.folder, here.path)
+            if changed:  # a journal has no business with what is secret
+                self._tell(workspaces.take_over, dict(os.environ), recorded=False)
         except BaseException:
             keeper.surroundings = UNKNOWN
             raise
+
+    def _tell(self, function: Callable[..., None], *known: Any, recorded: bool = True) -> None:
+        """Have the context take over something of the notebook's; does not wait for that."""
+        refs, blob = pack_call(function, known, {})
+        message = Run(refs, blob, pure=False, called=function.__name__)
+        self._transfers.run(message, None, recorded=recorded)
 
     def _run(self, message: Run, timeout_s: float | None) -> Any:
         self.settle()

@@ -9,7 +9,6 @@ threads empty into the files or fill from them while the device copies the next.
 import linecache
 import os
 import pickle
-import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from accel_lab.compute.memory_image import Entry, Look, Memory, Range, flat, lai
 from accel_lab.compute.passage import IN_FLIGHT, Ahead, Slots
 from accel_lab.compute.stream import Storage, Stream
 from accel_lab.compute.stripes import PIECE_BYTES, Stripes, in_pages, pieces
+from accel_lab.compute.surroundings import surroundings
 from accel_lab.errors import LibraryError
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ class Record(NamedTuple):
     failed: dict[int, int]
     made: int
     objects: tuple[int, int]
-    settled: tuple[str, list[str], dict[str, str]]
+    folder: str
+    sys_path: list[str]
+    environment: dict[str, str]
     cells: dict[str, Any]
     over_bytes: int
 
@@ -133,7 +135,8 @@ def restore(place: tuple[int, int], freed: frozenset[int]) -> dict[int | str, st
         for id_, root in record.failed.items():
             context.table.fail(id_, root)
         type(context.actors["run"]).made = record.made  # type: ignore[attr-defined]
-        workspaces.settle(*record.settled)
+        workspaces.settle(record.folder, record.sys_path)
+        workspaces.take_over(record.environment)
         linecache.cache.update(record.cells)
         return cell_pickle.bring_back(_read(files, *record.objects), arrays)
 
@@ -178,13 +181,15 @@ def _save(
         _download(context, files, pool, jobs)
         place = at, len(objects)
         at = _write(pool, files, at, np.frombuffer(objects, np.uint8))
-        table = context.table.buffers()
+        table, here = context.table.buffers(), surroundings()
         record = Record(
             memories,
             {one.id: one.failed_root for one in table if one.failed_root},
             context.actors["run"].made,  # type: ignore[attr-defined]
             place,
-            (os.getcwd(), list(sys.path), dict(os.environ)),  # noqa: PTH109 - what chdir takes
+            here.folder,
+            here.path,
+            dict(os.environ),
             {name: lines for name, lines in linecache.cache.items() if name.startswith("<")},
             max(0, sum(one.nbytes for one, _ in found) - context.limit_bytes),
         )

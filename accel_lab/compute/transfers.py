@@ -329,7 +329,7 @@ class Transfers:
             with suppress(AccelError):  # it was freed, or lost, or there is no room for it now
                 self._keep(ref, 0.0, nowait=True).add_waiter(_nothing)
 
-    def run(self, message: Run, timeout_s: float | None) -> Reply[Any]:
+    def run(self, message: Run, timeout_s: float | None, *, recorded: bool = True) -> Reply[Any]:
         """Send a call; a pickle larger than a frame goes by the arena."""
         settle = kept = None
         if len(message.blob) > FRAME_LIMIT // 2:
@@ -345,6 +345,7 @@ class Transfers:
             make=lambda requests, id_: requests.run_ref(id_),
             settle=settle,
             kept=kept,
+            recorded=recorded,
         )
 
     def _kept_in_place(self, source: Array) -> Kept | None:

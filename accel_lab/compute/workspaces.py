@@ -102,11 +102,15 @@ def refresh() -> None:
             workspace.rebind(renewed)
 
 
-def settle(folder: str, sys_path: list[str], environment: dict[str, str]) -> None:
-    """Take over the notebook's folder, `sys.path` and environment."""
+def settle(folder: str, sys_path: list[str]) -> None:
+    """Take over the notebook's folder and `sys.path`."""
     with suppress(OSError):  # it has been removed
         os.chdir(folder)
     sys.path[:] = sys_path
+
+
+def take_over(environment: dict[str, str]) -> None:
+    """Take over the notebook's environment."""
     for name in os.environ.keys() - environment.keys():
         del os.environ[name]
     os.environ.update(environment)

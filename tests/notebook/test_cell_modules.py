@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from accel_lab import System
 from accel_lab.errors import QueueFull, UserCodeError
 from tests.notebook.cells import Notebook, lose
 
@@ -145,13 +146,36 @@ def test_a_device_that_comes_back_works_in_the_notebooks_folder(
 def test_a_folder_that_was_removed_stops_nothing(
     notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The context stays where it was."""
+    """The context stays where it was; one that comes back begins where the notebook began."""
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
+    assert notebook.gpu.run(os.getcwd).result(WAIT) == str(gone)
     gone.rmdir()
     assert notebook.gpu.run(len, "abc").result(WAIT) == 3
-    assert notebook("2 + 2") == "4"
+    assert notebook("kept = 2 + 2; kept") == "4"
+    notebook.gpu.suspend()
+    notebook.gpu.resume()
+    assert notebook("kept") == "4"
+
+
+def test_a_journal_does_not_hold_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be given to others; the folder and the path are in it, for replays need those."""
+    secret, folder = "a-token-of-the-notebook", tmp_path / "work"
+    folder.mkdir()
+    with System("host", journal=tmp_path / "journal.sqlite") as lab:
+        notebook = Notebook(lab)
+        monkeypatch.setenv("MY_TOKEN", secret)
+        monkeypatch.chdir(folder)
+        assert notebook.gpu.run(os.getenv, "MY_TOKEN").result(WAIT) == secret
+        assert notebook("import os; len(os.environ['MY_TOKEN'])") == str(len(secret))
+        lab.flush()
+        written = b"".join(file.read_bytes() for file in tmp_path.glob("journal.sqlite*"))
+    assert secret.encode() not in written
+    assert str(folder).encode() in written
+    assert os.environ["PATH"].encode() not in written
 
 
 def test_surroundings_are_told_once(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +194,7 @@ def test_what_could_not_be_told_is_told_with_the_next_call(
     assert notebook.gpu.run(len, "abc").result(WAIT) == 3
     monkeypatch.chdir(tmp_path)
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise QueueFull("no room")
 
     with monkeypatch.context() as patch:
