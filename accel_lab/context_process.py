@@ -19,7 +19,9 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from accel_lab.compute import ipython_display, keeping, printing, terminal, workspaces
+from threadpoolctl import ThreadpoolController
+
+from accel_lab.compute import blas_threads, ipython_display, keeping, printing, terminal, workspaces
 from accel_lab.compute.arena_view import ArenaView
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.context import Context
@@ -231,13 +233,21 @@ def protect(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def be_context(transport: Transport, channel: socket.socket, parent: int, module: Any) -> None:
+def be_context(
+    transport: Transport,
+    channel: socket.socket,
+    parent: int,
+    module: Any,
+    one_thread: ThreadpoolController | None = None,
+) -> None:
     """Wait to be bound to a device, and serve it; the body of a forked context process."""
     protect(parent)
     # Whoever waits for a device sleeps for microseconds at a time, and means it.
     ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # rather this than the notebook
+    if one_thread is not None:
+        blas_threads.have_all(one_thread)
     try:
         bind, _ = receive_downward(channel)
         assert isinstance(bind, Bind)
@@ -282,11 +292,12 @@ def main(channel_fd: int, backend_name: str, parent: int) -> None:
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason
         tell(channel, LoadFailed(type(error).__name__, str(error)))
         sys.exit(1)
+    threads = blas_threads.loaded()
     gc.freeze()  # what is loaded stays shared between the forks
     ours = [sys.executable, "-P", "-m", "accel_lab.context_process", ALONE, backend_name]
     Zygote(
         channel,
-        lambda wire, control, zygote: be_context(wire, control, zygote, module),
+        lambda wire, control, zygote: be_context(wire, control, zygote, module, threads),
         None if os.environ.get("ACCEL_LAB_FORK", "1") != "0" else ours,
     ).run()
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.compute import blas_threads
 from accel_lab.compute.control import Bind, Downward, Upward, receive_upward, send_packet
 from accel_lab.compute.outputs import Outputs
 from accel_lab.compute.pipe import Pipe
@@ -25,8 +26,6 @@ from accel_lab.compute.ring import ORDERED, make_rings
 from accel_lab.compute.surroundings import variables
 from accel_lab.compute.transport import open_transport
 from accel_lab.compute.zygote import Exited, Forked, LoadFailed, receive_notice, request_fork
-
-BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
 
 class ContextProcess:
@@ -249,7 +248,6 @@ def _environment() -> dict[str, str]:
     package = str(Path(__file__).resolve().parents[2])
     path = os.environ.get("PYTHONPATH")
     environment = dict(os.environ, PYTHONPATH=f"{path}{os.pathsep}{package}" if path else package)
-    for name in BLAS_THREADS:
-        environment.setdefault(name, "1")
+    blas_threads.have_one(environment)
     environment["PYTHONUNBUFFERED"] = "1"
     return environment
