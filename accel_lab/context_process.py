@@ -21,7 +21,15 @@ from typing import Any, NamedTuple
 
 from threadpoolctl import ThreadpoolController
 
-from accel_lab.compute import blas_threads, ipython_display, keeping, printing, terminal, workspaces
+from accel_lab.compute import (
+    blas_threads,
+    freed_memory,
+    ipython_display,
+    keeping,
+    printing,
+    terminal,
+    workspaces,
+)
 from accel_lab.compute.arena_view import ArenaView
 from accel_lab.compute.backend import Backend
 from accel_lab.compute.context import Context
@@ -246,6 +254,7 @@ def be_context(
     ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # rather this than the notebook
+    freed_memory.keep()
     if one_thread is not None:
         blas_threads.have_all(one_thread)
     try:

@@ -74,6 +74,14 @@ def test_a_system_that_keeps_nothing_fetches_nothing() -> None:
         assert Notebook(lab)("z = np.zeros(1 << 20)").out_bytes == 0
 
 
+def test_the_peak_has_memory_that_was_kept_when_a_cell_before_freed_it(notebook: Notebook) -> None:
+    for _ in range(3):
+        peak = notebook("held = [np.ones(16 << 20, np.uint8) for _ in range(8)]\ndel held").peak
+        if peak is None:
+            pytest.skip("the system does not tell what was resident at most")
+        assert peak.most_bytes - peak.before_bytes > 96 * MIB
+
+
 def test_the_peak_has_what_the_cell_held_only_for_a_while(notebook: Notebook) -> None:
     peak = notebook("held = np.ones(256 << 20, np.uint8)\ndel held").peak
     if peak is None:

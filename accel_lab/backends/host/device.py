@@ -16,6 +16,7 @@ from accel_lab.backends.host.fft import HostFft
 from accel_lab.backends.host.jit import HostJit
 from accel_lab.backends.host.peak import watch_peak
 from accel_lab.backends.host.rng import HostRng
+from accel_lab.compute import freed_memory
 from accel_lab.compute.backend import MakeRoom, Peak, Poison
 from accel_lab.compute.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.stream import NativeStream
@@ -114,7 +115,8 @@ class HostBackend:
         return self.free_bytes()
 
     def trim(self) -> None:
-        """Do nothing: what NumPy frees is free."""
+        """Give the system what is kept of NumPy's memory for later."""
+        freed_memory.give_back()
 
     def climbing(self, make_room: MakeRoom) -> AbstractContextManager[None]:  # noqa: ARG002 - as cuda
         """Do nothing: NumPy's allocations fail when the machine has no memory left."""
