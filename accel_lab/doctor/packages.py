@@ -49,6 +49,7 @@ CORE = (
     Package("nvidia-ml-py", "nvidia-ml-py", "12.560", "pynvml"),
     Package("rich", "rich", "13.7", "rich"),
     Package("scipy", "scipy", "1.14", "scipy"),
+    Package("threadpoolctl", "threadpoolctl", "3.5", "threadpoolctl"),
     Package("typer", "typer", "0.15", "typer"),
 )
 
