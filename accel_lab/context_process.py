@@ -254,10 +254,10 @@ def be_context(
     ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # rather this than the notebook
-    freed_memory.keep()
-    if one_thread is not None:
-        blas_threads.have_all(one_thread)
     try:
+        freed_memory.keep()
+        if one_thread is not None:
+            blas_threads.have_all(one_thread)
         bind, _ = receive_downward(channel)
         assert isinstance(bind, Bind)
         sys.path[:] = bind.sys_path
@@ -298,10 +298,10 @@ def main(channel_fd: int, backend_name: str, parent: int) -> None:
         module = importlib.import_module(f"accel_lab.backends.{backend_name}")
         module.preload()
         workspaces.note_modules()
+        threads = blas_threads.loaded()
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason
         tell(channel, LoadFailed(type(error).__name__, str(error)))
         sys.exit(1)
-    threads = blas_threads.loaded()
     gc.freeze()  # what is loaded stays shared between the forks
     ours = [sys.executable, "-P", "-m", "accel_lab.context_process", ALONE, backend_name]
     Zygote(
