@@ -41,9 +41,8 @@ def have_all(controller: ThreadpoolController) -> None:
     for api, name in _NAMES.items():
         chosen = os.environ.get(name) or os.environ.get(_NAMES["openmp"], "")
         count = chosen.partition(",")[0]  # OpenMP takes a number for each level
-        most = max(int(count), 1) if count.isdecimal() else cores
-        if api == "blis" and not chosen:
-            most = 1  # its own default
-        elif api == "openblas":
+        most = int(count) if count.isdecimal() else 0
+        if api == "openblas":
             most = min(most, cores)
-        controller.select(internal_api=api).limit(limits=most)
+        default = 1 if api == "blis" else cores
+        controller.select(internal_api=api).limit(limits=most or default)

@@ -50,10 +50,11 @@ def of(device: Device) -> Any:
     [
         {},
         {"OPENBLAS_NUM_THREADS": "3"},
+        {"OPENBLAS_NUM_THREADS": "0"},
         {"OMP_NUM_THREADS": "3,2"},
         {"OMP_NUM_THREADS": "4", "OPENBLAS_NUM_THREADS": "1"},
     ],
-    ids=["as many as there are cores", "its own number", "OpenMP's", "its own before OpenMP's"],
+    ids=["as many as there are cores", "its own number", "none", "OpenMP's", "its own first"],
 )
 def test_a_context_has_the_threads_of_any_process(
     monkeypatch: pytest.MonkeyPatch, chosen: dict[str, str], *, fork: bool
