@@ -54,7 +54,7 @@ def canonical(dtype: object) -> str:
     """
     if isinstance(dtype, str) and dtype in _TABLE:
         return dtype
-    if dtype is None or not isinstance(dtype, Hashable):
+    if dtype is None:
         raise _unknown(dtype)
     try:
         return _lookup(dtype)
