@@ -1,10 +1,11 @@
 """How fast a script runs cell by cell, as it is and with `%%gpu` as the first line of each cell.
 
-    python -m tests.gpu.script_cells cuda 5 path/to/kmeans.py …
+    python -m tests.gpu.script_cells cuda 3 4 path/to/kmeans.py …
 
 A cell is some statements of the script in a row, those of its main block too; the arguments that
-it would read are its defaults. The two ways run in processes of their own, by turns, and the
-first round warms up.
+it would read are its defaults. The two ways run in processes of their own, by turns, here four
+times after one that warms up; and that in three pairs of processes, for what one computes on the
+processor may take it a tenth longer than another for as long as both live.
 """
 
 import ast
@@ -81,22 +82,34 @@ def work(backend: str) -> None:
             sys.path.remove(str(script.parent))
 
 
-def compare(backend: str, rounds: int, scripts: list[str]) -> None:
-    """Print what each script takes in either way, and the ratio."""
+def compare(backend: str, pairs: int, rounds: int, scripts: list[str]) -> None:
+    """Print what each script takes in either way, the ratio, and those of the pairs."""
+    for script in scripts:
+        took: dict[str, list[float]] = {"": [], backend: []}
+        ratios = []
+        for _ in range(pairs):
+            pair = _compare_once(backend, rounds, script)
+            ratios.append(median(pair[""]) / median(pair[backend]))
+            for way, seconds in pair.items():
+                took[way] += seconds
+        plain, ours = median(took[""]), median(took[backend])
+        found = f"{ours:.3f} s, as it is {plain:.3f} s, {plain / ours:.3f}"
+        of_pairs = " ".join(f"{ratio:.3f}" for ratio in ratios)
+        sys.stdout.write(f"{Path(script).name}: {found} (by pair {of_pairs})\n")
+
+
+def _compare_once(backend: str, rounds: int, script: str) -> dict[str, list[float]]:
+    took: dict[str, list[float]] = {"": [], backend: []}
     with contextlib.ExitStack() as stack:
-        ways = {way: stack.enter_context(_worker(way)) for way in ("", backend)}
-        for script in scripts:
-            took: dict[str, list[float]] = {way: [] for way in ways}
-            for number in range(rounds + 1):
-                for way in sorted(ways, reverse=number % 2 == 1):
-                    seconds = _ask(ways[way], script)
-                    if number:
-                        took[way].append(seconds)
-            plain, ours = median(took[""]), median(took[backend])
-            pairs = " ".join(f"{p / o:.3f}" for p, o in zip(*took.values(), strict=True))
-            name = Path(script).name
-            sys.stdout.write(f"{name}: {ours:.3f} s, as it is {plain:.3f} s, {plain / ours:.3f}")
-            sys.stdout.write(f" (by round {pairs})\n")
+        ways = {way: stack.enter_context(_worker(way)) for way in took}
+        for number in range(rounds + 1):
+            for way in sorted(ways, reverse=number % 2 == 1):
+                seconds = _ask(ways[way], script)
+                if number:
+                    took[way].append(seconds)
+        for worker in ways.values():
+            worker.stdin.close()
+    return took
 
 
 def _worker(way: str) -> Any:
@@ -117,4 +130,5 @@ if __name__ == "__main__":
     if sys.argv[1] == "--work":
         work(sys.argv[2])
     else:
-        compare(sys.argv[1], int(sys.argv[2]), [str(Path(one).resolve()) for one in sys.argv[3:]])
+        here = [str(Path(one).resolve()) for one in sys.argv[4:]]
+        compare(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), here)
