@@ -153,7 +153,9 @@ class Device:
         """Send a message whose answer nobody waits for; a failure reaches `lab.check()`."""
         self._requests.tell(message, nowait=nowait)
 
-    def put(self, array: npt.ArrayLike, *, timeout_s: float = 60.0) -> AccelRef:
+    def put(
+        self, array: npt.ArrayLike, *, timeout_s: float = 60.0, non_blocking: bool = False
+    ) -> AccelRef:
         """Copy an array to the device; return its buffer at once.
 
         NumPy's and PyTorch's, and arrays on a card that this process's own CuPy, PyTorch, Numba
@@ -166,6 +168,11 @@ class Device:
         that no other process can read, go by the host. The context keeps what it reads there open
         for the next put: when the array is gone, its memory is back in its pool a moment later.
 
+        Parameters:
+            non_blocking: whether not to wait for such a reading; until the buffer is done the array
+                must not change. It may be deleted. The first put from an allocation waits even so,
+                for only then is known whether the device can read it. Of no effect on other arrays.
+
         Raises:
             InvalidArgument: the dtype is not one of `compute.dtypes`, or the array is sparse,
                 masked, or of CUDA that is in error.
@@ -173,7 +180,7 @@ class Device:
             TimeoutError: the device did not come to the array on the card in time.
             OutOfMemory: it has no room for what it would read on the card.
         """
-        return self._transfers.put(array, timeout_s)
+        return self._transfers.put(array, timeout_s, non_blocking=non_blocking)
 
     def get(self, ref: AccelRef, *, timeout_s: float = 60.0) -> Reply[Array]:
         """Ask for a buffer's contents: a NumPy array that outlives the context and the system.

@@ -12,8 +12,10 @@ _ARGUMENTS: dict[str, list[Any]] = {
     "cuPointerGetAttribute": [_POINTER, ctypes.c_int, _DEVICE_POINTER],
     "cuDevicePrimaryCtxRetain": [_POINTER, ctypes.c_int],
     "cuDevicePrimaryCtxRelease_v2": [ctypes.c_int],
+    "cuCtxGetCurrent": [_POINTER],
     "cuCtxPushCurrent_v2": [_POINTER],
     "cuCtxPopCurrent_v2": [_POINTER],
+    "cuStreamQuery": [_POINTER],
     "cuStreamSynchronize": [_POINTER],
     "cuMemGetAddressRange_v2": [_POINTER, _POINTER, _DEVICE_POINTER],
     "cuIpcGetMemHandle": [_POINTER, _DEVICE_POINTER],
@@ -27,17 +29,22 @@ UNPROTECTED = (
 )
 
 
-def loaded_driver() -> Any:
-    """Return the driver's C interface; None when this process has not loaded it. Any thread."""
+def loaded_driver(*, quick: bool = False) -> Any:
+    """Return the driver's C interface; None when this process has not loaded it. Any thread.
+
+    Parameters:
+        quick: for calls that do not block. They keep the interpreter's lock: to give it away and
+            have it again takes longer than they do.
+    """
     try:
-        return _open()
+        return _open(ctypes.PyDLL if quick else ctypes.CDLL)
     except OSError:
         return None
 
 
 @cache  # not of the error: it may be loaded later
-def _open() -> Any:
-    driver = ctypes.CDLL(_LIBRARY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+def _open(library: type[ctypes.CDLL]) -> Any:
+    driver = library(_LIBRARY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     for name, arguments in _ARGUMENTS.items():
         getattr(driver, name).argtypes = arguments
     return driver

@@ -75,6 +75,11 @@ class Openings:
     def __len__(self) -> int:
         return len(self._opened)
 
+    def is_open(self, handle: bytes) -> bool:
+        """Whether the context that takes messages may have an allocation open; any thread."""
+        opening = self._opened.get(handle)
+        return opening is not None and opening.is_open
+
     def lend(self, handle: bytes, array: DeviceArray) -> Settle:
         """Note that the context is about to copy an array, before it is told to; any thread.
 
@@ -99,7 +104,8 @@ class Openings:
         known = opening.owners.get(key)
         if known is not None:
             if known.array() is tenure.owner:
-                opening.owners[key] = known._replace(memory=tenure.memory)
+                if known.memory is not tenure.memory:
+                    opening.owners[key] = known._replace(memory=tenure.memory)
                 return True
             opening.ended.append(known.memory)
         for other in self._opened.values():

@@ -16,11 +16,20 @@ from accel_lab.compute import dtypes
 from accel_lab.compute.loaded_driver import loaded_driver
 from accel_lab.errors import InvalidArgument
 
-_CONTEXT, _ORDINAL = 1, 9  # of CUpointer_attribute
+_CONTEXT, _BUFFER_ID, _ORDINAL = 1, 7, 9  # of CUpointer_attribute
 _HANDLE_BYTES = 64
+_NOT_READY = 600  # of CUresult
+_MOST_KNOWN = 64
 
 Export = tuple[bytes, int]
 """The handle of an allocation for other processes, and where in it an array begins."""
+
+
+_Place = tuple[int, int | None]
+"""The number of an allocation, which the driver gives once in a process's life, and a context."""
+
+_known: dict[_Place | None, tuple[bytes, int]] = {}
+"""The handle of an allocation, and where it begins, while its context is current."""
 
 
 class Tenure(NamedTuple):
@@ -70,18 +79,33 @@ class DeviceArray:
         """
         if not self.nbytes:
             return None
+        known = _known.get(self._place()) if share else None
+        if known is not None:
+            handle, base = known
+            _finish(stream)
+            return handle, self._pointer - base
         with self._current() as driver:
-            if stream is None:
-                _check(driver, driver.cuCtxSynchronize())
-            else:
-                _check(driver, driver.cuStreamSynchronize(stream))
+            _finish(stream)
             return self._export(driver) if share else None
+
+    def _place(self) -> _Place | None:
+        """Return its allocation's number and the current context; None where none is told."""
+        driver, number, context = _driver(quick=True), ctypes.c_uint64(), ctypes.c_void_p()
+        failed = driver.cuPointerGetAttribute(ctypes.byref(number), _BUFFER_ID, self._pointer)
+        if failed or driver.cuCtxGetCurrent(ctypes.byref(context)):
+            return None
+        return number.value, context.value
 
     def _export(self, driver: Any) -> Export | None:
         base, handle = ctypes.c_uint64(), (ctypes.c_ubyte * _HANDLE_BYTES)()
         failed = driver.cuMemGetAddressRange_v2(ctypes.byref(base), None, self._pointer)
         if failed or driver.cuIpcGetMemHandle(handle, self._pointer):
             return None
+        place = self._place()
+        if place is not None:
+            if len(_known) >= _MOST_KNOWN:
+                _known.clear()
+            _known[place] = bytes(handle), base.value
         return bytes(handle), self._pointer - base.value
 
     def read(self, offset_bytes: int, target: Any) -> None:
@@ -93,21 +117,19 @@ class DeviceArray:
         address = target.__array_interface__["data"][0]
         source = self._pointer + offset_bytes
         with self._current() as driver:
-            _check(driver, driver.cuMemcpyDtoH_v2(address, source, target.nbytes))
+            _check(driver.cuMemcpyDtoH_v2(address, source, target.nbytes))
 
     @contextmanager
     def _current(self) -> Iterator[Any]:
         """Have the context of the array current in this thread; gives the driver."""
-        driver = loaded_driver()
-        if driver is None:
-            raise InvalidArgument("the array says that it lies on a card, and no driver is loaded")
+        driver = _driver()
         context, pointer = ctypes.c_void_p(), self._pointer
-        _check(driver, driver.cuPointerGetAttribute(ctypes.byref(context), _CONTEXT, pointer))
+        _check(driver.cuPointerGetAttribute(ctypes.byref(context), _CONTEXT, pointer))
         primary = ctypes.c_int(-1)
         if context.value is None:  # memory of a pool belongs to a card
-            _check(driver, driver.cuPointerGetAttribute(ctypes.byref(primary), _ORDINAL, pointer))
-            _check(driver, driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), primary))
-        _check(driver, driver.cuCtxPushCurrent_v2(context))
+            _check(driver.cuPointerGetAttribute(ctypes.byref(primary), _ORDINAL, pointer))
+            _check(driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), primary))
+        _check(driver.cuCtxPushCurrent_v2(context))
         try:
             yield driver
         finally:
@@ -176,10 +198,25 @@ def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: i
     return True
 
 
-def _check(driver: Any, code: int) -> None:
+def _driver(*, quick: bool = False) -> Any:
+    driver = loaded_driver(quick=quick)
+    if driver is None:
+        raise InvalidArgument("the array says that it lies on a card, and no driver is loaded")
+    return driver
+
+
+def _finish(stream: int | None) -> None:
+    """Wait until a stream of the current context is done, None for all of them."""
+    if stream is None:
+        _check(_driver().cuCtxSynchronize())
+    elif code := _driver(quick=True).cuStreamQuery(stream):
+        _check(_driver().cuStreamSynchronize(stream) if code == _NOT_READY else code)
+
+
+def _check(code: int) -> None:
     if code:
         name = ctypes.c_char_p()
-        driver.cuGetErrorName(code, ctypes.byref(name))
+        _driver().cuGetErrorName(code, ctypes.byref(name))
         called = (name.value or b"").decode()
         text = f"the CUDA of the notebook's own process answers {called} ({code})"
         raise InvalidArgument(text)

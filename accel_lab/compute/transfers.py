@@ -141,10 +141,15 @@ class Transfers:
         self._copies = copies
         self._openings = openings
 
-    def put(self, array: npt.ArrayLike, timeout_s: float) -> AccelRef:
+    def put(
+        self, array: npt.ArrayLike, timeout_s: float, *, non_blocking: bool = False
+    ) -> AccelRef:
         """Send an array; when this returns it has been copied or is held read-only.
 
         A bar shows a copy that takes over a second.
+
+        Parameters:
+            non_blocking: whether one on a card may still be copied from when this returns.
         """
         theirs = device_array(array)
         if theirs is not None:
@@ -152,7 +157,11 @@ class Transfers:
             kept_below = KEPT_BYTES if self._requests.recorder is not None else SHARED_BYTES
             large = self._openings is not None and source.nbytes > kept_below
             export = source.settle(stream, share=large)
-            return self._attempt(lambda: self._put_from_card(source, export, timeout_s))
+            if export is not None and self._openings is not None:
+                non_blocking &= self._openings.is_open(export[0])
+            return self._attempt(
+                lambda: self._put_from_card(source, export, timeout_s, waits=not non_blocking)
+            )
         plain = host_array(array)
         dtype = dtypes.canonical(plain.dtype)
         return self._attempt(lambda: self._put(plain, dtype, timeout_s))
@@ -190,12 +199,17 @@ class Transfers:
         return last[0]
 
     def _put_from_card(
-        self, source: DeviceArray, export: Export | None, timeout_s: float
+        self, source: DeviceArray, export: Export | None, timeout_s: float, *, waits: bool
     ) -> AccelRef:
         """Have the device copy it, or where it cannot, copy it by the host, which keeps it too."""
         if export is not None and self._openings is not None:
             with suppress(InvalidArgument):  # the device cannot read it
-                return self._copy_in(self._openings, source, export, timeout_s)
+                copied = self._copy_in(self._openings, source, export)
+                if waits:
+                    self._wait_for_copy(copied, source.nbytes, timeout_s)
+                else:
+                    self._requests.flush()
+                return copied
         if source.nbytes <= INLINE_BYTES:
             data = np.empty(source.nbytes, np.uint8)
             if source.nbytes:
@@ -218,21 +232,22 @@ class Transfers:
     def _bar(self, nbytes: int) -> Bar:
         return Bar(f"upload to {self._requests.name}", nbytes, unit="bytes")
 
-    def _copy_in(
-        self, openings: Openings, source: DeviceArray, export: Export, timeout_s: float
-    ) -> AccelRef:
+    def _copy_in(self, openings: Openings, source: DeviceArray, export: Export) -> AccelRef:
         over = openings.lend(export[0], source)
         try:
             copied = self._buffer(CopyIn(source.shape, source.dtype, *export), over)
         except BaseException:
             over(None)
             raise
-        self._requests.wait(copied, timeout_s, soon_s=soon_s(source.nbytes))
+        return copied
+
+    def _wait_for_copy(self, copied: AccelRef, nbytes: int, timeout_s: float) -> None:
+        self._requests.wait(copied, timeout_s, soon_s=soon_s(nbytes))
         if not copied.done:
             copied.cancel()  # the array may be another by the time the device would come to it
             text = f"{self._requests.name} did not come to the array on the card in {timeout_s:g} s"
             raise TimeoutError(text)
-        return copied.result()
+        copied.result()
 
     def _sender(self, last: list[AccelRef], nbytes: int, bar: Bar) -> Send:
         """Return what sends a filled block to the buffer in `last`, and owns it from then on."""

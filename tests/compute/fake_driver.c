@@ -18,7 +18,7 @@ static int find(unsigned long long pointer) {
   return -1;
 }
 
-int depth, waits, broken, active, shareable = 1;
+int depth, waits, exports, broken, active, current, idle, shareable = 1;
 
 int cuDeviceGetCount(int* count) { *count = 2; return 0; }
 int cuDevicePrimaryCtxGetState(int card, unsigned* flags, int* is) {
@@ -29,21 +29,27 @@ int cuDevicePrimaryCtxGetState(int card, unsigned* flags, int* is) {
 int cuDevicePrimaryCtxRetain(void** context, int card) { *context = &depth; return card; }
 int cuDevicePrimaryCtxRelease_v2(int card) { return card; }
 int cuPointerGetAttribute(void* data, int attribute, unsigned long long pointer) {
-  (void)pointer;
   if (attribute == 9) *(int*)data = 0;
+  else if (attribute == 7) {
+    if (find(pointer) < 0) return 1;
+    *(unsigned long long*)data = owned[find(pointer)].number;
+  }
   else *(void**)data = attribute == 1 && shareable ? &depth : NULL;
   return 0;
 }
 int cuCtxPushCurrent_v2(void* context) { depth += context == &depth; return context != &depth; }
 int cuCtxPopCurrent_v2(void** context) { *context = &depth; depth--; return 0; }
 int cuCtxSynchronize(void) { waits += 1; return depth == 1 ? broken : 201; }
+int cuStreamQuery(void* stream) { (void)stream; return broken ? broken : idle ? 0 : 600; }
 int cuStreamSynchronize(void* stream) { waits += 10 * (int)(size_t)stream; return broken; }
+int cuCtxGetCurrent(void** context) { *context = depth || current ? &depth : NULL; return 0; }
 int cuMemGetAddressRange_v2(unsigned long long* base, size_t* size, unsigned long long pointer) {
   (void)size;
   *base = find(pointer) < 0 ? pointer - 256 : owned[find(pointer)].base;
   return 0;
 }
 int cuIpcGetMemHandle(void* handle, unsigned long long pointer) {
+  exports++;
   memset(handle, 7, 64);
   if (find(pointer) >= 0) memcpy(handle, &owned[find(pointer)].number, 8);
   return shareable && pointer ? 0 : 1;

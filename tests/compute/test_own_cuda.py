@@ -360,6 +360,102 @@ assert not living and not freed_while_open, (living, freed_while_open)
     )
 
 
+def test_an_allocation_is_exported_once(driver: Path, card: dict[str, str]) -> None:
+    """As long as the context to which it belongs is current; another at its place is another."""
+    run(
+        driver,
+        OPENED
+        + CARD_OF_FILES
+        + """
+x = fresh(3)
+part = OfMemory(x.data.mem, slice(500, None))
+
+def exported(array):
+    before = told("exports")
+    found, _ = device_array(array)
+    handle, offset = found.settle(4, share=True)
+    assert told("depth") == 0
+    return int.from_bytes(handle[:8], "little"), offset, told("exports") - before
+
+assert exported(x) == (1, 0, 1)
+assert exported(x) == (1, 0, 1)  # no context is current here: it may be of another card
+tell("current", 1)
+assert exported(x) == (1, 0, 0)
+assert exported(part) == (1, 2000, 0)
+assert told("waits") == 160
+tell("idle", 1)
+assert exported(x) == (1, 0, 0)
+assert told("waits") == 160
+address = x.array.__array_interface__["data"][0]
+driver.own(*map(ctypes.c_uint64, (address, x.array.nbytes, 77)))
+assert exported(x) == (77, 0, 1)
+tell("idle", 0)
+tell("broken", 700)
+try:
+    exported(x)
+except InvalidArgument as error:
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS (700)" in str(error)
+else:
+    raise AssertionError
+""",
+        card,
+    )
+
+
+def test_who_does_not_wait_has_a_buffer_that_is_not_done(
+    driver: Path, card: dict[str, str]
+) -> None:
+    """The memory is kept until it has been read; the first put of an allocation waits."""
+    run(
+        driver,
+        OPENED
+        + CARD_OF_FILES
+        + """
+transfers.KEPT_BYTES = 0
+gate = FOLDER / "gate"
+with System("reading", devices=1) as lab:
+    gpu, openings = lab.devices[0], on_card(lab)
+    x, y = fresh(3), fresh(4)
+    gate.touch()
+    try:
+        gpu.put(x, timeout_s=0.05, non_blocking=True)
+    except TimeoutError:
+        pass
+    else:
+        raise AssertionError("it is not open, so that it is waited for")
+    gate.unlink()
+    gpu.put(x), gpu.put(y, non_blocking=True)
+    gate.touch()
+    refs = [gpu.put(one, non_blocking=True) for one in (x, y, x)]
+    assert refs[0].shape == (1000,) and not any(ref.done for ref in refs)
+    del x, y
+    gc.collect()
+    assert len(living) == 2
+    gate.unlink()
+    for ref, value in zip(refs, (3, 4, 3)):
+        assert (ref.get(timeout_s=60) == value).all()
+    soon(lambda: not living and not marks())
+    x = fresh(5)
+    gpu.put(x)
+    gate.touch()
+    ref = gpu.put(x, non_blocking=True)
+    gpu.replace()
+    gate.unlink()
+    try:
+        ref.result(60)
+    except Exception as error:
+        assert type(error).__name__ == "ContextReplaced", error
+    else:
+        raise AssertionError
+    assert (gpu.put(x, non_blocking=True).get(timeout_s=60) == 5).all()
+    small = gpu.put(np.arange(3), non_blocking=True)
+    assert small.get(timeout_s=60).tolist() == [0, 1, 2]
+assert not freed_while_open, freed_while_open
+""",
+        card,
+    )
+
+
 def test_what_was_not_read_in_time_lives_until_the_context_has_come_to_it(
     driver: Path, card: dict[str, str]
 ) -> None:

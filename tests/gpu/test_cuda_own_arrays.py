@@ -208,6 +208,56 @@ with System("cuda", devices=1) as lab:
     assert found == [True] * len(found)
 
 
+def test_puts_that_are_not_waited_for_run_at_the_rate_of_copies(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Sixteen of 1 GiB in a row, beside as many copies between two arrays of the process."""
+    found = run(
+        """
+with System("cuda", devices=1) as lab:
+    gpu = lab.devices[0]
+    stream = cupy.cuda.Stream(non_blocking=True)
+    x = cupy.arange(1 << 28, dtype="f")
+    y = cupy.empty_like(x)
+    t = torch.from_dlpack(x).clone()
+
+    def timed(work):
+        cupy.cuda.Device().synchronize()
+        begin = time.perf_counter()
+        done = work()
+        return time.perf_counter() - begin, done
+
+    def copies():
+        for _ in range(16):
+            y.data.copy_from_device_async(x.data, x.nbytes, stream)
+        stream.synchronize()
+
+    def puts(array):
+        refs = [gpu.put(array, non_blocking=True) for _ in range(16)]
+        for ref in refs:
+            ref.result(WAIT)
+        return refs
+
+    took = {"copies": [], "CuPy": [], "PyTorch": []}
+    for turn in range(13):
+        rows = {"copies": timed(copies)[0]}
+        for kind, array in ("CuPy", x), ("PyTorch", t):
+            rows[kind], refs = timed(lambda: puts(array))
+            assert turn or all(float(ref[-1].get()) == float(x[-1]) for ref in refs)
+            del refs
+        for kind, seconds in rows.items():
+            took[kind].append(seconds)
+    print(json.dumps({kind: statistics.median(all_of[3:]) / 16 for kind, all_of in took.items()}))
+"""
+    )
+    with capsys.disabled():
+        for kind in ("CuPy", "PyTorch"):
+            ratio = found["copies"] / found[kind]
+            line = f"{found[kind] * 1e3:.3f} ms for 1 GiB of {kind}, a copy"
+            sys.stdout.write(f"\n{line} {found['copies'] * 1e3:.3f} ms, {ratio:.3f}")
+    assert all(found["copies"] / found[kind] >= 0.9 for kind in ("CuPy", "PyTorch"))
+
+
 def test_a_put_is_one_copy_on_the_card(capsys: pytest.CaptureFixture[str]) -> None:
     """Against a copy between two arrays of the process. The first put opens the allocation."""
     found = run(
