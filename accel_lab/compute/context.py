@@ -107,24 +107,32 @@ class Context:
             OutOfMemory: with what was asked, what is free and the largest owners.
         """
         nbytes = math.prod(shape) * itemsize(dtype)
-        array: Any = None
-        cause: MemoryError | None = None
+        array, cause = self._take(shape, dtype, nbytes)
+        if array is not None:
+            return array, nbytes
 
         def has_room() -> bool:
             nonlocal array, cause
-            if self.table.used_bytes + nbytes > self.limit_bytes:
-                return False
-            if self.spill.held and self.backend.free_bytes() < nbytes:
-                return False  # a pool that has to fail takes milliseconds for it
-            try:
-                array = self.backend.empty(shape, dtype)
-            except MemoryError as error:
-                cause = error
+            array, failed = self._take(shape, dtype, nbytes)
+            cause = failed or cause
             return array is not None
 
-        if has_room() or (nbytes <= self.limit_bytes and self.spill.make_room(has_room, now)):
+        if nbytes <= self.limit_bytes and self.spill.make_room(has_room, now):
             return array, nbytes
         raise self.out_of_memory(nbytes) from cause
+
+    def _take(
+        self, shape: tuple[int, ...], dtype: str, nbytes: int
+    ) -> tuple[Any, MemoryError | None]:
+        """Return an array where there is room, else None and what the pool has raised."""
+        if self.table.used_bytes + nbytes > self.limit_bytes:
+            return None, None
+        if self.spill.held and self.backend.free_bytes() < nbytes:
+            return None, None  # a pool that has to fail takes milliseconds for it
+        try:
+            return self.backend.empty(shape, dtype), None
+        except MemoryError as error:
+            return None, error
 
     def trim(self) -> None:
         """Give back what libraries and the pool hold for later; may wait for the device."""

@@ -105,8 +105,11 @@ class Link:
         try:
             if self._parts or self.closed:
                 return False
+            self._write(batch([data]))
+            # Nobody can append a message meanwhile that names what is free by now.
             trailer = self._trailer()
-            self._write(batch([data] if trailer is None else [data, trailer]))
+            if trailer is not None:
+                self._write(batch([trailer]))
             return True
         finally:
             self._writing.release()

@@ -1,4 +1,4 @@
-"""The notebook's end of a wire, when it ends while somebody comes to read it."""
+"""The notebook's end of a wire: when it ends, what waits for it, and what leaves in which order."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.link import Link
 from accel_lab.compute.transport import open_transport
-from accel_lab.compute.wire import Done, encode_reports
+from accel_lab.compute.wire import Done, batch, encode_reports
 
 
 @pytest.mark.parametrize("late", [True, False])
@@ -101,6 +101,38 @@ def test_who_knows_that_an_answer_comes_soon_does_not_sleep(spin_s: float, *, co
         if comes:
             answering.join()
         link.close()
+        closed = threading.Event()
+        dispatcher.call_soon(closed.set)
+        assert closed.wait(30.0)
+        dispatcher.stop()
+        lower.close()
+
+
+def test_a_lone_message_leaves_before_what_is_free_is_told() -> None:
+    """Who waits for its answer does not wait for that."""
+    upper, lower = socket.socketpair()
+    dispatcher = Dispatcher("wire")
+    freed = [b"free"]
+    link = Link(
+        open_transport(upper, upper=True),
+        dispatcher,
+        lambda *_: None,
+        lambda *_: None,
+        lambda: freed.pop() if freed else None,
+        spin_s=0.0,
+    )
+    there = open_transport(lower, upper=False)
+    try:
+        link.send(b"message", idle=True)
+        link.send(b"another", idle=False)
+        freed.append(b"free too")
+        link.flush()
+        frames = [bytes(there.receive() or b"") for _ in range(4)]
+        expected = [b"message", b"free", b"another", b"free too"]
+        assert frames == [batch([part]) for part in expected]
+    finally:
+        link.close()
+        dispatcher.start()
         closed = threading.Event()
         dispatcher.call_soon(closed.set)
         assert closed.wait(30.0)
