@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
+from typing import Any, Self, TypeVar, get_args
 
 import numpy.typing as npt
 
@@ -23,6 +23,7 @@ from accel_lab.actor.supervision import OneForOne
 from accel_lab.actor.system import ActorSystem
 from accel_lab.compute import origin
 from accel_lab.compute.arena import Arena
+from accel_lab.compute.assembly import Assembly, Options, Recover, Results
 from accel_lab.compute.background import Background
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.device import Device
@@ -33,23 +34,20 @@ from accel_lab.compute.host_memory import host_memory_bytes
 from accel_lab.compute.idle import Idle
 from accel_lab.compute.keeper import DeviceKeeper, Plant
 from accel_lab.compute.ledger import ArenaStatistics
-from accel_lab.compute.lineage import Lineage, Tidying
+from accel_lab.compute.lineage import Tidying
 from accel_lab.compute.loaded_driver import UNPROTECTED, open_contexts
-from accel_lab.compute.openings import Openings
 from accel_lab.compute.operation import DEFAULT_TIMEOUT_S
 from accel_lab.compute.outputs import Outputs
 from accel_lab.compute.process import Spawner
 from accel_lab.compute.recorder import Recorder
-from accel_lab.compute.recovery import Recovery
-from accel_lab.compute.requests import Requests, closed, require_timeout
+from accel_lab.compute.requests import closed, require_timeout
 from accel_lab.compute.samples import MemorySampled, WorkTraced
 from accel_lab.compute.scribe import Scribe
 from accel_lab.compute.snapshot import node_of, node_of_actor
 from accel_lab.compute.staging import CopyPool
 from accel_lab.compute.suspension import Suspended
-from accel_lab.compute.transfers import Array, Transfers
+from accel_lab.compute.transfers import Array
 from accel_lab.compute.tree import Node, State
-from accel_lab.compute.witness import Witness
 from accel_lab.errors import BackendUnavailable, InvalidArgument, NameTaken
 from accel_lab.journal import sanitizer
 from accel_lab.journal.explain import explain
@@ -69,20 +67,8 @@ FAREWELL_S = 0.5
 SPIN_S = 0.0001
 JOURNAL_BYTES = 1 << 30
 """How much a journal keeps that is not in memory."""
-Recover = Literal["stale", "replay"]
-Results = Literal["digests", "values"]
 A = TypeVar("A", bound=Actor)
 _names = iter(range(1, 1 << 62))
-
-
-class _Options(NamedTuple):
-    """What all devices of a system have in common."""
-
-    reopen_after_s: float
-    timeout_s: float | None
-    recover: Recover
-    results: Results | None
-    suspend_after_s: float | None = None
 
 
 @dataclass
@@ -180,7 +166,6 @@ class System:
         self._contents = Contents()
         self._scribe = Scribe(f"accel_lab {self.name}", self._background.escaped)
         self.recorders: list[Recorder] = []
-        self._lineages: list[Lineage] = []
         self._writer: Writer | None = None
         self._journal: Journal | None = None
         self._keepers: list[DeviceKeeper] = []
@@ -203,10 +188,13 @@ class System:
         )
         self._dispatcher.start()
         self._actors = ActorSystem(self.name, dispatcher=self._dispatcher, events=self.events)
-        self._plant, self._module = plant, module
+        self._module = module
+        self._assembly = Assembly(
+            plant, module.SUPPORT, self._contents, self._copies, is_card=self.backend == "cuda"
+        )
         if store is not None:
             self._keep_journal(store, journal_bytes)
-        options = _Options(within_s, timeout_s, recover, results, suspend_after_s)
+        options = Options(within_s, timeout_s, recover, results, suspend_after_s)
         # They have a thread of their own: a handler that waits must not hold up supervision.
         self._own_thread = Dispatcher(
             f"accel_lab {self.name} actors", on_error=self._background.escaped
@@ -221,7 +209,7 @@ class System:
             self._open_device(module.device_name(index), index, options) for index in indices
         ]
         self._supervise(groups)
-        self._scribe.after.append(Tidying(self._lineages, self._contents))
+        self._scribe.after.append(Tidying(self._assembly.lineages, self._contents))
         self._scribe.start()
         self._closed = False
         open_systems.add(self)
@@ -286,8 +274,8 @@ class System:
         """Open a second context on a device's hardware, for what may break it."""
         index = self._indices[device.name]
         strategy = OneForOne(max_restarts=0)
-        options = _Options(strategy.within_s, None, "stale", None)
-        keeper, spare = self._device(f"{device.name} spare", index, options, None)
+        options = Options(strategy.within_s)
+        keeper, spare = self._assembly.device(f"{device.name} spare", index, options, None, self)
         self._keepers.append(keeper)
         actor = self._actors.spawn(partial(DeviceActor, [keeper], strategy))
         try:
@@ -296,61 +284,25 @@ class System:
             process = keeper.process
             self._dispatcher.call_soon(keeper.stop, closed(keeper.name))
             actor.stop()
-            self._arena.on_segment.remove(keeper.segment_made)
-            self._arena.on_drop.remove(keeper.segment_dropped)
+            self._assembly.take_apart(keeper)
             until = time.monotonic() + CLOSE_LIMIT_S
             while process is not None and not process.reaped and time.monotonic() < until:
                 time.sleep(0.001)
             self._keepers.remove(keeper)
 
-    def _open_device(self, name: str, index: int, options: "_Options") -> Device:
+    def _open_device(self, name: str, index: int, options: Options) -> Device:
         """Open a device and have what it is sent recorded."""
         recorder = Recorder(name, self._contents, self._scribe.rouse)
         if self._writer is not None:
             recorder.followers.append(self._writer.follow(name))
         self.recorders.append(recorder)
         self._scribe.follow(recorder)
-        keeper, device = self._device(name, index, options, recorder)
+        keeper, device = self._assembly.device(name, index, options, recorder, self)
         self._keepers.append(keeper)
         self._indices[name] = index
         if options.suspend_after_s is not None:
             Idle(keeper, self._dispatcher, options.suspend_after_s)
         return device
-
-    def _device(
-        self, name: str, index: int, options: "_Options", recorder: Recorder | None
-    ) -> tuple[DeviceKeeper, Device]:
-        """Put a device together: what keeps its contexts, its requests, its transfers."""
-        keeper = DeviceKeeper(name, index, self._plant)
-        requests = Requests(
-            name,
-            keeper,
-            self._module.SUPPORT,
-            queue_limit=1024,
-            queue_timeout_s=60.0,
-            recorder=recorder,
-        )
-        requests.timeout_s = options.timeout_s
-        keeper.requests = requests
-        keeper.reopen_after_s = options.reopen_after_s
-        if options.results is not None and recorder is not None:
-            requests.witness = Witness(requests, recorder, values=options.results == "values")
-        if self.backend == "cuda":
-            requests.openings = Openings(requests.post, self._dispatcher)
-        transfers = Transfers(requests, self._arena, self._copies, requests.openings)
-        if options.recover == "replay" and recorder is not None:
-            lineage = Lineage(requests.first_unanswered)
-            lineage.checkpoint = transfers.checkpoint_soon
-            recorder.followers.append(lineage.follow)
-            keeper.recovery = requests.recovery = Recovery(
-                requests, recorder, lineage, self._arena, self._contents, keeper.recovered
-            )
-            self._lineages.append(lineage)
-        device = Device(requests, transfers, keeper, self)
-        requests.serve(device)
-        self._arena.on_segment.append(keeper.segment_made)
-        self._arena.on_drop.append(keeper.segment_dropped)
-        return keeper, device
 
     def _supervise(self, groups: list[Group]) -> None:
         """Start the contexts: each group's under one actor, one that stands alone under its own."""

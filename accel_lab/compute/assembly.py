@@ -1,0 +1,113 @@
+"""What a device is put together of: what keeps its contexts, its requests, its transfers."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from accel_lab.compute.contents import Contents
+from accel_lab.compute.device import Device
+from accel_lab.compute.keeper import DeviceKeeper, Plant
+from accel_lab.compute.lineage import Lineage
+from accel_lab.compute.openings import Openings
+from accel_lab.compute.recorder import Recorder
+from accel_lab.compute.recovery import Recovery
+from accel_lab.compute.requests import Requests
+from accel_lab.compute.staging import CopyPool
+from accel_lab.compute.transfers import Transfers
+from accel_lab.compute.witness import Witness
+
+QUEUE_LIMIT = 1024
+QUEUE_TIMEOUT_S = 60.0
+Recover = Literal["stale", "replay"]
+Results = Literal["digests", "values"]
+
+
+class Options(NamedTuple):
+    """What all devices of a system have in common; `System` says what each means."""
+
+    reopen_after_s: float
+    timeout_s: float | None = None
+    recover: Recover = "stale"
+    results: Results | None = None
+    suspend_after_s: float | None = None
+
+
+class Assembly:
+    """Puts the devices of one system together.
+
+    Attributes:
+        lineages: the histories of those whose buffers are made again after a loss.
+
+    Parameters:
+        support: the backend's table of dtypes.
+        is_card: whether a context can open what another process has on its device.
+        contents, copies: the system's.
+    """
+
+    def __init__(
+        self,
+        plant: Plant,
+        support: Mapping[str, frozenset[str]],
+        contents: Contents,
+        copies: CopyPool,
+        *,
+        is_card: bool,
+    ) -> None:
+        self.lineages: list[Lineage] = []
+        self._plant = plant
+        self._support = support
+        self._contents = contents
+        self._copies = copies
+        self._is_card = is_card
+
+    def device(
+        self, name: str, index: int, options: Options, recorder: Recorder | None, system: Any
+    ) -> tuple[DeviceKeeper, Device]:
+        """Return a device, and its keeper, which has not begun; system is whose it is.
+
+        Parameters:
+            recorder: of what it is sent; None where that is not recorded.
+        """
+        plant = self._plant
+        keeper = DeviceKeeper(name, index, plant)
+        requests = Requests(
+            name,
+            keeper,
+            self._support,
+            queue_limit=QUEUE_LIMIT,
+            queue_timeout_s=QUEUE_TIMEOUT_S,
+            recorder=recorder,
+        )
+        requests.timeout_s = options.timeout_s
+        keeper.requests = requests
+        keeper.reopen_after_s = options.reopen_after_s
+        if self._is_card:
+            requests.openings = Openings(requests.post, plant.dispatcher)
+        transfers = Transfers(requests, plant.arena, self._copies, requests.openings)
+        if recorder is not None:
+            self._record(keeper, transfers, recorder, options)
+        device = Device(requests, transfers, keeper, system)
+        requests.serve(device)
+        plant.arena.on_segment.append(keeper.segment_made)
+        plant.arena.on_drop.append(keeper.segment_dropped)
+        return keeper, device
+
+    def _record(
+        self, keeper: DeviceKeeper, transfers: Transfers, recorder: Recorder, options: Options
+    ) -> None:
+        """Have results recorded, and buffers made again, if that is wanted."""
+        requests = keeper.requests
+        if options.results is not None:
+            requests.witness = Witness(requests, recorder, values=options.results == "values")
+        if options.recover == "replay":
+            lineage = Lineage(requests.first_unanswered)
+            lineage.checkpoint = transfers.checkpoint_soon
+            recorder.followers.append(lineage.follow)
+            keeper.recovery = requests.recovery = Recovery(
+                requests, recorder, lineage, self._plant.arena, self._contents, keeper.recovered
+            )
+            self.lineages.append(lineage)
+
+    def take_apart(self, keeper: DeviceKeeper) -> None:
+        """Have a device that is gone hear nothing more of the arena."""
+        self._plant.arena.on_segment.remove(keeper.segment_made)
+        self._plant.arena.on_drop.remove(keeper.segment_dropped)
