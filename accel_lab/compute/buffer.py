@@ -217,6 +217,8 @@ class AccelRef(Reply["AccelRef"], Operators):
             return "closed"
         if self.generation == FREED:
             return "freed"
+        if self.generation == self.device.generation:
+            return "dropped when the device was suspended"
         return f"stale: the device is at generation {self.device.generation}"
 
     @property

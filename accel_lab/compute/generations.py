@@ -37,6 +37,7 @@ class Generations(Waiting):
     revive: Callable[[], None]
     _room: threading.Condition
     _freed: deque[int]
+    _dropped: dict[int, str]
     _token: Hashable | None
     _library: str | None
 
@@ -238,6 +239,8 @@ class Generations(Waiting):
             self.refusal = refusal
             if link is not None:
                 self.generation += state != "stopped" and not self.kept
+                if not self.kept:
+                    self._dropped.clear()  # what is made again is told elsewhere
                 link.close()
             if link is None and refusal is None:
                 return InFlight({}, {}, None)  # nothing was sent; the queue waits for a context

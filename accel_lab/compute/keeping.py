@@ -72,6 +72,11 @@ class Saved(NamedTuple):
     objects: int = 0
     nbytes: int = 0
 
+    @property
+    def lost_buffers(self) -> dict[int, str]:
+        """Those of what is lost that are buffers."""
+        return {key: why for key, why in self.lost.items() if isinstance(key, int)}
+
 
 _context: list["Context"] = []
 _files: list[Stripes] = []

@@ -56,6 +56,7 @@ IN_FLIGHT_LIMIT = 8192
 ROOM_AFTER_S = 0.002
 
 _FREED = "put or compute it again; free() gives the buffer back for good."
+_DROPPED = "put or compute it again; suspend() without drop=True gives nothing up."
 _NOT_MADE_AGAIN = (
     "put or compute it again. What no message makes again survives the next fault as a copy: "
     "gpu.checkpoint(ref); ref.durability says beforehand."
@@ -115,6 +116,7 @@ class Requests(Generations):
         self._standbys = {}
         self._interrupted = float("-inf")
         self._interrupted_on: Link | None = None
+        self._dropped: dict[int, str] = {}
         self.kept = False
         """Whether what the device holds is kept on the host, until a context has it again."""
         self.revive: Callable[[], None] = _nothing
@@ -155,7 +157,7 @@ class Requests(Generations):
             timeout_s = plan.timeout_s
         spec: Spec | None = None
         expected: Spec | None = None
-        known = sound = True
+        known, sound = True, not self._dropped
         device, generation, lost = self._device(), self.generation, Handles.lost
         before = None
         if plan.is_flat and make is None:
@@ -478,9 +480,14 @@ class Requests(Generations):
     def holds(self, ref: AccelRef) -> bool:
         """Whether a buffer is, or is about to be, in the current generation; never blocks."""
         if ref.generation == self.generation:
-            return True
+            return ref.id not in self._dropped
         recovery = self.recovery
         return recovery is not None and ref.generation != FREED and ref.id not in recovery.lost
+
+    def drop(self, why: Mapping[int, str]) -> None:
+        """Give buffers up that could not be kept while the device is suspended."""
+        self._dropped.update(why)
+        Handles.lost += len(why)  # what is sent again and again is looked at again
 
     def _name_owners(self, error: OutOfMemory) -> None:
         device = self.device
@@ -496,6 +503,10 @@ class Requests(Generations):
     def _stale(self, ref: AccelRef) -> StaleRef:
         if ref.generation == FREED:
             return StaleRef(f"buffer {ref.id} was freed; compute or put() it again", remedy=_FREED)
+        if ref.generation == self.generation:
+            why = self._dropped.get(ref.id, "")
+            text = f"buffer {ref.id} was dropped when {self.name} was suspended: {why}"
+            return StaleRef(f"{text}; compute or put() it again", remedy=_DROPPED)
         if why := self.why_lost(ref):
             return StaleRef(
                 f"buffer {ref.id} of generation {ref.generation} could not be made again for "

@@ -199,6 +199,7 @@ class Suspension:
             if in_flight is not None:
                 self._kept, self.cause = kept, None
                 keeper.requests.kept_bytes = told.nbytes
+                keeper.requests.drop(kept.saved.lost_buffers)
                 process.append(keeper.retire())
                 in_flight.clear()
                 keeper.events.publish(

@@ -125,6 +125,10 @@ def test_a_host_without_room_is_told_by_the_name_of_what_does_not_fit(
     np.testing.assert_array_equal(large.get(timeout_s=WAIT), np.ones(100_000))
     cpu.suspend(drop=True)
     np.testing.assert_array_equal(small.get(timeout_s=WAIT), np.ones(10))
-    with pytest.raises(StaleRef):
+    with pytest.raises(StaleRef, match=r"dropped when cpu0 was suspended: .* 802816 bytes"):
         large.get(timeout_s=WAIT)
+    with pytest.raises(StaleRef, match="dropped"):
+        large + 1
+    assert (small.is_valid, large.is_valid) == (True, False)
+    assert "dropped when the device was suspended" in repr(large)
     assert cpu.generation == 1
