@@ -4,14 +4,13 @@ The arrays themselves are kept apart, as memory; so objects share afterwards wha
 """
 
 import io
-import pickle
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
 import cloudpickle
 
-from accel_lab.compute import tensors, workspaces, wrapped
+from accel_lab.compute import own_classes, tensors, workspaces, wrapped
 from accel_lab.compute.workspace import Kept
 
 
@@ -82,7 +81,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         return reduced
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(own_classes.Unpickler):
     def __init__(self, data: bytes, arrays: dict[int, Any]) -> None:
         super().__init__(io.BytesIO(data))
         self._arrays = arrays

@@ -4,12 +4,12 @@ A context pickles it, for it may be anything that a front end takes; the noteboo
 """
 
 import base64
-import pickle
 import sys
 from typing import Any, NamedTuple, TypeAlias
 
 import cloudpickle
 
+from accel_lab.compute import own_classes
 from accel_lab.compute.wire import FRAME_LIMIT, Display, Report
 
 PART_BYTES = FRAME_LIMIT // 2
@@ -68,7 +68,7 @@ class Gathering:
             return None
         data = b"".join(self._parts)
         self._parts.clear()
-        act: Act = pickle.loads(data)  # noqa: S301 - from our own context
+        act: Act = own_classes.loads(data)
         return act
 
 

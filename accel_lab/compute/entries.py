@@ -36,6 +36,13 @@ class Seen:
         self.title: type | str = type(message)
 
 
+class Unreadable:
+    """Stands for a message whose fields are not of their types, and says so."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
 class Entries:
     """Decodes frames, for the dispatcher thread; buffers are looked up while decoding.
 
@@ -60,22 +67,38 @@ class Entries:
         union: Any = None
         for kind in travelling():
             union = kind if union is None else union | kind
+        self._make: Any = _entry(union)
+        self._alone = msgspec.msgpack.Decoder(self._make, dec_hook=from_wire)
+        whole: Any = list[self._make]  # type: ignore[name-defined]
+        parts: Any = list[_entry(msgspec.Raw)]  # type: ignore[misc]
         self._whole: msgspec.msgpack.Decoder[list[Any]] = msgspec.msgpack.Decoder(
-            _list_of(union), dec_hook=from_wire
+            whole, dec_hook=from_wire
         )
-        self._parts: msgspec.msgpack.Decoder[list[Any]] = msgspec.msgpack.Decoder(
-            _list_of(msgspec.Raw)
-        )
+        self._parts: msgspec.msgpack.Decoder[list[Any]] = msgspec.msgpack.Decoder(parts)
         self._message = msgspec.msgpack.Decoder(union, dec_hook=from_wire)
 
     def decode(self, frame: memoryview) -> list[Any]:
         """Return the entries of one frame.
 
-        After frames in which little came again more and more of the next are not looked at.
+        After frames in which little came again more and more of the next are not looked at. The
+        message of an entry that is none of ours is `Unreadable`.
 
         Raises:
             msgspec.DecodeError: it is damaged.
         """
+        try:
+            return self._decode(frame)
+        except msgspec.ValidationError:
+            return list(map(self._decode_alone, _raw_entries(frame)))
+
+    def _decode_alone(self, data: msgspec.Raw) -> Any:
+        try:
+            return self._alone.decode(data)
+        except msgspec.ValidationError as error:
+            seq, result, *_ = msgspec.msgpack.decode(data, type=_Numbered)
+            return self._make(seq, result, None, Unreadable(str(error)), None)
+
+    def _decode(self, frame: memoryview) -> list[Any]:
         if self._skip:
             self._skip -= 1
             return self._whole.decode(frame)
@@ -104,8 +127,12 @@ class Entries:
             self._known.keep(data, Seen(message, route.operands(message)))
 
 
-def _list_of(message: Any) -> Any:
-    """Return the type of a frame whose messages are decoded as this type."""
+_Numbered = tuple[int, int, Any, Any, Any]
+_raw_entries = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+
+
+def _entry(message: Any) -> Any:
+    """Return the type of an entry whose message is decoded as this type."""
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [
         ("seq", int),
         ("result", int),
@@ -116,5 +143,4 @@ def _list_of(message: Any) -> Any:
     ]
     # As a launch, where it is enqueued without one: nothing is left to be finished.
     plain = {"finish": None, "shaped": None, "trace": None, "soon_s": 0.0}
-    entry = msgspec.defstruct("Entry", fields, namespace=plain, array_like=True)
-    return list[entry]  # type: ignore[valid-type]
+    return msgspec.defstruct("Entry", fields, namespace=plain, array_like=True)

@@ -14,7 +14,7 @@ from typing import Any
 import cloudpickle
 
 import accel_lab.errors as tree
-from accel_lab.compute import post_mortem
+from accel_lab.compute import own_classes, post_mortem
 from accel_lab.compute.wire import Failure
 from accel_lab.display.failure import place_of
 from accel_lab.errors import AccelError, DependencyFailed, LibraryError, UserCodeError
@@ -172,7 +172,7 @@ def _unpacked(data: bytes) -> BaseException | None:
     last: BaseException | None = None
     with contextlib.suppress(Exception):
         for packed, caused in pickle.loads(data):  # noqa: S301 - our own child wrote it
-            one: BaseException = pickle.loads(packed)  # noqa: S301 - as above
+            one: BaseException = own_classes.loads(packed)
             if last is None:
                 first = one
             elif caused:

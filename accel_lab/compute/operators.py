@@ -168,10 +168,10 @@ class Operators:
         return self.functions.matmul(other, self) if _is_operand(other) else NotImplemented
 
     def __eq__(self, other: object) -> "AccelRef":  # type: ignore[override] # as NumPy's
-        return self._binary("equal", other)
+        return self._binary("equal", _no_sequence(other))
 
     def __ne__(self, other: object) -> "AccelRef":  # type: ignore[override] # as NumPy's
-        return self._binary("not_equal", other)
+        return self._binary("not_equal", _no_sequence(other))
 
     # Sets and dicts take a handle for what it is; `==` compares what it stands for.
     __hash__ = object.__hash__
@@ -441,6 +441,18 @@ class Operators:
 
     def _reflected(self, op: str, other: object) -> "AccelRef":
         return self.functions.binary(op, other, self) if _is_operand(other) else NotImplemented
+
+
+def _no_sequence(value: object) -> object:
+    """Refuse what Python would say is not equal to an array, without looking into it.
+
+    Raises:
+        TypeError: it is a list or a tuple.
+    """
+    if isinstance(value, list | tuple):
+        kind = type(value).__name__
+        raise TypeError(f"a {kind} is no operand: compare with np.asarray of it")
+    return value
 
 
 def _is_operand(value: object) -> bool:

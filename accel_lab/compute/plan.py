@@ -7,6 +7,10 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.operation import DEFAULT_TIMEOUT_S, Operation, answers_buffer, operands_of
 from accel_lab.compute.repeats import Repeats
 from accel_lab.compute.support import name_of
+from accel_lab.errors import InvalidArgument
+
+Options = tuple[tuple[str, tuple[type, ...]], ...]
+_PLAIN: dict[Any, tuple[type, ...]] = {bool: (bool,), int: (int,), float: (float, int), str: (str,)}
 
 
 class Plan(NamedTuple):
@@ -23,6 +27,7 @@ class Plan(NamedTuple):
         timeout_s: how long it may execute when nobody says otherwise.
         repeats: those that came more than once.
         is_flat: whether such a message is made of its fields; else who makes it says of what.
+        options: the fields that are a plain value, with the types that it may have.
     """
 
     operands: Callable[[Any], tuple[AccelRef, ...]]
@@ -35,6 +40,7 @@ class Plan(NamedTuple):
     timeout_s: float | None
     repeats: Repeats
     is_flat: bool
+    options: Options
 
 
 def plan_of(kind: type[Operation[Any]], timeout_s: float | None) -> Plan:
@@ -55,6 +61,7 @@ def plan_of(kind: type[Operation[Any]], timeout_s: float | None) -> Plan:
         timeout_s=timeout_s if own == DEFAULT_TIMEOUT_S else own,
         repeats=Repeats(),
         is_flat=_is_flat(kind),
+        options=_options(kind),
     )
 
 
@@ -63,3 +70,25 @@ def _is_flat(kind: type[Operation[Any]]) -> bool:
     hints = get_type_hints(kind)
     fields = kind.__struct_fields__
     return bool(fields) and all(get_origin(hints[n]) not in (tuple, list, dict) for n in fields)
+
+
+def _options(kind: type[Operation[Any]]) -> Options:
+    hints = get_type_hints(kind)
+    found = [(name, hints[name]) for name in kind.__struct_fields__]
+    return tuple((name, _PLAIN[hint]) for name, hint in found if hint in _PLAIN)
+
+
+def require_options(message: Operation[Any], options: Options) -> None:
+    """Refuse a message that the context could not read.
+
+    Raises:
+        InvalidArgument: an option is of another type than its field.
+    """
+    for name, types in options:
+        value = getattr(message, name)
+        if type(value) in types:
+            continue
+        if type(value) is bool or not isinstance(value, types):
+            kind, wanted = type(message).__name__, types[0].__name__
+            text = f"{kind}: {name} is of type {wanted}, and {value!r} is of {type(value).__name__}"
+            raise InvalidArgument(text)

@@ -10,6 +10,7 @@ import time
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping
+from numbers import Real
 from operator import attrgetter
 from typing import Any
 
@@ -32,7 +33,7 @@ from accel_lab.compute.operation import (
     no_operand,
 )
 from accel_lab.compute.owners import name_owners
-from accel_lab.compute.plan import Plan, plan_of
+from accel_lab.compute.plan import Plan, plan_of, require_options
 from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.recovery import Again, Recovery
 from accel_lab.compute.repeats import Repeats
@@ -155,6 +156,8 @@ class Requests(Generations):
         plan = self._plans.get(type(message)) or self._plan(type(message))
         if timeout_s == OWN_TIMEOUT:
             timeout_s = plan.timeout_s
+        elif timeout_s is not None:
+            timeout_s = require_timeout(timeout_s)
         spec: Spec | None = None
         expected: Spec | None = None
         known, sound = True, not self._dropped
@@ -171,6 +174,8 @@ class Requests(Generations):
             spec, expected = before.spec, before.expected
         else:
             operands = plan.operands(message)
+            if plan.options:
+                require_options(message, plan.options)
             try:
                 for ref in operands:
                     if ref.device is not device:
@@ -575,14 +580,17 @@ def _nothing() -> None:
     pass
 
 
-def require_timeout(timeout_s: float | None, what: str = "timeout_s") -> float | None:
+def require_timeout(timeout_s: Any, what: str = "timeout_s") -> float | None:
     """Return a limit that a message may have.
 
     Raises:
         InvalidArgument: it is neither None nor above 0.
     """
-    if timeout_s is None or timeout_s > 0:
-        return timeout_s
+    if timeout_s is None:
+        return None
+    is_number = isinstance(timeout_s, Real) and not isinstance(timeout_s, bool)
+    if is_number and timeout_s > 0:
+        return float(timeout_s)
     text = f"{what} is a number of seconds above 0, or None for ever, not {timeout_s!r}"
     raise InvalidArgument(text)
 

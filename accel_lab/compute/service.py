@@ -20,7 +20,7 @@ from accel_lab.compute.backend import Poison
 from accel_lab.compute.completion import Batch, Completer, Enqueued
 from accel_lab.compute.context import Context
 from accel_lab.compute.deferral import Deferral
-from accel_lab.compute.entries import Entries, Seen
+from accel_lab.compute.entries import Entries, Seen, Unreadable
 from accel_lab.compute.failure import pack
 from accel_lab.compute.launch import Launch
 from accel_lab.compute.operation import operands_of
@@ -417,11 +417,14 @@ class Service:
             self.cancelled.difference_update([s for s in list(self.cancelled) if s < seq])
 
     def _refuse(self, entry: Any) -> None:
-        """Answer a message for which this context has no library actor."""
+        """Answer a message that cannot be read, or for which this context has no library actor."""
         self.executing = None
-        kind = type(entry.message).__name__
-        known = ", ".join(self._context.actors)
-        text = f"no library actor of this context handles {kind}; it has those of {known}"
+        message, kind = entry.message, type(entry.message).__name__
+        if isinstance(message, Unreadable):
+            kind, text = "the message", f"it cannot be read: {message.why}"
+        else:
+            known = ", ".join(self._context.actors)
+            text = f"no library actor of this context handles {kind}; it has those of {known}"
         result = abs(entry.result)
         if result:
             self._context.table.fail(result, result)

@@ -1,7 +1,6 @@
 """The user's own NumPy or CuPy functions, run where the arrays are."""
 
 import io
-import pickle
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,7 +9,7 @@ import cloudpickle
 import msgspec
 import numpy as np
 
-from accel_lab.compute import holding, keeping, printing, workspaces, wrapped
+from accel_lab.compute import holding, keeping, own_classes, printing, workspaces, wrapped
 from accel_lab.compute.belongings import belongings
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.failure import user_code_error
@@ -127,13 +126,13 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def reducer_override(self, obj: Any) -> Any:
         if self._whole and is_whole(obj):
-            return pickle.loads, (cloudpickle.dumps(obj),)
+            return own_classes.loads, (cloudpickle.dumps(obj),)
         if (found := by_name(obj) or reduced(obj) or wrapped.reduced(obj)) is not None:
             return found
         return super().reducer_override(obj)
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(own_classes.Unpickler):
     def __init__(self, data: bytes, found: Callable[[int], Any]) -> None:
         super().__init__(io.BytesIO(data))
         self._found = found

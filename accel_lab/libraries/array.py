@@ -374,8 +374,9 @@ class ArrayActor(LibraryActor):
     @handles(Slice)
     def slice(self, m: Slice, launch: Launch) -> None:
         """Make a view; nothing is enqueued."""
+        spec = m.infer()  # refuses what is out of range, where the notebook could not
         index = tuple(builtins.slice(*e) if isinstance(e, tuple) else e for e in m.index)
-        launch.view(m.x, self.lib.slice(array_of(m.x), index), *m.infer())
+        launch.view(m.x, self.lib.slice(array_of(m.x), index), *spec)
 
     @handles(Reshape)
     def reshape(self, m: Reshape, launch: Launch) -> None:
@@ -391,7 +392,8 @@ class ArrayActor(LibraryActor):
     @handles(Transpose)
     def transpose(self, m: Transpose, launch: Launch) -> None:
         """Make a view; nothing is enqueued."""
-        launch.view(m.x, self.lib.transpose(array_of(m.x), axis_order(m.x, m.axes)), *m.infer())
+        spec = m.infer()
+        launch.view(m.x, self.lib.transpose(array_of(m.x), axis_order(m.x, m.axes)), *spec)
 
     @handles(Unary)
     def unary(self, m: Unary, launch: Launch) -> None:

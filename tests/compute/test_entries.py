@@ -135,3 +135,26 @@ def test_no_more_than_so_many_are_remembered(context: Context) -> None:
         messages = [launch(float(i), 3) for i in range(turn * 64, turn * 64 + 64)]
         decoding.decode(frame([one for one in messages for _ in range(2)]))
         assert len(decoding._known) <= MOST
+
+
+@pytest.mark.parametrize("skip", [0, 5])
+def test_a_message_of_wrong_types_is_refused_and_those_beside_it_are_not(
+    context: Context, skip: int
+) -> None:
+    """Whatever the notebook has let pass: a wire is corrupt where its frames are."""
+    decoding = Entries(context)
+    decoding._skip = skip
+    odd: Any = Put((1.5,), "uint8", b"x")  # type: ignore[arg-type]
+    found = decoding.decode(frame([launch(1.0, 2), odd, Put((1,), "uint8", b"x")], first=7))
+    assert [entry.seq for entry in found] == [7, 8, 9]
+    refused = found[1].message
+    assert isinstance(refused, entries.Unreadable)
+    assert "Expected `int`, got `float`" in refused.why
+    assert isinstance(found[2].message, Put)
+    late = encode_entry(4, 0, "soon", Free([1]), NO_RESULT)  # type: ignore[arg-type]
+    (entry,) = decoding.decode(memoryview(batch([late])))
+    assert (entry.seq, type(entry.message)) == (4, entries.Unreadable)
+    with pytest.raises(msgspec.DecodeError):
+        decoding.decode(memoryview(batch([late]))[:-3])
+    with pytest.raises(msgspec.DecodeError):
+        decoding.decode(memoryview(batch([msgspec.msgpack.encode([1, 2])])))

@@ -571,3 +571,14 @@ def test_a_failed_operand_is_the_cause(device: Device) -> None:
     assert caught.value.__cause__ is not None
     with pytest.raises(Exception, match="ZeroDivisionError"):
         broken.result(timeout_s=30)
+
+
+@pytest.mark.parametrize("other", [[1.0, 2.0], (1.0, 2.0)])
+def test_a_list_is_not_compared_as_if_it_were_one_thing(device: Device, other: Any) -> None:
+    x = device.put(np.array([1.0, 2.0]))
+    for compare in (operator.eq, operator.ne, operator.lt):
+        with pytest.raises(TypeError):
+            compare(x, other)
+    assert (x == np.array(other)).get(timeout_s=60).all()
+    absent: Any = None
+    assert (x == absent) is False  # as whoever looks for an argument writes

@@ -6,6 +6,7 @@ import re
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,9 +15,16 @@ import pytest
 
 from accel_lab import Device, System, array, blas
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.events import CircuitClosed, CircuitOpened, ContextStarted, GenerationChanged
+from accel_lab.compute.events import (
+    CircuitClosed,
+    CircuitOpened,
+    ContextStarted,
+    GenerationChanged,
+    LibraryRestarted,
+)
 from accel_lab.compute.events import ContextLost as ContextLostEvent
 from accel_lab.compute.fault import Fault, Inject
+from accel_lab.compute.transfer import Unmap
 from accel_lab.errors import (
     CircuitOpen,
     ContextLost,
@@ -547,3 +555,48 @@ def test_what_depends_on_a_failure_says_what_that_was(nothing_left: None) -> Non
                 ((large + number) * 2).get()
             assert isinstance(caught.value.__cause__, OutOfMemory)
             assert OutOfMemory.remedy in caught.value.remedy
+
+
+def test_an_option_of_the_wrong_type_is_refused_at_the_call(lab: System, cpu: Device) -> None:
+    """Nothing is sent, and the context lives."""
+    x = cpu.put(ONES)
+    anything: Any = cpu
+    wrongs: list[tuple[Callable[[], Any], str]] = [
+        (lambda: anything.ask(array.Copy(x), timeout_s=-1.5), "timeout_s is a number"),
+        (
+            lambda: x.std(ddof=1.5),  # type: ignore[arg-type]
+            r"Reduce: ddof is of type int, and 1\.5 is of float",
+        ),
+        (lambda: x.var(ddof=True), "ddof is of type int, and True is of bool"),
+        (lambda: anything.run(len, x, pure=1), "Run: pure is of type bool, and 1 is of int"),
+        (lambda: anything.run(len, x, timeout_s="5"), "timeout_s is a number of seconds.*'5'"),
+        (lambda: cpu.run(len, x, timeout_s=True), "timeout_s is a number of seconds.*True"),
+        (lambda: anything.ask(array.Copy(x), timeout_s="5"), "timeout_s is a number of seconds"),
+    ]
+    for wrong, text in wrongs:
+        with pytest.raises(InvalidArgument, match=text):
+            wrong()
+    assert cpu.run(len, x, timeout_s=np.float64(5)).result(WAIT) == 8
+    assert (cpu.generation, works(cpu)) == (1, True)
+
+
+def test_a_message_that_the_context_cannot_read_fails_alone(lab: System, cpu: Device) -> None:
+    """As one that is told: nobody waits for its answer, and nothing looks at its options."""
+    cpu.tell(Unmap(5))  # type: ignore[arg-type]
+    cpu.ping().result(WAIT)
+    with pytest.raises(InvalidArgument, match="Expected `bytes`, got `int`"):
+        lab.check()
+    assert (cpu.generation, works(cpu)) == (1, True)
+
+
+def test_an_index_that_only_the_device_can_check_is_refused_as_any_other(
+    lab: System, cpu: Device
+) -> None:
+    """It costs no library actor, however often."""
+    x = cpu.put(ONES[0])
+    for _ in range(6):
+        made = cpu.run(lambda a: a * 2, x, pure=True)
+        with pytest.raises(InvalidArgument, match="index 9 is outside axis 0"):
+            made[9].get(timeout_s=WAIT)
+    assert (cpu.generation, works(cpu)) == (1, True)
+    assert not lab.events.history(LibraryRestarted)

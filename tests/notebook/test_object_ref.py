@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.errors import StaleRef
+from accel_lab.errors import StaleRef, UserCodeError
 from accel_lab.notebook.object_ref import ObjectRef
 from tests.faults.conftest import settle
 from tests.notebook.cells import Notebook
@@ -166,3 +166,44 @@ def test_a_handle_shows_its_object_as_the_last_cell_that_used_it_has_left_it(
     assert repr(log).endswith(", 'x']>")
     notebook("del log[1:]")
     assert (repr(log)[-5:], log.copy is None) == (" [1]>", False)
+
+
+def test_a_copy_of_an_object_leaves_the_notebooks_own_class_as_it_is(notebook: Notebook) -> None:
+    """What the context has of a class may be older; the other way it is brought up to date."""
+    own: dict[str, Any] = {"__name__": "__main__", "scale": 1}
+    exec(  # noqa: S102 - classes that no module has
+        "import enum\n"
+        "class Model:\n    uses = 0\n    def cost(self): return scale\n"
+        "class Failed(Exception):\n    code = 1\n"
+        "class Kind(enum.Enum):\n    A = 1\n",
+        own,
+    )
+    model, failed, kind = own["Model"], own["Failed"], own["Kind"]
+    notebook.names |= {"Model": model, "Kind": kind}
+    notebook("model = Model()\nmodel.kind = Kind.A\nmany = [model]")
+    own["scale"], model.uses, failed.code = 2, 5, 6
+    copy = notebook.names["model"].get()
+    assert (type(copy) is model, copy.kind is kind.A) == (True, True)
+    assert (model().cost(), model.uses, copy.cost()) == (2, 5, 2)
+    assert type(notebook.names["many"].get()[0]) is model
+    assert type(notebook.gpu.run(model).result(60)) is model
+    assert (model().cost(), model.uses) == (2, 5)
+
+    def fails() -> None:
+        raise failed
+
+    first = notebook.gpu.run(fails)
+    own["scale"], failed.code = 3, 7
+    for failure in (first, notebook.gpu.run(fails)):
+        with pytest.raises(UserCodeError) as caught:
+            failure.result(60)
+        assert type(caught.value.__cause__) is failed
+    assert (model().cost(), model.uses, failed.code) == (3, 5, 7)
+    assert notebook("Model.uses, Model().cost()") == "(5, 3)"
+
+    notebook("class Own:\n    n = 1\nown = Own()")
+    mine = notebook.names["own"].get()
+    notebook("Own.n = 2")
+    assert (type(notebook.names["own"].get()) is type(mine), mine.n) == (True, 2)
+    type(mine).n = 9
+    assert notebook("Own.n") == "2"
