@@ -12,7 +12,16 @@ from accel_lab import Device, System
 from accel_lab.compute.wrapped import inside, reduced
 
 CELL = """
-from functools import cache, lru_cache, singledispatch
+from functools import cache, cached_property, lru_cache, singledispatch
+
+class Data:
+    looked = 0
+
+    @cached_property
+    def size(self):
+        'How much there is.'
+        self.looked += 1
+        return 7 * self.looked
 
 @lru_cache(maxsize=7)
 def fibonacci(n):
@@ -57,6 +66,15 @@ def test_a_cached_function_that_calls_itself_runs(cpu: Device, names: dict[str, 
 def test_a_cached_partial_has_no_name_and_runs(cpu: Device, names: dict[str, Any]) -> None:
     exec("def added(a, b):\n    return a + b", names)  # noqa: S102 - as a notebook does
     assert cpu.run(lru_cache(partial(names["added"], 1)), 2).result(30) == 3
+
+
+def test_a_cached_property_is_worked_out_once(cpu: Device, names: dict[str, Any]) -> None:
+    def sizes(data: Any) -> Any:
+        return data.size, data.size, data.looked, type(data).size.__doc__
+
+    assert cpu.run(sizes, names["Data"]()).result(30) == (7, 7, 1, "How much there is.")
+    back = cpu.run(lambda data: (data.size, data)[1], names["Data"]()).result(30)
+    assert (type(back), back.size, back.looked) == (names["Data"], 7, 1)
 
 
 def test_a_dispatching_function_keeps_its_cases(cpu: Device, names: dict[str, Any]) -> None:
