@@ -7,6 +7,7 @@ born; the table of the current context process decides whether the id still mean
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -88,11 +89,12 @@ class AccelRef(Reply["AccelRef"], Operators):
     """
 
     # `shape` and `dtype` are unset while only the context can tell them; see `__getattr__`.
-    __slots__ = ("device", "dtype", "generation", "id", "known", "owner", "shape")
+    __slots__ = ("_dtype", "_shape", "device", "generation", "id", "known", "owner")
 
     device: "Device"
-    shape: tuple[int, ...]
-    dtype: str
+    # Nobody sets them: `x.shape = …` would not change what is on the device.
+    shape: tuple[int, ...] = property(attrgetter("_shape"))  # type: ignore[assignment]
+    dtype: str = property(attrgetter("_dtype"))  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -119,8 +121,8 @@ class AccelRef(Reply["AccelRef"], Operators):
             self.known = False
         else:
             self.known = True
-            self.shape = shape
-            self.dtype = dtype
+            self._shape = shape
+            self._dtype = dtype
 
     def __getattr__(self, name: str) -> Any:
         """Wait for a shape or dtype that only the context can tell."""
@@ -135,8 +137,8 @@ class AccelRef(Reply["AccelRef"], Operators):
 
     def learn(self, shape: tuple[int, ...], dtype: str) -> None:
         """Take in a shape that only the context could tell."""
-        self.shape = shape
-        self.dtype = dtype
+        self._shape = shape
+        self._dtype = dtype
         self.known = True
 
     @property

@@ -43,6 +43,6 @@ def test_every_library_operation_has_a_name_of_its_own() -> None:
 def test_an_operand_of_another_dtype_can_be_converted() -> None:
     x = Zeros((2,), "bool")
     operand = AccelRef.__new__(AccelRef)
-    operand.shape, operand.dtype = x.shape, x.dtype
+    operand.learn(x.shape, x.dtype)
     with pytest.raises(UnsupportedDtype, match=r"of int8; convert with array\.cast$"):
         check({"array.Copy": frozenset({"int8"})}, Copy(operand))

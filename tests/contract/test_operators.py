@@ -582,3 +582,15 @@ def test_a_list_is_not_compared_as_if_it_were_one_thing(device: Device, other: A
     assert (x == np.array(other)).get(timeout_s=60).all()
     absent: Any = None
     assert (x == absent) is False  # as whoever looks for an argument writes
+
+
+def test_the_shape_of_a_handle_is_not_set(device: Device) -> None:
+    """It would not change what is on the device."""
+    x = device.put(np.arange(6.0))
+    wrong: list[tuple[str, Any]] = [("shape", (2, 3)), ("dtype", "int64")]
+    for name, other in wrong:
+        with pytest.raises(AttributeError, match=name):
+            setattr(x, name, other)
+    assert (x.shape, x.dtype) == ((6,), "float64")
+    y = device.run(lambda a: a.reshape(2, 3), x, pure=True)
+    assert (y.shape, y.dtype) == ((2, 3), "float64")  # known when it is done
