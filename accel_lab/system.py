@@ -34,13 +34,14 @@ from accel_lab.compute.host_memory import host_memory_bytes
 from accel_lab.compute.idle import Idle
 from accel_lab.compute.keeper import DeviceKeeper, Plant
 from accel_lab.compute.ledger import ArenaStatistics
+from accel_lab.compute.limits import require_bytes, require_timeout
 from accel_lab.compute.lineage import Tidying
 from accel_lab.compute.loaded_driver import UNPROTECTED, open_contexts
 from accel_lab.compute.operation import DEFAULT_TIMEOUT_S
 from accel_lab.compute.outputs import Outputs
 from accel_lab.compute.process import Spawner
 from accel_lab.compute.recorder import Recorder
-from accel_lab.compute.requests import closed, require_timeout
+from accel_lab.compute.requests import closed
 from accel_lab.compute.samples import MemorySampled, WorkTraced
 from accel_lab.compute.scribe import Scribe
 from accel_lab.compute.snapshot import node_of, node_of_actor
@@ -147,10 +148,10 @@ class System:
         if results is not None:
             _require_word("results", results, Results)
         groups = groups_of(strategy, len(indices), max_restarts=max_restarts, within_s=within_s)
-        _require_times(timeout_s=timeout_s, suspend_after_s=suspend_after_s)
-        if journal_bytes is not None and journal_bytes <= 0:
-            text = f"journal_bytes must be positive, not {journal_bytes}"
-            raise InvalidArgument(text)
+        timeout_s = require_timeout(timeout_s)
+        suspend_after_s = require_timeout(suspend_after_s, "suspend_after_s")
+        memory_bytes = require_bytes(memory_bytes, "memory_bytes")
+        journal_bytes = require_bytes(journal_bytes, "journal_bytes")
         store = None if journal is None else _store(journal)
         require_registered(messages(), ACTORS, module.SUPPORT, self.backend)
         self.name = name or f"lab{next(_names)}"
@@ -276,8 +277,8 @@ class System:
         strategy = OneForOne(max_restarts=0)
         options = Options(strategy.within_s)
         keeper, spare = self._assembly.device(f"{device.name} spare", index, options, None, self)
-        self._keepers.append(keeper)
         actor = self._actors.spawn(partial(DeviceActor, [keeper], strategy))
+        self._keepers.append(keeper)
         try:
             yield _Spare(self.name, self.backend, [spare])
         finally:
@@ -601,10 +602,15 @@ def _facts(name: str, backend: str, module: Any, keepers: list[DeviceKeeper]) ->
 
 def _store(journal: str | Path | Store) -> Store:
     """Return the store of a journal; a mistyped path is a mistake of this moment."""
+    if not isinstance(journal, str | Path | Store):
+        raise InvalidArgument(f"journal is 'memory', a path, a URL, a Store or None: {journal!r}")
     store = open_store(journal)
-    if isinstance(store, SqliteStore) and not store.path.parent.is_dir():
-        text = f"journal={str(journal)!r}: there is no folder {store.path.parent}"
-        raise InvalidArgument(text)
+    if isinstance(store, SqliteStore):
+        if not store.path.parent.is_dir():
+            text = f"journal={str(journal)!r}: there is no folder {store.path.parent}"
+            raise InvalidArgument(text)
+        if store.path.is_dir():
+            raise InvalidArgument(f"journal={str(journal)!r} is a folder; name a file in it")
     return store
 
 
@@ -612,8 +618,3 @@ def _require_word(option: str, word: str, words: Any) -> None:
     if word not in get_args(words):
         text = f"{option} is {' or '.join(get_args(words))}, not {word!r}"
         raise InvalidArgument(text)
-
-
-def _require_times(**times: float | None) -> None:
-    for option, seconds in times.items():
-        require_timeout(seconds, option)

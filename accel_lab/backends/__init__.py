@@ -8,6 +8,7 @@ import importlib
 import pkgutil
 from typing import Any
 
+from accel_lab.compute.limits import require_count
 from accel_lab.errors import BackendUnavailable, InvalidArgument
 
 HOST_DEVICES = 64
@@ -49,7 +50,12 @@ def indices(devices: int | list[int] | None, count: int, backend: str) -> list[i
     """
     if devices is None:
         return list(range(count))
-    asked = list(range(devices)) if isinstance(devices, int) else list(devices)
+    if isinstance(devices, list | tuple | range):
+        asked = [require_count(one, "a device's index") for one in devices]
+    else:
+        asked = list(range(require_count(devices, "devices")))
+    if len(set(asked)) < len(asked):
+        raise InvalidArgument(f"devices={devices!r} names a device twice")
     limit = count if backend != "host" else HOST_DEVICES
     if not asked or not all(0 <= index < limit for index in asked):
         text = f"{devices!r} asks for devices that are not there: {backend} has {count}"

@@ -15,6 +15,7 @@ from accel_lab.compute.block import Block, Location
 from accel_lab.compute.hold import Hold, ReadOnly
 from accel_lab.compute.host_memory import host_memory_bytes
 from accel_lab.compute.ledger import ArenaStatistics, Ledger
+from accel_lab.compute.limits import require_bytes
 from accel_lab.compute.mapping import PAGE
 from accel_lab.compute.owned_array import Array, Shape, layout, own
 from accel_lab.compute.returns import Returns
@@ -43,7 +44,8 @@ class Arena:
         Raises:
             InvalidArgument: a size is less than one page.
         """
-        limit = host_memory_bytes() // 4 if limit_bytes is None else limit_bytes
+        given = require_bytes(limit_bytes, "arena_bytes")
+        limit = host_memory_bytes() // 4 if given is None else given
         if min(limit, segment_bytes) < PAGE:
             raise InvalidArgument(
                 f"an arena needs a page of {PAGE} bytes at least; "

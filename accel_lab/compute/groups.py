@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeGuard, get_args
 
 from accel_lab.actor.supervision import AllForOne, OneForOne, RestForOne, Strategy
+from accel_lab.compute.limits import require_count, require_seconds
 from accel_lab.errors import InvalidArgument
 
 Supervision = Literal["one_for_one", "all_for_one", "rest_for_one"]
@@ -38,8 +39,12 @@ def groups_of(strategy: Groups, count: int, *, max_restarts: int, within_s: floa
     """Divide `count` devices into groups; one that is in no named group stands alone.
 
     Raises:
-        InvalidArgument: no such strategy or device, or one that is in two groups.
+        InvalidArgument: no such strategy, device or limit, or a device that is in two groups.
     """
+    max_restarts = require_count(max_restarts, "max_restarts")
+    within_s = require_seconds(within_s, "within_s")
+    if not isinstance(strategy, Iterable):
+        _pair(strategy)
     named = [(strategy, range(count))] if isinstance(strategy, str) else list(strategy)
     found: list[Group] = []
     free = set(range(count))

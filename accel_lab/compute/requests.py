@@ -10,7 +10,6 @@ import time
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping
-from numbers import Real
 from operator import attrgetter
 from typing import Any
 
@@ -22,6 +21,7 @@ from accel_lab.compute.answers import Answers, Settle, Told
 from accel_lab.compute.buffer import FREED, AccelRef, Handles, Owner, RunRef
 from accel_lab.compute.failure import depends_on
 from accel_lab.compute.generations import Generations
+from accel_lab.compute.limits import require_timeout
 from accel_lab.compute.link import Link
 from accel_lab.compute.openings import Openings
 from accel_lab.compute.operation import (
@@ -578,21 +578,6 @@ class Requests(Generations):
 
 def _nothing() -> None:
     pass
-
-
-def require_timeout(timeout_s: Any, what: str = "timeout_s") -> float | None:
-    """Return a limit that a message may have.
-
-    Raises:
-        InvalidArgument: it is neither None nor above 0.
-    """
-    if timeout_s is None:
-        return None
-    is_number = isinstance(timeout_s, Real) and not isinstance(timeout_s, bool)
-    if is_number and timeout_s > 0:
-        return float(timeout_s)
-    text = f"{what} is a number of seconds above 0, or None for ever, not {timeout_s!r}"
-    raise InvalidArgument(text)
 
 
 def closed(name: str) -> SystemClosed:

@@ -11,9 +11,9 @@ import numpy as np
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
+from accel_lab.compute.limits import require_timeout
 from accel_lab.compute.operation import OWN_TIMEOUT
 from accel_lab.compute.repeats import Repeats
-from accel_lab.compute.requests import require_timeout
 from accel_lab.display.progress import REFRESH_S, Bar
 from accel_lab.errors import CompileError, InvalidArgument, StaleRef
 from accel_lab.libraries.program import (

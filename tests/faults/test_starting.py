@@ -30,7 +30,9 @@ from accel_lab.errors import (
     BackendUnavailable,
     CircuitOpen,
     ContextLost,
+    InvalidArgument,
     LibraryError,
+    OutOfMemory,
     QueueFull,
     SystemClosed,
 )
@@ -424,3 +426,48 @@ def test_a_system_that_is_closed_before_it_is_up_leaves_nothing(nothing_left: No
         assert lab._spawner.processes == {}
         child = lab._spawner._child
         assert child is None or child.returncode is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"max_restarts": "a"}, "max_restarts is a count, 0 or more, not 'a'"),
+        ({"max_restarts": -1}, "max_restarts is a count"),
+        ({"within_s": 0}, "within_s is a number of seconds above 0, not 0"),
+        ({"memory_bytes": 1.5}, r"memory_bytes must be positive, a number of bytes, not 1\.5"),
+        ({"memory_bytes": -1}, "memory_bytes must be positive"),
+        ({"arena_bytes": "a"}, "arena_bytes must be positive"),
+        ({"journal_bytes": "1"}, "journal_bytes must be positive"),
+        ({"timeout_s": "x"}, "timeout_s is a number of seconds"),
+        ({"suspend_after_s": True}, "suspend_after_s is a number of seconds"),
+        ({"devices": "x"}, "devices is a count, 0 or more, not 'x'"),
+        ({"devices": [0, 0]}, r"devices=\[0, 0\] names a device twice"),
+        ({"strategy": 3}, "it cannot be 3"),
+        ({"journal": 3}, "journal is 'memory', a path, a URL, a Store or None: 3"),
+        ({"journal": "/tmp"}, "is a folder; name a file in it"),  # noqa: S108 - any there is
+    ],
+)
+def test_a_mistaken_option_is_told_when_the_system_is_opened(
+    options: dict[str, Any], text: str
+) -> None:
+    before = threading.active_count()
+    with pytest.raises(InvalidArgument, match=text):
+        System("host", **options)
+    assert threading.active_count() <= before
+
+
+def test_memory_may_be_given_as_people_write_it() -> None:
+    lab = System("host", memory_bytes=4e9, journal=None)  # type: ignore[arg-type]
+    with lab, pytest.raises(OutOfMemory, match="free of 4000000000"):
+        array.zeros(lab.devices[0], (1 << 40,), "int8").result(60)
+
+
+def test_a_spare_that_cannot_be_had_is_nothing_to_wait_for() -> None:
+    """As `explain` wants one, of a system that is closed by then."""
+    lab = System("host").ready()
+    lab.close()
+    with pytest.raises(SystemClosed), lab._spare(lab.devices[0]):
+        pass
+    with pytest.raises(SystemClosed):
+        lab.ready(30)
+    assert [node.name for node in lab.tree().children] == ["cpu0"]
