@@ -245,7 +245,8 @@ class AccelRef(Reply["AccelRef"], Operators):
         else:
             yield "shape", "unknown until the device answers"
         yield "device", f"{self.device.name}, buffer {self.id}"
-        yield "generation", self._born()
+        if self.generation != FREED:
+            yield "generation", self._born()
         yield "state", self.standing
         if self.is_valid:
             durability = self.device.durability_now(self)
@@ -253,10 +254,9 @@ class AccelRef(Reply["AccelRef"], Operators):
             yield "durability", text
 
     def __repr__(self) -> str:
-        return (
-            f"<AccelRef {self._what()} on {self.device.name}, buffer {self.id} "
-            f"of generation {self._born()}, {self.standing}>"
-        )
+        born = "" if self.generation == FREED else f" of generation {self._born()}"
+        where = f"{self.device.name}, buffer {self.id}{born}"
+        return f"<AccelRef {self._what()} on {where}, {self.standing}>"
 
     def _born(self) -> str:
         now = self.device.generation
