@@ -4,7 +4,7 @@ A loop sends the same messages again and again. One that came before is found by
 its operands, which takes half the time of decoding it.
 """
 
-from typing import Any
+from typing import Annotated, Any, Union
 
 import msgspec
 
@@ -64,9 +64,9 @@ class Entries:
             text = f"nothing on the wire is a {kind.__name__}"
             raise TypeError(text)
 
-        union: Any = None
-        for kind in travelling():
-            union = kind if union is None else union | kind
+        kinds = list(travelling())
+        self._tags = {kind.__struct_config__.tag for kind in kinds}
+        union: Any = Union[tuple(kinds)]  # noqa: UP007 - of as many as there are
         self._make: Any = _entry(union)
         self._alone = msgspec.msgpack.Decoder(self._make, dec_hook=from_wire)
         whole: Any = list[self._make]  # type: ignore[name-defined]
@@ -81,10 +81,10 @@ class Entries:
         """Return the entries of one frame.
 
         After frames in which little came again more and more of the next are not looked at. The
-        message of an entry that is none of ours is `Unreadable`.
+        message of a known type with fields of other types is `Unreadable`.
 
         Raises:
-            msgspec.DecodeError: it is damaged.
+            msgspec.DecodeError: it is damaged, or a message is of no known type.
         """
         try:
             return self._decode(frame)
@@ -95,7 +95,9 @@ class Entries:
         try:
             return self._alone.decode(data)
         except msgspec.ValidationError as error:
-            seq, result, *_ = msgspec.msgpack.decode(data, type=_Numbered)
+            seq, result, _, (tag, *_), _ = msgspec.msgpack.decode(data, type=_Numbered)
+            if tag not in self._tags:
+                raise
             return self._make(seq, result, None, Unreadable(str(error)), None)
 
     def _decode(self, frame: memoryview) -> list[Any]:
@@ -127,7 +129,7 @@ class Entries:
             self._known.keep(data, Seen(message, route.operands(message)))
 
 
-_Numbered = tuple[int, int, Any, Any, Any]
+_Numbered = tuple[int, int, Any, Annotated[list[Any], msgspec.Meta(min_length=1)], Any]
 _raw_entries = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 

@@ -67,11 +67,9 @@ class Compile(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=2
     def infer(self) -> Spec:
         """Return the token's: no axes, and `kernel` for a dtype."""
         texts = (self.source, *self.headers.values())
-        for text in (self.name, *texts, *self.headers, *self.options):
+        for text in (*self.headers.values(), *self.headers, *self.options):
             if not isinstance(text, str):
-                raise InvalidArgument(
-                    f"Compile takes source, name, options and headers as str, not {text!r}"
-                )
+                raise InvalidArgument(f"Compile takes options and headers as str, not {text!r}")
         for header in self.headers:
             if _HEADER.fullmatch(header) is None:
                 raise InvalidArgument(

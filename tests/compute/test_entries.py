@@ -158,3 +158,7 @@ def test_a_message_of_wrong_types_is_refused_and_those_beside_it_are_not(
         decoding.decode(memoryview(batch([late]))[:-3])
     with pytest.raises(msgspec.DecodeError):
         decoding.decode(memoryview(batch([msgspec.msgpack.encode([1, 2])])))
+    for message in ([12345, 1], [], ["Free", 1]):
+        unknown = msgspec.msgpack.encode([4, 0, None, message, None])
+        with pytest.raises(msgspec.DecodeError):
+            decoding.decode(memoryview(batch([unknown])))

@@ -277,8 +277,12 @@ def test_a_header_is_a_name_and_no_way_out(device: Device, header: str) -> None:
 
 def test_what_is_no_text_is_refused_at_the_call(device: Device) -> None:
     wrong: Any = 5
-    for source, name, options in ((wrong, "f", ()), (STEP, wrong, ()), (STEP, "step", [wrong])):
-        with pytest.raises(InvalidArgument, match="as str, not 5"):
+    for source, name, options, said in (
+        (wrong, "f", (), "source is of type str, and 5 is of int"),
+        (STEP, wrong, (), "name is of type str, and 5 is of int"),
+        (STEP, "step", [wrong], "options and headers as str, not 5"),
+    ):
+        with pytest.raises(InvalidArgument, match=said):
             jit.compile(device, source, name, options=options)
 
 

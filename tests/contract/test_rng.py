@@ -399,7 +399,10 @@ REFUSED: dict[str, tuple[Callable[[Any], object], tuple[str, ...]]] = {
         lambda b: rng.uniform(b.device, 2, low=-3e38, high=3e38),
         ("high - low", "float32"),
     ),
-    "complex bound": (lambda b: rng.uniform(b.device, 2, high=1j), ("high is 1j", "complex")),
+    "complex bound": (
+        lambda b: rng.uniform(b.device, 2, high=1j),
+        ("high is of type float", "1j", "complex"),
+    ),
     "bound that is no number": (lambda b: rng.uniform(b.device, 2, low=b.text), ("low", "str")),
     "negative deviation": (lambda b: rng.normal(b.device, 2, std=-1), ("std is -1", "negative")),
     "mean that is not finite": (

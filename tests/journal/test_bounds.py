@@ -107,7 +107,9 @@ def test_a_journal_in_memory_keeps_as_much_as_it_may() -> None:
 
 
 def test_what_is_no_limit_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="journal_bytes must be positive, not 0"):
+    with pytest.raises(
+        InvalidArgument, match="journal_bytes must be positive, a number of bytes, not 0"
+    ):
         System("host", journal_bytes=0)
 
 
