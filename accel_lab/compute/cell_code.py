@@ -1,15 +1,11 @@
-"""The text of a cell as code that runs in a context, and what that and its functions look up."""
+"""The text of a cell as code that runs in a context."""
 
 import ast
 import linecache
-import sys
-from collections.abc import Iterator
-from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from types import CodeType
 
 TIMES = "__accel_lab_times__"
 """What the loop of a timed cell runs over."""
-_NO_MODULE = ModuleType("none")
 
 
 def parts_of(source: str, filename: str) -> tuple[CodeType, CodeType | None]:
@@ -36,28 +32,3 @@ def loop_of(source: str, filename: str) -> CodeType:
     assert isinstance(head, ast.For)
     head.body = tree.body or head.body
     return compile(loop, filename, "exec")
-
-
-def complete(given: dict[str, Any], names: dict[str, Any]) -> None:
-    """Have functions of the notebook find here what the notebook has not, as a cell's `cp = xp`."""
-    ahead = [value for value in given.values() if type(value) is FunctionType]
-    seen: set[int] = set()
-    while ahead:
-        function = ahead.pop()
-        known = function.__globals__
-        of_module = vars(sys.modules.get(function.__module__, _NO_MODULE))
-        if id(function) in seen or known is names or known is of_module:
-            continue
-        seen.add(id(function))
-        for name in _global_names(function.__code__):
-            if name not in known and name in names:
-                known[name] = names[name]
-        ahead += [value for value in known.values() if type(value) is FunctionType]
-
-
-def _global_names(code: CodeType) -> Iterator[str]:
-    """Yield what a function, or one inside it, may look up outside itself."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _global_names(constant)

@@ -5,12 +5,10 @@ The arrays themselves are kept apart, as memory; so objects share afterwards wha
 
 import io
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
-import cloudpickle
-
-from accel_lab.compute import own_classes, tensors, workspaces, wrapped
+from accel_lab.compute import own_classes, tensors, workspaces
+from accel_lab.compute.pickler import Pickler
 from accel_lab.compute.workspace import Kept
 
 
@@ -41,15 +39,15 @@ def bring_back(data: bytes, arrays: dict[int, Any]) -> dict[int | str, str]:
     return {}
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+class _Pickler(Pickler):
     """Pickles objects of cells: arrays by number, and the cells' names as those there will be."""
 
     def __init__(self, file: io.BytesIO, number: Callable[[Any], int], arrays: Any) -> None:
-        super().__init__(file, protocol=5)
+        spaces = {id(one.names): name for name, one in workspaces.spaces().items()}
+        super().__init__(file, spaces, protocol=5)
         self._number = number
         self._arrays = arrays
         self._numbers: dict[int, int] = {}
-        self._spaces = {id(one.names): name for name, one in workspaces.spaces().items()}
 
     def persistent_id(self, obj: Any) -> Any:
         kind = type(obj)
@@ -58,7 +56,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
                 self._numbers[id(obj)] = self._number(obj)
             return self._numbers[id(obj)]
         if kind is dict:
-            return self._spaces.get(id(obj))
+            return self.space_of(obj)
         found = tensors.storage_of(obj, self._arrays)
         if found is None:
             return None
@@ -66,19 +64,6 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if address not in self._numbers:
             self._numbers[address] = self._number(memory())
         return self._numbers[address], dtype
-
-    def reducer_override(self, obj: Any) -> Any:
-        if (reduced := tensors.reduced(obj) or wrapped.reduced(obj)) is not None:
-            return reduced
-        reduced = super().reducer_override(obj)
-        if reduced is not NotImplemented and type(obj) is FunctionType:
-            if id(obj.__globals__) not in self._spaces:
-                return reduced
-            # It has the cells' names, which come back by themselves, and no copy of some.
-            make, (code, _, *rest), (state, slots), *more = reduced
-            slots["__globals__"] = {}
-            return make, (code, obj.__globals__, *rest), (state, slots), *more
-        return reduced
 
 
 class _Unpickler(own_classes.Unpickler):

@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType
 
+_READS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+"""A class's body reads by the latter two, its bases and decorators too."""
+
 
 @lru_cache(maxsize=4)
 def parsed(source: str) -> ast.Module:
@@ -116,6 +119,6 @@ def globals_behind(source: str, name: str) -> frozenset[str]:
 @lru_cache(maxsize=256)
 def globals_of(code: CodeType) -> frozenset[str]:
     """Return the globals that a function, or one inside it, reads."""
-    found = {one.argval for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL"}
+    found = {one.argval for one in dis.get_instructions(code) if one.opname in _READS}
     inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
     return frozenset(found.union(*map(globals_of, inner)))

@@ -18,6 +18,7 @@ class Cell(NamedTuple):
         tensors: what kind of tensor such an array was, if it was one.
         returned: which of the given go back when the cell has changed them in place, each with the
             ways to the notebook's own arrays inside it.
+        gone: what the notebook has given before and has not any more.
         generators: states of the notebook's global random generators, to draw from meanwhile.
         number: tells it from the notebook's others.
     """
@@ -29,6 +30,7 @@ class Cell(NamedTuple):
     kept: dict[str, Any]
     tensors: dict[str, str]
     returned: dict[str, frozenset[Way]]
+    gone: list[str]
     generators: dict[str, bytes]
     number: int
 

@@ -3,23 +3,26 @@
 import io
 from collections.abc import Callable, Iterable
 from functools import partial
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import cloudpickle
 import msgspec
 import numpy as np
 
-from accel_lab.compute import holding, keeping, own_classes, printing, workspaces, wrapped
+from accel_lab.compute import holding, keeping, own_classes, printing, workspaces
 from accel_lab.compute.belongings import belongings
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.failure import user_code_error
 from accel_lab.compute.global_generators import by_name
+from accel_lab.compute.home import entered
 from accel_lab.compute.interrupts import INTERRUPTS
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import Operation
+from accel_lab.compute.pickler import Pickler
 from accel_lab.compute.stream import Storage
 from accel_lab.compute.table import Buffer
-from accel_lab.compute.tensors import is_whole, reduced
+from accel_lab.compute.tensors import is_whole
 from accel_lab.compute.wire import FRAME_LIMIT, Answer, Report
 from accel_lab.errors import Interrupted, InvalidArgument, StaleRef
 
@@ -100,6 +103,8 @@ def name_of(function: Callable[..., Any]) -> str:
 def pack(value: Any, place: Callable[[Any], int | None], *, whole: bool = False) -> bytes:
     """Pickle a value; what `place` gives a number stays behind, as a persistent id.
 
+    So does the namespace of the `Home` that is entered, and its functions take no copies of it.
+
     Parameters:
         whole: nothing inside a tensor or a model of PyTorch's stays behind.
     """
@@ -113,23 +118,27 @@ def unpack(data: bytes, found: Callable[[int], Any]) -> Any:
     return _Unpickler(data, found).load()
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+class _Pickler(Pickler):
     def __init__(
         self, file: io.BytesIO, place: Callable[[Any], int | None], *, whole: bool
     ) -> None:
-        super().__init__(file)
+        self._home = entered()
+        super().__init__(file, {} if self._home is None else self._home.spaces)
         self._place = place
         self._whole = whole
 
-    def persistent_id(self, obj: Any) -> int | None:
-        return self._place(obj)
+    def persistent_id(self, obj: Any) -> int | str | None:
+        return self.space_of(obj) or self._place(obj)
+
+    def note(self, function: FunctionType) -> None:
+        if self._home is not None:
+            self._home.note(function)
 
     def reducer_override(self, obj: Any) -> Any:
         if self._whole and is_whole(obj):
             return own_classes.loads, (cloudpickle.dumps(obj),)
-        if (found := by_name(obj) or reduced(obj) or wrapped.reduced(obj)) is not None:
-            return found
-        return super().reducer_override(obj)
+        found = by_name(obj)
+        return super().reducer_override(obj) if found is None else found
 
 
 class _Unpickler(own_classes.Unpickler):
@@ -138,7 +147,7 @@ class _Unpickler(own_classes.Unpickler):
         self._found = found
 
     def persistent_load(self, pid: Any) -> Any:
-        return self._found(pid)
+        return workspaces.of(pid).names if isinstance(pid, str) else self._found(pid)
 
 
 def answer_parts(

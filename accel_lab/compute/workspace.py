@@ -18,7 +18,7 @@ import numpy as np
 from accel_lab.compute import figures, ipython_display, tensors
 from accel_lab.compute.appearance import text
 from accel_lab.compute.backend import Backend
-from accel_lab.compute.cell_code import TIMES, complete, loop_of, parts_of, remember
+from accel_lab.compute.cell_code import TIMES, loop_of, parts_of, remember
 from accel_lab.compute.definitions import compiled
 from accel_lab.compute.execution import Cell, Piece, Ran, Resident, Timed
 from accel_lab.compute.frames import lines_of
@@ -136,10 +136,15 @@ class Workspace:
         """
         loop = loop_of(cell.source, cell.filename)
         self._take(cell)
+        before = dict(self.names)
 
         def run(number: int) -> Span:
-            names = {**self.names, TIMES: range(number)}
-            return meter.span(lambda: exec(loop, names))  # noqa: S102 - as in `run`
+            self.names[TIMES] = range(number)
+            try:
+                return meter.span(lambda: exec(loop, self.names))  # noqa: S102 - as in `run`
+            finally:
+                self.names.clear()
+                self.names.update(before)
 
         try:
             with drawing_from(cell.generators), ipython_display.muted():
@@ -179,13 +184,15 @@ class Workspace:
         for pair in cell.modules:
             name, _, module = pair.partition("=")
             self.names[name] = _imported(module)
+        for name in cell.gone:
+            for known in (self.names, self._told, self._serials):
+                known.pop(name, None)
         self.names.update(cell.given)
         self._told |= cell.given
         self._lent = {
             name: (value := cell.given[name], copied(value) or Lent(value, ways, self._is_array))
             for name, ways in cell.returned.items()
         }
-        complete(cell.given, self.names)
         for name, array in cell.kept.items():
             if name not in self.names:
                 kind = cell.tensors.get(name)
@@ -280,7 +287,9 @@ class Workspace:
         self._give_back(ran)
         known = {id(self._told[name]): name for name in self._arrays_told()}
         for name, value in self.names.items():
-            if name.startswith("_") or name in self._own or isinstance(value, ModuleType):
+            if name in self._own or isinstance(value, ModuleType):
+                continue
+            if name.startswith("_") and name not in self._told:
                 continue
             if name in self._told and self._told[name] is value:
                 continue
@@ -313,22 +322,22 @@ class Workspace:
         """
         lent, self._lent = self._lent, {}
         for name, (value, before) in lent.items():
-            if self.names.get(name) is not value:
-                continue
+            bound = self.names.get(name) is value
             if isinstance(before, Lent):
                 changes, other = before.changes()
                 if changes:
                     ran.changed[name] = pickle.dumps(changes)
                 if before.beyond:
                     ran.beyond[name] = written(name, value, before.beyond[0])
-                if other:
+                if other and bound:
                     self._told.pop(name, None)
                     ran.stays[name] = written(name, value, other[0])
                 continue
             now = copied(value)
             if now is None:
-                self._told.pop(name, None)
-                ran.stays[name] = f"something in {name}"
+                if bound:
+                    self._told.pop(name, None)
+                    ran.stays[name] = f"something in {name}"
             elif now != before:
                 ran.returned[name] = now
 

@@ -2,13 +2,15 @@
 
 import builtins
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.execution import Ran
+from accel_lab.compute.home import Home
 from accel_lab.compute.lent import arrays_in, change
 from accel_lab.compute.parts import ATOMS, PARTS, Way, is_own
 from accel_lab.compute.plain import thawed
@@ -18,7 +20,6 @@ from accel_lab.compute.user_code import pack
 from accel_lab.errors import AccelError, InvalidArgument, StaleRef
 from accel_lab.notebook.names import bound_names, used_names
 from accel_lab.notebook.object_ref import ObjectRef
-from accel_lab.notebook.reached import reached_names
 from accel_lab.notebook.space import Space
 
 if TYPE_CHECKING:
@@ -33,18 +34,23 @@ _ARRAYS = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")
 
 @dataclass
 class Captures:
-    """Values to bind, modules to import, arrays that are there.
+    """Values to bind, modules to import, arrays that are there, names to forget.
+
+    Functions of the notebook, found in `home`, look up their globals among the names of its cells;
+    so what they use is taken along under its name.
 
     `nbytes` is what the values take as they are sent. What of them a cell may change in place is
     `returned`: containers, NumPy arrays and instances of the notebook's own classes, each with the
     ways to arrays inside it. `lost` has what is left out, because the cell seems to make it anew.
     """
 
+    home: Home
     given: dict[str, Any] = field(default_factory=dict)
     modules: list[str] = field(default_factory=list)
     kept: dict[str, AccelRef] = field(default_factory=dict)
     tensors: dict[str, str] = field(default_factory=dict)
     returned: dict[str, frozenset[Way]] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
     lost: dict[str, Any] = field(default_factory=dict)
     nbytes: int = 0
 
@@ -62,8 +68,9 @@ class Captures:
             if value.device.state == "stopped":
                 where += " of a system that is closed"
             raise InvalidArgument(f"{name} is on {where}, and the cell runs on {device.name}")
-        elif space.bound.get(name) is not value:
-            nbytes, has_arrays = _require_small(name, value)
+        elif not space.knows(name, value):
+            with self.home.entered():
+                nbytes, has_arrays = _require_small(name, value, self.home.reached.get(name))
             self.nbytes += nbytes
             self.given[name] = value
             if may_come_back(value):
@@ -76,6 +83,44 @@ class Captures:
             self._keep(space, name, value)  # the namespace has the array; its uses are ordered
         else:
             raise _stale(device, name, value)
+
+    def add_behind(
+        self, names: Iterable[str], device: "Device", space: Space, *, strict: bool = True
+    ) -> None:
+        """Take what is used by functions behind these names and behind what was taken before.
+
+        Parameters:
+            strict: refuse what cannot be taken though a function of the notebook's uses it. One
+                that a cell has defined may never come to do so.
+
+        Raises:
+            InvalidArgument, StaleRef: as `add`, if that is `strict`.
+        """
+        done, functions = set(names), self.home.reached
+        while True:
+            known = {name: self.home.names.get(name) for name in done | functions.keys()}
+            objects = [value for value in known.values() if isinstance(value, ObjectRef)]
+            classes = [one.type.removeprefix("__main__.") for one in objects]
+            ahead = (functions.keys() | space.behind([*known, *classes])) - done
+            if not ahead:
+                return
+            done |= ahead
+            for name in sorted(ahead & self.home.names.keys()):
+                value = self.home.names[name]
+                if _is_there(name, value):
+                    continue
+                if is_lost(device, value):
+                    self.lost[name] = value
+                    continue
+                with suppress(*() if strict and name in functions else (InvalidArgument, StaleRef)):
+                    self.add(device, space, name, value)
+
+    def is_past(self, space: Space, name: str) -> bool:
+        """Whether the notebook has something else by now than cells know, and this one gets it not.
+
+        What it binds to such a name would not be seen to be new, were it the same again.
+        """
+        return name not in self.given and not space.knows(name, self.home.names[name])
 
     def take_back(self, ran: Ran, chosen: frozenset[str] | None) -> None:
         """Change in place what was given, as the cell has changed its copies; None are all names.
@@ -117,50 +162,27 @@ class Captures:
         return next((_stale(device, *pair) for pair in found), None)
 
 
-def captures_of(source: str, names: dict[str, Any], device: "Device", space: Space) -> Captures:
+def captures_of(source: str, home: Home, device: "Device", space: Space) -> Captures:
     """Return what a cell of this source uses of the notebook's namespace.
 
     Raises:
         InvalidArgument, StaleRef: as `Captures.add`.
     """
-    found = Captures()
+    found = Captures(home)
     used, bound = used_names(source), bound_names(source)
     for name in used:
-        if name not in names:
-            continue
-        value = names[name]
-        if _is_there(name, value):
-            continue
+        value = home.names.get(name)
         if name in bound and is_lost(device, value):
             found.lost[name] = value
-            continue
-        found.add(device, space, name, value)
-    _add_behind(found, used, names, device, space)
-    # These are pickled with the functions anyway; as names of their own they come back.
-    nbytes = found.nbytes
-    for name in reached_names(found.given.values(), names):
-        if name not in found.given and may_come_back(names[name]):
-            with suppress(InvalidArgument):  # it is not pickled after all
-                found.add(device, space, name, names[name])
-    found.nbytes = nbytes
+        elif name in home.names and not _is_there(name, value):
+            found.add(device, space, name, value)
+    found.add_behind(used, device, space)
+    found.gone = [
+        name
+        for name in space.given | (bound & space.bound.keys())
+        if name not in home.names or (name in bound and found.is_past(space, name))
+    ]
     return found
-
-
-def _add_behind(
-    found: Captures, used: list[str], names: dict[str, Any], device: "Device", space: Space
-) -> None:
-    """Add what functions and methods use that cells have defined and this one may call."""
-    objects = (names[name] for name in used if isinstance(names.get(name), ObjectRef))
-    classes = (one.type.removeprefix("__main__.") for one in objects)
-    for name in sorted(space.behind([*used, *classes]).difference(used)):
-        value = names.get(name)
-        if name not in names or _is_there(name, value):
-            continue
-        if is_lost(device, value):
-            found.lost[name] = value
-        else:
-            with suppress(InvalidArgument, StaleRef):  # the function may never come to use it
-                found.add(device, space, name, value)
 
 
 def may_come_back(value: Any) -> bool:
@@ -195,8 +217,11 @@ def _stale(device: "Device", name: str, value: Any) -> StaleRef:
     )
 
 
-def _require_small(name: str, value: Any) -> tuple[int, bool]:
+def _require_small(name: str, value: Any, function: str | None) -> tuple[int, bool]:
     """Refuse a capture that does not pickle, or is large; its buffers cost nothing.
+
+    Parameters:
+        function: what uses it, if not the cell itself.
 
     Returns the bytes that it takes, and whether there are NumPy's arrays inside it.
 
@@ -205,6 +230,7 @@ def _require_small(name: str, value: Any) -> tuple[int, bool]:
     """
     if isinstance(value, AccelRef | ObjectRef):
         return 0, False
+    which = f"{name}, which {function} uses," if function else name
     nbytes = getattr(value, "nbytes", 0)
     has_arrays = False
 
@@ -220,30 +246,15 @@ def _require_small(name: str, value: Any) -> tuple[int, bool]:
             nbytes = len(pack(value, place))
         except Exception as error:
             text = (
-                f"{name}, a {type(value).__name__}, cannot go into the cell: {error}; make it in a "
-                "%%gpu cell, or pass what it is made of"
+                f"{which.removesuffix(',')}, a {type(value).__name__}, cannot go into the cell: "
+                f"{error}; make it in a %%gpu cell, or pass what it is made of"
             )
             raise InvalidArgument(text) from error
     if nbytes > CAPTURE_BYTES:
-        large = _largest_used(value)
-        which = f"{name}, with {large} which it uses," if large else name
-        array = value.__globals__[large] if large else value
-        large = large or name
-        can_be_put = any(hasattr(array, one) for one in _ARRAYS)
-        put = f"put it on the device first: {large} = gpu.put({large})"
+        can_be_put = any(hasattr(value, one) for one in _ARRAYS)
+        put = f"put it on the device first: {name} = gpu.put({name})"
         raise InvalidArgument(
             f"{which} is {nbytes:,} bytes, more than the {CAPTURE_BYTES:,} that a cell takes "
-            f"along; {put if can_be_put else f'make {large} in a %%gpu cell'}"
+            f"along; {put if can_be_put else f'make {name} in a %%gpu cell'}"
         )
     return nbytes, has_arrays
-
-
-def _largest_used(function: Any) -> str:
-    """Name the largest global of a function; none of anything else, and where none has a size."""
-    if not isinstance(function, FunctionType):
-        return ""
-    known = function.__globals__
-    sizes = {name: getattr(known.get(name), "nbytes", 0) for name in function.__code__.co_names}
-    return max(
-        (name for name, nbytes in sizes.items() if nbytes), key=sizes.__getitem__, default=""
-    )

@@ -19,6 +19,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.definitions import text
 from accel_lab.compute.execution import Cell, Ran, Timed
 from accel_lab.compute.global_generators import set_states, states
+from accel_lab.compute.home import Home
 from accel_lab.compute.resident import offer_frames
 from accel_lab.errors import AccelError, InvalidArgument, OutOfMemory, UserCodeError
 from accel_lab.notebook import timing
@@ -97,7 +98,7 @@ class GpuCells:
                 raise
             raise InvalidArgument(f"{error}; {_COMMAS}: -o {options.meant}") from error
         space = self._space(device)
-        captures = captures_of(source, self._names, device, space)
+        captures = captures_of(source, self._home(), device, space)
         ran: Ran
         ran, kept_bytes = self._call(
             device,
@@ -150,7 +151,7 @@ class GpuCells:
         options = timing.parse(line)
         device = self._device(options.device)
         space = self._space(device)
-        captures = captures_of(source, self._names, device, space)
+        captures = captures_of(source, self._home(), device, space)
         timed: Timed
         timed, _ = self._call(
             device,
@@ -192,6 +193,7 @@ class GpuCells:
             captures.kept,
             captures.tensors,
             captures.returned,
+            captures.gone,
             states(source, self._names) if source else {},
             self._count,
         )
@@ -199,7 +201,10 @@ class GpuCells:
         kept_bytes = 0
         try:
             name = filename.strip("<>")
-            answer = device.run(function, self._name, cell, called=name, **options).result()
+            with captures.home.entered():
+                reply = device.run(function, self._name, cell, called=name, **options)
+            space.tell(cell.given, cell.gone)
+            answer = reply.result()
             if isinstance(answer, Ran):
                 _join(space, captures, answer)
                 touched += answer.arrays.values()
@@ -251,6 +256,9 @@ class GpuCells:
         space.note_part(cell.source, cell.filename, made, set(ran.gone))
         return list(ran.arrays.values())
 
+    def _home(self) -> Home:
+        return Home(self._names, self._name)
+
     def _space(self, device: "Device") -> Space:
         """Return what is known of the namespace; after a loss, define again what can be."""
         space = self._spaces.setdefault(device, Space(device.generation))
@@ -281,15 +289,15 @@ class GpuCells:
             for name, handle in mine
             if isinstance(handle, ObjectRef) and handle.copy is not None
         }
-        captures = Captures()
-        for name in used_names(
-            "\n".join(text(piece.source, piece.names) for piece in space.pieces)
-        ):
+        captures = Captures(self._home())
+        used = used_names("\n".join(text(piece.source, piece.names) for piece in space.pieces))
+        for name in used:
             value = self._names.get(name)
             if value is None or is_lost(device, value) or is_ipythons(value):
                 continue
             with suppress(InvalidArgument):
                 captures.add(device, space, name, value)
+        captures.add_behind(used, device, space, strict=False)
         ran: Ran
         try:
             ran, _ = self._call(
@@ -335,9 +343,15 @@ class GpuCells:
                     space.tensors[name] = handle, kind
             else:  # the notebook's name stands for something else
                 space.bound.pop(name, None)
+        space.given -= made.keys() | ran.gone
         for name in ran.gone:
-            handle = space.bound.pop(name, None)
-            if handle is not None and self._names.get(name) is handle:
+            if name in space.bound:
+                known = space.bound.pop(name)
+            elif name in captures.given and (chosen is None or name in chosen):
+                known = captures.given[name]
+            else:
+                continue
+            if self._names.get(name, _nothing) is known:
                 del self._names[name]
 
 

@@ -103,8 +103,8 @@ class ObjectRef:
             StaleRef: it is gone, with its context or otherwise.
             UserCodeError: it does not pickle.
         """
-        if self._is_lost and self.copy is not None:
-            return thawed(self.copy)
+        if (copy := self._settled_copy) is not None:
+            return thawed(copy)
         return self.device.run(_itself, self, pure=True).result(timeout_s)
 
     def drop(self) -> None:
@@ -117,9 +117,14 @@ class ObjectRef:
     def _is_lost(self) -> bool:
         return self.generation != self.device.generation
 
+    @property
+    def _settled_copy(self) -> bytes | None:
+        """The copy, if the object is lost or never changes: its name may be another's by now."""
+        return self.copy if self._is_lost or self.type in _UNCHANGING else None
+
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._is_lost and self.copy is not None:
-            return thawed, (self.copy,)
+        if (copy := self._settled_copy) is not None:
+            return thawed, (copy,)
         resident = self._resident
         return workspaces.resident, (self._space, resident.name, resident.serial)
 
@@ -130,8 +135,8 @@ class ObjectRef:
             Exception: what the function raises, as Python would here.
             StaleRef: the object is gone.
         """
-        if self.copy is not None and (self._is_lost or self._resident.kind in _UNCHANGING):
-            return function(thawed(self.copy), *args)
+        if (copy := self._settled_copy) is not None:
+            return function(thawed(copy), *args)
         try:
             return self.device.run(function, self, *args, pure=True).result(ANSWER_WITHIN_S)
         except UserCodeError as error:

@@ -27,6 +27,8 @@ class Space:
     """What functions may change, wherever they are called."""
     private: set[str] = field(default_factory=set)
     """Names with an underscore that cells have bound: the notebook has no handles of these."""
+    given: set[str] = field(default_factory=set)
+    """Names that cells have got of the notebook, and have not bound themselves since."""
     lost: dict[str, Any] | None = None
     """What the names stood for in a context that was lost, until what can be is defined again."""
     lost_private: set[str] = field(default_factory=set)
@@ -58,6 +60,17 @@ class Space:
     def _note_private(self, source: str) -> None:
         named = {name for name in bound_names(source) if name.strip("_")}  # no `_` of a loop
         self.private |= {name for name in named if name.startswith("_")}
+
+    def knows(self, name: str, value: Any) -> bool:
+        """Whether a name of the notebook stands for what cells have bound it to."""
+        return name in self.bound and self.bound[name] is value
+
+    def tell(self, given: Iterable[str], gone: Iterable[str]) -> None:
+        """Take note of the names that a cell gets, and of those that are forgotten before it."""
+        self.given |= set(given)
+        for name in gone:
+            self.given.discard(name)
+            self.bound.pop(name, None)
 
     def behind(self, names: Iterable[str]) -> set[str]:
         """Return the globals that functions and classes read which cells have defined so."""
@@ -91,6 +104,7 @@ class Space:
             tensors=self.tensors,
             pieces=self.pieces,
             changed=self.changed,
+            given=self.given,
             lost=(self.lost or {}) | self.bound,
             lost_private=self.lost_private | self.private,
         )

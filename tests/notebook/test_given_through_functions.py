@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from accel_lab import System
+from accel_lab.compute.home import Home
+from accel_lab.compute.user_code import pack
 from accel_lab.errors import UserCodeError
-from accel_lab.notebook.reached import reached_names
 from tests.notebook.cells import Notebook
 from tests.notebook.ipython import Lab
 from tests.notebook.ipython import notebook as opened
@@ -84,7 +85,7 @@ def test_a_function_finds_what_the_cell_itself_changes(notebook: Notebook) -> No
     assert notebook.names["count"] == {"n": 6}
 
 
-def test_what_a_function_assigns_to_a_global_name_or_a_class_stays_there(
+def test_what_a_function_assigns_to_a_global_name_comes_back_and_to_a_class_does_not(
     notebook: Notebook,
 ) -> None:
     source = (
@@ -94,7 +95,7 @@ def test_what_a_function_assigns_to_a_global_name_or_a_class_stays_there(
     notebook.names["__name__"] = "__main__"
     exec(source, notebook.names)  # noqa: S102 - of this file
     assert notebook("count()") == "1"
-    assert (notebook.names["step"], notebook.names["Counter"].n) == (0, 0)
+    assert (notebook.names["step"], notebook.names["Counter"].n) == (1, 0)
 
 
 def test_it_is_so_in_ipython_too(ipython: Lab) -> None:
@@ -122,12 +123,22 @@ def test_cached_and_dispatching_functions_are_found_behind(notebook: Notebook) -
 def test_names_are_reached_behind_functions_classes_and_instances() -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(HELPERS, names)  # noqa: S102 - of this file
-    assert set(reached_names([names["log"]], names)) == {"losses", "rng"}
-    assert set(reached_names([names["tell"]], names)) == {"log", "losses", "rng"}
-    found = {"count", "seen", "weights", "tell", "log", "losses", "rng"}
-    assert set(reached_names([names["trainer"]], names)) == found
-    assert set(reached_names([names["Trainer"]], names)) == found
-    assert reached_names([np.mean, print, 1, [names["log"]]], names) == []
+
+    def reached(*values: Any) -> set[str]:
+        home = Home(names, "notebook")
+        with home.entered():
+            pack(values, lambda _: None)
+        return set(home.reached)
+
+    assert reached(names["log"]) == reached([names["log"]]) == {"losses", "rng"}
+    assert reached(names["tell"]) == {"log"}, "and behind that as above"
+    assert reached(names["trainer"]) == {"count", "seen", "weights", "tell"}
+    assert reached(names["Trainer"]) == {"count", "seen", "weights", "tell"}
+    assert reached(np.mean, print, 1) == set()
+    alone = pack(names["log"], lambda _: None)
+    with Home(names, "notebook").entered():
+        assert b"losses" in pack(names["log"], lambda _: None).replace(b"rng", b"")
+        assert len(pack(names["log"], lambda _: None)) < len(alone), "nothing of rng is in it"
 
 
 DEFINES = """

@@ -47,12 +47,12 @@ def test_an_object_is_an_operand_of_run(notebook: Notebook) -> None:
 
 
 def test_an_object_that_was_replaced_or_dropped_says_so(notebook: Notebook) -> None:
-    notebook("x = 'old'\ny = 'kept'")
+    notebook("x = ['old']\ny = ['kept']")
     old, kept = notebook.names["x"], notebook.names["y"]
-    notebook("x = 'new'")
+    notebook("x = ['new']")
     with pytest.raises(StaleRef, match="'x' was deleted, bound anew"):
         old.get()
-    assert notebook.names["x"].get() == "new"
+    assert notebook.names["x"].get() == ["new"]
     kept.drop()
     with pytest.raises(StaleRef, match="'y' was deleted"):
         kept.get()
