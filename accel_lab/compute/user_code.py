@@ -221,7 +221,9 @@ class RunActor(LibraryActor):
         return arrays
 
     def _answer(self, value: Any, m: Run, launch: Launch) -> None:
-        adopted = self.context.backend.adopt(value)
+        # What is an array without axes on a card is a number of NumPy's on the host.
+        array = np.asarray(value) if isinstance(value, np.generic) else value
+        adopted = self.context.backend.adopt(array)
         near = [ref for ref in m.refs if isinstance(ref, Buffer)]
         if adopted is not None:
             shape, dtype, _ = self._enter(launch.result, adopted, near, launch)

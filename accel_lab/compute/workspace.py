@@ -296,7 +296,7 @@ class Workspace:
             self._told[name] = value
             # What is an array without axes on a card is a number of NumPy's on the host.
             array = np.asarray(value) if isinstance(value, np.generic) else value
-            if self._is_array(array):
+            if self._is_array(array) and not self._would_differ(array):
                 self._serials.pop(name, None)
                 ran.arrays[name] = array
                 first = known.setdefault(id(value), name)
@@ -389,6 +389,17 @@ class Workspace:
             return self._backend.adopt(value) is not None
         except InvalidArgument:  # one of another card, or of a dtype that no buffer has
             return False
+
+    def _would_differ(self, array: Any) -> bool:
+        """Whether a buffer would have a copy, of which what is written later is not seen here."""
+        adopted = self._backend.adopt(array)
+        if adopted is None or type(adopted[0]) is not type(array) or not array.size:
+            return False
+        if self._backend.same_memory(adopted[0], array):
+            return False
+        while isinstance(array, np.ndarray) and not array.flags.writeable:
+            array = array.base  # nobody writes what nobody may
+        return array is not None
 
 
 def _imported(name: str) -> ModuleType:

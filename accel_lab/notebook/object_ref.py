@@ -239,9 +239,22 @@ class ObjectRef:
     __floordiv__, __rfloordiv__ = _operators(operator.floordiv)
     __mod__, __rmod__ = _operators(operator.mod)
     __pow__, __rpow__ = _operators(operator.pow)
+    __divmod__, __rdivmod__ = _operators(divmod)
+    __matmul__, __rmatmul__ = _operators(operator.matmul)
+    __and__, __rand__ = _operators(operator.and_)
+    __or__, __ror__ = _operators(operator.or_)
+    __xor__, __rxor__ = _operators(operator.xor)
+    __lshift__, __rlshift__ = _operators(operator.lshift)
+    __rshift__, __rrshift__ = _operators(operator.rshift)
 
     def __neg__(self) -> Any:
         return self._ask(operator.neg)
+
+    def __pos__(self) -> Any:
+        return self._ask(operator.pos)
+
+    def __invert__(self) -> Any:
+        return self._ask(operator.invert)
 
     def __abs__(self) -> Any:
         return self._ask(abs)

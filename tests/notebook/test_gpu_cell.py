@@ -276,3 +276,27 @@ def test_an_array_of_a_closed_system_is_said_to_be_so(notebook: Notebook) -> Non
         notebook.names["x"] = other.devices[0].put(np.ones(2))
     with pytest.raises(InvalidArgument, match="x is on cpu0 of a system that is closed, and the"):
         notebook("x + 1")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = np.arange(3.0)\ny = x.view()\ny.flags.writeable = False",
+        "x = np.arange(3.0)\ny = np.broadcast_to(x, (2, 3))",
+        "x = y = np.arange(3).astype('>f8')",
+    ],
+)
+def test_an_array_of_which_a_buffer_would_have_a_copy_stays(
+    notebook: Notebook, source: str
+) -> None:
+    notebook(source)
+    assert isinstance(notebook.names["y"], ObjectRef)
+    notebook("x[0] = 7.0")
+    assert np.asarray(notebook.names["y"]).ravel()[0] == 7.0
+    assert notebook("float(y.ravel()[0])") == "7.0"
+
+
+def test_an_array_that_nobody_writes_may_be_copied(notebook: Notebook) -> None:
+    notebook("y = np.arange(3.0)\ny.flags.writeable = False\nz = np.zeros((0, 2))[::-1]")
+    assert isinstance(notebook.names["y"], AccelRef)
+    assert isinstance(notebook.names["z"], AccelRef)

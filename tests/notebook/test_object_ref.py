@@ -207,3 +207,28 @@ def test_a_copy_of_an_object_leaves_the_notebooks_own_class_as_it_is(notebook: N
     assert (type(notebook.names["own"].get()) is type(mine), mine.n) == (True, 2)
     type(mine).n = 9
     assert notebook("Own.n") == "2"
+
+
+BINARY = ["+", "-", "*", "//", "%", "**", "&", "|", "^", "<<", ">>"]
+
+
+@pytest.mark.parametrize("kind", ["int", "set"])
+def test_an_object_has_the_operators_of_what_it_stands_for(notebook: Notebook, kind: str) -> None:
+    notebook("a, b, s, t, row = 1300, 300, {1, 2}, {2, 3}, [1, 2]")
+    real = {"a": 1300, "b": 300, "s": {1, 2}, "t": {2, 3}}
+    ours = {name: notebook.names[name] for name in real}
+    left, right = ("a", "b") if kind == "int" else ("s", "t")
+    some = BINARY if kind == "int" else ["-", "&", "|", "^"]
+    for text in (f"{left} {one} {right}" for one in some):
+        expected = eval(text, dict(real))  # noqa: S307 - of this file
+        assert eval(text, dict(ours)) == expected, text  # noqa: S307 - as above
+        for half in (left, right):  # the other is of the notebook
+            assert eval(text, {**ours, half: real[half]}) == expected, text  # noqa: S307 - as above
+    if kind == "int":
+        assert divmod(ours["a"], 5) == divmod(1300, 5)
+        assert divmod(50, ours["a"]) == divmod(50, 1300)
+        assert (+ours["a"], -ours["a"], ~ours["a"]) == (1300, -1300, ~1300)
+    notebook("class M:\n    def __matmul__(self, other): return ('at', other)\nm = M()")
+    assert notebook.names["m"] @ 3 == ("at", 3)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        notebook.names["row"] << 2

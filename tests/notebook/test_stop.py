@@ -16,7 +16,7 @@ from accel_lab import System
 lab = System("host").ready()
 gpu = lab.devices[0]
 """
-SPIN = "def spin(n):\n    while True:\n        n += 1\nprint('runs')\n"
+SPIN = "def spin(n):\n    print('runs')\n    while True:\n        n += 1\n"
 BOUND_S = 5.0
 """For a machine that is busy with other tests; the product aims at a tenth of a second."""
 
