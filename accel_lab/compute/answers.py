@@ -15,10 +15,11 @@ from accel_lab.compute.failure import unpack
 from accel_lab.compute.link import Link
 from accel_lab.compute.markers import Arrays, Failed
 from accel_lab.compute.recorder import Recorder
+from accel_lab.compute.uninterrupted import UNINTERRUPTED
 from accel_lab.compute.user_code import unpack as unpack_value
 from accel_lab.compute.wire import Answer, Done, Failure, Report, Shaped
 from accel_lab.compute.withdrawal import Withdrawn
-from accel_lab.errors import AccelError, OutOfMemory, UserCodeError
+from accel_lab.errors import AccelError, Interrupted, OutOfMemory, UserCodeError
 
 ROOTS_KEPT = 1024
 
@@ -219,10 +220,16 @@ class Answers:
         try:
             self.rebuilding = threading.get_ident()
             try:
-                value = unpack_value(bytes(data), lambda id_: self._adopt(reply, id_, *arrays[id_]))
+                with UNINTERRUPTED.heeded():  # it may be the user's own code, and take long
+                    value = unpack_value(
+                        bytes(data), lambda id_: self._adopt(reply, id_, *arrays[id_])
+                    )
             finally:
                 self.rebuilding = 0
             reply.resolve(value)
+        except KeyboardInterrupt:
+            reply.reject(Interrupted("its answer was being rebuilt when the wait was interrupted"))
+            UNINTERRUPTED.late = True  # the rest of the frame goes first
         except Exception as error:  # noqa: BLE001 - a class of the context may be unknown here
             wrapped = UserCodeError(f"the answer cannot be rebuilt in this process: {error!r}")
             # Below its frames are those of whoever happens to read the wire.

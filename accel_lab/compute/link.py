@@ -19,6 +19,7 @@ from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.reply import GLANCE_S, Reply, acquire
 from accel_lab.compute import urgency
 from accel_lab.compute.transport import Transport
+from accel_lab.compute.uninterrupted import UNINTERRUPTED
 from accel_lab.compute.wire import Report, batch, decode_reports
 
 BATCH_MESSAGES = 64
@@ -100,34 +101,44 @@ class Link:
 
     def _send_alone(self, data: bytes) -> bool:
         """Write one entry at once, if nothing is to be written before it."""
-        if not self._writing.acquire(blocking=False):
-            return False
+        UNINTERRUPTED.begin()
         try:
-            if self._parts or self.closed:
+            if not self._writing.acquire(blocking=False):
                 return False
-            self._write(batch([data]))
-            # Nobody can append a message meanwhile that names what is free by now.
-            trailer = self._trailer()
-            if trailer is not None:
-                self._write(batch([trailer]))
-            return True
+            try:
+                if self._parts or self.closed:
+                    return False
+                self._write(batch([data]))
+                # Nobody can append a message meanwhile that names what is free by now.
+                trailer = self._trailer()
+                if trailer is not None:
+                    self._write(batch([trailer]))
+                return True
+            finally:
+                self._writing.release()
         finally:
-            self._writing.release()
+            UNINTERRUPTED.end()
 
     def flush(self) -> None:
         """Write what has been appended, and after it the trailer; never blocks."""
-        with self._writing:
-            if self.closed:
-                return  # what has been freed since is for the next link
-            # What names a freed buffer was appended before it was freed: so the trailer is made
-            # first, and written last.
-            trailer = self._trailer()
-            waiting = self._parts
-            while waiting:
-                count = min(len(waiting), BATCH_MESSAGES)
-                self._write(batch([waiting.popleft() for _ in range(count)]))
-            if trailer is not None:
-                self._write(batch([trailer]))
+        UNINTERRUPTED.begin()
+        try:
+            with self._writing:
+                if not self.closed:  # else what has been freed since is for the next link
+                    self._write_all()
+        finally:
+            UNINTERRUPTED.end()
+
+    def _write_all(self) -> None:
+        # What names a freed buffer was appended before it was freed: so the trailer is made
+        # first, and written last.
+        trailer = self._trailer()
+        waiting = self._parts
+        while waiting:
+            count = min(len(waiting), BATCH_MESSAGES)
+            self._write(batch([waiting.popleft() for _ in range(count)]))
+        if trailer is not None:
+            self._write(batch([trailer]))
 
     def _write(self, frame: bytes) -> None:
         """Write a frame behind those that found no room; the writing lock is held."""
@@ -168,12 +179,11 @@ class Link:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self.flush()
         while not reply.done and not self.closed:
-            if self._reading.acquire(blocking=False):
+            if self._begin():
                 try:
                     in_time = self._lead(reply, deadline)
                 finally:
                     self._let_go()
-                    self._promote()
             else:
                 in_time = self._follow(reply, deadline)
             if not in_time:
@@ -194,7 +204,8 @@ class Link:
                 left = min(deadline - time.monotonic(), GLANCE_S)
                 if left <= 0:
                     return False
-            transport.wait(left)
+            with UNINTERRUPTED.heeded():
+                transport.wait(left)
         return True
 
     def _follow(self, reply: Reply[Any], deadline: float | None) -> bool:
@@ -268,7 +279,7 @@ class Link:
         if self._spin_s == 0.0 or (self._skip and not soon_s):
             self._skip = max(self._skip - 1, 0)
             return False
-        if not self._reading.acquire(blocking=False):
+        if not self._begin():
             return False
         try:
             self._claim()
@@ -288,14 +299,12 @@ class Link:
                     looks += 1
                     if looks % LOOKS == 0:
                         spun = time.perf_counter() - begin
-                        if spun > spin_s:
+                        if spun > spin_s or UNINTERRUPTED.late:
                             break
                         if spun > YIELD_AFTER_S:
                             os.sched_yield()  # the context may share this core
         finally:
             self._let_go()
-            if self._followers:
-                self._promote()
         if not soon_s:
             self._skip = self._vain = min(2 * self._vain + 1, SKIP_LIMIT)
         return reply.done
@@ -306,15 +315,13 @@ class Link:
         Replies are completed here, so the caller must hold no lock.
         """
         self._collected = True
-        if self._reading.acquire(blocking=False):
+        if self._begin():
             try:
                 self._claim()
                 while not self.closed and self._take():
                     pass
             finally:
                 self._let_go()
-                if self._followers:
-                    self._promote()
 
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:
         """Undo one `attend`; the loop goes on reading for a moment, in case it awaits again."""
@@ -328,16 +335,30 @@ class Link:
 
     def drain(self) -> None:
         """Read what is there without blocking, unless another thread is reading."""
-        if self._reading.acquire(blocking=False):
+        if self._begin():
             try:
                 self._drained = True
                 if not self.closed:
                     self._transport.hear()
                     self._take_all()
             finally:
-                self._reading.release()
-                if self._followers:
-                    self._promote()
+                self._end_reading()
+
+    def _begin(self) -> bool:
+        """Begin to read, if nobody does; no KeyboardInterrupt comes until that has ended."""
+        UNINTERRUPTED.begin()
+        if self._reading.acquire(blocking=False):
+            return True
+        UNINTERRUPTED.end()
+        return False
+
+    def _end_reading(self) -> None:
+        self._reading.release()
+        try:
+            if self._followers:
+                self._promote()
+        finally:
+            UNINTERRUPTED.end()
 
     def _let_go(self) -> None:
         """Stop reading; who relies on the descriptor will hear of what comes from now on."""
@@ -346,7 +367,7 @@ class Link:
             if relied:
                 self._take_all()
         finally:
-            self._reading.release()
+            self._end_reading()
         if not relied and (self._armed or self._loops):
             self.drain()  # somebody has come to rely on it meanwhile
 

@@ -3,6 +3,7 @@
 It may choose any, and Python heeds a signal only when the main thread runs again.
 """
 
+import random
 import signal
 import threading
 import time
@@ -11,11 +12,12 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import pytest
 
 from accel_lab import Device, System
 from accel_lab.actor.reply import Reply
-from accel_lab.errors import AccelError
+from accel_lab.errors import AccelError, Cancelled, ContextReplaced, Interrupted
 
 WAIT = 30.0
 
@@ -77,3 +79,96 @@ def test_it_ends_the_wait_for_a_dashboard() -> None:
 
     with dashboard_of_all(port=0) as served:
         pressed(served.wait)
+
+
+def interrupt() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def interrupted_by(replies: list[Reply[Any]]) -> None:
+    """Have Ctrl-C come when the second of them is delivered."""
+    replies[1].add_waiter(interrupt)
+    replies[-1].result(WAIT)
+    time.sleep(1)  # if another thread has delivered it
+
+
+@pytest.mark.parametrize("kind", ["ping", "put", "run"])
+def test_while_a_frame_is_delivered_it_loses_none_of_its_answers(cpu: Device, kind: str) -> None:
+    def send() -> Reply[Any]:
+        if kind == "ping":
+            return cpu.ping()
+        return cpu.put(np.ones(4)) if kind == "put" else cpu.run(list)
+
+    send().result(WAIT)
+    for _ in range(10):
+        replies = [send() for _ in range(40)]
+        with pytest.raises(KeyboardInterrupt):
+            interrupted_by(replies)
+        deadline = time.monotonic() + WAIT
+        while not all(reply.done for reply in replies):
+            with suppress(KeyboardInterrupt):
+                cpu.ping().result(WAIT)
+            assert time.monotonic() < deadline, [reply.done for reply in replies]
+    assert cpu.in_flight == 0
+
+
+class Endless:
+    def __setstate__(self, _: object) -> None:
+        interrupt()
+        time.sleep(60)
+
+
+def endless() -> Endless:
+    made = Endless()
+    made.__dict__["x"] = 1
+    return made
+
+
+def test_it_ends_an_answer_that_takes_long_to_be_made_here(cpu: Device) -> None:
+    others = [cpu.run(list) for _ in range(5)]
+    reply = cpu.run(endless)
+    others += [cpu.run(list) for _ in range(5)]
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        reply.result(WAIT)
+    for other in others:  # those behind it were taken back
+        with suppress(Cancelled, Interrupted):
+            other.result(WAIT)
+    with pytest.raises(Interrupted, match="was being rebuilt"):
+        reply.result(WAIT)
+    assert time.monotonic() - began < WAIT
+
+
+def test_pressed_again_and_again_it_leaves_nothing_that_is_never_answered(cpu: Device) -> None:
+    rounds, main, chance = 100, threading.get_ident(), random.Random(0)
+    going, heard = threading.Semaphore(0), threading.Semaphore(0)
+
+    def press_often() -> None:
+        for _ in range(rounds):
+            assert going.acquire(timeout=WAIT)
+            time.sleep(chance.uniform(0, 0.01))
+            signal.pthread_kill(main, signal.SIGINT)
+            while not heard.acquire(timeout=10):  # Python drops it in a weak reference's callback
+                signal.pthread_kill(main, signal.SIGINT)
+
+    replies: list[Reply[Any]] = []
+
+    def send_and_wait() -> None:
+        going.release()
+        while True:
+            sent = [cpu.ping() for _ in range(8)]
+            replies.extend(sent)
+            with suppress(ContextReplaced):  # of a second one within three seconds
+                sent[-1].result(WAIT)
+
+    pressing = threading.Thread(target=press_often)
+    pressing.start()
+    for _ in range(rounds):
+        with suppress(KeyboardInterrupt):
+            send_and_wait()
+        heard.release()
+    pressing.join(WAIT)
+    for reply in replies:
+        with suppress(AccelError):
+            reply.result(WAIT)
+    assert cpu.in_flight == 0

@@ -87,9 +87,11 @@ def compare(backend: str, pairs: int, rounds: int, scripts: list[str]) -> None:
     for script in scripts:
         took: dict[str, list[float]] = {"": [], backend: []}
         ratios = []
-        for _ in range(pairs):
+        for number in range(pairs):
             pair = _compare_once(backend, rounds, script)
             ratios.append(median(pair[""]) / median(pair[backend]))
+            sys.stdout.write(f"{Path(script).name}, pair {number + 1}: {ratios[-1]:.3f}\n")
+            sys.stdout.flush()
             for way, seconds in pair.items():
                 took[way] += seconds
         plain, ours = median(took[""]), median(took[backend])
