@@ -342,7 +342,8 @@ class Link:
                     self._transport.hear()
                     self._take_all()
             finally:
-                self._end_reading()
+                self._release()
+                UNINTERRUPTED.end()
 
     def _begin(self) -> bool:
         """Begin to read, if nobody does; no KeyboardInterrupt comes until that has ended."""
@@ -352,24 +353,25 @@ class Link:
         UNINTERRUPTED.end()
         return False
 
-    def _end_reading(self) -> None:
+    def _release(self) -> None:
+        """Let others read, and tell who waits for that; it raises nothing."""
         self._reading.release()
-        try:
-            if self._followers:
-                self._promote()
-        finally:
-            UNINTERRUPTED.end()
+        if self._followers:
+            self._promote()
 
     def _let_go(self) -> None:
         """Stop reading; who relies on the descriptor will hear of what comes from now on."""
         relied = self._armed or bool(self._loops)
         try:
-            if relied:
-                self._take_all()
+            try:
+                if relied:
+                    self._take_all()
+            finally:
+                self._release()
+            if not relied and (self._armed or self._loops):
+                self.drain()  # somebody has come to rely on it meanwhile
         finally:
-            self._end_reading()
-        if not relied and (self._armed or self._loops):
-            self.drain()  # somebody has come to rely on it meanwhile
+            UNINTERRUPTED.end()
 
     def _take_all(self) -> None:
         """Deliver every frame there is and have the next one announced; the lock is held."""

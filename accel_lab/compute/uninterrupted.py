@@ -4,7 +4,8 @@ KeyboardInterrupt comes between any two steps of Python's. There it would lose t
 frame, and whoever waits for one of its answers would wait for ever.
 """
 
-import _signal  # type: ignore[import-not-found]  # the public module's `getsignal` takes 2.5 us, this one 0.04
+# Its `getsignal` takes 0.04 us, that of the public module 2.5.
+import _signal  # type: ignore[import-not-found]
 import signal
 import threading
 from collections.abc import Iterator
