@@ -18,7 +18,8 @@ class Cell(NamedTuple):
         tensors: what kind of tensor such an array was, if it was one.
         returned: which of the given go back when the cell has changed them in place, each with the
             ways to the notebook's own arrays inside it.
-        gone: what the notebook has given before and has not any more.
+        gone: names to forget: the notebook has them no more, or has given them another value that
+            the cell does not use.
         generators: states of the notebook's global random generators, to draw from meanwhile.
         number: tells it from the notebook's others.
     """

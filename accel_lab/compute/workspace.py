@@ -30,6 +30,7 @@ from accel_lab.compute.plain import frozen, thawed
 from accel_lab.compute.renewal import copied
 from accel_lab.errors import InvalidArgument, StaleRef
 
+_NOTHING = object()
 LEAST_RUN_S = 0.1
 """How long a timed run takes at least when nobody says how often it repeats its cell."""
 
@@ -174,6 +175,7 @@ class Workspace:
                 with suppress(Exception):
                     exec(statement, self.names)  # noqa: S102 - it was run before
         self.names |= copies  # they may have changed since they were defined
+        self._told |= dict.fromkeys(copies, _NOTHING)  # has handles, which are to be new ones
         return self.outcome()
 
     def _take(self, cell: Cell) -> None:

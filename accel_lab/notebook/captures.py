@@ -112,7 +112,8 @@ class Captures:
                 if is_lost(device, value):
                     self.lost[name] = value
                     continue
-                with suppress(*() if strict and name in functions else (InvalidArgument, StaleRef)):
+                passed_over = () if strict and name in functions else (InvalidArgument, StaleRef)
+                with suppress(*passed_over):
                     self.add(device, space, name, value)
 
     def is_past(self, space: Space, name: str) -> bool:

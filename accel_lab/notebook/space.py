@@ -106,5 +106,5 @@ class Space:
             changed=self.changed,
             given=self.given,
             lost=(self.lost or {}) | self.bound,
-            lost_private=self.lost_private | self.private,
+            lost_private=self.lost_private | (self.private - self.bound.keys()),
         )

@@ -112,12 +112,18 @@ def test_what_a_cell_binds_as_it_was_before_is_bound_in_the_notebook(notebook: N
     assert notebook.names["best"] == None  # noqa: E711 - a handle
 
 
-def test_private_names_of_the_notebook_come_back(notebook: Notebook) -> None:
+def test_private_names_of_the_notebook_come_back(
+    notebook: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
     define(notebook, "_count = 0")
     notebook("_count += 1")
-    notebook("_count += 1\n_hidden = 1")
+    notebook("_count += 1\n_hidden = [object()]")
     assert notebook.names["_count"] == 2
     assert "_hidden" not in notebook.names
+    lose(notebook)
+    assert notebook("_count") == "2"
+    assert "and with it _hidden;" in capsys.readouterr().err, "of a number there is a copy"
+    assert notebook("_count += 1\n_count") == "3"
 
 
 def test_what_is_changed_and_bound_anew_is_changed(notebook: Notebook) -> None:
