@@ -136,7 +136,12 @@ class Control(threading.Thread):
     """Follows the control channel, beats, and watches deadlines while the dispatcher works."""
 
     def __init__(
-        self, channel: socket.socket, service: Service, context: Context, arena: SegmentBytes
+        self,
+        channel: socket.socket,
+        service: Service,
+        context: Context,
+        arena: SegmentBytes,
+        surplus: freed_memory.Surplus | None,
     ) -> None:
         super().__init__(name="control", daemon=True)
         self._channel = channel
@@ -147,6 +152,7 @@ class Control(threading.Thread):
         self._seen: dict[int, _Seen] = {}
         self._unread_s = 0.0
         self._looked = time.monotonic()
+        self._surplus = surplus
 
     def run(self) -> None:
         """Follow the channel until the notebook is gone, then end the process."""
@@ -162,6 +168,8 @@ class Control(threading.Thread):
             now = time.monotonic()
             self._watch(now)
             printing.look()
+            if self._surplus is not None:
+                self._surplus.look(now, self._service.last, busy=bool(self._seen))
             if now >= beat:
                 beat = now + HEARTBEAT_S
                 send_packet(self._channel, self._heartbeat())
@@ -255,7 +263,7 @@ def be_context(
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # rather this than the notebook
     try:
-        freed_memory.keep()
+        surplus = freed_memory.Surplus() if freed_memory.keep() else None
         if one_thread is not None:
             blas_threads.have_all(one_thread)
         bind, _ = receive_downward(channel)
@@ -285,7 +293,7 @@ def be_context(
     ipython_display.use(Screen(service))
     terminal.do_without()
     INTERRUPTS.serve()
-    Control(channel, service, context, arena).start()
+    Control(channel, service, context, arena, surplus).start()
     service.send([Born(os.getpid(), backend.model, context.limit_bytes, list(context.actors))])
     service.run()
 

@@ -1,31 +1,74 @@
-"""What becomes of memory that code in a context frees on the host: some is kept for the next.
+"""What becomes of memory that code in a context frees on the host: it is kept for the next.
 
 The C library gives large blocks back to the system at once, and each new one costs a page fault for
-every few kilobytes. How much it keeps by itself depends on what a process happens to have freed.
+every few kilobytes, which for arrays of a hundred megabytes is a third of what computing with them
+takes. So a context keeps all of it while it works, and most goes back when it rests.
 """
 
 import ctypes
 import os
+import time
+
+from accel_lab.compute.host_memory import free_host_bytes, host_memory_bytes
 
 MOST_KEPT_BYTES = 256 << 20
-LARGEST_KEPT_BYTES = 32 << 20
-"""A larger block goes back at once; the C library takes no higher limit."""
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of mallopt(3)
-_CHOSEN = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
+"""What a context that rests keeps."""
+REST_S = 2.0
+LOOK_S = 0.25
+SHORT = 5
+"""Memory is short where less than one in so many bytes of the machine's can still be had."""
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # M_TRIM_THRESHOLD, M_MMAP_MAX of mallopt(3)
+_NEVER = -1
+_CHOSEN = (
+    "MALLOC_TRIM_THRESHOLD_",
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_MMAP_MAX_",
+    "MALLOC_TOP_PAD_",
+    "GLIBC_TUNABLES",
+)
 
 
-def keep() -> None:
-    """Keep freed memory of this process, unless the user has said how (mallopt(3))."""
-    if not os.environ.keys().isdisjoint(_CHOSEN):
-        return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:  # a C library that has it
-        mallopt(_MMAP_THRESHOLD, LARGEST_KEPT_BYTES)
-        mallopt(_TRIM_THRESHOLD, MOST_KEPT_BYTES)
+def keep() -> bool:
+    """Keep freed memory of this process, unless the user has said how (mallopt(3)).
+
+    Returns whether it is kept.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # not every C library has it
+    if mallopt is None or not os.environ.keys().isdisjoint(_CHOSEN):
+        return False
+    return bool(mallopt(_MMAP_MAX, 0) and mallopt(_TRIM_THRESHOLD, _NEVER))
 
 
-def give_back() -> None:
-    """Give the system what is kept (malloc_trim(3))."""
+def give_back(kept_bytes: int = 0) -> None:
+    """Give the system what is kept, but for so much of it (malloc_trim(3)); any thread."""
     malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if malloc_trim is not None:
-        malloc_trim(0)
+        malloc_trim(kept_bytes)
+
+
+class Surplus:
+    """What a context keeps beyond MOST_KEPT_BYTES; for the thread that watches the context."""
+
+    def __init__(self) -> None:
+        self._last: object = None
+        self._worked = self._looked = time.monotonic()
+        self._is_given = True
+
+    def look(self, now: float, last: object, *, busy: bool) -> None:
+        """Give it back where the context rests or memory is short; quick otherwise.
+
+        Parameters:
+            now: monotonic seconds.
+            last: what the context has begun last, by identity.
+            busy: whether something runs.
+        """
+        if busy or last is not self._last:
+            self._last, self._worked, self._is_given = last, now, False
+        if self._is_given or now - self._looked < LOOK_S:
+            return
+        self._looked = now
+        if now - self._worked > REST_S:
+            self._is_given = True
+            give_back(MOST_KEPT_BYTES)
+        elif free_host_bytes() * SHORT < host_memory_bytes():
+            give_back()

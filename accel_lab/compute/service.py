@@ -190,6 +190,11 @@ class Service:
         ]
 
     @property
+    def last(self) -> object:
+        """What was begun last, by identity; any thread."""
+        return self._recent[-1] if self._recent else None
+
+    @property
     def is_behind(self) -> bool:
         """Whether frames wait, and not for an answer to what came before; any thread."""
         return not self._answering and self._transport.unread()
