@@ -125,9 +125,27 @@ class StaleRef(AccelError):
 
 
 class DependencyFailed(AccelError):
-    """An operand was never produced because its own message failed (`__cause__`)."""
+    """An operand was never produced, or not written, because its own message failed (`__cause__`).
+
+    Attributes:
+        unwritten: the number of the buffer that was there and not written; 0 where there is none.
+        first: the failure of the message that should have made or written the operand, if known.
+    """
 
     remedy = "Look at __cause__, the first failure of the chain."
+    first: AccelError | None = None
+
+    def __init__(self, text: str = "", unwritten: int = 0) -> None:
+        super().__init__(text)
+        self.unwritten = unwritten
+
+    def take(self) -> Self:
+        """Note that this, and what it comes of, is raised to somebody; return what to raise."""
+        error = self.first
+        while error is not None and not error.taken:
+            error.taken = True
+            error = getattr(error, "first", None)
+        return super().take()
 
 
 class OutOfMemory(AccelError, MemoryError):

@@ -19,7 +19,8 @@ from accel_lab.compute.uninterrupted import UNINTERRUPTED
 from accel_lab.compute.user_code import unpack as unpack_value
 from accel_lab.compute.wire import Answer, Done, Failure, Report, Shaped
 from accel_lab.compute.withdrawal import Withdrawn
-from accel_lab.errors import AccelError, Interrupted, OutOfMemory, UserCodeError
+from accel_lab.compute.withheld import Unwritten, Withheld
+from accel_lab.errors import AccelError, DependencyFailed, Interrupted, OutOfMemory, UserCodeError
 
 ROOTS_KEPT = 1024
 
@@ -110,6 +111,7 @@ class Answers:
         self._roots: OrderedDict[int, AccelError] = OrderedDict()
         self._parts: dict[int, bytearray] = {}
         self.withdrawn: dict[int, Withdrawn] = {}
+        self.withheld = Withheld()
         self.rebuilding = 0
         """The thread that rebuilds an answer, and cannot read another meanwhile."""
 
@@ -245,6 +247,15 @@ class Answers:
             self._name_owners(error)
         if self._recorder is not None:
             self._recorder.mark(Failed(failure.seq, type(error).__name__, str(error)))
-        if isinstance(reply, AccelRef):
+        if isinstance(error, DependencyFailed):
+            error.first = self.withheld.why(error.unwritten)
+        if failure.withheld:
+            self.not_written(failure.withheld, failure.seq, error, reply.origin)
+        if isinstance(reply, AccelRef) and reply.id not in failure.withheld:
             self.never_made(reply.id, error)
         reply.reject(error)
+
+    def not_written(self, ids: Iterable[int], seq: int, error: AccelError, origin: Any) -> None:
+        """Note which buffers the context refuses, for want of what this message did not write."""
+        for id_ in self.withheld.add(ids, Unwritten(seq, error, origin)):
+            self.never_made(id_, error)

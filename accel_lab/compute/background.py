@@ -55,7 +55,8 @@ class Background:
             found = [*self._kept, *(fresh.error for fresh in self._fresh.values())]
             self._kept.clear()
             self._fresh.clear()
-        errors: list[Exception] = [error.copy() for error in found if not error.taken]
+        untaken = [error for error in found if not error.taken]  # to take one takes its cause
+        errors: list[Exception] = [error.take() for error in untaken]
         while self._escaped:
             escaped = self._escaped.popleft()
             if isinstance(escaped, Exception):

@@ -33,6 +33,7 @@ _FIELDS = (
     "generation",
     "log",
     "frames",
+    "unwritten",
 )
 _CAUSE_LIMIT = 64 << 10
 _LINKS = 8
@@ -44,15 +45,20 @@ _TOLD = 200
 _PACKAGE = f"{Path(tree.__file__).parent}/"
 
 
-def pack(seq: int, what: str, error: AccelError, root: int) -> Failure:
-    """Describe the failure of `what`; `root` is the buffer whose message failed first."""
+def pack(
+    seq: int, what: str, error: AccelError, root: int, withheld: tuple[int, ...] = ()
+) -> Failure:
+    """Describe the failure of `what`; `root` is the buffer whose message failed first.
+
+    `withheld` are the buffers that it should have written.
+    """
     fields = {name: getattr(error, name) for name in _FIELDS if hasattr(error, name)}
     if isinstance(error, LibraryError):
         what += where(error.__cause__ or error)
     cause = b""
     if isinstance(error, UserCodeError) and error.__cause__ is not None:
         cause = _packed(error.__cause__)
-    return Failure(seq, what, type(error).__name__, str(error), fields, root, cause)
+    return Failure(seq, what, type(error).__name__, str(error), fields, root, cause, withheld)
 
 
 def where(error: BaseException) -> str:
@@ -75,7 +81,7 @@ def unpack(failure: Failure, root: AccelError | None) -> AccelError:
             (*frame, [(name, text) for name, text in known]) for *frame, known in fields["frames"]
         )
     if kind is DependencyFailed and root is not None:
-        error: AccelError = depends_on(root, failure.text)
+        error: AccelError = depends_on(root, failure.text, **fields)
     else:
         error = kind(_with_lines(failure.text), **fields)
     error.add_note("in " + _CELL.sub(r"\1, message \2", failure.what))
@@ -86,12 +92,13 @@ def unpack(failure: Failure, root: AccelError | None) -> AccelError:
     return error
 
 
-def depends_on(root: AccelError, text: str) -> DependencyFailed:
+def depends_on(root: AccelError, text: str, unwritten: int = 0) -> DependencyFailed:
     """Return the failure of what needs something that failed with `root`; it says how that did."""
     said = str(root).partition("\n")[0]
     said = said if len(said) <= _TOLD else f"{said[: _TOLD - 1]}…"
     where = next((f" {note}" for note in getattr(root, "__notes__", ())), "")
-    error = DependencyFailed(f"{text}: {type(root).__name__}{where}: {said}")
+    told = f"{text}: {type(root).__name__}{where}: {said}"
+    error = DependencyFailed(told, unwritten=unwritten)
     error.remedy = f"This comes of the first failure: {root.remedy}"
     error.__cause__ = root
     return error

@@ -3,6 +3,7 @@
 When one is lost the generation moves first; only then does any request learn of it.
 """
 
+import math
 import threading
 import time
 from collections import deque
@@ -16,6 +17,7 @@ from accel_lab.compute.markers import ContextBegan, ContextEnded, Failed
 from accel_lab.compute.openings import Openings
 from accel_lab.compute.recovery import Overtaken
 from accel_lab.compute.standby import Standby
+from accel_lab.compute.step import WITHHOLD
 from accel_lab.compute.transfer import Free
 from accel_lab.compute.tree import State
 from accel_lab.compute.waiting import Waiting
@@ -124,6 +126,23 @@ class Generations(Waiting):
                 self._library = None  # out of turn
             link.send(data, idle=False)
 
+    def withhold(self, link: Link, seq: float) -> None:
+        """Have a context that is being filled refuse what messages before this should have written.
+
+        Raises:
+            Overtaken: that one is lost.
+        """
+        with self._lock:
+            if self._filling is not link:
+                raise Overtaken
+            self._withhold(link, seq)
+
+    def _withhold(self, link: Link, seq: float) -> None:
+        withheld = self._answers.withheld
+        ids = [*withheld.before(seq), *withheld.released_by(self._queue)]
+        if ids:
+            link.send(encode_entry(0, 0, None, [WITHHOLD, ids]), idle=False)
+
     def _send_queue(self, link: Link) -> None:
         """Send what has waited, in order; the lock is held.
 
@@ -155,6 +174,7 @@ class Generations(Waiting):
             self.refusal = None
             if self.recorder is not None:
                 self.recorder.mark(ContextBegan(self.generation, time.time(), pid))
+            self._withhold(link, math.inf)
             self._send_queue(link)
             self._link, self._filling = link, None
             self._freed.extend(free)
@@ -259,6 +279,7 @@ class Generations(Waiting):
                 self._queue.clear()
             if self.recovery is None and not self.kept:
                 self._freed.clear()
+                self._answers.withheld.clear()
             self._room.notify_all()
             token = self._leave()
             return self._answers.take_all(token, queued)

@@ -72,6 +72,13 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         """Return every buffer this message names, `out` included, in field order."""
         return operands_of(type(self))(self)
 
+    def changes(self) -> tuple[AccelRef, ...]:
+        """Return the buffers that are not as they should be if this fails."""
+        value = getattr(self, self.written, None)
+        if value is None:
+            return ()
+        return value if isinstance(value, tuple) else (value,)
+
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value}" for name, value in self._told())
         return f"{type(self).__name__}({fields})"

@@ -24,7 +24,7 @@ from accel_lab.compute.markers import Failed, Rebuilt
 from accel_lab.compute.operation import Spec
 from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.staging import CHUNK_BYTES
-from accel_lab.compute.step import ALLOCATE, FREE, RUN, UPLOAD, Step, decode
+from accel_lab.compute.step import ALLOCATE, FREE, RUN, UPLOAD, Step, changes_of, decode
 from accel_lab.compute.transfer import Allocate, Upload
 from accel_lab.compute.user_code import Run
 from accel_lab.errors import AccelError, ContextLost, DependencyFailed, StaleRef
@@ -164,6 +164,8 @@ class Recovery:
                 failed.append((seq, reply, special.get(seq, error)))
             self._probed = 0
         for seq, reply, why in failed:
+            if seq in steps:
+                self._requests.not_written(changes_of(steps[seq]), seq, why, reply.origin)
             if not isinstance(reply, Again) or reply.told is not None:
                 self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
             reply.reject(why)
@@ -408,10 +410,14 @@ class Recovery:
             seqs = sorted(self._held)
         for seq in seqs:
             step = steps[seq]
+            self._requests.withhold(link, seq)
             gone = next((id_ for id_ in step.operands if id_ in self.lost), None)
             if gone is not None:
                 text = f"operand {gone} could not be made again: {self.lost[gone]}"
-                self.cancel([seq], partial(_needs_lost, text, self.lost[gone]))
+                error, reply = _needs_lost(text, self.lost[gone], seq), self.held.get(seq)
+                where = None if reply is None else reply.origin
+                self._requests.not_written(changes_of(step), seq, error, where)
+                self.cancel([seq], lambda _, error=error: error)  # type: ignore[misc]
                 if step.made:
                     self.lost[step.made] = text
                 continue

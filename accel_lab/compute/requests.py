@@ -37,6 +37,7 @@ from accel_lab.compute.plan import Plan, plan_of, require_options
 from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.recovery import Again, Recovery
 from accel_lab.compute.repeats import Repeats
+from accel_lab.compute.step import RELEASE, WITHHOLD
 from accel_lab.compute.support import check
 from accel_lab.compute.tree import State
 from accel_lab.compute.waiting import Keeper
@@ -206,7 +207,11 @@ class Requests(Generations):
                     if kept is not None:
                         kept.done()
                     reply, _ = self._handle(message, plan, spec, make, known=known)
-                    return self._refused(failed, reply)
+                    refused = self._refused(failed, reply)
+                    self._not_written(message, refused, link)
+                    return refused
+            if self._answers.withheld:
+                self._release_known(link)
             self._seq = seq = self._seq + 1
             reply, result = self._handle(message, plan, spec, make, known=known)
             body = message if before is None else before.body
@@ -255,6 +260,8 @@ class Requests(Generations):
             link = self._link
             if before is None or link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
                 return None
+            if self._answers.withheld:
+                self._release_known(link)
             self._seq = seq = self._seq + 1
             reply: Reply[Any] = Reply(self, origin.current())
             reply.library = plan.library
@@ -281,6 +288,8 @@ class Requests(Generations):
             link = self._link
             if link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
                 link = self._admit(nowait=nowait)
+            if self._answers.withheld:
+                self._release_known(link)
             self._seq = seq = self._seq + 1
             data = encode_entry(seq, 0, plan.timeout_s, message, NO_RESULT)
             batched = self._enter(seq, told, data, link)
@@ -352,6 +361,37 @@ class Requests(Generations):
             self._answers.expect(seq, reply, settle)
             link.send(data, idle=idle)
             return True
+
+    def _not_written(self, message: Operation[Any], refused: Reply[Any], link: Link | None) -> None:
+        """Have what a message that is not sent should have written refused; the lock is held."""
+        ids = [ref.id for ref in message.changes()]
+        if ids and refused.error is not None:
+            self._answers.not_written(ids, self._seq, refused.error, refused.origin)
+            self._slip_in([WITHHOLD, ids], link)
+
+    def not_written(self, ids: tuple[int, ...], seq: int, error: AccelError, where: Any) -> None:
+        """Note what a message that a lost context had did not write; any thread."""
+        self._answers.not_written(ids, seq, error, where)
+
+    def _release_known(self, link: Link | None) -> None:
+        """Have the context use what it refuses, where the caller knows why; the lock is held."""
+        ids = self._answers.withheld.take_known(origin.current(), self._seq + 1)
+        if ids:
+            self._slip_in([RELEASE, ids], link)
+
+    def _slip_in(self, message: Any, link: Link | None) -> None:
+        """Send or queue a message of the device's own, which is not recorded; the lock is held."""
+        idle = not self._answers.pending
+        self._seq = seq = self._seq + 1
+        reply = Again()
+        reply.library = "upload"
+        self._answers.expect(seq, reply, None)
+        self._library = None  # out of turn
+        data = encode_entry(seq, 0, DEFAULT_TIMEOUT_S, message, NO_RESULT)
+        if link is None:
+            self._queue[seq] = data
+        else:
+            link.send(data, idle=idle)
 
     def _ready(self, plan: Plan, message: Operation[Any]) -> bool:
         """Whether all is known and well: the shapes, the operands, the backend's support."""
@@ -462,7 +502,9 @@ class Requests(Generations):
         chained = isinstance(first, DependencyFailed) and isinstance(first.__cause__, AccelError)
         root = first.__cause__ if chained else first
         assert isinstance(root, AccelError)
-        reply.reject(depends_on(root, f"operand {failed.id} was never made"))
+        error = depends_on(root, f"operand {failed.id} was never made")
+        error.first = first
+        reply.reject(error)
         return reply
 
     def _adopt(self, reply: Reply[Any], id_: int, shape: tuple[int, ...], dtype: str) -> AccelRef:

@@ -24,12 +24,12 @@ from accel_lab.compute.entries import Entries, Seen, Unreadable
 from accel_lab.compute.failure import pack
 from accel_lab.compute.launch import Launch
 from accel_lab.compute.operation import operands_of
-from accel_lab.compute.stream import Stream
+from accel_lab.compute.stream import Storage, Stream
 from accel_lab.compute.support import check
 from accel_lab.compute.table import Buffer
 from accel_lab.compute.task import Task
 from accel_lab.compute.tracer import Tracer
-from accel_lab.compute.transfer import Free, Upload
+from accel_lab.compute.transfer import OF_TABLE, Free, Release, Upload
 from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import (
     Crowded,
@@ -78,7 +78,7 @@ class Service:
         self._entries: list[Any] = []
         self._ahead: deque[Any] = deque()
         self.collected = threading.Event()
-        context.spill.is_busy = self._deferral.touches
+        context.spill.is_busy = self._is_busy
         context.spill.collect_there = self._have_garbage_freed
         self.cancelled: set[int] = set()
         self.executing: Any = None
@@ -255,7 +255,10 @@ class Service:
             self._hand_over()
         route = context.routes.get(kind)
         if route is None:
-            self._refuse(entry)
+            if kind in OF_TABLE:
+                self._set_apart(entry)
+            else:
+                self._refuse(entry)
             return
         actor, handler, list_operands, stream, name = route
         seq, result, spec = entry.seq, entry.result, entry.spec
@@ -273,6 +276,8 @@ class Service:
                     context.spill.gather(operands, seq)
                     break
                 storage.used = seq
+            if context.table.withheld:
+                context.table.require_written(operands)
             if spec is None:  # the notebook did not know every dtype
                 check(context.support, message)
             title = kind if name is None else name(message) or kind
@@ -310,6 +315,7 @@ class Service:
             or entry.seq in self.cancelled
             or self._deferral.begun
             or self.tracer.watched
+            or context.table.withheld
         ):
             return False
         changes = context.table.changes
@@ -330,6 +336,24 @@ class Service:
             self._enqueued(entry, stream, timeout_s)
         self.executing = None
         return True
+
+    def _is_busy(self, storage: Storage) -> bool:
+        """Whether memory cannot go to the host now."""
+        return self._deferral.touches(storage) or storage in self._context.table.withheld
+
+    def _set_apart(self, entry: Any) -> None:
+        """Refuse buffers, or refuse them no more."""
+        self.executing = None
+        message, table = entry.message, self._context.table
+        if type(message) is Release:
+            table.release([buffer.id for buffer in message.buffers])
+        else:
+            for buffer in message.buffers:
+                table.withhold(buffer, buffer.id)
+        for buffer in message.buffers:
+            table.dismiss(buffer)
+        if entry.seq:
+            self.send([Done([entry.seq])])
 
     def _have_garbage_freed(self) -> None:
         """Have the notebook free what nobody there can reach, and take that out of turn.
@@ -448,13 +472,14 @@ class Service:
         if isinstance(launch.message, Upload):
             assert isinstance(launch.message.out, Buffer)
             self._context.table.spoil(launch.message.out)
-        root = launch.result
-        for operand in operands_of(type(launch.message))(launch.message):
-            if isinstance(operand, Buffer) and operand.failed_root:
-                root = operand.failed_root
+        table, message = self._context.table, launch.message
+        root = table.root_of(operands_of(type(message))(message)) or launch.result
         if launch.result:
-            self._context.table.fail(launch.result, root)
-        reports: list[Report] = [pack(launch.seq, launch.label, error, root)]
+            table.fail(launch.result, root)
+        withheld: tuple[int, ...] = ()
+        if not isinstance(error, Cancelled):  # whoever has taken it back knows
+            withheld = tuple(ref.id for ref in message.changes() if table.withhold(ref, root))
+        reports: list[Report] = [pack(launch.seq, launch.label, error, root, withheld)]
         if error.directive is Directive.RESTART:
             if not self._context.restart(library):
                 self.poisoned(Poison(0, "RESTART_LIMIT", f"{library} failed too often: {error}"))

@@ -10,13 +10,15 @@ import msgspec
 
 from accel_lab.compute.operation import Operation, operand_fields, travelling
 from accel_lab.compute.remembered import Remembered
-from accel_lab.compute.transfer import Allocate, Free, Upload
+from accel_lab.compute.transfer import Allocate, Free, Release, Upload, Withhold
 from accel_lab.compute.user_code import Run
 
 FREE = Free.__struct_config__.tag
 UPLOAD = Upload.__struct_config__.tag
 ALLOCATE = Allocate.__struct_config__.tag
 RUN = Run.__struct_config__.tag
+WITHHOLD = Withhold.__struct_config__.tag
+RELEASE = Release.__struct_config__.tag
 
 
 class Effects(msgspec.Struct, frozen=True, gc=False):
@@ -128,6 +130,19 @@ class Steps:
         return Step(entry.seq, _made(result, effects) if result else 0, data, effects)
 
 
+def changes_of(step: Step) -> tuple[int, ...]:
+    """Return the buffers that are not as they should be if this fails, as `Operation.changes`."""
+    if step.tag != RUN:
+        return () if step.tag == UPLOAD else step.writes
+    return step.writes if _said_writes(decode(step.data)[3]) is not None else ()
+
+
+def _said_writes(fields: list[Any]) -> list[int] | None:
+    """Return the operands that a call was said to write, by their position; None if it was not."""
+    _, _, _, _, _, *rest = fields
+    return rest[0] if rest else None
+
+
 def step_of(raw: list[Any], data: bytes) -> Step:
     """Return the step of a decoded entry of the wire."""
     seq, result, _, fields, _ = raw
@@ -152,8 +167,8 @@ def effects_of(fields: list[Any]) -> Effects:
     shares = _ids(fields, layout.shares)
     opaque, in_arena = layout.opaque, tag == UPLOAD
     if tag == RUN:
-        _, refs, _, pure, place, *rest = fields
-        changed = rest[0] if rest else None
+        _, refs, _, pure, place, *_ = fields
+        changed = _said_writes(fields)
         in_arena = place is not None
         if pure:
             shares = tuple(refs)

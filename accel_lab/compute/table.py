@@ -4,7 +4,7 @@ The table alone decides whether an id means memory. Ids are never used twice by 
 an id of another generation is simply not here.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container, Iterable
 from typing import Any, NamedTuple
 
 from accel_lab.compute.buffer import AccelRef
@@ -26,6 +26,18 @@ class MemoryOwner(NamedTuple):
     label: str
     nbytes: int
     ids: tuple[int, ...]
+
+
+class Refusal(NamedTuple):
+    """Why memory is refused.
+
+    Attributes:
+        id: the buffer that a failed message should have written.
+        root: the buffer whose message failed first.
+    """
+
+    id: int
+    root: int
 
 
 class Buffer(AccelRef):
@@ -74,6 +86,8 @@ class BufferTable:
         self.used_bytes = 0
         self.changes = 0
         """How often something may have become wrong that was prepared with what there is."""
+        self.withheld: dict[Storage | int, Refusal] = {}
+        """What is refused, by its memory; by its id where the contents are away."""
         self.away: Collection[int] = ()
         """The ids of the buffers whose contents are kept elsewhere."""
         self.forget: Callable[[int], None] = _nothing
@@ -112,6 +126,50 @@ class BufferTable:
         text = f"buffer {buffer.id} is not in this generation's table: it was freed or lost"
         raise StaleRef(text)
 
+    def withhold(self, buffer: AccelRef, root: int) -> bool:
+        """Refuse a buffer, and all that shares its memory, until it is released.
+
+        Returns whether that is news.
+        """
+        assert isinstance(buffer, Buffer)
+        memory = buffer.storage or buffer.id
+        if memory in self.withheld or (buffer.storage is None and buffer.id not in self.away):
+            return False
+        self.withheld[memory] = Refusal(buffer.id, root or buffer.id)
+        self.changes += 1
+        return True
+
+    def release(self, ids: Container[int]) -> None:
+        """Let be used again what is withheld for these: whoever sends what follows knows."""
+        for memory, refusal in list(self.withheld.items()):
+            if refusal.id in ids:
+                del self.withheld[memory]
+
+    def dismiss(self, buffer: AccelRef) -> None:
+        """Forget an id that was mentioned and stands for nothing."""
+        assert isinstance(buffer, Buffer)
+        if buffer.storage is None and not buffer.failed_root and buffer.id not in self.away:
+            self._buffers.pop(buffer.id, None)
+
+    def require_written(self, operands: Iterable[Any]) -> None:
+        """Refuse operands that are withheld.
+
+        Raises:
+            DependencyFailed: one is.
+        """
+        for buffer in operands:
+            if buffer.storage in self.withheld or buffer.id in self.withheld:
+                text = f"buffer {buffer.id} was not written: what should have written it failed"
+                raise DependencyFailed(text, unwritten=buffer.id)
+
+    def root_of(self, operands: Iterable[Any]) -> int:
+        """Return the buffer whose message failed first, of those that operands come from; or 0."""
+        root = 0
+        for buffer in operands:
+            refusal = self.withheld.get(buffer.storage) or self.withheld.get(buffer.id)
+            root = buffer.failed_root or (refusal.root if refusal else root)
+        return root
+
     def fill(
         self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage
     ) -> Buffer:
@@ -141,6 +199,8 @@ class BufferTable:
         if buffer is not None:
             if self.away:
                 self.forget(id_)
+            if self.withheld:
+                self.withheld.pop(id_, None)
             self._release(buffer)
 
     def leave(self, buffer: Buffer) -> None:
@@ -156,6 +216,8 @@ class BufferTable:
         storage.users -= 1
         if storage.users == 0:
             self.used_bytes -= storage.nbytes
+            if self.withheld:
+                self.withheld.pop(storage, None)
             storage.release()
         buffer.array = None
 

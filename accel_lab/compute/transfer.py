@@ -59,6 +59,10 @@ class Upload(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=4)
     start: int
     nbytes: int
 
+    def changes(self) -> tuple[AccelRef, ...]:
+        """Return nothing: the buffer is new, and fails with this."""
+        return ()
+
 
 class CopyIn(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=17):
     """Make a buffer of another process's memory on the same card; answered when it is copied.
@@ -89,6 +93,27 @@ class Unmap(Operation[None], frozen=True, array_like=True, eq=False, tag=18):
 
     library: ClassVar[str] = "upload"
     handle: bytes
+
+
+class Withhold(Operation[None], frozen=True, array_like=True, eq=False, tag=25):
+    """Refuse these buffers: what should have written them failed before it was sent.
+
+    Answered if it has a number, and not recorded; so is `Release`.
+    """
+
+    library: ClassVar[str] = "upload"
+    buffers: tuple[AccelRef, ...]
+
+
+class Release(Operation[None], frozen=True, array_like=True, eq=False, tag=26):
+    """Let these buffers be used again: whoever sent what follows knows what failed."""
+
+    library: ClassVar[str] = "upload"
+    buffers: tuple[AccelRef, ...]
+
+
+OF_TABLE = frozenset((Free, Withhold, Release))
+"""What no library does: it changes the table of buffers."""
 
 
 class Download(Operation[None], frozen=True, array_like=True, eq=False, tag=5):

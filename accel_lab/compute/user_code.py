@@ -60,6 +60,10 @@ class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
     writes: tuple[int, ...] | None = None
     called: str = ""
 
+    def changes(self) -> tuple[AccelRef, ...]:
+        """Return those that it is said to write; of the others nobody knows."""
+        return tuple(self.refs[i] for i in self.writes or ())
+
 
 class Ping(Operation[None], frozen=True, array_like=True, eq=False, tag=8):
     """Do nothing, and answer: what a message costs by itself."""

@@ -42,7 +42,10 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """A request failed; `fields` are the error's, `root` is the buffer that failed first."""
+    """A request failed; `fields` are the error's, `root` is the buffer that failed first.
+
+    `withheld` are the buffers that it should have written.
+    """
 
     seq: int
     what: str
@@ -51,6 +54,7 @@ class Failure(msgspec.Struct, frozen=True, array_like=True, tag=4):
     fields: dict[str, Any]
     root: int
     cause: bytes
+    withheld: tuple[int, ...] = ()
 
 
 class Poisoned(msgspec.Struct, frozen=True, array_like=True, tag=5):

@@ -3,6 +3,7 @@
 import math
 import re
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any, ClassVar, NamedTuple, SupportsIndex, TypeAlias
 
 from accel_lab.compute.buffer import AccelRef
@@ -132,6 +133,17 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
             raise InvalidArgument(
                 f"LaunchKernel: shared_bytes is a number from 0, not {self.shared_bytes!r}"
             )
+
+    def changes(self) -> tuple[AccelRef, ...]:
+        """Return the buffers but those for `const T*`, where the kernel is here to tell."""
+        kernel = getattr(self.kernel, "array", None)
+        if kernel is None:
+            return self.refs
+        parameters = zip(kernel.arguments.parameters, self.values, strict=False)
+        places = zip_longest(self.refs, [one for one, value in parameters if value is None])
+        return tuple(
+            ref for ref, one in places if ref is not None and (one is None or not one.read_only)
+        )
 
     @property
     def dtype_key(self) -> str:

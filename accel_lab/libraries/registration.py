@@ -12,7 +12,7 @@ import msgspec
 from accel_lab.compute.launch import LibraryActor, handled_by
 from accel_lab.compute.operation import Operation, answers_buffer, travelling
 from accel_lab.compute.support import FIRST_LIBRARY_TAG, name_of
-from accel_lab.compute.transfer import Free
+from accel_lab.compute.transfer import OF_TABLE
 
 Kind = type[Operation[Any]]
 
@@ -49,7 +49,7 @@ def require_registered(
             raise TypeError(
                 f"{kind.__name__} and {other.__name__} both have tag={tag}; give one a free tag"
             )
-        if kind is not Free:  # the context itself frees
+        if kind not in OF_TABLE:  # the context itself does those
             _require_handled(kind, handled.get(kind))
         _require_decoded(kind)
         name = name_of(kind)

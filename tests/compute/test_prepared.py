@@ -18,6 +18,7 @@ from accel_lab.compute.operation import NO_RESULT, Operation
 from accel_lab.compute.prepared import Prepared
 from accel_lab.compute.stream import Storage, Stream
 from accel_lab.compute.table import Buffer
+from accel_lab.compute.transfer import Release
 from accel_lab.compute.wire import (
     Done,
     Failure,
@@ -217,7 +218,7 @@ class Bench:
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: [Bump])
+    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: [Bump, Release])
     made = Bench(Bumper)
     yield made
     made.context.close()
@@ -241,6 +242,7 @@ def test_a_failure_is_the_requests_own_and_has_the_handler_look_again(bench: Ben
     assert bench.bump(13) == 3
     assert bench.failures == {13: "LibraryError"}
     assert [one.library for one in bench.sent if isinstance(one, LibraryRestarted)] == ["test"]
+    bench.context.table.release([1])  # the notebook knows
     assert bench.bump(4) == 1
     assert bench.number.array == 17
     assert sorted([*bench.done, 13]) == list(range(1, 18))
@@ -251,6 +253,7 @@ def test_what_came_in_the_same_frame_as_the_failure_has_the_handler_look_again(
 ) -> None:
     """It was decoded when the old actor was there."""
     entries = [encode_entry(n, 0, 600.0, Bump(handle(1)), NO_RESULT) for n in range(1, 21)]
+    entries.insert(13, encode_entry(0, 0, None, Release((handle(1),))))
     bench.wire.frames.append(batch(entries))
     assert bench.bump(0) == 3
     assert bench.failures == {13: "LibraryError"}

@@ -455,6 +455,7 @@ class Stage:
             sent,
             error,
             self.scene.fault,
+            before=self.sent[: self.sent.index(sent)],
             now=self.device.generation,
             rebuilds=self.bench.rebuilds,
             closing=self.closing,

@@ -1,5 +1,7 @@
 """Which failures a fault of the campaign explains, and how often it costs a context."""
 
+from collections.abc import Sequence
+
 from accel_lab.errors import (
     AccelError,
     Cancelled,
@@ -38,11 +40,19 @@ def moves(scene: Scene) -> tuple[int, int]:
 
 
 def may(  # noqa: C901, PLR0911 - one for each class
-    sent: Sent, error: AccelError, fault: str, *, now: int, rebuilds: bool, closing: bool
+    sent: Sent,
+    error: AccelError,
+    fault: str,
+    *,
+    before: Sequence[Sent],
+    now: int,
+    rebuilds: bool,
+    closing: bool,
 ) -> bool:
     """Whether a request may fail so.
 
     Parameters:
+        before: the requests that were sent before it.
         now: its device's generation.
         rebuilds: whether buffers are made again after a loss.
         closing: whether the system is being closed.
@@ -62,10 +72,16 @@ def may(  # noqa: C901, PLR0911 - one for each class
                 return now > sent.before
             cause = error.__cause__
             assert isinstance(cause, AccelError), (sent, error, "does not name what failed first")
+            if error.unwritten:
+                roots = [cell.root for cell in cells]
+                wrote = [one for one in before if one.writes and one.writes.root in roots]
+                return any(one.error is not None or one.reply is None for one in wrote)
             known = any(reply.failed for reply in (*refs, *sent.via))
             return known or (
                 sent.family == "put"
-                and may(sent, cause, fault, now=now, rebuilds=rebuilds, closing=closing)
+                and may(
+                    sent, cause, fault, before=before, now=now, rebuilds=rebuilds, closing=closing
+                )
             )
         case InvalidArgument():  # a function may answer with a view, of which no twin knows
             return sent.family == "jit" and "with gaps" in str(error)

@@ -226,8 +226,8 @@ def test_a_kernel_that_was_taken_back_is_not_run_again_by_the_recovery(kept: Dev
 def test_a_kernel_that_crashes_among_others_is_told_though_nobody_asks(kept: Device) -> None:
     """What was in flight with it has its result, so that nothing else would tell."""
     kernel = jit.compile(kept, CRASH, "crash").result(WAIT)
-    x = array.full(kept, (3,), 2.0).result(WAIT)
+    x, y = (array.full(kept, (3,), 2.0).result(WAIT) for _ in range(2))
     kernel(1, 1, (x,))
-    assert kept.get(blas.scal(x, 2.0)).result(WAIT).tolist() == [4.0, 4.0, 4.0]
+    assert kept.get(blas.scal(y, 2.0)).result(WAIT).tolist() == [4.0, 4.0, 4.0]
     with pytest.raises(ContextLost, match="SIGSEGV"):
         kept._keeper._plant.background.check()

@@ -1,0 +1,236 @@
+"""What a failed message should have written is of no use to what was sent before that is known."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel_lab import AccelRef, Device, System, blas, jit
+from accel_lab.compute import origin
+from accel_lab.errors import AccelError, Cancelled, ContextLost, DependencyFailed, UserCodeError
+from tests.compute.test_pipeline import Latch
+from tests.faults.conftest import settle
+
+WAIT = 60.0
+ONES = np.ones((8, 8))
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[System]:
+    with System("host", devices=1, max_restarts=1000) as system:
+        yield system
+
+
+@pytest.fixture
+def gpu(lab: System) -> Iterator[Device]:
+    yield lab.devices[0]
+    with suppress(AccelError, ExceptionGroup):  # what this test has left
+        lab.check()
+
+
+def fail() -> Any:
+    raise ValueError("on purpose")
+
+
+fail.__module__ = "__main__"  # so that it travels by value
+
+
+def failing_write(gpu: Device, out: AccelRef) -> AccelRef:
+    """Write to `out` what is never made; nobody can know before the context does."""
+    return blas.gemm(gpu.run(fail), gpu.put(ONES), out=out)
+
+
+@pytest.fixture
+def cell(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Begin another cell."""
+
+    def begin() -> None:
+        monkeypatch.setattr(origin, "_current", origin.Origin(1))
+
+    return begin
+
+
+def test_what_reads_it_fails_with_the_first_failure(gpu: Device) -> None:
+    out = gpu.put(ONES)
+    view = out.T
+    alias = failing_write(gpu, out)
+    readers = [out + 1, alias * 2, view[0], out.sum()]
+    overwritten = blas.gemm(gpu.put(ONES), gpu.put(ONES), out=out)
+    for each in [*readers, overwritten, overwritten @ overwritten]:
+        with pytest.raises(DependencyFailed, match="on purpose") as caught:
+            each.result(WAIT)
+        assert isinstance(caught.value.__cause__, UserCodeError)
+
+
+def test_what_was_sent_before_has_what_was_there(gpu: Device) -> None:
+    out = gpu.put(ONES)
+    before = out + 1
+    failing_write(gpu, out)
+    np.testing.assert_array_equal(before.get(), ONES + 1)
+
+
+@pytest.mark.parametrize("how", ["result", "get", "dependent", "check"])
+def test_who_was_told_can_use_it_as_it_was(lab: System, gpu: Device, how: str) -> None:
+    out = gpu.put(ONES)
+    alias = failing_write(gpu, out)
+    dependent = out + 1
+    gpu.ping().result(WAIT)
+    tell = {
+        "result": lambda: alias.result(WAIT),
+        "get": lambda: alias.get(timeout_s=WAIT),
+        "dependent": lambda: dependent.result(WAIT),
+        "check": lab.check,
+    }[how]
+    with pytest.raises(AccelError):
+        tell()
+    np.testing.assert_array_equal((out + 1).get(), ONES + 1)
+    np.testing.assert_array_equal(blas.gemm(out, out, out=gpu.put(ONES)).get(), ONES @ ONES)
+
+
+def test_while_nobody_is_told_it_stays_of_no_use(gpu: Device) -> None:
+    """However long ago the failure came: only then does it not depend on time what is computed."""
+    out = gpu.put(ONES)
+    alias = failing_write(gpu, out)
+    gpu.ping().result(WAIT)
+    assert alias.failed
+    with pytest.raises(DependencyFailed):
+        (out + 1).result(WAIT)
+
+
+def test_the_next_cell_can_use_it(gpu: Device, cell: Callable[[], None]) -> None:
+    """What has failed is said below the first."""
+    cell()
+    out = gpu.put(ONES)
+    failing_write(gpu, out)
+    lost = out + 1
+    gpu.ping().result(WAIT)
+    cell()
+    np.testing.assert_array_equal((out + 1).get(), ONES + 1)
+    with pytest.raises(DependencyFailed):
+        lost.result(WAIT)
+
+
+def test_one_that_is_refused_here_writes_nothing_either(gpu: Device) -> None:
+    """Its operand is known to have failed, so that it is not even sent."""
+    never = gpu.run(fail)
+    with pytest.raises(UserCodeError):
+        never.result(WAIT)
+    out = gpu.put(ONES)
+    refused = blas.gemm(never, gpu.put(ONES), out=out)
+    assert refused.failed
+    with pytest.raises(DependencyFailed):
+        (out + 1).result(WAIT)
+    np.testing.assert_array_equal((out + 1).get(), ONES + 1)
+
+
+def test_what_is_taken_back_was_never_to_be_written(
+    lab: System, gpu: Device, tmp_path: Path
+) -> None:
+    out = gpu.put(ONES).result(WAIT)
+    latch = Latch(gpu, tmp_path / "gate")
+    write = blas.axpy(gpu.put(ONES), out, out=out)
+    write.cancel()
+    after = out + 1
+    gpu.run(int)
+    # The control channel is beside the wire: let it be first. What it answers now was asked after.
+    assert settle(lambda: bool(list(lab.look(memory=True, work=False))))
+    latch.release()
+    with pytest.raises(Cancelled):
+        write.result(WAIT)
+    np.testing.assert_array_equal(after.get(), ONES + 1)
+
+
+KERNEL = """extern "C" __global__ void copy(const double* x, double* y) {
+  y[threadIdx.x] = x[threadIdx.x];
+}"""
+
+
+def test_a_kernel_that_does_not_compile_writes_nothing(gpu: Device) -> None:
+    x, out = gpu.put(ONES), gpu.put(ONES)
+    broken = jit.compile(gpu, "__global__ void copy(double* x) { it does not }", "copy")
+    broken(1, 64, (out,))
+    after = out + 1
+    with pytest.raises(DependencyFailed):
+        after.result(WAIT)
+    np.testing.assert_array_equal((x + 1).get(), ONES + 1)
+
+
+def test_what_a_kernel_only_reads_is_as_it_was(gpu: Device) -> None:
+    x, out = gpu.put(ONES), gpu.put(ONES.astype("f"))
+    copy = jit.compile(gpu, KERNEL, "copy")
+    copy(1, 64, (x, out))  # a double* is not for float32
+    read, written = x + 1, out + 1
+    np.testing.assert_array_equal(read.get(), ONES + 1)
+    with pytest.raises(DependencyFailed):
+        written.result(WAIT)
+
+
+def test_a_launch_that_comes_again_is_refused_too(gpu: Device) -> None:
+    """Such a one has been made ready, and nothing else of it is looked at."""
+    x, out = gpu.put(ONES), gpu.put(ONES)
+    copy = jit.compile(gpu, KERNEL, "copy")
+    for _ in range(300):
+        copy(1, 64, (x, out)).result(WAIT)
+    failing_write(gpu, x)
+    again = [copy(1, 64, (x, out)) for _ in range(200)]
+    for reply in again:
+        with pytest.raises(DependencyFailed):
+            reply.result(WAIT)
+    copy(1, 64, (x, out)).result(WAIT)
+
+
+def test_a_device_that_was_suspended_refuses_it_too(gpu: Device) -> None:
+    out = gpu.put(ONES)
+    failing_write(gpu, out)
+    gpu.suspend()
+    with pytest.raises(DependencyFailed):
+        (out + 1).result(WAIT)
+    np.testing.assert_array_equal((out + 1).get(), ONES + 1)
+
+
+def test_a_function_counts_only_if_it_said_what_it_writes(gpu: Device) -> None:
+    x, out = gpu.put(ONES), gpu.put(ONES)
+
+    def spoil(x: Any, out: Any) -> None:
+        out[:] = x
+        raise ValueError("half way")
+
+    gpu.run(spoil, x, out, writes=(out,))
+    with pytest.raises(DependencyFailed, match="half way"):
+        (out + 1).result(WAIT)
+    np.testing.assert_array_equal((x + 1).get(), ONES + 1)
+
+
+def test_what_a_lost_context_did_not_write_is_withheld_by_the_next(gpu: Device) -> None:
+    """What was in flight before and behind it is run again, each as if nothing had happened."""
+    out = gpu.put(ONES)
+    before = out + 1
+    fault = gpu.run(_die, out, writes=(out,))  # not pure: it is not run again
+    behind = out + 2
+    with pytest.raises(DependencyFailed, match="ContextLost"):
+        behind.result(WAIT)
+    assert isinstance(fault.error, ContextLost)
+    np.testing.assert_array_equal(before.get(), ONES + 1)
+    np.testing.assert_array_equal((out + 2).get(), ONES + 2)
+
+
+def _die(_: Any) -> None:
+    import os
+
+    os.kill(os.getpid(), 9)
+
+
+_die.__module__ = "__main__"
+
+
+def test_it_is_forgotten_with_its_buffer(gpu: Device) -> None:
+    """Else every failure would cost something for ever."""
+    out = gpu.put(ONES)
+    failing_write(gpu, out)
+    del out
+    for _ in range(3):
+        gpu.ping().result(WAIT)
+    np.testing.assert_array_equal((gpu.put(ONES) + 1).get(), ONES + 1)
