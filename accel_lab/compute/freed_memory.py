@@ -7,14 +7,16 @@ takes. So a context keeps all of it while it works, and most goes back when it r
 
 import ctypes
 import os
+import resource
 import time
+from pathlib import Path
 
 from accel_lab.compute.host_memory import free_host_bytes, host_memory_bytes
 
 MOST_KEPT_BYTES = 256 << 20
 """What a context that rests keeps."""
 REST_S = 2.0
-LOOK_S = 0.25
+LOOK_S = 0.5
 SHORT = 5
 """Memory is short where less than one in so many bytes of the machine's can still be had."""
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # M_TRIM_THRESHOLD, M_MMAP_MAX of mallopt(3)
@@ -50,6 +52,7 @@ class Surplus:
     """What a context keeps beyond MOST_KEPT_BYTES; for the thread that watches the context."""
 
     def __init__(self) -> None:
+        self._at_first = _resident()
         self._last: object = None
         self._worked = self._looked = time.monotonic()
         self._is_given = True
@@ -70,5 +73,13 @@ class Surplus:
         if now - self._worked > REST_S:
             self._is_given = True
             give_back(MOST_KEPT_BYTES)
-        elif free_host_bytes() * SHORT < host_memory_bytes():
+        elif (
+            _resident() > self._at_first + MOST_KEPT_BYTES  # quick to see, and the rest is not
+            and free_host_bytes() * SHORT < host_memory_bytes()
+        ):
             give_back()
+
+
+def _resident() -> int:
+    """Return what this process has in memory, in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
