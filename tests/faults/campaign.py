@@ -6,6 +6,7 @@ lost: no process, thread, descriptor, mapping, block of the arena, or buffer.
 """
 
 import gc
+import os
 import sys
 import time
 from collections import Counter
@@ -23,6 +24,8 @@ from tests.faults.campaign_stage import WAIT_S, Bench, Stage
 from tests.faults.campaign_store import Fickle
 from tests.faults.conftest import Census, census, no_more_than, settle, turns_are_usual
 
+TIMES = int(os.environ.get("ACCEL_LAB_TIMES", "2"))
+"""How often each fault meets each family in each phase; 5 times for `docs/reliability.md`."""
 CHECK_EVERY = 50
 ATTEMPTS = 3
 ARENA_BYTES = 16 << 20

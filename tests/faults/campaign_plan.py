@@ -144,17 +144,19 @@ def _deal(deck: list[Scene], devices: int, dice: random.Random) -> list[Round]:
     return rounds
 
 
-def closings(seed: int, devices: int, *, families: tuple[str, ...] = FAMILIES) -> list[Round]:
+def closings(
+    seed: int, devices: int, *, times: int = 5, families: tuple[str, ...] = FAMILIES
+) -> list[Round]:
     """Return one round a system: each device in some phase, with a fault, when all is closed.
 
     A system that is closed has no context left for a fault to strike: it comes just before, or
     while it closes. `close` itself is a fault that meets every other phase.
     """
     dice = random.Random(seed)
-    phases = [phase for phase in PHASES[:-1] if phase != "running"] * 5
-    heads = [("running", family) for family in families] * 5
+    phases = [phase for phase in PHASES[:-1] if phase != "running"] * times
+    heads = [("running", family) for family in families] * times
     stages = [(phase, "") for phase in phases] + heads
-    faults = [*FAULTS, CLOSE] * 5
+    faults = [*FAULTS, CLOSE] * times
     dice.shuffle(stages)
     dice.shuffle(faults)
     pairs = list(zip(faults, itertools.cycle(stages), strict=False))

@@ -1,8 +1,8 @@
 """Every fault in every phase with every family of messages, several times, and no surprise.
 
-The plan is drawn from a seed, which a failure prints: with it in ACCEL_LAB_SEED the same actions
-are done again. Each campaign has several contexts at work: in one file, and so on one worker of
-xdist, campaigns do not take the cores from one another.
+The plan is drawn from a seed, which a failure prints: with it in ACCEL_LAB_SEED, and as many times
+in ACCEL_LAB_TIMES, the same actions are done again. Each campaign has several contexts at work: in
+one file, and so on one worker of xdist, campaigns do not take the cores from one another.
 """
 
 import os
@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from tests.conftest import require
-from tests.faults.campaign import WORKING, Campaign, opened
+from tests.faults.campaign import TIMES, WORKING, Campaign, opened
 from tests.faults.campaign_closing import Closing
 from tests.faults.campaign_plan import (
     CLOSE,
@@ -25,8 +25,9 @@ from tests.faults.campaign_plan import (
 )
 from tests.faults.campaign_store import Fickle
 
-DEVICES, REPLAYED, MANY, TIMES, STEPS = 3, 6, 22, 5, 2000
+DEVICES, REPLAYED, MANY, STEPS = 3, 6, 22, 2000
 SEED = int(os.environ.get("ACCEL_LAB_SEED", "4"))
+REPEAT = f"ACCEL_LAB_SEED={SEED} ACCEL_LAB_TIMES={TIMES}"
 
 
 @pytest.mark.timeout(600)
@@ -37,7 +38,7 @@ def test_every_fault_in_every_phase_with_every_message(
     require("compiler")
     store = Fickle()
     with opened(DEVICES, store, "stale") as lab:
-        campaign = Campaign(lab, store, f"ACCEL_LAB_SEED={SEED}")
+        campaign = Campaign(lab, store, REPEAT)
         told = campaign.complete(SEED, TIMES)
         assert sum(entry.kind == "message" for entry in lab.journal) > STEPS // 2
     with capsys.disabled():
@@ -55,7 +56,7 @@ def test_buffers_come_back_whatever_the_fault(
     require("compiler")
     store = Fickle()
     with opened(REPLAYED, store, "replay") as lab:
-        campaign = Campaign(lab, store, f"replay, ACCEL_LAB_SEED={SEED}", rebuilds=True)
+        campaign = Campaign(lab, store, f"replay, {REPEAT}", rebuilds=True)
         told = campaign.complete(SEED, TIMES)
         assert any(entry.kind == "message" for entry in lab.journal)
     with capsys.disabled():
@@ -70,8 +71,9 @@ def test_every_system_closes_whatever_its_devices_are_at(
 ) -> None:
     """Everybody is answered within the five seconds that closing may take."""
     require("compiler")
-    rounds, coverage, outcomes = closings(SEED, MANY), Coverage(), Counter[str]()
-    closing = Closing(coverage, outcomes, f"ACCEL_LAB_SEED={SEED}")
+    coverage, outcomes = Coverage(), Counter[str]()
+    rounds = closings(SEED, MANY, times=TIMES)
+    closing = Closing(coverage, outcomes, REPEAT)
 
     def lacking() -> dict[Cell, int]:
         late = coverage.lacking([*FAULTS, CLOSE], PHASES[-1:], TIMES)
@@ -83,11 +85,11 @@ def test_every_system_closes_whatever_its_devices_are_at(
         if not lacking():
             break
         # A device was up again, and had answered, before its system was closed.
-        for scenes in closings(SEED + 1 + more, MANY):
+        for scenes in closings(SEED + 1 + more, MANY, times=TIMES):
             closing.play("host", scenes)
     with capsys.disabled():
         sys.stdout.write(
-            f"\nseed {SEED}, plan {digest(rounds)}: {closing.steps} steps, {len(rounds)} systems\n"
+            f"\n{REPEAT}, plan {digest(rounds)}: {closing.steps} steps, {len(rounds)} systems\n"
             f"answers: {dict(outcomes)}\n{coverage.table([CLOSE], WORKING)}\n"
             f"{coverage.table([*FAULTS, CLOSE], PHASES[-1:])}\n"
         )

@@ -7,12 +7,12 @@ from typing import Literal
 import pytest
 
 from tests.conftest import require
-from tests.faults.campaign import WORKING, opened
+from tests.faults.campaign import TIMES, WORKING, opened
 from tests.faults.campaign_group import Group
 from tests.faults.campaign_plan import NEIGHBOUR
 from tests.faults.campaign_store import Fickle
 
-DEVICES, TIMES = 3, 5
+DEVICES = 3
 SEED = int(os.environ.get("ACCEL_LAB_SEED", "4"))
 
 
@@ -25,7 +25,7 @@ def test_all_are_lost_with_one_in_every_phase(
     require("compiler")
     store = Fickle()
     with opened(DEVICES, store, recover, "all_for_one") as lab:
-        repeat = f"all_for_one, {recover}, ACCEL_LAB_SEED={SEED}"
+        repeat = f"all_for_one, {recover}, ACCEL_LAB_SEED={SEED} ACCEL_LAB_TIMES={TIMES}"
         group = Group(lab, store, repeat, rebuilds=recover == "replay")
         told = group.complete(SEED, TIMES)
     with capsys.disabled():
