@@ -34,9 +34,6 @@ if "ACCEL_LAB_CACHE" not in os.environ:
 import hypothesis
 import pytest
 
-MINUTES_S = 300
-"""What a test marks as its limit that may take more than one."""
-
 hypothesis.settings.register_profile("accel_lab", deadline=None, print_blob=True, derandomize=False)
 hypothesis.settings.load_profile("accel_lab")
 
@@ -151,14 +148,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with files that may take minutes, or one core waits in the end; the most tests next."""
+    """Begin with files that may take longest, or one core waits in the end; the most tests next."""
     counts, limits = Counter[Path](), dict[Path, float]()
     for item in items:
         mark = item.get_closest_marker("timeout")
         limit = float(mark.args[0]) if mark else 0.0
         limits[item.path] = max(limit, limits.get(item.path, 0.0))
         counts[item.path] += 1
-    items.sort(key=lambda item: (limits[item.path] < MINUTES_S, -counts[item.path]))
+    items.sort(key=lambda item: (-limits[item.path], -counts[item.path]))
 
 
 @pytest.hookimpl(trylast=True)
