@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,17 @@ _NO_NEWS = {"fetchNews": "false", "checkForUpdates": False}
 # Its debugger logs an error whenever a notebook is closed while it still asks the kernel.
 _NO_DEBUGGER = {"disabledExtensions": {"@jupyterlab/debugger-extension": True}}
 _NEWS_FILE = "@jupyterlab/apputils-extension/notification.jupyterlab-settings"
+# What axe says, and no more: its whole report on a page is megabytes for all on the way here.
+_AXE = """async (views) => {
+    const found = await axe.run({ include: views }, { resultTypes: ['violations', 'incomplete'] });
+    const said = [...found.violations, ...found.incomplete].flatMap(({ id, nodes }) =>
+        nodes.flatMap(({ html, any, all, none }) => {
+            const checks = [...any, ...all, ...none];
+            return (checks.length ? checks : [{ message: '' }]).map(
+                ({ message }) => ({ rule: id, html, message }));
+        }));
+    return [said, found.passes.map(({ id }) => id)];
+}"""
 
 
 class JupyterLab:
@@ -297,6 +309,13 @@ def document(cells: list[str]) -> dict[str, Any]:
             for number, cell in enumerate(cells)
         ],
     }
+
+
+def axe(views: Locator) -> tuple[list[dict[str, str]], set[str]]:
+    """Return what axe finds wrong with the views, or cannot tell, and the rules that they keep."""
+    views.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
+    said, kept = views.evaluate_all(_AXE)
+    return said, set(kept)
 
 
 def chromium(playwright: Playwright) -> Browser:

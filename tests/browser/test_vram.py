@@ -1,8 +1,7 @@
 """The memory of the devices in a real JupyterLab, of a real system on the host."""
 
 from collections.abc import Callable
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -193,6 +192,8 @@ def test_objects_of_cells_are_seen_and_dropped(open_notebook: "OpenNotebook") ->
 
 def check_accessible(notebook: "Notebook", theme: str, name: str = "") -> None:
     """Have axe find nothing, in a theme of JupyterLab's."""
+    from tests.browser.jupyter import axe
+
     notebook.theme(f"JupyterLab {theme.title()}")
     notebook.page.wait_for_function(
         "(theme) => document.querySelector('.accel-lab').dataset.theme === theme", arg=theme
@@ -200,16 +201,7 @@ def check_accessible(notebook: "Notebook", theme: str, name: str = "") -> None:
     notebook.view.evaluate("(view) => view.scrollIntoView({ block: 'center' })")
     # JupyterLab's body is 0 high, so axe would take all text for invisible and skip its contrast.
     notebook.page.evaluate("() => { document.body.style.height = '100vh'; }")
-    notebook.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
-    found: dict[str, Any] = notebook.page.evaluate("() => axe.run('.accel-lab')")
-    said = [
-        (rule["id"], node["html"], check["message"])
-        for rule in [*found["violations"], *found["incomplete"]]
-        for node in rule["nodes"]
-        for check in node["any"] + node["all"] + node["none"]
-    ]
+    said, kept = axe(notebook.page.locator(".accel-lab"))
     assert said == []
-    assert {"color-contrast", "aria-required-children", "aria-meter-name"} <= {
-        rule["id"] for rule in found["passes"]
-    }
+    assert {"color-contrast", "aria-required-children", "aria-meter-name"} <= kept
     notebook.screenshot(name or f"vram-{theme}")
