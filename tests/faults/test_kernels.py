@@ -183,11 +183,19 @@ def test_the_compiler_may_be_chosen(
 def test_a_cache_that_cannot_be_written_is_done_without(
     nothing_left: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """And nothing is left of it anywhere; a second kernel is not taken for the first."""
     (tmp_path / "file").write_text("")
+    (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("ACCEL_LAB_CACHE", str(tmp_path / "file"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     with System("host", recover="stale") as lab:
         kernel = jit.compile(lab.devices[0], FILL, "fill")
         assert filled(lab.devices[0], kernel, 3) == [3, 3, 3]
+        other = jit.compile(lab.devices[0], FILL.replace("= v", "= v + 1"), "fill")
+        assert filled(lab.devices[0], other, 3) == [4, 4, 4]
+        facts = kernel.inspect().result(WAIT)
+        assert (facts.binary, facts.source) == ("", "")
+    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 def test_counters_tell_of_the_disk(lab: System, cpu: Device, tmp_path: Path) -> None:

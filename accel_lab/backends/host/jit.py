@@ -6,10 +6,11 @@ import os
 import platform
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from accel_lab.backends.host import compiler
@@ -28,14 +29,16 @@ _PRINTS = re.compile(r"\b(?:printf|puts|putchar)\b")
 
 
 class Built(NamedTuple):
-    """A library on disk.
+    """A library.
 
     Attributes:
-        folder: where its files are.
+        library: its bytes.
+        folder: where its files are, if the disk took them.
     """
 
     program: Compile
-    folder: Path
+    library: bytes
+    folder: Path | None
     log: str
     cached: bool
 
@@ -44,11 +47,10 @@ class HostKernel:
     """A kernel whose library is loaded; the library goes with it."""
 
     def __init__(self, built: Built) -> None:
-        path = built.folder / compiler.LIBRARY
-        self._built = built
+        self._built = built._replace(library=b"")
         self.name = built.program.name
-        self.nbytes = path.stat().st_size
-        self._library = ctypes.CDLL(str(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
+        self.nbytes = len(built.library)
+        self._library = _loaded(built)
         table = ctypes.addressof(ctypes.c_char.in_dll(self._library, TABLE))
         count = ctypes.c_uint32.from_address(table + 4).value
         parameters = parameters_of(ctypes.string_at(table, table_bytes(count)))
@@ -101,8 +103,8 @@ class HostKernel:
             parameters=tuple(p.text for p in self.arguments.parameters),
             log=built.log,
             cached=built.cached,
-            binary=str(built.folder / compiler.LIBRARY),
-            source=str(built.folder / built.program.file),
+            binary=str(built.folder / compiler.LIBRARY) if built.folder else "",
+            source=str(built.folder / built.program.file) if built.folder else "",
             numbers={"code bytes": self.nbytes},
         )
 
@@ -138,7 +140,8 @@ class HostJit:
         )
         found = self._cache.get(key)
         if found is not None and compiler.LIBRARY in found:
-            return Built(program, self._cache.path(key), found[_LOG].decode(), cached=True)
+            log = found[_LOG].decode()
+            return Built(program, found[compiler.LIBRARY], self._cache.path(key), log, cached=True)
         with self._cache.workplace() as folder:
             library, log = compiler.build(program, folder, self._cache.path(key))
         files = {
@@ -146,13 +149,10 @@ class HostJit:
             program.file: program.source.encode(),
             _LOG: log.encode(),
         }
-        try:
+        home: Path | None = None
+        with suppress(OSError):  # no room, or no right to write
             home = self._cache.put(key, files)
-        except OSError:  # no room, or no right to write: keep it where there is, this once
-            home = Path(tempfile.mkdtemp(prefix="accel_lab-"))
-            for name, data in files.items():
-                (home / name).write_bytes(data)
-        return Built(program, home, log, cached=False)
+        return Built(program, library, home, log, cached=False)
 
     def load(self, built: Built) -> HostKernel:
         """Load the library."""
@@ -167,6 +167,17 @@ class HostJit:
             "cache hits": self._cache.hits,
             "cache misses": self._cache.misses,
         }
+
+
+def _loaded(built: Built) -> ctypes.CDLL:
+    """Load a library from where it is, or from a file that goes at once."""
+    mode = os.RTLD_LOCAL | os.RTLD_NOW
+    if built.folder is not None:
+        return ctypes.CDLL(str(built.folder / compiler.LIBRARY), mode=mode)
+    with TemporaryDirectory(prefix="accel_lab-") as folder:
+        path = Path(folder, compiler.LIBRARY)
+        path.write_bytes(built.library)
+        return ctypes.CDLL(str(path), mode=mode)
 
 
 def _run(name: str, launch: Any, printed: Any, at: int, grid: Triple, block: Triple) -> None:
