@@ -93,7 +93,12 @@ def unpack(failure: Failure, root: AccelError | None) -> AccelError:
 
 
 def depends_on(root: AccelError, text: str, unwritten: int = 0) -> DependencyFailed:
-    """Return the failure of what needs something that failed with `root`; it says how that did."""
+    """Return the failure of what needs something that failed with `root`; it says how that did.
+
+    Where that needed something itself, it says how that failed, so that chains stay short.
+    """
+    if isinstance(root, DependencyFailed) and isinstance(root.__cause__, AccelError):
+        root = root.__cause__
     said = str(root).partition("\n")[0]
     said = said if len(said) <= _TOLD else f"{said[: _TOLD - 1]}…"
     where = next((f" {note}" for note in getattr(root, "__notes__", ())), "")

@@ -417,7 +417,7 @@ class Recovery:
                 error, reply = _needs_lost(text, self.lost[gone], seq), self.held.get(seq)
                 where = None if reply is None else reply.origin
                 self._requests.not_written(changes_of(step), seq, error, where)
-                self.cancel([seq], lambda _, error=error: error)  # type: ignore[misc]
+                self.cancel([seq], partial(_same, error))
                 if step.made:
                     self.lost[step.made] = text
                 continue
@@ -489,6 +489,10 @@ def _by_its_own_doing(error: ContextLost) -> bool:
 def _needs_lost(text: str, why: str, _: int) -> DependencyFailed:
     error = DependencyFailed(text)
     error.__cause__ = StaleRef(why)
+    return error
+
+
+def _same(error: AccelError, _: int) -> AccelError:
     return error
 
 

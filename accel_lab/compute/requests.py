@@ -46,7 +46,6 @@ from accel_lab.compute.witness import Witness
 from accel_lab.errors import (
     AccelError,
     CircuitOpen,
-    DependencyFailed,
     InvalidArgument,
     OutOfMemory,
     QueueFull,
@@ -499,10 +498,7 @@ class Requests(Generations):
     def _refused(self, failed: AccelRef, reply: Reply[Any]) -> Reply[Any]:
         first = failed.error
         assert first is not None
-        chained = isinstance(first, DependencyFailed) and isinstance(first.__cause__, AccelError)
-        root = first.__cause__ if chained else first
-        assert isinstance(root, AccelError)
-        error = depends_on(root, f"operand {failed.id} was never made")
+        error = depends_on(first, f"operand {failed.id} was never made")
         error.first = first
         reply.reject(error)
         return reply

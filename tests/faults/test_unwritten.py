@@ -10,7 +10,14 @@ import pytest
 
 from accel_lab import AccelRef, Device, System, blas, jit
 from accel_lab.compute import origin
-from accel_lab.errors import AccelError, Cancelled, ContextLost, DependencyFailed, UserCodeError
+from accel_lab.errors import (
+    AccelError,
+    Cancelled,
+    ContextLost,
+    DependencyFailed,
+    InvalidArgument,
+    UserCodeError,
+)
 from tests.compute.test_pipeline import Latch
 from tests.faults.conftest import settle
 
@@ -202,6 +209,20 @@ def test_a_function_counts_only_if_it_said_what_it_writes(gpu: Device) -> None:
     with pytest.raises(DependencyFailed, match="half way"):
         (out + 1).result(WAIT)
     np.testing.assert_array_equal((x + 1).get(), ONES + 1)
+
+
+def test_a_long_chain_of_writes_names_the_first_failure(gpu: Device) -> None:
+    """And not each the one before it, thousands deep."""
+    x, base = gpu.put(ONES), gpu.put(np.ones((9, 8)))
+    above, out = base[:8], base[1:]
+    first = blas.gemm(above, above, out=out)  # they overlap
+    writes = [blas.gemm(x, x, out=out) for _ in range(50)]
+    for write in writes:
+        with pytest.raises(DependencyFailed) as caught:
+            write.result(WAIT)
+        assert isinstance(caught.value.__cause__, InvalidArgument)
+    with pytest.raises(InvalidArgument):
+        first.result(WAIT)
 
 
 def test_what_a_lost_context_did_not_write_is_withheld_by_the_next(gpu: Device) -> None:
