@@ -164,9 +164,9 @@ class Recovery:
                 failed.append((seq, reply, special.get(seq, error)))
             self._probed = 0
         for seq, reply, why in failed:
-            if seq in steps:
-                self._requests.not_written(changes_of(steps[seq]), seq, why, reply.origin)
             if not isinstance(reply, Again) or reply.told is not None:
+                if seq in steps:
+                    self._requests.not_written(changes_of(steps[seq]), seq, why, reply.origin)
                 self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
             reply.reject(why)
         in_flight.clear()
@@ -471,7 +471,7 @@ class Again(Reply[Any]):
     __slots__ = ("told",)
 
     def __init__(self, told: Told | None = None) -> None:
-        super().__init__(None, None)
+        super().__init__(None, None if told is None else told.origin)
         self.told = told
 
     def reject(self, error: AccelError) -> None:
