@@ -374,9 +374,11 @@ class Requests(Generations):
 
     def _release_known(self, link: Link | None) -> None:
         """Have the context use what it refuses, where the caller knows why; the lock is held."""
-        ids = self._answers.withheld.take_known(origin.current(), self._seq + 1)
+        withheld = self._answers.withheld
+        ids = withheld.known(origin.current())
         if ids:
             self._slip_in([RELEASE, ids], link)
+            withheld.released(ids, self._seq)
 
     def _slip_in(self, message: Any, link: Link | None) -> None:
         """Send or queue a message of the device's own, which is not recorded; the lock is held."""
@@ -389,8 +391,12 @@ class Requests(Generations):
         data = encode_entry(seq, 0, DEFAULT_TIMEOUT_S, message, NO_RESULT)
         if link is None:
             self._queue[seq] = data
-        else:
+            return
+        try:
             link.send(data, idle=idle)
+        except BaseException:  # an interrupt: nothing may wait for the answer
+            self._answers.take(seq)
+            raise
 
     def _ready(self, plan: Plan, message: Operation[Any]) -> bool:
         """Whether all is known and well: the shapes, the operands, the backend's support."""

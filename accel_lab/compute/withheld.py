@@ -55,16 +55,18 @@ class Withheld:
         one = self._unwritten.get(id_)
         return None if one is None else one.error
 
-    def take_known(self, here: object, seq: int) -> list[int]:
-        """Take out those whose failure the cell `here` knows of: message `seq` releases them."""
-        unwritten = self._unwritten.copy()
-        known = [id_ for id_, one in unwritten.items() if one.origin is not here or one.error.taken]
+    def known(self, here: object) -> list[int]:
+        """Return those whose failure the cell `here` knows of."""
+        unwritten = self._unwritten.copy().items()
+        return [id_ for id_, one in unwritten if one.origin is not here or one.error.taken]
+
+    def released(self, ids: Iterable[int], seq: int) -> None:
+        """Take these out: message `seq` releases them."""
         if len(self._released) > MOST_RELEASED:
             self._released.clear()
-        for id_ in known:
+        for id_ in ids:
             del self._unwritten[id_]
             self._released[id_] = seq
-        return known
 
     def before(self, seq: float) -> list[int]:
         """Return those that messages before this one should have written."""
