@@ -54,6 +54,13 @@ MUTATIONS = (
         "faults/test_uploads.py",
     ),
     Mutation(
+        "what a failed message should have written may be read",
+        "compute/table.py",
+        "if buffer.storage in self.withheld or buffer.id in self.withheld:",
+        "if buffer.storage is None:",
+        "faults/test_unwritten.py",
+    ),
+    Mutation(
         "nobody tells the supervisor of a loss",
         "compute/device_actor.py",
         "child.tell(Lost(error, number))",
