@@ -139,7 +139,7 @@ class Generations(Waiting):
 
     def _withhold(self, link: Link, seq: float) -> None:
         withheld = self._answers.withheld
-        ids = [*withheld.before(seq), *withheld.released_by(self._queue)]
+        ids = [*withheld.before(seq), *withheld.released_by(self._queue, seq)]
         if ids:
             link.send(encode_entry(0, 0, None, [WITHHOLD, ids]), idle=False)
 

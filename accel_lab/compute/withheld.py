@@ -35,7 +35,8 @@ class Withheld:
 
     def __init__(self) -> None:
         self._unwritten: dict[int, Unwritten] = {}
-        self._released: dict[int, int] = {}  # the number of the message that did
+        # The numbers of the message that failed, and of the one that released.
+        self._released: dict[int, tuple[int, int]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._unwritten)
@@ -45,7 +46,7 @@ class Withheld:
         news = [
             id_
             for id_ in ids
-            if id_ not in self._unwritten and unwritten.seq > self._released.get(id_, 0)
+            if id_ not in self._unwritten and unwritten.seq > self._released.get(id_, (0, 0))[1]
         ]
         self._unwritten.update(dict.fromkeys(news, unwritten))
         return news
@@ -65,16 +66,16 @@ class Withheld:
         if len(self._released) > MOST_RELEASED:
             self._released.clear()
         for id_ in ids:
-            del self._unwritten[id_]
-            self._released[id_] = seq
+            self._released[id_] = self._unwritten.pop(id_).seq, seq
 
     def before(self, seq: float) -> list[int]:
         """Return those that messages before this one should have written."""
         return [id_ for id_, one in self._unwritten.copy().items() if one.seq < seq]
 
-    def released_by(self, seqs: Container[int]) -> list[int]:
-        """Return those that one of these messages releases."""
-        return [id_ for id_, seq in self._released.items() if seq in seqs]
+    def released_by(self, seqs: Container[int], seq: float) -> list[int]:
+        """Return those of `before` that are out by now, and that one of `seqs` releases."""
+        released = self._released.items()
+        return [id_ for id_, (failed, by) in released if by in seqs and failed < seq]
 
     def clear(self) -> None:
         """Forget them: no context has these buffers any more."""

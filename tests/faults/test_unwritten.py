@@ -10,6 +10,7 @@ import pytest
 
 from accel_lab import AccelRef, Device, System, blas, jit
 from accel_lab.compute import origin
+from accel_lab.compute.withheld import Unwritten, Withheld
 from accel_lab.errors import (
     AccelError,
     Cancelled,
@@ -245,6 +246,20 @@ def _die(_: Any) -> None:
 
 
 _die.__module__ = "__main__"
+
+
+def test_what_was_sent_before_it_failed_is_not_refused_because_it_is_released_later() -> None:
+    """A context comes, and what will release it still waits to be sent."""
+    withheld, error = Withheld(), ContextLost("on purpose")
+    assert withheld.add([7], Unwritten(11, error, None)) == [7]
+    assert (withheld.before(10), withheld.before(12)) == ([], [7])
+    error.take()
+    withheld.released(withheld.known(None), 20)
+    assert (withheld.before(12), withheld.released_by([20], 10)) == ([], [])
+    assert withheld.released_by([20], 12) == [7]
+    assert withheld.released_by([], 12) == []
+    assert withheld.add([7], Unwritten(12, error, None)) == []  # it was sent before the release
+    assert withheld.add([7], Unwritten(21, error, None)) == [7]
 
 
 def test_it_is_forgotten_with_its_buffer(gpu: Device) -> None:
