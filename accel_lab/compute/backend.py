@@ -104,6 +104,12 @@ class Backend(Protocol):
             InvalidArgument: this device cannot read it.
         """
 
+    def write_word(self, word: Any, value: int) -> None:
+        """Have the device write four bytes of the arena, in order on the active stream.
+
+        Does nothing where it cannot.
+        """
+
     def unmap(self, handle: bytes) -> Callable[[], None] | None:
         """Forget another process's memory, of which no copy is under way; None if it is not open.
 

@@ -107,13 +107,13 @@ class Context:
             OutOfMemory: with what was asked, what is free and the largest owners.
         """
         nbytes = math.prod(shape) * itemsize(dtype)
-        array, cause = self._take(shape, dtype, nbytes)
+        array, cause = self.take(shape, dtype)
         if array is not None:
             return array, nbytes
 
         def has_room() -> bool:
             nonlocal array, cause
-            array, failed = self._take(shape, dtype, nbytes)
+            array, failed = self.take(shape, dtype)
             cause = failed or cause
             return array is not None
 
@@ -121,10 +121,9 @@ class Context:
             return array, nbytes
         raise self.out_of_memory(nbytes) from cause
 
-    def _take(
-        self, shape: tuple[int, ...], dtype: str, nbytes: int
-    ) -> tuple[Any, MemoryError | None]:
+    def take(self, shape: tuple[int, ...], dtype: str) -> tuple[Any, MemoryError | None]:
         """Return an array where there is room, else None and what the pool has raised."""
+        nbytes = math.prod(shape) * itemsize(dtype)
         if self.table.used_bytes + nbytes > self.limit_bytes:
             return None, None
         if self.spill.held and self.backend.free_bytes() < nbytes:

@@ -117,6 +117,13 @@ class Launch:
         self._enter(self.result, array, spec.shape, spec.dtype, storage)
         return array
 
+    def take(self, array: Any) -> None:
+        """Make the result an array that was allocated for it, and is written on this stream."""
+        spec = self.spec or self.message.infer()
+        assert spec is not None
+        storage = Storage(self.stream, array.nbytes, self.label)
+        self._enter(self.result, array, spec.shape, spec.dtype, storage)
+
     def view(self, of: AccelRef, array: Any, shape: tuple[int, ...], dtype: str) -> None:
         """Make the result a view: it shares the storage of `of`, hazards included."""
         assert isinstance(of, Buffer)

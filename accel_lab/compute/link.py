@@ -18,6 +18,7 @@ import msgspec
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.reply import GLANCE_S, Reply, acquire
 from accel_lab.compute import urgency
+from accel_lab.compute.flag import Flag
 from accel_lab.compute.transport import Transport
 from accel_lab.compute.uninterrupted import UNINTERRUPTED
 from accel_lab.compute.wire import Report, batch, decode_reports
@@ -99,6 +100,12 @@ class Link:
             self._hold()
         return False
 
+    def send_now(self, data: bytes) -> None:
+        """Send one encoded entry, and all that is before it, without waiting for a batch."""
+        if not self._send_alone(data):
+            self._parts.append(data)
+            self.flush()
+
     def _send_alone(self, data: bytes) -> bool:
         """Write one entry at once, if nothing is to be written before it."""
         UNINTERRUPTED.begin()
@@ -163,8 +170,8 @@ class Link:
 
     # Reading.
 
-    def spin(self, reply: Reply[Any], soon_s: float = 0.0) -> bool:
-        """Read for a moment without sleeping; whether that brought the reply.
+    def spin(self, reply: Reply[Any], soon_s: float = 0.0, flag: Flag | None = None) -> bool:
+        """Read for a moment without sleeping; whether that brought the reply, or set the flag.
 
         Parameters:
             soon_s: how much longer it may take, because what is asked for takes that long.
@@ -172,7 +179,7 @@ class Link:
         self._left_alone = 0.0
         if self._parts:
             self.flush()
-        return self._spin(reply, soon_s)
+        return self._spin(reply, soon_s, flag)
 
     def wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
         """Block until the reply is done, the link has ended, or the time is over."""
@@ -269,9 +276,9 @@ class Link:
         return reader
 
     def _spin(  # noqa: C901, PLR0912 - the hot path, in one piece
-        self, reply: Reply[Any], soon_s: float = 0.0
+        self, reply: Reply[Any], soon_s: float = 0.0, flag: Flag | None = None
     ) -> bool:
-        """Read without sleeping for a moment; True when that brought the reply.
+        """Read without sleeping for a moment; True when that brought the reply, or set the flag.
 
         After tries in vain more and more of the next are skipped: the work at hand is slow. Not so
         where it is known for how long, which says nothing of the rest.
@@ -293,7 +300,7 @@ class Link:
                     if reply.done:
                         self._skip = self._vain = 0
                         return True
-                elif reply.done:
+                elif reply.done or (flag is not None and flag.is_set):
                     return True
                 else:
                     looks += 1

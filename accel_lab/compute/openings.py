@@ -35,7 +35,7 @@ class _Opening:
 
     Attributes:
         owners: the arrays on it that live and were put, by identity.
-        reads: the copies that are not answered, each with what has to live for it.
+        loans: the copies that are not answered.
         ended: what must live until it is closed, beside the memory of the owners.
         is_open: whether the context that takes messages may have it open; not by copies that are
             not answered.
@@ -44,9 +44,50 @@ class _Opening:
     def __init__(self, handle: bytes) -> None:
         self.handle = handle
         self.owners: dict[int, _Owner] = {}
-        self.reads: dict[object, object] = {}
+        self.loans: set[Loan] = set()
         self.ended: list[object] = []
         self.is_open = False
+
+
+class Loan:
+    """An array that the context copies, or is about to.
+
+    It is over when it has been called and `keep` has been, in whichever order.
+
+    Parameters:
+        array: what has to live until then, and until the allocation is closed after it.
+    """
+
+    __slots__ = ("_first", "_openings", "_unanswered", "array", "lost", "opening")
+
+    def __init__(self, openings: "Openings", opening: _Opening, array: DeviceArray) -> None:
+        self._openings = openings
+        self._unanswered, self._first = [None], [None]
+        self.opening = opening
+        self.array: DeviceArray | None = array
+        self.lost: Hashable | None = None
+
+    def keep(self) -> None:
+        """Have the allocation stay open for later puts, for as long as the user's array lives."""
+        self._openings.keep(self)
+        self._end()
+
+    def __call__(self, lost: Hashable | None) -> None:
+        """The context has copied, or never will; more than once does no harm."""
+        try:
+            self._unanswered.pop()
+        except IndexError:
+            return
+        self.lost = lost
+        if lost is None:
+            self.opening.is_open = True
+        self._end()
+
+    def _end(self) -> None:
+        try:
+            self._first.pop()
+        except IndexError:
+            self._openings.end(self)
 
 
 class Openings:
@@ -80,24 +121,32 @@ class Openings:
         opening = self._opened.get(handle)
         return opening is not None and opening.is_open
 
-    def lend(self, handle: bytes, array: DeviceArray) -> Settle:
-        """Note that the context is about to copy an array, before it is told to; any thread.
-
-        What this returns is called when it has, or never will; more than once does no harm.
-        """
-        read = object()
+    def lend(self, handle: bytes, array: DeviceArray) -> Loan:
+        """Note that the context is about to copy an array, before it is told to; any thread."""
         with self._lock:
             opening = self._opened.pop(handle, None) or _Opening(handle)
             self._opened[handle] = opening
-            opening.reads[read] = None if self._is_kept_for(opening, array) else array
+            loan = Loan(self, opening, array)
+            opening.loans.add(loan)
+        return loan
+
+    def keep(self, loan: Loan) -> None:
+        """Do what `Loan.keep` says; for it alone."""
+        opening, array = loan.opening, loan.array
+        with self._lock:
+            if (
+                array is not None
+                and self._opened.get(opening.handle) is opening
+                and self._is_kept_for(opening, array)
+            ):
+                loan.array = None
             is_crowded = len(self._opened) > LIMIT
         if is_crowded or self._dead:
             self._soon(self._tidy)
-        return partial(self._read, opening, read)
 
     def _is_kept_for(self, opening: _Opening, array: DeviceArray) -> bool:
         """Whether the array's owner will tell when the memory is not used any more."""
-        tenure = array.tenure
+        tenure = array.tenure()
         if tenure is None:
             return False
         key = id(tenure.owner)
@@ -126,14 +175,13 @@ class Openings:
         self._dead.append((handle, key, array))
         self._soon(self._tidy)
 
-    def _read(self, opening: _Opening, read: object, lost: Hashable | None) -> None:
-        """A copy is answered; the thread that reads the wire, perhaps under the requests' lock."""
-        if lost is None:
-            opening.is_open = True
-        array = opening.reads.pop(read, None)
+    def end(self, loan: Loan) -> None:
+        """A loan is over; the thread that reads the wire, perhaps under the requests' lock."""
+        opening, array = loan.opening, loan.array
+        opening.loans.discard(loan)
         if array is not None:
             opening.ended.append(array)
-        if array is not None or lost is not None or not opening.owners:
+        if array is not None or loan.lost is not None or not opening.owners:
             self._soon(self._tidy)
 
     # The system thread's part.
@@ -148,7 +196,7 @@ class Openings:
                 known = None if opening is None else opening.owners.get(key)
                 if opening is not None and known is not None and known.array is array:
                     opening.ended.append(opening.owners.pop(key).memory)
-            idle = [one for one in self._opened.values() if not one.reads]
+            idle = [one for one in self._opened.values() if not one.loans]
             unused += [self._opened.pop(one.handle) for one in idle if not one.is_open]
             closable = [one for one in idle if one.is_open]
             for one in closable:
@@ -187,7 +235,7 @@ class Openings:
         with self._lock:
             pinned = [*self._opened.values(), *self._closing]
             # What is not answered may be for the next context.
-            self._opened = {key: one for key, one in self._opened.items() if one.reads}
+            self._opened = {key: one for key, one in self._opened.items() if one.loans}
             self._closing.clear()
             for one in self._opened.values():
                 one.is_open = False

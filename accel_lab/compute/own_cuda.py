@@ -6,8 +6,9 @@ Nothing here loads CUDA: what holds such an array has loaded its driver, which i
 import ctypes
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from accel_lab.errors import InvalidArgument
 _CONTEXT, _BUFFER_ID, _ORDINAL = 1, 7, 9  # of CUpointer_attribute
 _HANDLE_BYTES = 64
 _NOT_READY = 600  # of CUresult
+_LEGACY_STREAM = 1
 _MOST_KNOWN = 64
 
 Export = tuple[bytes, int]
@@ -44,6 +46,10 @@ class Tenure(NamedTuple):
     memory: object
 
 
+def _no_tenure() -> None:
+    """Return nothing: the array tells of no end."""
+
+
 class DeviceArray:
     """A C-contiguous array on a card, made by CUDA code of this process; kept alive by this.
 
@@ -51,7 +57,7 @@ class DeviceArray:
         shape: its extents.
         dtype: its name in `compute.dtypes`.
         nbytes: its size.
-        tenure: what tells that its memory is no longer used; None where nothing does.
+        tenure: returns what tells that its memory is no longer used; None where nothing does.
     """
 
     def __init__(
@@ -59,7 +65,7 @@ class DeviceArray:
         array: object,
         pointer: int,
         spec: tuple[tuple[int, ...], str],
-        tenure: Tenure | None = None,
+        tenure: Callable[[], Tenure | None] = _no_tenure,
     ) -> None:
         self.shape, self.dtype = spec
         self.nbytes = math.prod(self.shape) * dtypes.itemsize(self.dtype)
@@ -152,6 +158,9 @@ def device_array(value: Any) -> tuple[DeviceArray, int | None] | None:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return _of_torch(torch, value) if value.is_cuda else None
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and type(value) is cupy.ndarray and value.flags.c_contiguous:
+        return _plain_of_cupy(cupy, value)
     interface = getattr(value, "__cuda_array_interface__", None)
     if not isinstance(interface, dict):
         return None
@@ -160,12 +169,18 @@ def device_array(value: Any) -> tuple[DeviceArray, int | None] | None:
     shape, strides = tuple(interface["shape"]), interface.get("strides")
     dtype = dtypes.canonical(getattr(value, "dtype", interface["typestr"]))
     if strides is not None and not _is_contiguous(shape, strides, dtypes.itemsize(dtype)):
-        cupy = sys.modules.get("cupy")
         if cupy is None:
             raise InvalidArgument("an array on a card has to be C-contiguous: copy it first")
         return device_array(cupy.ascontiguousarray(cupy.asarray(value)))
-    tenure = _of_cupy(sys.modules.get("cupy"), value)
+    tenure = partial(_of_cupy, cupy, value)
     return DeviceArray(value, interface["data"][0], (shape, dtype), tenure), interface.get("stream")
+
+
+def _plain_of_cupy(cupy: Any, array: Any) -> tuple[DeviceArray, int | None]:
+    """Return what the interface of a contiguous array would tell, in less time."""
+    spec = array.shape, dtypes.canonical(array.dtype)
+    stream = cupy.cuda.get_current_stream().ptr or _LEGACY_STREAM
+    return DeviceArray(array, array.data.ptr, spec, partial(_of_cupy, cupy, array)), stream
 
 
 def _of_cupy(cupy: Any, value: Any) -> Tenure | None:
@@ -178,15 +193,20 @@ def _of_cupy(cupy: Any, value: Any) -> Tenure | None:
 def _of_torch(torch: Any, tensor: Any) -> tuple[DeviceArray, int | None]:
     if tensor.layout is not torch.strided:
         raise InvalidArgument("a sparse tensor has no place on the device: to_dense() it first")
-    dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
-    dtype = dtypes.canonical(str(dense.dtype).removeprefix("torch."))
+    dense = tensor
+    if tensor.is_conj() or tensor.is_neg() or not tensor.is_contiguous():
+        dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    spec = tuple(dense.shape), dtypes.canonical(str(dense.dtype).removeprefix("torch."))
     stream = torch.cuda.current_stream(dense.device).cuda_stream
-    pointer = dense.data_ptr()
-    owner = dense  # a copy, which goes with what is returned here
-    if pointer == tensor.data_ptr():
-        owner = tensor if tensor._base is None else tensor._base  # noqa: SLF001 - what a view is of
-    tenure = Tenure(owner, dense.untyped_storage())
-    return DeviceArray(dense, pointer, (tuple(dense.shape), dtype), tenure), stream
+
+    def tenure() -> Tenure:
+        owner = dense  # a copy, which goes with what is returned here
+        if dense.data_ptr() == tensor.data_ptr():
+            base = tensor._base  # noqa: SLF001 - what a view is of
+            owner = tensor if base is None else base
+        return Tenure(owner, dense.untyped_storage())
+
+    return DeviceArray(dense, dense.data_ptr(), spec, tenure), stream
 
 
 def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:

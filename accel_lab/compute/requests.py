@@ -142,6 +142,7 @@ class Requests(Generations):
         settle: Settle | None = None,
         kept: Kept | None = None,
         recorded: bool = True,
+        early: bool = False,
         made_of: tuple[Any, ...] = (),
         repeats: Repeats | None = None,
     ) -> Reply[Any]:
@@ -150,8 +151,9 @@ class Requests(Generations):
         `make` builds another kind of handle. `settle` is called once before the handle is done,
         with None when the context has answered, else with the token of the lost context, whose
         process may still read or write until it is reaped. `kept` is what the message names by
-        its place in the arena, for the record. `made_of` is what was given for the message, to
-        be noted in `repeats`.
+        its place in the arena, for the record. `early` has the context begin while all this
+        is noted here: it gets the message twice, at first without a number. `made_of` is what was
+        given for the message, to be noted in `repeats`.
         """
         plan = self._plans.get(type(message)) or self._plan(type(message))
         if timeout_s == OWN_TIMEOUT:
@@ -211,6 +213,8 @@ class Requests(Generations):
                     return refused
             if self._answers.withheld:
                 self._release_known(link)
+            if early and link is not None:
+                self._announce(message, link)
             self._seq = seq = self._seq + 1
             reply, result = self._handle(message, plan, spec, make, known=known)
             body = message if before is None else before.body
@@ -218,7 +222,7 @@ class Requests(Generations):
             if before is None and made_of and known and repeats is not None:
                 repeats.note(made_of, message, (spec, expected), (self.generation, lost))
             reply.library = plan.library
-            batched = self._enter(seq, reply, data, link, settle, recorded=recorded)
+            batched = self._enter(seq, reply, data, link, settle, recorded=recorded, early=early)
             if kept is not None and recorded and self.recorder is not None:
                 self.recorder.keep(seq, kept)
         if batched and link is not None:
@@ -304,6 +308,7 @@ class Requests(Generations):
         settle: Settle | None = None,
         *,
         recorded: bool = True,
+        early: bool = False,
     ) -> bool:
         """Send or queue an encoded message, and record it; the lock is held.
 
@@ -321,6 +326,8 @@ class Requests(Generations):
         try:
             if link is None:
                 self._queue[seq] = data
+            elif early:
+                link.send_now(data)
             else:
                 batched = link.send(data, idle=idle)
         except BaseException:
@@ -341,6 +348,16 @@ class Requests(Generations):
             if recorder.resting:
                 recorder.rouse()
         return batched
+
+    def _announce(self, message: Operation[Any], link: Link) -> None:
+        """Send a message ahead of itself, by the id of the buffer to be made; the lock is held."""
+        id_ = self._ids + 1
+        try:
+            link.send_now(encode_entry(0, id_, None, message, NO_RESULT))
+        except BaseException:  # an interrupt: it is not to be made
+            self._ids = id_
+            self._freed.append(id_)
+            raise
 
     def post(self, message: Operation[None], settle: Settle) -> bool:
         """Send a message that is not recorded, if a context takes messages now; any thread.

@@ -29,7 +29,7 @@ from accel_lab.compute.support import check
 from accel_lab.compute.table import Buffer
 from accel_lab.compute.task import Task
 from accel_lab.compute.tracer import Tracer
-from accel_lab.compute.transfer import OF_TABLE, Free, Release, Upload
+from accel_lab.compute.transfer import OF_TABLE, CopyIn, Free, Release, Upload
 from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import (
     Crowded,
@@ -242,9 +242,7 @@ class Service:
         kind = type(message)
         if self._deferral.begun and self._deferral.hold_back(entry):
             return
-        if kind is Free:
-            for id_ in message.ids:
-                self._context.table.free(id_)
+        if not entry.seq and self._unnumbered(entry):
             return
         self.executing = entry
         context = self._context
@@ -301,6 +299,20 @@ class Service:
             if launch.deferred is None:
                 self._enqueued(launch, stream, timeout_s, alone=alone)
         self.executing = None
+
+    def _unnumbered(self, entry: Any) -> bool:
+        """Do what has no number, and no answer; whether it was that."""
+        message = entry.message
+        if type(message) is Free:
+            for id_ in message.ids:
+                self._context.table.free(id_)
+            return True
+        if type(message) is CopyIn:
+            if not self.tracer.watched:  # else all of it is to be seen between its marks
+                upload: Any = self._context.actors[CopyIn.library]
+                upload.begin(message, entry.result)
+            return True
+        return False
 
     def _repeat(self, entry: Any, seen: Seen) -> bool:
         """Enqueue what was prepared; False where there is more to look at."""

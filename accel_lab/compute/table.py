@@ -90,6 +90,8 @@ class BufferTable:
         """What is refused, by its memory; by its id where the contents are away."""
         self.away: Collection[int] = ()
         """The ids of the buffers whose contents are kept elsewhere."""
+        self.begun: dict[int, Any] = {}
+        """Arrays that are being filled, of buffers whose messages are on their way, by id."""
         self.forget: Callable[[int], None] = _nothing
         """Drop what is kept elsewhere of a buffer, if anything is."""
 
@@ -196,6 +198,8 @@ class BufferTable:
     def free(self, id_: int) -> None:
         """Forget an id; the storage goes with its last buffer, after every use of it."""
         buffer = self._buffers.pop(id_, None)
+        if self.begun:
+            self.begun.pop(id_, None)
         if buffer is not None:
             if self.away:
                 self.forget(id_)

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from typing import ClassVar
+from contextlib import suppress
+from typing import Any, ClassVar
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.dtypes import itemsize
+from accel_lab.compute.flag import WORD, Sign
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
@@ -68,7 +70,9 @@ class CopyIn(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=17
     """Make a buffer of another process's memory on the same card; answered when it is copied.
 
     `handle` is the allocation's (`cudaIpcGetMemHandle`), `offset` the byte of it at which the array
-    begins, in C order. The context keeps the allocation open until it gets `Unmap`.
+    begins, in C order. The context keeps the allocation open until it gets `Unmap`. With a `sign`,
+    which the card writes when it has copied, if it can, it comes twice: the first, which has no
+    number, has the context begin.
     """
 
     library: ClassVar[str] = "upload"
@@ -79,6 +83,7 @@ class CopyIn(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=17
     dtype: str
     handle: bytes
     offset: int
+    sign: Sign | None = None
 
     def infer(self) -> Spec:
         """Return the shape and dtype that were given."""
@@ -180,9 +185,31 @@ class UploadActor(LibraryActor):
     @handles(CopyIn)
     def copy_in(self, m: CopyIn, launch: Launch) -> None:
         """Copy on the card."""
-        array = launch.write()
-        self.context.backend.copy_in(array, m.handle, m.offset)
+        begun = self.context.table.begun
+        array = None if m.sign is None else begun.pop(launch.result, None)
+        if array is None:
+            array = launch.empty()
+            self._copy(m, array)
+        else:
+            launch.take(array)
         launch.soon_s = soon_s(array.nbytes)
+
+    def begin(self, m: CopyIn, result: int) -> None:
+        """Begin with a copy whose message is on its way, if there is room."""
+        context = self.context
+        context.activate(self.stream)
+        array, _ = context.take(m.shape, m.dtype)
+        if array is not None:
+            with suppress(Exception):  # the message itself will meet it
+                self._copy(m, array)
+                context.table.begun[result] = array
+
+    def _copy(self, m: CopyIn, array: Any) -> None:
+        backend = self.context.backend
+        backend.copy_in(array, m.handle, m.offset)
+        if m.sign is not None:
+            segment, start, value = m.sign
+            backend.write_word(self.context.arena.view(segment, start, WORD), value)
 
     @handles(Unmap)
     def unmap(self, m: Unmap, launch: Launch) -> None:

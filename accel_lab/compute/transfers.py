@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Hashable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from accel_lab.compute.answers import Settle
 from accel_lab.compute.arena import Arena
 from accel_lab.compute.block import Block
 from accel_lab.compute.buffer import AccelRef, Borrowed
+from accel_lab.compute.flag import Flag, Flags
 from accel_lab.compute.host_array import host_array
 from accel_lab.compute.markers import Checkpoint
 from accel_lab.compute.openings import Openings
@@ -140,6 +142,7 @@ class Transfers:
         self._arena = arena
         self._copies = copies
         self._openings = openings
+        self._flags = Flags(arena)
 
     def put(
         self, array: npt.ArrayLike, timeout_s: float, *, non_blocking: bool = False
@@ -204,11 +207,11 @@ class Transfers:
         """Have the device copy it, or where it cannot, copy it by the host, which keeps it too."""
         if export is not None and self._openings is not None:
             with suppress(InvalidArgument):  # the device cannot read it
-                copied = self._copy_in(self._openings, source, export)
+                is_urgent = waits and self._openings.is_open(export[0])
+                flag = self._flags.take() if is_urgent else None
+                copied = self._copy_in(self._openings, source, export, flag)
                 if waits:
-                    self._wait_for_copy(copied, source.nbytes, timeout_s)
-                else:
-                    self._requests.flush()
+                    self._wait_for_copy(copied, source.nbytes, timeout_s, flag)
                 return copied
         if source.nbytes <= INLINE_BYTES:
             data = np.empty(source.nbytes, np.uint8)
@@ -232,18 +235,33 @@ class Transfers:
     def _bar(self, nbytes: int) -> Bar:
         return Bar(f"upload to {self._requests.name}", nbytes, unit="bytes")
 
-    def _copy_in(self, openings: Openings, source: DeviceArray, export: Export) -> AccelRef:
-        over = openings.lend(export[0], source)
+    def _copy_in(
+        self, openings: Openings, source: DeviceArray, export: Export, flag: Flag | None
+    ) -> AccelRef:
+        loan = openings.lend(export[0], source)
+        sign = None if flag is None else flag.sign()
+        message = CopyIn(source.shape, source.dtype, *export, sign)
+        settle: Settle = loan if flag is None else partial(_both, loan, flag.settle)
         try:
-            copied = self._buffer(CopyIn(source.shape, source.dtype, *export), over)
+            copied = self._requests.send(
+                message, OWN_TIMEOUT, settle=settle, early=flag is not None
+            )
+            self._requests.flush()
         except BaseException:
-            over(None)
+            settle(None)
             raise
+        finally:
+            loan.keep()
+        assert isinstance(copied, AccelRef)
         return copied
 
-    def _wait_for_copy(self, copied: AccelRef, nbytes: int, timeout_s: float) -> None:
-        self._requests.wait(copied, timeout_s, soon_s=soon_s(nbytes))
+    def _wait_for_copy(
+        self, copied: AccelRef, nbytes: int, timeout_s: float, flag: Flag | None
+    ) -> None:
+        self._requests.wait(copied, timeout_s, soon_s=soon_s(nbytes), flag=flag)
         if not copied.done:
+            if flag is not None and flag.is_set:
+                return  # and the answer is on its way
             copied.cancel()  # the array may be another by the time the device would come to it
             text = f"{self._requests.name} did not come to the array on the card in {timeout_s:g} s"
             raise TimeoutError(text)
@@ -417,6 +435,11 @@ def _shared(block: Block) -> tuple[Settle, Kept]:
         claim()
 
     return settle, Kept(block.view, done=claim)
+
+
+def _both(first: Settle, second: Settle, lost: Hashable | None) -> None:
+    first(lost)
+    second(lost)
 
 
 def _release(block: Block) -> Settle:

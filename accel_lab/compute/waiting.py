@@ -13,6 +13,7 @@ from accel_lab.actor.reply import Reply
 from accel_lab.compute import origin, sigint, urgency
 from accel_lab.compute.answers import Answers
 from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.flag import Flag
 from accel_lab.compute.link import Link
 from accel_lab.compute.markers import Failed
 from accel_lab.compute.operation import NO_RESULT
@@ -102,16 +103,18 @@ class Waiting:
         *,
         shown: bool = True,
         soon_s: float = 0.0,
+        flag: Flag | None = None,
     ) -> None:
         """Block until the reply is done; reads the wire meanwhile.
 
         Parameters:
             shown: whether a bar is to say what the wait is for, if that takes over a second.
             soon_s: how long the work takes, where that is known and not worth a sleep.
+            flag: what is set when it is done; then this may return before the answer is there.
         """
         try:
             link = self.current_link
-            if link is None or not link.spin(reply, soon_s):
+            if link is None or not link.spin(reply, soon_s, flag):
                 self._wait_long(reply, timeout_s, shown=shown)
             self.taken(reply)
         except KeyboardInterrupt:

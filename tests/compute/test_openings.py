@@ -11,7 +11,7 @@ import pytest
 from accel_lab.actor.clock import FakeClock
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.compute.answers import Settle
-from accel_lab.compute.openings import LIMIT, RETRY_S, Openings
+from accel_lab.compute.openings import LIMIT, RETRY_S, Loan, Openings
 from accel_lab.compute.own_cuda import DeviceArray, Tenure
 from accel_lab.compute.transfer import Unmap
 
@@ -51,8 +51,14 @@ class Lab:
 
     def put(self, array: Array, handle: bytes = b"a", *, kept: bool = True) -> Settle:
         """Begin a put; the array lives as long as the caller refers to it."""
+        loan = self.lend(array, handle, kept=kept)
+        loan.keep()
+        return loan
+
+    def lend(self, array: Array, handle: bytes = b"a", *, kept: bool = True) -> Loan:
+        """Begin it, and note nothing of it yet."""
         tenure = Tenure(array, array.memory) if kept else None
-        return self.openings.lend(handle, DeviceArray(array, 1, ((1,), "int8"), tenure))
+        return self.openings.lend(handle, DeviceArray(array, 1, ((1,), "int8"), lambda: tenure))
 
     def turn(self) -> list[bytes]:
         """Let the system thread run; return the handles that the context was told to close."""
@@ -281,3 +287,17 @@ def test_a_fork_lets_go_of_nothing_and_asks_for_nothing(lab: Lab) -> None:
     assert lab.turn() == []
     assert memory() is not None
     lab.openings.forget()
+
+
+def test_an_answer_that_comes_before_the_loan_is_noted_closes_nothing(lab: Lab) -> None:
+    x, memory = array()
+    loan = lab.lend(x)
+    loan(None)
+    assert lab.turn() == []
+    loan.keep()
+    assert lab.turn() == []
+    assert lab.openings.is_open(b"a")
+    del loan, x
+    assert lab.turn() == [b"a"]
+    lab.answer()
+    assert memory() is None

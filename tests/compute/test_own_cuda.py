@@ -129,7 +129,7 @@ assert stream is None
 assert found.settle(stream) is None
 handle, offset = found.settle(stream, share=True)
 assert (handle, offset) == (b"\\7" * 64, 256)
-assert found.tenure is None
+assert found.tenure() is None
 tell("shareable", 0)
 assert found.settle(stream, share=True) is None
 with System("host") as lab:
@@ -171,9 +171,12 @@ class Pooled(Card):
 
     def __init__(self, array):
         super().__init__(array)
-        self.data = types.SimpleNamespace(mem=Memory())
+        self.shape, self.flags = array.shape, array.flags
+        self.data = types.SimpleNamespace(mem=Memory(), ptr=array.ctypes.data)
 
+stream = types.SimpleNamespace(ptr=0)
 cupy = types.ModuleType("cupy")
+cupy.cuda = types.SimpleNamespace(get_current_stream=lambda: stream)
 cupy.ndarray = Pooled
 sys.modules["cupy"] = cupy
 
@@ -294,7 +297,7 @@ class Allocation:
 class OfMemory(Pooled):
     def __init__(self, memory, part=slice(None)):
         super().__init__(memory.array[part])
-        self.data = types.SimpleNamespace(mem=memory)
+        self.data = types.SimpleNamespace(mem=memory, ptr=self.array.ctypes.data)
 
 def fresh(value, count=1000):
     memory = Allocation(count)
@@ -450,6 +453,64 @@ with System("reading", devices=1) as lab:
     assert (gpu.put(x, non_blocking=True).get(timeout_s=60) == 5).all()
     small = gpu.put(np.arange(3), non_blocking=True)
     assert small.get(timeout_s=60).tolist() == [0, 1, 2]
+assert not freed_while_open, freed_while_open
+""",
+        card,
+    )
+
+
+def test_a_put_ends_with_its_copy_though_the_answer_is_late(
+    driver: Path, card: dict[str, str]
+) -> None:
+    """The context copies once, before it gets the message, and says so in shared memory."""
+    run(
+        driver,
+        OPENED
+        + CARD_OF_FILES
+        + """
+transfers.KEPT_BYTES = 0
+late, gate = FOLDER / "late", FOLDER / "gate"
+transfers.soon_s = lambda nbytes: 3.0  # a slow machine copies late
+with System("reading", devices=1) as lab:
+    gpu, openings = lab.devices[0], on_card(lab)
+    x = fresh(3)
+    gpu.put(x)
+    for turn in range(1, 20):
+        x.array[:] = turn
+        late.touch()
+        ref = gpu.put(x)
+        assert not ref.done
+        x.array[:] = -1
+        late.unlink()
+        assert (ref.get(timeout_s=60) == turn).all()
+    gate.touch()  # what is given up here
+    try:
+        gpu.put(x, timeout_s=0.05)
+    except TimeoutError:
+        pass
+    else:
+        raise AssertionError
+    gate.unlink()
+    for turn in range(40, 50):  # is no sign of what comes after
+        x.array[:] = turn
+        ref = gpu.put(x)
+        x.array[:] = -1
+        assert (ref.get(timeout_s=60) == turn).all()
+    late.touch()
+    ref = gpu.put(x)
+    gpu.replace()
+    late.unlink()
+    try:
+        ref.result(60)
+    except Exception as error:
+        assert type(error).__name__ == "ContextReplaced", error
+    else:
+        raise AssertionError
+    x.array[:] = 50
+    assert (gpu.put(x).get(timeout_s=60) == 50).all()
+    del ref
+    gpu.ping().result(60)
+    assert len(gpu.resident) == 0
 assert not freed_while_open, freed_while_open
 """,
         card,

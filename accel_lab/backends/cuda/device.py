@@ -27,6 +27,7 @@ from accel_lab.backends.cuda.pinned import PinnedPool, PinnedSegments
 from accel_lab.backends.cuda.pool import Pool, let_segments_grow
 from accel_lab.backends.cuda.rng import CudaRng
 from accel_lab.backends.cuda.stream import CudaEvent, CudaStream
+from accel_lab.backends.cuda.word import write_word
 from accel_lab.compute.backend import MakeRoom, Peak, Poison
 from accel_lab.compute.dtypes import NAMES
 from accel_lab.errors import AccelError, InvalidArgument
@@ -197,6 +198,13 @@ class CudaDevice:
             self._opened[handle] = base
         source, kind = base + offset_bytes, runtime.memcpyDeviceToDevice
         runtime.memcpyAsync(array.data.ptr, source, array.nbytes, kind, self.active.ptr)
+
+    def write_word(self, word: Any, value: int) -> None:
+        """Have the card write four bytes of the arena, in order on the active stream.
+
+        Does nothing where the memory could not be page-locked.
+        """
+        write_word(_address(word), value, self.active.ptr)
 
     def unmap(self, handle: bytes) -> Callable[[], None] | None:
         """Forget another process's memory; return what closes it (`cudaIpcCloseMemHandle`).

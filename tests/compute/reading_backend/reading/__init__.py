@@ -2,7 +2,7 @@
 
 `ACCEL_LAB_TEST_CARD` names their folder; a handle begins with the number that is an allocation's
 name there. While a process has one open there is a file with the process's number behind that name.
-Nothing is copied while there is a file `gate`.
+Nothing is copied while there is a file `gate`, and nothing done after a copy while there is `late`.
 """
 
 import os
@@ -55,6 +55,11 @@ def open_backend(index: int) -> Any:
             memory, _ = self._opened[handle]
             part = memory[offset_bytes : offset_bytes + array.nbytes]
             array[...] = part.view(array.dtype).reshape(array.shape)
+
+        def write_word(self, word: Any, value: int) -> None:
+            word.view(np.uint32)[0] = value
+            while (Path(os.environ[CARD]) / "late").exists():
+                time.sleep(0.001)
 
         def unmap(self, handle: bytes) -> Callable[[], None] | None:  # type: ignore[override]
             opened = self._opened.pop(handle, None)
