@@ -11,7 +11,6 @@ import gc
 import importlib
 import os
 import select
-import signal
 import socket
 import sys
 import threading
@@ -50,6 +49,7 @@ from accel_lab.compute.control import (
 from accel_lab.compute.failure import where
 from accel_lab.compute.interrupts import INTERRUPTS
 from accel_lab.compute.launch import LibraryActor
+from accel_lab.compute.parent import protect
 from accel_lab.compute.printing import Printer, Screen
 from accel_lab.compute.projects import distrust_bytecode
 from accel_lab.compute.samples import Slice
@@ -66,7 +66,6 @@ HEARTBEAT_S = 1.0
 POLL_S = 0.05
 GLIMPSE_S = 0.1
 SEGMENT_WAIT_S = 30.0
-PR_SET_PDEATHSIG = 1
 PR_SET_TIMERSLACK = 29
 TIMER_SLACK_NS = 1000
 ALONE = "alone"
@@ -241,14 +240,6 @@ def _statistics(actor: LibraryActor) -> dict[str, int]:
         return {"statistics failed": 1}
 
 
-def protect(parent: int) -> None:
-    """End with the parent and ignore the notebook's Ctrl-C."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(0)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 def be_context(
     transport: Transport,
     channel: socket.socket,
@@ -312,11 +303,17 @@ def main(channel_fd: int, backend_name: str, parent: int) -> None:
         sys.exit(1)
     gc.freeze()  # what is loaded stays shared between the forks
     ours = [sys.executable, "-P", "-m", "accel_lab.context_process", ALONE, backend_name]
+    forks = os.environ.get("ACCEL_LAB_FORK", "1") != "0"
     Zygote(
         channel,
         lambda wire, control, zygote: be_context(wire, control, zygote, module, threads),
-        None if os.environ.get("ACCEL_LAB_FORK", "1") != "0" else ours,
+        parent,
+        None if forks else ours,
     ).run()
+    if forks:  # else a profiler may have to write what it found
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # taking all modules apart takes a tenth of a second
 
 
 def be_alone(backend_name: str, parent: int, wire: int, control: int, *rings: int) -> None:

@@ -491,7 +491,8 @@ class System:
         """End every context and answer what is pending with SystemClosed. Safe to repeat.
 
         In a notebook a line for each device says how many requests that were not done this ends.
-        Blocks until all processes are reaped and the system thread has ended, 5 s at most.
+        Blocks until all contexts are reaped and the system thread has ended, 5 s at most. The
+        process that forked them waits a minute for the next system, with nothing on a device.
         """
         with self._closing:
             if self._closed or self._forked:

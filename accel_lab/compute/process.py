@@ -18,14 +18,22 @@ from pathlib import Path
 from typing import Any
 
 from accel_lab.actor.dispatcher import Dispatcher
-from accel_lab.compute import blas_threads
+from accel_lab.compute import blas_threads, kept_zygote
 from accel_lab.compute.control import Bind, Downward, Upward, receive_upward, send_packet
 from accel_lab.compute.outputs import Outputs
 from accel_lab.compute.pipe import Pipe
 from accel_lab.compute.ring import ORDERED, make_rings
-from accel_lab.compute.surroundings import variables
 from accel_lab.compute.transport import open_transport
-from accel_lab.compute.zygote import Exited, Forked, LoadFailed, receive_notice, request_fork
+from accel_lab.compute.zygote import (
+    Exited,
+    Forked,
+    Loaded,
+    LoadFailed,
+    Rests,
+    receive_notice,
+    request_fork,
+    request_rest,
+)
 
 
 class ContextProcess:
@@ -125,7 +133,7 @@ class ContextProcess:
 
 
 class Spawner:
-    """Starts the zygote, and context processes through it."""
+    """Starts the zygote, or takes the one that is kept, and context processes through it."""
 
     def __init__(
         self,
@@ -141,6 +149,8 @@ class Spawner:
         self._numbers = itertools.count(1)
         self._child: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
+        self._birth: kept_zygote.Birth | None = None
+        self._loaded = False
         self._closed: Callable[[], None] | None = None
         self.processes: dict[int, ContextProcess] = {}
         self.variables: Mapping[Any, Any] = {}
@@ -154,30 +164,41 @@ class Spawner:
         return process
 
     def close(self, closed: Callable[[], None]) -> None:
-        """Kill every context, end the zygote, and call `closed` when all are reaped."""
+        """Kill every context, end or keep the zygote, and call `closed` when all are reaped."""
         self._closed = closed
         for process in list(self.processes.values()):
             process.kill()
-        if self._channel is not None and not any(one.pid for one in self.processes.values()):
+        if self._channel is not None and not self._loaded:
             assert self._child is not None
-            self._child.kill()  # it may still be loading, and nothing that it forked needs it
+            self._child.kill()  # it has forked nothing yet
         else:
-            self._end_zygote()
+            self._leave_zygote()
 
-    def _end_zygote(self) -> None:
-        """End the zygote once no context is left, so that each is reaped by its parent."""
+    def _leave_zygote(self) -> None:
+        """Leave the zygote once no context is left, so that each is reaped by its parent."""
         if self._closed is None or any(not p.reaped for p in self.processes.values()):
             return
-        if self._channel is not None:
-            self._channel.shutdown(socket.SHUT_RDWR)
-        else:
+        if self._channel is None:
             self._closed()
+        elif self.variables.get(b"ACCEL_LAB_FORK") == b"0":
+            self._channel.shutdown(socket.SHUT_RDWR)  # a profiler writes what it has found
+        else:
+            with contextlib.suppress(OSError):  # it has ended, and that is noticed
+                request_rest(self._channel, kept_zygote.KEPT_S + kept_zygote.MARGIN_S)
 
     def _start(self) -> socket.socket:
+        self._birth = birth = kept_zygote.birth_of(self._backend)
+        self.variables = birth.variables
+        kept = kept_zygote.take(birth)
+        self._loaded = kept is not None
+        self._child, self._channel = kept or self._start_zygote()
+        self._dispatcher.add_reader(self._channel.fileno(), self._noticed)
+        return self._channel
+
+    def _start_zygote(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         channel, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.variables = variables()
         with end:
-            self._child = subprocess.Popen(  # noqa: S603 - our own module, no shell
+            child = subprocess.Popen(  # noqa: S603 - our own module, no shell
                 [
                     *(sys.executable, "-P", "-m", "accel_lab.context_process"),
                     *(str(end.fileno()), self._backend, str(os.getpid())),
@@ -187,9 +208,7 @@ class Spawner:
                 start_new_session=True,
                 env=_environment(),
             )
-        self._channel = channel
-        self._dispatcher.add_reader(channel.fileno(), self._noticed)
-        return channel
+        return child, channel
 
     def _noticed(self) -> None:
         channel = self._channel
@@ -202,14 +221,29 @@ class Spawner:
                     self.processes[notice.number].forked(notice.pid, fd)
                 elif isinstance(notice, Exited):
                     self._gone(notice.number, exit_name(notice.status))
+                elif isinstance(notice, Loaded):
+                    self._loaded = True
                 elif isinstance(notice, LoadFailed):
                     self._failed(f"{notice.kind}: {notice.text}")
+                elif isinstance(notice, Rests):
+                    self._keep_zygote(channel)
+                    return
         except EOFError:
             self._zygote_gone(channel)
 
     def _gone(self, number: int, name: str) -> None:
         self.processes.pop(number).exited(name)
-        self._end_zygote()
+        self._leave_zygote()
+
+    def _keep_zygote(self, channel: socket.socket) -> None:
+        """Have the next system of this process take it, and be done."""
+        assert self._child is not None
+        assert self._birth is not None
+        assert self._closed is not None
+        self._dispatcher.remove_reader(channel.fileno())
+        kept_zygote.keep(self._birth, self._child, channel)
+        self._child = self._channel = None
+        self._closed()
 
     def _zygote_gone(self, channel: socket.socket) -> None:
         """It has ended, and the kernel has killed every context with it."""

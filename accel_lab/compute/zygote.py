@@ -1,7 +1,8 @@
 """The process that imports everything once and forks every context of a system.
 
 A fork of it is ready in milliseconds, so that a restart does not wait for imports. It has one
-thread, has never touched a device, and ends with the notebook; a context ends with it.
+thread, has never touched a device, and ends with the notebook; a context ends with it. When its
+system is closed it may wait for the next.
 """
 
 import os
@@ -15,6 +16,7 @@ from collections.abc import Callable
 import msgspec
 
 from accel_lab.compute import packet
+from accel_lab.compute.parent import outlive_thread
 from accel_lab.compute.transport import Transport, open_transport
 
 Become = Callable[[Transport, socket.socket, int], None]
@@ -54,9 +56,21 @@ class Exited(msgspec.Struct, frozen=True, array_like=True, tag=24):
     status: int
 
 
+class Rest(msgspec.Struct, frozen=True, array_like=True, tag=25):
+    """Live on when the thread ends that has started you, and end after a time without a fork."""
+
+    limit_s: float
+
+
+class Rests(msgspec.Struct, frozen=True, array_like=True, tag=26):
+    """That thread may end."""
+
+
+Notice = Loaded | LoadFailed | Forked | Exited | Rests
+
 _encode = msgspec.msgpack.Encoder().encode
-_requests = msgspec.msgpack.Decoder(Fork)
-_notices = msgspec.msgpack.Decoder(Loaded | LoadFailed | Forked | Exited)
+_requests = msgspec.msgpack.Decoder(Fork | Rest)
+_notices = msgspec.msgpack.Decoder(Notice)
 
 
 def request_fork(channel: socket.socket, number: int, fds: list[int]) -> None:
@@ -64,9 +78,12 @@ def request_fork(channel: socket.socket, number: int, fds: list[int]) -> None:
     packet.send(channel, _encode(Fork(number)), fds)
 
 
-def receive_notice(
-    channel: socket.socket,
-) -> "tuple[Loaded | LoadFailed | Forked | Exited, int] | None":
+def request_rest(channel: socket.socket, limit_s: float) -> None:
+    """Ask the zygote to wait for the next system; raises OSError when it is gone."""
+    packet.send(channel, _encode(Rest(limit_s)), [])
+
+
+def receive_notice(channel: socket.socket) -> tuple[Notice, int] | None:
     """Return the zygote's next packet with its descriptor or -1; None when there is none now.
 
     Raises:
@@ -80,43 +97,64 @@ def receive_notice(
 
 
 class Zygote:
-    """Forks contexts until the notebook closes its channel.
+    """Forks contexts until the notebook closes its channel or ends.
 
     Parameters:
         become: what a fork does for the rest of its life.
+        owner: the number of the notebook's process.
         program: what a fork executes instead, for profilers that follow programs and no forks; the
             number of this process and those of the wire, the control channel and the rings are
             added to its arguments.
     """
 
     def __init__(
-        self, channel: socket.socket, become: Become, program: list[str] | None = None
+        self,
+        channel: socket.socket,
+        become: Become,
+        owner: int,
+        program: list[str] | None = None,
     ) -> None:
         self._channel = channel
         self._become = become
         self._program = program
         self._children: dict[int, tuple[int, int]] = {}  # descriptor -> (number, pid)
+        self._owner = os.pidfd_open(owner)
+        self._limit_s: float | None = None
         self._poll = select.poll()
         self._poll.register(channel, select.POLLIN)
+        self._poll.register(self._owner, select.POLLIN)
 
     def run(self) -> None:
-        """Serve; returns when the notebook is gone."""
+        """Serve; returns when the notebook is gone, or no system has come for too long."""
         self._tell(Loaded())
         while True:
-            for fd, _ in self._poll.poll():
+            found = self._poll.poll(None if self._limit_s is None else self._limit_s * 1000)
+            for fd, _ in found:
                 if fd in self._children:
                     self._reap(fd)
-                elif not self._fork():
+                elif fd == self._owner or not self._obey():
                     return
+            if not found:
+                return
 
-    def _fork(self) -> bool:
+    def _obey(self) -> bool:
         try:
             received = packet.receive(self._channel, block=True)
         except EOFError:
             return False
         assert received is not None
         data, fds = received
-        number = _requests.decode(data).number
+        request = _requests.decode(data)
+        if isinstance(request, Rest):
+            self._limit_s = request.limit_s
+            outlive_thread()
+            self._tell(Rests())
+        else:
+            self._limit_s = None
+            self._fork(request.number, fds)
+        return True
+
+    def _fork(self, number: int, fds: list[int]) -> None:
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -127,14 +165,13 @@ class Zygote:
         self._children[pidfd] = number, pid
         self._poll.register(pidfd, select.POLLIN)
         self._tell(Forked(number, pid), pidfd)
-        return True
 
     def _be_context(self, fds: list[int], parent: int) -> None:
         """Become a context in the forked child; never returns."""
         status = 1
         try:
             self._channel.close()
-            for pidfd in self._children:
+            for pidfd in (self._owner, *self._children):
                 os.close(pidfd)
             wire, control, out, err, *rings = fds
             os.dup2(out, 1)
@@ -168,13 +205,11 @@ class Zygote:
         _, status = os.waitpid(pid, 0)
         self._tell(Exited(number, os.waitstatus_to_exitcode(status)))
 
-    def _tell(self, notice: "Loaded | LoadFailed | Forked | Exited", fd: int = -1) -> None:
+    def _tell(self, notice: Notice, fd: int = -1) -> None:
         tell(self._channel, notice, fd)
 
 
-def tell(
-    channel: socket.socket, notice: "Loaded | LoadFailed | Forked | Exited", fd: int = -1
-) -> None:
+def tell(channel: socket.socket, notice: Notice, fd: int = -1) -> None:
     """Send a packet to the notebook; nothing happens when it is gone."""
     try:
         packet.send(channel, _encode(notice), [fd] if fd >= 0 else [])

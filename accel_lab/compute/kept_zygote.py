@@ -1,0 +1,92 @@
+"""The zygote of a system that was closed, which the next system of this process may take.
+
+What it has imported need not be imported again. It ends with this process, and when nobody has
+taken it for a minute. One is kept at most.
+"""
+
+import atexit
+import os
+import resource
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from accel_lab.compute.surroundings import variables
+
+KEPT_S = 60.0
+MARGIN_S = 10.0
+"""How much longer it waits than it may be taken, so that it does not end as it is taken."""
+_LIMITS = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
+
+
+class Birth(NamedTuple):
+    """What a zygote has of the process that starts it; one that has other is of no use."""
+
+    backend: str
+    variables: Mapping[Any, Any]
+    cores: frozenset[int]
+    limits: tuple[tuple[int, int], ...]
+    python: str
+
+
+class _Kept(NamedTuple):
+    birth: Birth
+    child: subprocess.Popen[bytes]
+    channel: socket.socket
+    owner: int
+    since: float
+
+
+_kept: list[_Kept] = []
+_taking = threading.Lock()
+
+
+def birth_of(backend: str) -> Birth:
+    """Return what a zygote that is started now has of this process."""
+    limits = tuple(map(resource.getrlimit, _LIMITS))
+    cores = frozenset(os.sched_getaffinity(0))
+    return Birth(backend, variables(), cores, limits, sys.executable)
+
+
+def keep(birth: Birth, child: subprocess.Popen[bytes], channel: socket.socket) -> None:
+    """Keep a zygote that has no contexts and no longer ends with the thread that started it."""
+    with _taking:
+        before, _kept[:] = _kept[:], [_Kept(birth, child, channel, os.getpid(), time.monotonic())]
+    _end(before)
+
+
+def take(birth: Birth) -> tuple[subprocess.Popen[bytes], socket.socket] | None:
+    """Return the one that is kept, if it is as one that is started now; else that ends."""
+    with _taking:
+        found, _kept[:] = _kept[:], []
+    for one in found:
+        fresh = time.monotonic() - one.since < KEPT_S and one.child.poll() is None
+        if one.owner == os.getpid() and one.birth == birth and fresh:
+            return one.child, one.channel
+    _end(found)
+    return None
+
+
+def numbers() -> list[int]:
+    """Return the process number of the one that is kept, in a list; an empty one without."""
+    return [one.child.pid for one in _kept]
+
+
+@atexit.register
+def end() -> None:
+    """End the one that is kept."""
+    with _taking:
+        found, _kept[:] = _kept[:], []
+    _end(found)
+
+
+def _end(found: list[_Kept]) -> None:
+    for one in found:
+        if one.owner == os.getpid():  # a fork of that process has no children of its
+            one.child.kill()
+            one.child.wait()
+            one.channel.close()

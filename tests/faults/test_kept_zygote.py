@@ -1,0 +1,211 @@
+"""The zygote of a closed system is kept for the next one, for a minute, and by nobody else."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from accel_lab import System
+from accel_lab.compute import kept_zygote
+from accel_lab.compute.events import CircuitOpened
+from accel_lab.errors import ContextLost
+from tests.faults.conftest import settle
+
+WAIT_S = 30.0
+PROGRAM = """
+import os, sys, time
+from accel_lab import System
+from accel_lab.compute import kept_zygote
+
+def opened():
+    lab = System("host")
+    return lab, lab.devices[0].run(os.getppid).result(30)
+
+lab, first = opened()
+lab.close()
+"""
+
+
+@pytest.fixture(autouse=True)
+def none_before(nothing_left: None) -> Iterator[None]:
+    kept_zygote.end()
+    yield
+    kept_zygote.end()
+
+
+def zygote_of(lab: System) -> int:
+    return int(lab.devices[0].run(os.getppid).result(WAIT_S))
+
+
+def opened_and_closed() -> int:
+    """Return the zygote of a system that is closed by now."""
+    with System("host") as lab:
+        return zygote_of(lab)
+
+
+def descriptors(pid: int) -> list[str]:
+    return sorted(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - no files
+
+
+def runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+def test_the_next_system_takes_it_and_it_gathers_nothing() -> None:
+    first = opened_and_closed()
+    assert kept_zygote.numbers() == [first]
+    with System("host", 2) as lab:
+        assert zygote_of(lab) == first
+        assert kept_zygote.numbers() == []
+    before = descriptors(first)
+    for _ in range(3):
+        assert opened_and_closed() == first
+    assert descriptors(first) == before
+    assert len(os.listdir(f"/proc/{first}/task")) == 1  # noqa: PTH208 - no files
+
+
+def test_systems_that_are_open_at_once_have_one_each_and_one_is_kept() -> None:
+    with System("host") as one, System("host") as other:
+        both = {zygote_of(one), zygote_of(other)}
+    assert len(both) == 2
+    (kept,) = kept_zygote.numbers()
+    assert [pid for pid in both if runs(pid)] == [kept]
+
+
+@pytest.mark.parametrize("what", ["a variable", "a limit", "the cores"])
+def test_one_that_began_otherwise_is_not_taken(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = opened_and_closed()
+    if what == "a variable":
+        monkeypatch.setenv("ACCEL_LAB_TEST", "another")
+    elif what == "a limit":
+        soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+        limit = (0, hard) if soft else (1, hard)
+        if hard == 0:
+            pytest.skip("the limit of core files is 0")
+        resource.setrlimit(resource.RLIMIT_CORE, limit)
+    else:
+        cores = os.sched_getaffinity(0)
+        if len(cores) == 1:
+            pytest.skip("there is one core")
+        os.sched_setaffinity(0, {min(cores)})
+    try:
+        second = opened_and_closed()
+    finally:
+        if what == "a limit":
+            resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+        elif what == "the cores":
+            os.sched_setaffinity(0, cores)
+    assert second != first
+    assert not runs(first)
+    assert kept_zygote.numbers() == [second]
+
+
+def test_one_whose_contexts_were_all_lost_is_kept() -> None:
+    with System("host", max_restarts=0) as lab:
+        first = zygote_of(lab)
+        with pytest.raises(ContextLost):
+            lab.inject("kill").result(WAIT_S)
+        lab.events.wait_for(CircuitOpened, WAIT_S, since=0)
+    assert opened_and_closed() == first
+
+
+def test_one_that_ended_meanwhile_is_not_taken() -> None:
+    first = opened_and_closed()
+    os.kill(first, signal.SIGKILL)
+    assert settle(lambda: not runs(first))
+    assert opened_and_closed() != first
+
+
+def test_it_ends_when_nobody_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_zygote, "KEPT_S", 0.0)
+    monkeypatch.setattr(kept_zygote, "MARGIN_S", 0.1)
+    first = opened_and_closed()
+    assert settle(lambda: not runs(first))
+    assert opened_and_closed() != first
+
+
+def test_one_that_has_waited_too_long_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be about to end."""
+    monkeypatch.setattr(kept_zygote, "KEPT_S", 0.0)
+    first = opened_and_closed()
+    assert opened_and_closed() != first
+    assert not runs(first)
+
+
+def test_one_that_was_taken_waits_for_no_other_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time ends with the first context."""
+    monkeypatch.setattr(kept_zygote, "MARGIN_S", 1.0 - kept_zygote.KEPT_S)
+    first = opened_and_closed()
+    with System("host") as lab:
+        assert zygote_of(lab) == first
+        assert not settle(lambda: not runs(first), 1.2)
+        assert zygote_of(lab) == first
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "time.sleep(60)",
+        "lab, second = opened(); assert second == first; print(flush=True); time.sleep(60)",
+    ],
+    ids=["kept", "taken"],
+)
+def test_it_ends_with_a_notebook_that_is_killed(body: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{PROGRAM}print(first, flush=True)\n{body}"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as owner:
+        assert owner.stdout is not None
+        first = int(owner.stdout.readline())
+        assert runs(first)
+        if "second" in body:
+            owner.stdout.readline()
+        contexts = list(map(int, Path(f"/proc/{first}/task/{first}/children").read_text().split()))
+        assert len(contexts) == ("second" in body)
+        owner.kill()
+    assert settle(lambda: not any(map(runs, [first, *contexts])))
+
+
+@pytest.mark.parametrize("end", ["", "os._exit(0)"], ids=["ends", "leaves"])
+def test_it_ends_with_a_notebook_that(end: str) -> None:
+    program = f"{PROGRAM}print(first, flush=True)\n{end}"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True)  # noqa: PLW1510
+    assert (done.returncode, done.stderr) == (0, b"")
+    first = int(done.stdout)
+    assert settle(lambda: not runs(first))
+
+
+def test_a_fork_of_the_notebook_neither_takes_nor_ends_it() -> None:
+    program = f"""{PROGRAM}
+sys.stdout.flush()
+pid = os.fork()
+if not pid:
+    lab, other = opened()
+    assert other != first
+    lab.close()
+    sys.exit(7)
+assert os.waitpid(pid, 0)[1] == 7 << 8
+lab, second = opened()
+print(first == second)
+lab.close()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)  # noqa: PLW1510
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+def test_one_that_executes_contexts_anew_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profiler may have to write what it found when it ends."""
+    monkeypatch.setenv("ACCEL_LAB_FORK", "0")
+    first = opened_and_closed()
+    assert kept_zygote.numbers() == []
+    assert not runs(first)
