@@ -47,16 +47,24 @@ LARGE = np.arange(100_000.0)
 Plan = Callable[[str, str], None]
 
 
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return one folder for all, so that each test has the environment of the one before it."""
+    return tmp_path_factory.mktemp("plans")
+
+
 @pytest.fixture
-def plan(nothing_left: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plan:
+def plan(nothing_left: None, monkeypatch: pytest.MonkeyPatch, plans: Path) -> Plan:
     """Make the `failing` backend available; the function says how it fails."""
+    for old in plans.iterdir():
+        old.unlink()
     path = [*accel_lab.backends.__path__, str(HERE)]
     monkeypatch.setattr(accel_lab.backends, "__path__", path)
     monkeypatch.setenv("PYTHONPATH", str(HERE))
-    monkeypatch.setenv(PLAN, str(tmp_path))
+    monkeypatch.setenv(PLAN, str(plans))
 
     def write(phase: str, words: str) -> None:
-        (tmp_path / phase).write_text(words)
+        (plans / phase).write_text(words)
 
     return write
 
@@ -88,7 +96,7 @@ def test_a_context_that_fails_to_start_is_started_again(plan: Plan, word: str, r
             assert re.search(reason, cause)
 
 
-def test_what_waits_for_a_start_is_limited_and_runs_in_order(plan: Plan, tmp_path: Path) -> None:
+def test_what_waits_for_a_start_is_limited_and_runs_in_order(plan: Plan, plans: Path) -> None:
     """Message 1025 is refused, or waits for room if it may."""
     plan("open", "gate")
     with closing(System("failing", 1)) as lab:
@@ -101,14 +109,14 @@ def test_what_waits_for_a_start_is_limited_and_runs_in_order(plan: Plan, tmp_pat
         waited.start()
         assert not any(reply.done for reply in replies)
         assert waited.is_alive()
-        (tmp_path / "go").touch()
+        (plans / "go").touch()
         waited.join(WAIT)
         assert [len(reply.result(WAIT)) for reply in replies] == list(range(1, 1025))
         assert replies[-1].result() == list(range(1024))
 
 
 def test_a_start_that_is_given_up_late_leaves_the_next_one_alone(
-    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plan: Plan, plans: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who has seen its wire end is slower than the supervisor of a group, which starts the next."""
     plan("open", "gate")
@@ -132,7 +140,7 @@ def test_a_start_that_is_given_up_late_leaves_the_next_one_alone(
             assert settle(lambda: keeper._link not in (None, first))
         for call in held:
             call_soon(*call)
-        (tmp_path / "go").touch()
+        (plans / "go").touch()
         assert works(lab.devices[0])
         assert settle(lambda: keeper.restarts == 1)
 
@@ -163,11 +171,11 @@ async def awaited(reply: Reply[AccelRef]) -> None:
 
 @pytest.mark.parametrize("how", ["result", "ready", "await"])
 def test_who_waits_for_a_slow_start_in_a_notebook_is_told(
-    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    plan: Plan, plans: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """The context starts when that was said, and not before."""
     plan("open", "gate")
-    said = Opens(tmp_path / "go")
+    said = Opens(plans / "go")
     monkeypatch.setattr(sys, "stderr", said)
     with shell(), closing(System("failing", 1)) as lab:
         (cpu,) = lab.devices
@@ -180,7 +188,7 @@ def test_who_waits_for_a_slow_start_in_a_notebook_is_told(
 
 
 def test_a_program_that_waits_for_a_start_is_told_nothing(
-    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    plan: Plan, plans: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     plan("open", "gate")
     monkeypatch.setattr(waiting, "QUIET_S", 0.0)
@@ -188,7 +196,7 @@ def test_a_program_that_waits_for_a_start_is_told_nothing(
         reply = lab.devices[0].put(np.ones(4))
         with pytest.raises(TimeoutError):
             reply.result(0.1)
-        (tmp_path / "go").touch()
+        (plans / "go").touch()
         reply.result(WAIT)
     assert capfd.readouterr().err == ""
 
@@ -216,9 +224,11 @@ def test_a_mistake_in_the_code_is_not_tried_four_times(plan: Plan, word: str) ->
         lab.close()
 
 
-def test_a_start_that_always_fails_opens_the_circuit_and_a_probe_closes_it(plan: Plan) -> None:
+def test_a_start_that_always_fails_opens_the_circuit_and_a_probe_closes_it(
+    plan: Plan, plans: Path
+) -> None:
     """The probe is the first call after the window; while it fails the circuit stays open."""
-    plan("open", "die " * 3)
+    plan("open", "late die die")
     lab = System("failing", 1, max_restarts=1, within_s=600.0)
 
     def end_window() -> None:
@@ -228,6 +238,7 @@ def test_a_start_that_always_fails_opens_the_circuit_and_a_probe_closes_it(plan:
     try:
         (cpu,) = lab.devices
         waiting = cpu.put(LARGE)
+        (plans / "go").touch()
         with pytest.raises(CircuitOpen, match=r"rests; call device\.reset\(\)") as caught:
             waiting.result(WAIT)
         assert isinstance(caught.value.__cause__, ContextLost)
