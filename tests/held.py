@@ -5,6 +5,8 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
+from accel_lab.compute import kept_zygote
+
 
 class Held(NamedTuple):
     """What was open, and what ran."""
@@ -26,9 +28,11 @@ def held() -> Held:
 
 
 def descriptors() -> set[tuple[str, str]]:
-    """Return what is open, by number and name."""
+    """Return what is open, by number and name, without what leads to a zygote that is kept."""
+    kept = {str(fd) for fd in kept_zygote.descriptors()}
     found = set()
     for one in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # the one that this list was read from
-            found.add((one.name, str(one.readlink())))
+            if one.name not in kept:
+                found.add((one.name, str(one.readlink())))
     return found

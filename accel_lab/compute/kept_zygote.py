@@ -76,6 +76,11 @@ def numbers() -> list[int]:
     return [one.child.pid for one in _kept]
 
 
+def descriptors() -> list[int]:
+    """Return the descriptor through which it is asked, in a list."""
+    return [one.channel.fileno() for one in _kept]
+
+
 @atexit.register
 def end() -> None:
     """End the one that is kept."""

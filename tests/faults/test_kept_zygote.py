@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -81,32 +82,32 @@ def test_systems_that_are_open_at_once_have_one_each_and_one_is_kept() -> None:
     assert [pid for pid in both if runs(pid)] == [kept]
 
 
-@pytest.mark.parametrize("what", ["a variable", "a limit", "the cores"])
-def test_one_that_began_otherwise_is_not_taken(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_began_otherwise_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     first = opened_and_closed()
-    if what == "a variable":
-        monkeypatch.setenv("ACCEL_LAB_TEST", "another")
-    elif what == "a limit":
-        soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
-        limit = (0, hard) if soft else (1, hard)
-        if hard == 0:
-            pytest.skip("the limit of core files is 0")
-        resource.setrlimit(resource.RLIMIT_CORE, limit)
-    else:
-        cores = os.sched_getaffinity(0)
-        if len(cores) == 1:
-            pytest.skip("there is one core")
-        os.sched_setaffinity(0, {min(cores)})
-    try:
-        second = opened_and_closed()
-    finally:
-        if what == "a limit":
-            resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
-        elif what == "the cores":
-            os.sched_setaffinity(0, cores)
+    monkeypatch.setenv("ACCEL_LAB_TEST", "another")
+    second = opened_and_closed()
     assert second != first
     assert not runs(first)
     assert kept_zygote.numbers() == [second]
+
+
+def test_the_limits_the_cores_and_the_backend_are_of_its_beginning() -> None:
+    before = kept_zygote.birth_of("host")
+    assert kept_zygote.birth_of("host") == before != kept_zygote.birth_of("cuda")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
+    try:
+        assert kept_zygote.birth_of("host") != before
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    cores = os.sched_getaffinity(0)
+    if len(cores) == 1:
+        pytest.skip("there is one core")
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        assert kept_zygote.birth_of("host") != before
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def test_one_whose_contexts_were_all_lost_is_kept() -> None:
@@ -135,10 +136,17 @@ def test_it_ends_when_nobody_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_that_has_waited_too_long_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be about to end."""
-    monkeypatch.setattr(kept_zygote, "KEPT_S", 0.0)
-    first = opened_and_closed()
-    assert opened_and_closed() != first
-    assert not runs(first)
+    for kept_s, taken in ((60.0, True), (0.0, False)):
+        monkeypatch.setattr(kept_zygote, "KEPT_S", kept_s)
+        birth = kept_zygote.birth_of("host")
+        stand_in = subprocess.Popen(["sleep", "60"])  # noqa: S607 - any process
+        channel, end = socket.socketpair()
+        with end, channel:
+            kept_zygote.keep(birth, stand_in, channel)
+            assert (kept_zygote.take(birth) is not None) == taken
+        assert runs(stand_in.pid) == taken
+        stand_in.kill()
+        stand_in.wait()
 
 
 def test_one_that_was_taken_waits_for_no_other_system(monkeypatch: pytest.MonkeyPatch) -> None:
