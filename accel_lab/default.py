@@ -8,6 +8,7 @@ import contextlib
 import os
 import threading
 
+from accel_lab.compute import kept_zygote
 from accel_lab.errors import AccelError
 from accel_lab.system import System
 
@@ -47,6 +48,7 @@ def _warm(system: System) -> None:
 def _close() -> None:
     if _system is not None:
         _system.close()
+        kept_zygote.end()  # no other system comes
 
 
 def _renew_lock() -> None:
