@@ -160,15 +160,22 @@ class BufferTable:
             DependencyFailed: one is.
         """
         for buffer in operands:
-            if buffer.storage in self.withheld or buffer.id in self.withheld:
+            refusal = self.refusal(buffer)
+            if refusal is not None:
                 text = f"buffer {buffer.id} was not written: what should have written it failed"
-                raise DependencyFailed(text, unwritten=buffer.id)
+                raise DependencyFailed(text, unwritten=refusal.id)
+
+    def refusal(self, buffer: Buffer) -> Refusal | None:
+        """Return why a buffer is refused; None if it is not."""
+        if not self.withheld:
+            return None
+        return self.withheld.get(buffer.storage or 0) or self.withheld.get(buffer.id)
 
     def root_of(self, operands: Iterable[Any]) -> int:
         """Return the buffer whose message failed first, of those that operands come from; or 0."""
         root = 0
         for buffer in operands:
-            refusal = self.withheld.get(buffer.storage) or self.withheld.get(buffer.id)
+            refusal = self.refusal(buffer)
             root = buffer.failed_root or (refusal.root if refusal else root)
         return root
 

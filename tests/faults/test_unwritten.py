@@ -108,6 +108,14 @@ def test_while_nobody_is_told_it_stays_of_no_use(gpu: Device) -> None:
         (out + 1).result(WAIT)
 
 
+def test_who_was_told_by_its_base_can_use_what_a_view_should_have_written(gpu: Device) -> None:
+    base = gpu.put(np.ones((9, 8)))
+    failing_write(gpu, base[1:])
+    with pytest.raises(DependencyFailed, match="on purpose"):
+        (base + 1).result(WAIT)
+    np.testing.assert_array_equal((base + 1).get(), np.ones((9, 8)) + 1)
+
+
 def test_the_next_cell_can_use_it(gpu: Device, cell: Callable[[], None]) -> None:
     """What has failed is said below the first."""
     cell()

@@ -56,8 +56,8 @@ MUTATIONS = (
     Mutation(
         "what a failed message should have written may be read",
         "compute/table.py",
-        "if buffer.storage in self.withheld or buffer.id in self.withheld:",
-        "if buffer.storage is None:",
+        "if refusal is not None:",
+        "if refusal is not None and buffer.storage is None:",
         "faults/test_unwritten.py",
     ),
     Mutation(
