@@ -125,7 +125,7 @@ class Inventory:
     def _memory(self, one: Range) -> Memory:
         entries: list[Entry] = []
         arrays: dict[int, Look] = {}
-        label, used = "", 0
+        label, used, refusal = "", 0, None
         alone = len(one.seen) == 1
         for seen in one.seen:
             look = look_of(seen, one.low)
@@ -138,8 +138,9 @@ class Inventory:
                 look = look._replace(dtype=None)
             label = label or buffer.storage.label
             used = max(used, buffer.storage.used)
+            refusal = refusal or self._context.table.refusal(buffer)
             entries.append(Entry(buffer.id, tuple(buffer.shape), buffer.dtype, look))
-        return Memory(0, one.nbytes, label or "%%gpu cell", used, entries, arrays)
+        return Memory(0, one.nbytes, label or "%%gpu cell", used, entries, arrays, refusal)
 
     def leave_out(
         self, memories: list[tuple[Range, Memory]], taken: int, room_bytes: int

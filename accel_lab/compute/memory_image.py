@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from accel_lab.compute.table import Refusal
+
 
 class Look(NamedTuple):
     """How an array looks into its memory; `dtype` is None where the memory is the array alone."""
@@ -35,6 +37,7 @@ class Memory(NamedTuple):
     Attributes:
         piece: the first of those in which it is kept.
         arrays: those inside objects, by their number in the pickle.
+        refusal: why nothing may use it, for want of what should have been written.
     """
 
     piece: int
@@ -43,6 +46,7 @@ class Memory(NamedTuple):
     used: int
     entries: list[Entry]
     arrays: dict[int, Look]
+    refusal: Refusal | None
 
 
 class Seen(NamedTuple):
