@@ -17,7 +17,7 @@ from accel_lab.compute.markers import ContextBegan, ContextEnded, Failed
 from accel_lab.compute.openings import Openings
 from accel_lab.compute.recovery import Overtaken
 from accel_lab.compute.standby import Standby
-from accel_lab.compute.step import WITHHOLD
+from accel_lab.compute.step import RELEASE, WITHHOLD
 from accel_lab.compute.transfer import Free
 from accel_lab.compute.tree import State
 from accel_lab.compute.waiting import Waiting
@@ -126,22 +126,24 @@ class Generations(Waiting):
                 self._library = None  # out of turn
             link.send(data, idle=False)
 
-    def withhold(self, link: Link, seq: float) -> None:
-        """Have a context that is being filled refuse what messages before this should have written.
+    def withhold(self, link: Link, since: int, seq: int) -> None:
+        """Have a context that is being filled refuse what a message finds refused at its place.
+
+        Parameters:
+            since: the message for which this was done last.
+            seq: the message that comes next; 0 for the first that has waited.
 
         Raises:
-            Overtaken: that one is lost.
+            Overtaken: that context is lost.
         """
         with self._lock:
             if self._filling is not link:
                 raise Overtaken
-            self._withhold(link, seq)
-
-    def _withhold(self, link: Link, seq: float) -> None:
-        withheld = self._answers.withheld
-        ids = [*withheld.before(seq), *withheld.released_by(self._queue, seq)]
-        if ids:
-            link.send(encode_entry(0, 0, None, [WITHHOLD, ids]), idle=False)
+            place, withheld = seq or next(iter(self._queue), math.inf), self._answers.withheld
+            if over := withheld.released_between(since, place):
+                link.send(encode_entry(0, 0, None, [RELEASE, over]), idle=False)
+            if ids := withheld.failed_between(since, place):
+                link.send(encode_entry(0, 0, None, [WITHHOLD, ids]), idle=False)
 
     def _send_queue(self, link: Link) -> None:
         """Send what has waited, in order; the lock is held.
@@ -174,7 +176,6 @@ class Generations(Waiting):
             self.refusal = None
             if self.recorder is not None:
                 self.recorder.mark(ContextBegan(self.generation, time.time(), pid))
-            self._withhold(link, math.inf)
             self._send_queue(link)
             self._link, self._filling = link, None
             self._freed.extend(free)

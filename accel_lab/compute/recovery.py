@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
@@ -266,7 +267,7 @@ class Recovery:
         spoiled = [id_ for id_ in plan.kept if id_ in self.lost]
         if spoiled:  # whatever is there is not what it was
             self._requests.resend(link, 0, _entry(0, 0, None, [FREE, spoiled]))
-        requests = self._run_held(link, plan.pending)
+        requests = self._run_held(link, plan)
         rebuilt = tuple(sorted(plan.live - self.lost.keys()))
         seconds = time.monotonic() - began
         lost = {id_: self.lost[id_] for id_ in plan.live if id_ in self.lost}
@@ -403,14 +404,14 @@ class Recovery:
                 why = f"its digest was {before} and is {digest}"
                 self.lost[id_] = f"it was made again, and is not what it was: {why}"
 
-    def _run_held(self, link: "Link", steps: Mapping[int, Step]) -> list[int]:
+    def _run_held(self, link: "Link", plan: "_Plan") -> list[int]:
         """Run what was in flight again, one request at a time; returns their numbers."""
         done: list[int] = []
         with self._lock:
             seqs = sorted(self._held)
-        for seq in seqs:
-            step = steps[seq]
-            self._requests.withhold(link, seq)
+        for since, seq in pairwise([0, *seqs]):
+            step = plan.pending[seq]
+            self._requests.withhold(link, since, seq)
             gone = next((id_ for id_ in step.operands if id_ in self.lost), None)
             if gone is not None:
                 text = f"operand {gone} could not be made again: {self.lost[gone]}"
@@ -444,6 +445,7 @@ class Recovery:
                 self.lost[step.made] = f"its message failed: {waited.error}"
             done.append(seq)
         self._probed = 0
+        self._requests.withhold(link, max(seqs, default=0), 0)
         return done
 
 

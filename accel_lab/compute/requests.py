@@ -395,7 +395,9 @@ class Requests(Generations):
         ids = withheld.known(origin.current())
         if ids:
             self._slip_in([RELEASE, ids], link)
-            withheld.released(ids, self._seq)
+            # Without a context there may be requests to be run again that are not in there.
+            pending = [] if link is None else list(self._answers.pending)
+            withheld.released(ids, self._seq, min(pending, default=0))
 
     def _slip_in(self, message: Any, link: Link | None) -> None:
         """Send or queue a message of the device's own, which is not recorded; the lock is held."""

@@ -6,7 +6,7 @@ the context refuses such buffers until whoever sends knows: the failure was rais
 shown below a cell that is over by now.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from accel_lab.errors import AccelError
@@ -27,6 +27,19 @@ class Unwritten(NamedTuple):
     origin: Any
 
 
+class Released(NamedTuple):
+    """A buffer that is refused no more.
+
+    Attributes:
+        failed: the number of the message that should have written it.
+        by: the number of the message from which on it can be used.
+    """
+
+    id: int
+    failed: int
+    by: int
+
+
 class Withheld:
     """The buffers that the contexts of one device refuse, by id.
 
@@ -35,19 +48,15 @@ class Withheld:
 
     def __init__(self) -> None:
         self._unwritten: dict[int, Unwritten] = {}
-        # The numbers of the message that failed, and of the one that released.
-        self._released: dict[int, tuple[int, int]] = {}
+        self._released: tuple[Released, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self._unwritten)
 
     def add(self, ids: Iterable[int], unwritten: Unwritten) -> list[int]:
         """Note what was not written; returns those of which that was not known."""
-        news = [
-            id_
-            for id_ in ids
-            if id_ not in self._unwritten and unwritten.seq > self._released.get(id_, (0, 0))[1]
-        ]
+        over = {one.id for one in self._released if one.by > unwritten.seq}
+        news = [id_ for id_ in ids if id_ not in self._unwritten and id_ not in over]
         self._unwritten.update(dict.fromkeys(news, unwritten))
         return news
 
@@ -61,22 +70,26 @@ class Withheld:
         unwritten = self._unwritten.copy().items()
         return [id_ for id_, one in unwritten if one.origin is not here or one.error.taken]
 
-    def released(self, ids: Iterable[int], seq: int) -> None:
-        """Take these out: message `seq` releases them."""
-        if len(self._released) > MOST_RELEASED:
-            self._released.clear()
-        for id_ in ids:
-            self._released[id_] = self._unwritten.pop(id_).seq, seq
+    def released(self, ids: Iterable[int], by: int, oldest: int) -> None:
+        """Take these out: message `by` releases them.
 
-    def before(self, seq: float) -> list[int]:
-        """Return those that messages before this one should have written."""
-        return [id_ for id_, one in self._unwritten.copy().items() if one.seq < seq]
+        What was released before the `oldest` message that may be run again is forgotten.
+        """
+        known = [one for one in self._released if one.by > oldest]
+        known += [Released(id_, self._unwritten.pop(id_).seq, by) for id_ in ids]
+        self._released = tuple(known[-MOST_RELEASED:])
 
-    def released_by(self, seqs: Container[int], seq: float) -> list[int]:
-        """Return those of `before` that are out by now, and that one of `seqs` releases."""
-        released = self._released.items()
-        return [id_ for id_, (failed, by) in released if by in seqs and failed < seq]
+    def failed_between(self, since: float, seq: float) -> list[int]:
+        """Return what message `seq` finds refused, of what failed from `since` on."""
+        over = [one.id for one in self._released if since <= one.failed < seq < one.by]
+        unwritten = self._unwritten.copy().items()
+        return over + [id_ for id_, one in unwritten if since <= one.seq < seq]
+
+    def released_between(self, since: float, seq: float) -> list[int]:
+        """Return what was released behind message `since` and before `seq`."""
+        return [one.id for one in self._released if since < one.by < seq]
 
     def clear(self) -> None:
         """Forget them: no context has these buffers any more."""
         self._unwritten.clear()
+        self._released = ()

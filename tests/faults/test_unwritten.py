@@ -260,14 +260,16 @@ def test_what_was_sent_before_it_failed_is_not_refused_because_it_is_released_la
     """A context comes, and what will release it still waits to be sent."""
     withheld, error = Withheld(), ContextLost("on purpose")
     assert withheld.add([7], Unwritten(11, error, None)) == [7]
-    assert (withheld.before(10), withheld.before(12)) == ([], [7])
+    assert (withheld.failed_between(0, 10), withheld.failed_between(0, 12)) == ([], [7])
     error.take()
-    withheld.released(withheld.known(None), 20)
-    assert (withheld.before(12), withheld.released_by([20], 10)) == ([], [])
-    assert withheld.released_by([20], 12) == [7]
-    assert withheld.released_by([], 12) == []
+    withheld.released(withheld.known(None), 20, 0)
+    assert [withheld.failed_between(0, seq) for seq in (10, 12, 19, 21)] == [[], [7], [7], []]
+    assert withheld.failed_between(12, 19) == []  # that was seen to
+    assert [withheld.released_between(12, seq) for seq in (19, 21)] == [[], [7]]
     assert withheld.add([7], Unwritten(12, error, None)) == []  # it was sent before the release
     assert withheld.add([7], Unwritten(21, error, None)) == [7]
+    withheld.released(withheld.known(None), 30, 25)
+    assert [withheld.failed_between(0, seq) for seq in (12, 29, 31)] == [[], [7], []]
 
 
 def test_it_is_forgotten_with_its_buffer(gpu: Device) -> None:

@@ -1,15 +1,20 @@
 """What was not written is refused to the same messages, however many contexts are lost."""
 
+import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from accel_lab import AccelRef, Device, System, blas
-from accel_lab.errors import AccelError, DependencyFailed
-from tests.faults.test_unwritten import ONES, WAIT, fail
+from accel_lab.compute.events import ContextStarted
+from accel_lab.errors import AccelError, ContextLost, DependencyFailed, UserCodeError
+from tests.faults.conftest import pid_of, settle
+from tests.faults.test_unwritten import ONES, WAIT, fail, failing_write
 
 WIDE = np.ones((9, 8))
 
@@ -27,6 +32,44 @@ def gpu(lab: System) -> Iterator[Device]:
         lab.check()
 
 
+def kill(lab: System, gpu: Device) -> None:
+    """End the context from outside, and wait for the next one."""
+    mark = lab.events.published
+    os.kill(pid_of(lab, gpu), signal.SIGKILL)
+    lab.events.wait_for(ContextStarted, WAIT, since=mark)
+
+
+def hold(gpu: Device, begun: Path, *, pure: bool) -> AccelRef:
+    """Hold the context up for good, and every one after it that has this again."""
+    held: AccelRef = gpu.run(_hold, str(begun), pure=pure)
+    assert settle(lambda: held.done or any(begun.iterdir()))
+    return held
+
+
+def _hold(begun: str) -> None:
+    import os
+    import threading
+    from pathlib import Path
+
+    Path(begun, str(os.getpid())).touch()
+    threading.Event().wait()
+
+
+_hold.__module__ = "__main__"
+
+
+def answered(gpu: Device, write: AccelRef) -> AccelRef:
+    """Wait until a failure has come, of which nobody is told."""
+    gpu.ping().result(WAIT)
+    assert write.failed
+    return write
+
+
+def tell(write: AccelRef) -> None:
+    with pytest.raises(AccelError):
+        write.result(WAIT)
+
+
 def refused(*readers: AccelRef) -> None:
     for each in readers:
         with pytest.raises(DependencyFailed):
@@ -35,6 +78,117 @@ def refused(*readers: AccelRef) -> None:
 
 def has(ref: AccelRef, expected: Any) -> None:
     np.testing.assert_array_equal(ref.get(timeout_s=WAIT), expected)
+
+
+@pytest.mark.parametrize("losses", [1, 2, 3])
+def test_what_was_sent_before_the_release_is_refused_again(
+    lab: System, gpu: Device, tmp_path: Path, losses: int
+) -> None:
+    """And what was sent behind it is not, though the release was in flight."""
+    a, b = gpu.put(ONES), gpu.put(ONES)
+    before = a + b
+    write_a, write_b = answered(gpu, failing_write(gpu, a)), answered(gpu, failing_write(gpu, b))
+    holds = [hold(gpu, tmp_path, pure=losses > 1)]
+    holds += [gpu.run(_hold, str(tmp_path), pure=True) for _ in range(losses - 2)]
+    early_a, early_b = a + 1, b + 1
+    tell(write_a)
+    late_a, between = a + 2, b + 2
+    tell(write_b)
+    late = a + b
+    for loss in range(losses):
+        assert settle(lambda: len(list(tmp_path.iterdir())) > loss)  # noqa: B023 - at once
+        kill(lab, gpu)
+    has(before, ONES + ONES)
+    refused(early_a, early_b, between)
+    has(late_a, ONES + 2)
+    has(late, ONES + ONES)
+    has(a + b, ONES + ONES)
+    for each in holds:
+        with pytest.raises(ContextLost):
+            each.result(WAIT)
+
+
+@pytest.mark.parametrize("pure", [True, False])
+def test_a_buffer_that_was_not_written_twice_is_refused_twice(
+    lab: System, gpu: Device, tmp_path: Path, *, pure: bool
+) -> None:
+    """The second failure is still to come when the context is lost; `pure` ones come again."""
+    out = gpu.put(ONES)
+    first = answered(gpu, failing_write(gpu, out))
+    hold(gpu, tmp_path, pure=False)
+    refused_first = out + 1
+    tell(first)
+    usable = out + 2
+    second = blas.gemm(gpu.run(fail, pure=pure), gpu.put(ONES), out=out)
+    refused_second = out + 3
+    kill(lab, gpu)
+    refused(refused_first)
+    has(usable, ONES + 2)
+    refused(refused_second)
+    tell(second)
+    has(out + 4, ONES + 4)
+
+
+def test_who_is_told_after_the_loss_changes_nothing_for_what_was_sent_before(
+    lab: System, gpu: Device, tmp_path: Path
+) -> None:
+    """The release may wait for the next context, which has the reader first."""
+    out = gpu.put(ONES)
+    write = answered(gpu, failing_write(gpu, out))
+    hold(gpu, tmp_path, pure=False)
+    reader = out + 1
+    os.kill(pid_of(lab, gpu), signal.SIGKILL)
+    tell(write)
+    late = out + 2
+    refused(reader)
+    has(late, ONES + 2)
+
+
+def test_it_is_released_once_in_the_next_context_too(
+    lab: System, gpu: Device, tmp_path: Path
+) -> None:
+    """Nothing is in flight behind the release, and what comes then finds the buffer as it was."""
+    out = gpu.put(ONES)
+    write = answered(gpu, failing_write(gpu, out))
+    hold(gpu, tmp_path, pure=False)
+    reader = out + 1
+    tell(write)
+    gpu.ping()
+    kill(lab, gpu)
+    has(out + 2, ONES + 2)
+    refused(reader)
+
+
+@pytest.fixture
+def never(gpu: Device) -> AccelRef:
+    """Return what is known to have failed."""
+    never: AccelRef = gpu.run(fail)
+    with pytest.raises(UserCodeError):
+        never.result(WAIT)
+    return never
+
+
+@pytest.mark.parametrize("losses", [0, 1])
+def test_what_waits_for_a_context_is_refused_by_its_place(
+    lab: System, gpu: Device, never: AccelRef, losses: int
+) -> None:
+    """A write that was refused while the device was suspended concerns what comes behind it."""
+    out, other = gpu.put(ONES), gpu.put(ONES)
+    gpu.suspend()
+    new = gpu.put(ONES)
+    before = out + 1
+    writes = [blas.gemm(never, other, out=each) for each in (out, new)]
+    behind = out + 2, new + 2
+    for write in writes:
+        tell(write)
+    late = out + 3, new + 3
+    if losses:
+        lab.events.wait_for(ContextStarted, WAIT, since=lab.events.published - 1)
+        kill(lab, gpu)
+    has(before, ONES + 1)
+    refused(*behind)
+    for each in late:
+        has(each, ONES + 3)
 
 
 def suspend(_: System, gpu: Device) -> None:
