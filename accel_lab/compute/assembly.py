@@ -99,7 +99,7 @@ class Assembly:
         if options.results is not None:
             requests.witness = Witness(requests, recorder, values=options.results == "values")
         if options.recover == "replay":
-            lineage = Lineage(requests.first_unanswered)
+            lineage = Lineage(requests.first_unanswered, requests.unwritten)
             lineage.checkpoint = transfers.checkpoint_soon
             recorder.followers.append(lineage.follow)
             keeper.recovery = requests.recovery = Recovery(

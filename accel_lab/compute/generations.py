@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 from accel_lab.actor.reply import Reply
@@ -17,7 +17,7 @@ from accel_lab.compute.markers import ContextBegan, ContextEnded, Failed
 from accel_lab.compute.openings import Openings
 from accel_lab.compute.recovery import Overtaken
 from accel_lab.compute.standby import Standby
-from accel_lab.compute.step import RELEASE, WITHHOLD
+from accel_lab.compute.step import RELEASE, WITHHOLD, decode, encode
 from accel_lab.compute.transfer import Free
 from accel_lab.compute.tree import State
 from accel_lab.compute.waiting import Waiting
@@ -126,12 +126,19 @@ class Generations(Waiting):
                 self._library = None  # out of turn
             link.send(data, idle=False)
 
-    def withhold(self, link: Link, since: int, seq: int) -> None:
+    def unwritten(self) -> set[int]:
+        """The buffers that a context may have to refuse, for want of what was not written."""
+        return self._answers.withheld.ids
+
+    def withhold(
+        self, link: Link, since: int, seq: int, sharing: Mapping[int, Iterable[int]]
+    ) -> None:
         """Have a context that is being filled refuse what a message finds refused at its place.
 
         Parameters:
             since: the message for which this was done last.
             seq: the message that comes next; 0 for the first that has waited.
+            sharing: what shares the memory of a buffer that is not there itself.
 
         Raises:
             Overtaken: that context is lost.
@@ -142,8 +149,11 @@ class Generations(Waiting):
             place, withheld = seq or next(iter(self._queue), math.inf), self._answers.withheld
             if over := withheld.released_between(since, place):
                 link.send(encode_entry(0, 0, None, [RELEASE, over]), idle=False)
-            if ids := withheld.failed_between(since, place):
+            for id_ in withheld.failed_between(since, place):
+                ids = [id_, *sharing.get(id_, ())]
                 link.send(encode_entry(0, 0, None, [WITHHOLD, ids]), idle=False)
+            if not seq and any(sharing.values()):
+                self._queue.update(_widened(self._queue, sharing))
 
     def _send_queue(self, link: Link) -> None:
         """Send what has waited, in order; the lock is held.
@@ -332,3 +342,15 @@ class Generations(Waiting):
         for reply in self._answers.pending.values():
             reply.detach()
         self._answers.take_all(None).fail(self.refusal)
+
+
+def _widened(queue: Mapping[int, bytes], sharing: Mapping[int, Iterable[int]]) -> dict[int, bytes]:
+    """Return what refuses a buffer that will not be there, with what shares its memory."""
+    found = {}
+    for seq, data in queue.items():
+        _, result, timeout_s, (tag, *fields), spec = decode(data)
+        if tag == WITHHOLD:
+            [[id_, *_]] = fields
+            ids = [id_, *sharing.get(id_, ())]
+            found[seq] = encode([seq, result, timeout_s, [tag, ids], spec])
+    return found

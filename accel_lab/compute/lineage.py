@@ -72,10 +72,16 @@ class Lineage:
 
     Parameters:
         unanswered: returns the smallest number of a request that has no answer yet, or None.
+        unwritten: returns buffers whose memory is of interest when they are no more.
     """
 
-    def __init__(self, unanswered: Callable[[], int | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        unanswered: Callable[[], int | None] = lambda: None,
+        unwritten: Callable[[], Iterable[int]] = tuple,
+    ) -> None:
         self._unanswered = unanswered
+        self._unwritten = unwritten
         self._lock = threading.RLock()
         self._unread: list[bytes] = []
         self._steps: list[Step] = []
@@ -278,6 +284,12 @@ class Lineage:
             return "the bytes that it was made of were not kept"
         return "" if content.key else content.why
 
+    def sharing(self, ids: Iterable[int], there: set[int]) -> dict[int, set[int]]:
+        """Return which buffers that are `there` share, or may share, the memory of those not."""
+        with self._lock:
+            self.read()
+            return {id_: self._storages.wanted_of(id_, there) for id_ in ids if id_ not in there}
+
     def digests(self, wanted: Iterable[int], without: Collection[int] = ()) -> dict[int, str]:
         """Return the digests of what these buffers held, of those where that was recorded.
 
@@ -400,7 +412,7 @@ class Lineage:
             self._checkpoints = {i: c for i, c in self._checkpoints.items() if i in wanted}
             self._opaque = {i: why for i, why in self._opaque.items() if i in self._live}
             self._live &= named | self._opaque.keys()
-            self._storages.keep(named)
+            self._storages.keep(named.union(self._unwritten()))
             self._kept_after_cut = len(self._steps)
             self._has_lost_needs = False
 

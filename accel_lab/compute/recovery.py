@@ -257,7 +257,8 @@ class Recovery:
         wanted = (live | named) - made
         found = self._lineage.slice(wanted, unanswered)
         self.lost = dict(found.lost)
-        return _Plan(found, pending, live - made, live | named, (named | made) - live)
+        sharing = self._lineage.sharing(self._requests.unwritten(), wanted - found.lost.keys())
+        return _Plan(found, pending, live - made, live | named, (named | made) - live, sharing)
 
     def _fill(self, link: "Link", plan: "_Plan") -> Recovered:
         began = time.monotonic()
@@ -411,7 +412,7 @@ class Recovery:
             seqs = sorted(self._held)
         for since, seq in pairwise([0, *seqs]):
             step = plan.pending[seq]
-            self._requests.withhold(link, since, seq)
+            self._requests.withhold(link, since, seq, plan.sharing)
             gone = next((id_ for id_ in step.operands if id_ in self.lost), None)
             if gone is not None:
                 text = f"operand {gone} could not be made again: {self.lost[gone]}"
@@ -445,7 +446,7 @@ class Recovery:
                 self.lost[step.made] = f"its message failed: {waited.error}"
             done.append(seq)
         self._probed = 0
-        self._requests.withhold(link, max(seqs, default=0), 0)
+        self._requests.withhold(link, max(seqs, default=0), 0, plan.sharing)
         return done
 
 
@@ -458,6 +459,8 @@ class _Plan(NamedTuple):
         live: buffers in use that have to be made.
         kept: buffers that must be there in the end.
         passing: buffers that only the pending requests need.
+        sharing: buffers that are made, by one that is not and was not written: they share its
+            memory.
     """
 
     found: Slice
@@ -465,6 +468,7 @@ class _Plan(NamedTuple):
     live: set[int]
     kept: set[int]
     passing: set[int]
+    sharing: dict[int, set[int]]
 
 
 class Again(Reply[Any]):

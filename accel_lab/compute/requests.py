@@ -383,7 +383,8 @@ class Requests(Generations):
         ids = [ref.id for ref in message.changes()]
         if ids and refused.error is not None:
             self._answers.not_written(ids, self._seq, refused.error, refused.origin)
-            self._slip_in([WITHHOLD, ids], link)
+            for id_ in ids:
+                self._slip_in([WITHHOLD, [id_]], link)
 
     def not_written(self, ids: tuple[int, ...], seq: int, error: AccelError, where: Any) -> None:
         """Note what a message that a lost context had did not write; any thread."""

@@ -26,7 +26,7 @@ from accel_lab.compute.launch import Launch
 from accel_lab.compute.operation import operands_of
 from accel_lab.compute.stream import Storage, Stream
 from accel_lab.compute.support import check
-from accel_lab.compute.table import Buffer
+from accel_lab.compute.table import Buffer, Refusal
 from accel_lab.compute.task import Task
 from accel_lab.compute.tracer import Tracer
 from accel_lab.compute.transfer import OF_TABLE, CopyIn, Free, Release, Upload
@@ -360,8 +360,9 @@ class Service:
         if type(message) is Release:
             table.release([buffer.id for buffer in message.buffers])
         else:
+            first = message.buffers[0].id  # the others share its memory
             for buffer in message.buffers:
-                table.withhold(buffer, buffer.id)
+                table.withhold(buffer, Refusal(first, first))
         for buffer in message.buffers:
             table.dismiss(buffer)
         if entry.seq:
@@ -490,7 +491,11 @@ class Service:
             table.fail(launch.result, root)
         withheld: tuple[int, ...] = ()
         if not isinstance(error, Cancelled):  # whoever has taken it back knows
-            withheld = tuple(ref.id for ref in message.changes() if table.withhold(ref, root))
+            withheld = tuple(
+                ref.id
+                for ref in message.changes()
+                if table.withhold(ref, Refusal(ref.id, root or ref.id))
+            )
         reports: list[Report] = [pack(launch.seq, launch.label, error, root, withheld)]
         if error.directive is Directive.RESTART:
             if not self._context.restart(library):

@@ -32,7 +32,7 @@ class Refusal(NamedTuple):
     """Why memory is refused.
 
     Attributes:
-        id: the buffer that a failed message should have written.
+        id: the buffer that a failed message should have written; it may be gone by now.
         root: the buffer whose message failed first.
     """
 
@@ -128,8 +128,8 @@ class BufferTable:
         text = f"buffer {buffer.id} is not in this generation's table: it was freed or lost"
         raise StaleRef(text)
 
-    def withhold(self, buffer: AccelRef, root: int) -> bool:
-        """Refuse a buffer, and all that shares its memory, until it is released.
+    def withhold(self, buffer: AccelRef, refusal: Refusal) -> bool:
+        """Refuse a buffer, and all that shares its memory, until what was not written is released.
 
         Returns whether that is news.
         """
@@ -137,7 +137,7 @@ class BufferTable:
         memory = buffer.storage or buffer.id
         if memory in self.withheld or (buffer.storage is None and buffer.id not in self.away):
             return False
-        self.withheld[memory] = Refusal(buffer.id, root or buffer.id)
+        self.withheld[memory] = refusal
         self.changes += 1
         return True
 

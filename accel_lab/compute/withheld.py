@@ -43,7 +43,7 @@ class Released(NamedTuple):
 class Withheld:
     """The buffers that the contexts of one device refuse, by id.
 
-    `add` may be called by any thread, the others with the device's lock held.
+    `add` and `ids` are for any thread, the others are called with the device's lock held.
     """
 
     def __init__(self) -> None:
@@ -88,6 +88,11 @@ class Withheld:
     def released_between(self, since: float, seq: float) -> list[int]:
         """Return what was released behind message `since` and before `seq`."""
         return [one.id for one in self._released if since < one.by < seq]
+
+    @property
+    def ids(self) -> set[int]:
+        """The buffers that a message finds refused somewhere in the order."""
+        return {one.id for one in self._released} | self._unwritten.copy().keys()
 
     def clear(self) -> None:
         """Forget them: no context has these buffers any more."""

@@ -270,6 +270,18 @@ def test_a_long_history_is_cut_to_what_is_in_use() -> None:
     assert lineage.live == {1}
 
 
+def test_what_shared_memory_is_known_as_long_as_somebody_wants_to() -> None:
+    unwritten = {2}
+    lineage = Lineage(unwritten=unwritten.copy)
+    lineage.follow([zeros(1, 1), view(2, 1, made=2), view(3, 1, made=3), zeros(4, 4), free(2)])
+    assert lineage.sharing([2, 3], {1, 3, 4}) == {2: {1, 3}}
+    lineage.cut()
+    assert lineage.sharing([2], {1, 3, 4}) == {2: {1, 3}}
+    unwritten.clear()
+    lineage.cut()
+    assert lineage.sharing([2], {1, 3, 4}) == {2: set()}
+
+
 def test_a_history_is_cut_while_more_comes_than_is_read() -> None:
     """A loop that sends without end does not put it off for ever."""
     lineage = Lineage()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from accel_lab import AccelRef, Device, System, blas
 from accel_lab.compute.events import ContextStarted
+from accel_lab.compute.recovery import Recovery
 from accel_lab.errors import AccelError, ContextLost, DependencyFailed, UserCodeError
 from tests.faults.conftest import pid_of, settle
 from tests.faults.test_unwritten import ONES, WAIT, fail, failing_write
@@ -191,12 +193,40 @@ def test_what_waits_for_a_context_is_refused_by_its_place(
         has(each, ONES + 3)
 
 
+def test_what_shares_memory_is_refused_by_what_waits(
+    lab: System, gpu: Device, never: AccelRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The write was refused, and its handle dropped, before the next context was there."""
+    base, other = gpu.put(WIDE), gpu.put(ONES)
+    view = base[1:].result(WAIT)
+    lost, go, wait = threading.Event(), threading.Event(), Recovery._wait_for_the_old
+
+    def slowly(recovery: Recovery, turn: int) -> None:
+        lost.set()
+        assert go.wait(WAIT)
+        wait(recovery, turn)
+
+    monkeypatch.setattr(Recovery, "_wait_for_the_old", slowly)
+    os.kill(pid_of(lab, gpu), signal.SIGKILL)
+    assert lost.wait(WAIT)
+    before = base + 1
+    blas.gemm(never, other, out=view)
+    del view
+    behind = base + 2
+    go.set()
+    has(before, WIDE + 1)
+    refused(behind)
+    has(base + 3, WIDE + 3)
+
+
 def suspend(_: System, gpu: Device) -> None:
     gpu.suspend()
     gpu.resume()
 
 
-@pytest.mark.parametrize("nexts", [[suspend], [suspend, suspend]])
+@pytest.mark.parametrize(
+    "nexts", [[kill], [kill, kill], [suspend], [suspend, kill], [kill, suspend]]
+)
 @pytest.mark.parametrize("dropped", ["view", "base", "none"])
 def test_what_shares_memory_is_refused_by_the_next_context(
     lab: System, gpu: Device, dropped: str, nexts: list[Callable[[System, Device], None]]
@@ -213,3 +243,29 @@ def test_what_shares_memory_is_refused_by_the_next_context(
     has(unconcerned + 1, ONES + 1)
     refused(other + 1)  # which tells of it
     has(other + 1, ONES + 1)
+
+
+def test_what_shares_memory_with_what_a_lost_context_did_not_write_is_refused(
+    lab: System, gpu: Device
+) -> None:
+    """The handle that was given to the function is gone before the context is."""
+    base = gpu.put(WIDE)
+    fault = _die_at(gpu, base[1:])
+    behind = base + 1
+    refused(behind)
+    has(base + 2, WIDE + 2)
+    assert isinstance(fault.error, ContextLost)
+
+
+def _die_at(gpu: Device, view: AccelRef) -> AccelRef:
+    fault: AccelRef = gpu.run(_die, view, writes=(view,))
+    return fault
+
+
+def _die(_: Any) -> None:
+    import os
+
+    os.kill(os.getpid(), 9)
+
+
+_die.__module__ = "__main__"
