@@ -5,6 +5,7 @@ taken it for a minute. One is kept at most.
 """
 
 import atexit
+import importlib
 import os
 import resource
 import socket
@@ -13,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from accel_lab.compute.surroundings import variables
@@ -31,6 +33,7 @@ class Birth(NamedTuple):
     cores: frozenset[int]
     limits: tuple[tuple[int, int], ...]
     python: str
+    sources: Mapping[str, tuple[int, int]]
 
 
 class _Kept(NamedTuple):
@@ -49,7 +52,14 @@ def birth_of(backend: str) -> Birth:
     """Return what a zygote that is started now has of this process."""
     limits = tuple(map(resource.getrlimit, _LIMITS))
     cores = frozenset(os.sched_getaffinity(0))
-    return Birth(backend, variables(), cores, limits, sys.executable)
+    return Birth(backend, variables(), cores, limits, sys.executable, _sources(backend))
+
+
+def _sources(backend: str) -> dict[str, tuple[int, int]]:
+    """Return when a backend's modules were written and how long they are, as Python looks at it."""
+    package = importlib.import_module(f"accel_lab.backends.{backend}")
+    found = [path for folder in package.__path__ for path in Path(folder).rglob("*.py")]
+    return {str(path): (at.st_mtime_ns, at.st_size) for path in found for at in (path.stat(),)}
 
 
 def keep(birth: Birth, child: subprocess.Popen[bytes], channel: socket.socket) -> None:

@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -196,8 +196,9 @@ def _of_torch(torch: Any, tensor: Any) -> tuple[DeviceArray, int | None]:
     dense = tensor
     if tensor.is_conj() or tensor.is_neg() or not tensor.is_contiguous():
         dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
-    spec = tuple(dense.shape), dtypes.canonical(str(dense.dtype).removeprefix("torch."))
-    stream = torch.cuda.current_stream(dense.device).cuda_stream
+    spec = tuple(dense.shape), _name_of(dense.dtype)
+    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # noqa: SLF001 - it takes a tenth
+    stream = raw(dense.get_device()) if raw else torch.cuda.current_stream(dense.device).cuda_stream
 
     def tenure() -> Tenure:
         owner = dense  # a copy, which goes with what is returned here
@@ -207,6 +208,11 @@ def _of_torch(torch: Any, tensor: Any) -> tuple[DeviceArray, int | None]:
         return Tenure(owner, dense.untyped_storage())
 
     return DeviceArray(dense, dense.data_ptr(), spec, tenure), stream
+
+
+@cache
+def _name_of(torch_dtype: object) -> str:
+    return dtypes.canonical(str(torch_dtype).removeprefix("torch."))
 
 
 def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
