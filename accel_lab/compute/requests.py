@@ -142,7 +142,7 @@ class Requests(Generations):
         settle: Settle | None = None,
         kept: Kept | None = None,
         recorded: bool = True,
-        early: bool = False,
+        announced: int = 0,
         made_of: tuple[Any, ...] = (),
         repeats: Repeats | None = None,
     ) -> Reply[Any]:
@@ -151,9 +151,8 @@ class Requests(Generations):
         `make` builds another kind of handle. `settle` is called once before the handle is done,
         with None when the context has answered, else with the token of the lost context, whose
         process may still read or write until it is reaped. `kept` is what the message names by
-        its place in the arena, for the record. `early` has the context begin while all this
-        is noted here: it gets the message twice, at first without a number. `made_of` is what was
-        given for the message, to be noted in `repeats`.
+        its place in the arena, for the record. `announced` is what `announce` has
+        returned. `made_of` is what was given for the message, to be noted in `repeats`.
         """
         plan = self._plans.get(type(message)) or self._plan(type(message))
         if timeout_s == OWN_TIMEOUT:
@@ -207,22 +206,22 @@ class Requests(Generations):
                         settle(None)
                     if kept is not None:
                         kept.done()
-                    reply, _ = self._handle(message, plan, spec, make, known=known)
+                    reply, _ = self._handle(message, plan, spec, make, announced, known=known)
                     refused = self._refused(failed, reply)
                     self._not_written(message, refused, link)
                     return refused
             if self._answers.withheld:
                 self._release_known(link)
-            if early and link is not None:
-                self._announce(message, link)
             self._seq = seq = self._seq + 1
-            reply, result = self._handle(message, plan, spec, make, known=known)
+            reply, result = self._handle(message, plan, spec, make, announced, known=known)
             body = message if before is None else before.body
             data = encode_entry(seq, result, timeout_s, body, expected)
             if before is None and made_of and known and repeats is not None:
                 repeats.note(made_of, message, (spec, expected), (self.generation, lost))
             reply.library = plan.library
-            batched = self._enter(seq, reply, data, link, settle, recorded=recorded, early=early)
+            batched = self._enter(
+                seq, reply, data, link, settle, recorded=recorded, at_once=announced > 0
+            )
             if kept is not None and recorded and self.recorder is not None:
                 self.recorder.keep(seq, kept)
         if batched and link is not None:
@@ -308,7 +307,7 @@ class Requests(Generations):
         settle: Settle | None = None,
         *,
         recorded: bool = True,
-        early: bool = False,
+        at_once: bool = False,
     ) -> bool:
         """Send or queue an encoded message, and record it; the lock is held.
 
@@ -326,7 +325,7 @@ class Requests(Generations):
         try:
             if link is None:
                 self._queue[seq] = data
-            elif early:
+            elif at_once:
                 link.send_now(data)
             else:
                 batched = link.send(data, idle=idle)
@@ -349,15 +348,27 @@ class Requests(Generations):
                 recorder.rouse()
         return batched
 
-    def _announce(self, message: Operation[Any], link: Link) -> None:
-        """Send a message ahead of itself, by the id of the buffer to be made; the lock is held."""
-        id_ = self._ids + 1
-        try:
-            link.send_now(encode_entry(0, id_, None, message, NO_RESULT))
-        except BaseException:  # an interrupt: it is not to be made
-            self._ids = id_
-            self._freed.append(id_)
-            raise
+    def announce(self, message: Operation[AccelRef]) -> int:
+        """Have the context begin with what makes a buffer, before it is sent; any thread.
+
+        Returns the buffer's id, for `send` or `give_up`; 0 where no context takes messages now.
+        """
+        with self._lock:
+            link = self._link
+            if link is None:
+                return 0
+            self._ids = id_ = self._ids + 1
+            try:
+                link.send_now(encode_entry(0, id_, None, message, NO_RESULT))
+            except BaseException:  # an interrupt
+                self.give_up(id_)
+                raise
+        return id_
+
+    def give_up(self, announced: int) -> None:
+        """Have the context forget what is not sent, if it was announced; any thread."""
+        if announced:
+            self._freed.append(announced)
 
     def post(self, message: Operation[None], settle: Settle) -> bool:
         """Send a message that is not recorded, if a context takes messages now; any thread.
@@ -456,6 +467,7 @@ class Requests(Generations):
         plan: Plan,
         spec: Spec | None,
         make: Make | None,
+        announced: int = 0,
         *,
         known: bool,
     ) -> tuple[Reply[Any], int]:
@@ -468,7 +480,9 @@ class Requests(Generations):
             return alias, 0 if out.known else -out.id
         if make is None and spec is None and (known or not plan.answers_buffer):
             return Reply(self, here), 0
-        self._ids = id_ = self._ids + 1
+        id_ = announced
+        if not id_:
+            self._ids = id_ = self._ids + 1
         if make is not None:
             made = make(self, id_)
             return made, id_ if isinstance(made, AccelRef) else 0

@@ -242,12 +242,14 @@ class Transfers:
         sign = None if flag is None else flag.sign()
         message = CopyIn(source.shape, source.dtype, *export, sign)
         settle: Settle = loan if flag is None else partial(_both, loan, flag.settle)
+        requests, announced = self._requests, 0
         try:
-            copied = self._requests.send(
-                message, OWN_TIMEOUT, settle=settle, early=flag is not None
-            )
-            self._requests.flush()
+            if flag is not None:
+                announced = requests.announce(message)
+            copied = requests.send(message, OWN_TIMEOUT, settle=settle, announced=announced)
+            requests.flush()
         except BaseException:
+            requests.give_up(announced)
             settle(None)
             raise
         finally:

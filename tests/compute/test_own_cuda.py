@@ -469,7 +469,13 @@ def test_a_put_ends_with_its_copy_though_the_answer_is_late(
         + CARD_OF_FILES
         + """
 transfers.KEPT_BYTES = 0
+from accel_lab.errors import QueueFull
 late, gate = FOLDER / "late", FOLDER / "gate"
+
+def refused(*_, **options):
+    assert options["announced"]
+    raise QueueFull("full")
+
 transfers.soon_s = lambda nbytes: 3.0  # a slow machine copies late
 with System("reading", devices=1) as lab:
     gpu, openings = lab.devices[0], on_card(lab)
@@ -511,6 +517,20 @@ with System("reading", devices=1) as lab:
     del ref
     gpu.ping().result(60)
     assert len(gpu.resident) == 0
+
+    def begun():  # in the context
+        from accel_lab.compute.table import BufferTable
+        return [len(one.begun) for one in gc.get_objects() if type(one) is BufferTable]
+
+    requests = gpu._requests
+    requests.send = refused  # after it was announced
+    try:
+        gpu.put(x)
+    except QueueFull:
+        del requests.send
+    gpu.ping().result(60)  # what is free goes behind it
+    assert gpu.run(begun).result(60) == [0]
+    assert (gpu.put(x).get(timeout_s=60) == 50).all()
 assert not freed_while_open, freed_while_open
 """,
         card,

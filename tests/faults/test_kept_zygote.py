@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from accel_lab import System
+from accel_lab import System, backends
 from accel_lab.compute import kept_zygote
 from accel_lab.compute.events import CircuitOpened
 from accel_lab.errors import ContextLost
@@ -108,6 +108,19 @@ def test_the_limits_the_cores_and_the_backend_are_of_its_beginning() -> None:
         assert kept_zygote.birth_of("host") != before
     finally:
         os.sched_setaffinity(0, cores)
+
+
+def test_the_files_of_the_backend_are_those_of_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(tmp_path)])
+    source = tmp_path / "edited" / "__init__.py"
+    source.parent.mkdir()
+    source.write_text("")
+    before = kept_zygote.birth_of("edited")
+    assert kept_zygote.birth_of("edited") == before
+    source.write_text("FACTOR = 2")
+    assert kept_zygote.birth_of("edited") != before
 
 
 def test_one_whose_contexts_were_all_lost_is_kept() -> None:
