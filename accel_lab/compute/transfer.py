@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, ClassVar
 
 from accel_lab.compute.buffer import AccelRef
@@ -200,9 +199,11 @@ class UploadActor(LibraryActor):
         context.activate(self.stream)
         array, _ = context.take(m.shape, m.dtype)
         if array is not None:
-            with suppress(Exception):  # the message itself will meet it
+            try:
                 self._copy(m, array)
-                context.table.begun[result] = array
+            except Exception:  # noqa: BLE001 - the message itself will meet it
+                return
+            context.table.begun[result] = array
 
     def _copy(self, m: CopyIn, array: Any) -> None:
         backend = self.context.backend

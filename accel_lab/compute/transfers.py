@@ -160,10 +160,8 @@ class Transfers:
             kept_below = KEPT_BYTES if self._requests.recorder is not None else SHARED_BYTES
             large = self._openings is not None and source.nbytes > kept_below
             export = source.settle(stream, share=large)
-            if export is not None and self._openings is not None:
-                non_blocking &= self._openings.is_open(export[0])
             return self._attempt(
-                lambda: self._put_from_card(source, export, timeout_s, waits=not non_blocking)
+                lambda: self._put_from_card(source, export, timeout_s, non_blocking=non_blocking)
             )
         plain = host_array(array)
         dtype = dtypes.canonical(plain.dtype)
@@ -202,16 +200,21 @@ class Transfers:
         return last[0]
 
     def _put_from_card(
-        self, source: DeviceArray, export: Export | None, timeout_s: float, *, waits: bool
+        self, source: DeviceArray, export: Export | None, timeout_s: float, *, non_blocking: bool
     ) -> AccelRef:
         """Have the device copy it, or where it cannot, copy it by the host, which keeps it too."""
-        if export is not None and self._openings is not None:
-            with suppress(InvalidArgument):  # the device cannot read it
-                is_urgent = waits and self._openings.is_open(export[0])
-                flag = self._flags.take() if is_urgent else None
-                copied = self._copy_in(self._openings, source, export, flag)
-                if waits:
+        openings = self._openings
+        if export is not None and openings is not None:
+            is_open, flag = openings.is_open(export[0]), None
+            if is_open and not non_blocking:
+                flag = self._flags.take()
+            try:
+                copied = self._copy_in(openings, source, export, flag)
+                if not (is_open and non_blocking):
                     self._wait_for_copy(copied, source.nbytes, timeout_s, flag)
+            except InvalidArgument:
+                pass  # the device cannot read it
+            else:
                 return copied
         if source.nbytes <= INLINE_BYTES:
             data = np.empty(source.nbytes, np.uint8)
