@@ -303,5 +303,5 @@ with System("cuda", devices=1) as lab:
             line += f" {first * 1e3:.3f} ms, again {again * 1e3:.3f} ms, {raw / again:.3f}"
             sys.stdout.write(f"{line}\n")
     for gibibytes, kind, raw, _, again in found:
-        # 0.67 to 0.91: what Python takes beside the copy varies by a factor of two there.
-        assert raw / again >= 0.5, f"{raw / again:.3f} of a copy for {gibibytes} GiB of {kind}"
+        # 0.84 to 0.94: what Python takes beside the copy varies by a factor of two there.
+        assert raw / again >= 0.7, f"{raw / again:.3f} of a copy for {gibibytes} GiB of {kind}"
