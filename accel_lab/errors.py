@@ -57,12 +57,15 @@ class AccelError(Exception):
 
     Attributes:
         taken: whether it has been raised to somebody, so that no later check repeats it.
+        root: the buffer whose message failed first, or below 0 that message's number on its device;
+            0 where neither is known.
         remedy: what whoever meets it can do about it; where more is known of one, it has its own.
     """
 
     directive: ClassVar[Directive] = Directive.RESUME
     remedy: str = ""
     taken = False
+    root = 0
 
     def take(self) -> Self:
         """Note that this error, and what caused it, is raised to somebody; return what to raise."""
@@ -128,23 +131,25 @@ class DependencyFailed(AccelError):
     """An operand was never produced, or not written, because its own message failed (`__cause__`).
 
     Attributes:
-        unwritten: the number of the buffer that was there and not written; 0 where there is none.
-        first: the failure of the message that should have made or written the operand, if known.
+        unwritten: why an operand that was there is refused, as the context tells it.
+        first: the failures of the messages that should have made or written the operand, if known.
     """
 
     remedy = "Look at __cause__, the first failure of the chain."
-    first: AccelError | None = None
+    first: tuple[AccelError, ...] = ()
 
-    def __init__(self, text: str = "", unwritten: int = 0) -> None:
+    def __init__(self, text: str = "", unwritten: tuple[Any, ...] = ()) -> None:
         super().__init__(text)
         self.unwritten = unwritten
 
     def take(self) -> Self:
         """Note that this, and what it comes of, is raised to somebody; return what to raise."""
-        error = self.first
-        while error is not None and not error.taken:
-            error.taken = True
-            error = getattr(error, "first", None)
+        found = [*self.first]
+        while found:
+            error = found.pop()
+            if not error.taken:
+                error.taken = True
+                found += getattr(error, "first", ())
         return super().take()
 
 

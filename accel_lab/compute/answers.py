@@ -19,7 +19,7 @@ from accel_lab.compute.uninterrupted import UNINTERRUPTED
 from accel_lab.compute.user_code import unpack as unpack_value
 from accel_lab.compute.wire import Answer, Done, Failure, Report, Shaped
 from accel_lab.compute.withdrawal import Withdrawn
-from accel_lab.compute.withheld import Unwritten, Withheld
+from accel_lab.compute.withheld import Refusal, Unwritten, Withheld
 from accel_lab.errors import AccelError, DependencyFailed, Interrupted, OutOfMemory, UserCodeError
 
 ROOTS_KEPT = 1024
@@ -156,9 +156,9 @@ class Answers:
             return None
         return reply, stand_in
 
-    def never_made(self, id_: int, error: AccelError) -> None:
-        """Remember why a buffer is not made, for what needs it."""
-        self._roots[id_] = error
+    def never_made(self, root: int, error: AccelError) -> None:
+        """Remember what failed first, as in a `Refusal`, for what comes of it."""
+        self._roots[root] = error
         if len(self._roots) > ROOTS_KEPT:
             self._roots.popitem(last=False)
 
@@ -243,19 +243,31 @@ class Answers:
         if reply is None:
             return
         error = unpack(failure, self._roots.get(failure.root))
+        error.root = failure.root
         if isinstance(error, OutOfMemory):
             self._name_owners(error)
         if self._recorder is not None:
             self._recorder.mark(Failed(failure.seq, type(error).__name__, str(error)))
         if isinstance(error, DependencyFailed):
-            error.first = self.withheld.why(error.unwritten)
-        if failure.withheld:
-            self.not_written(failure.withheld, failure.seq, error, reply.origin)
-        if isinstance(reply, AccelRef) and reply.id not in failure.withheld:
-            self.never_made(reply.id, error)
+            error.first = tuple(filter(None, map(self.withheld.why, error.unwritten)))
+        else:
+            self.never_made(failure.root, error)
+        for id_ in failure.withheld:
+            refusal = Refusal(id_, failure.root, failure.seq)
+            self.withheld.add(refusal, Unwritten(error, reply.origin))
         reply.reject(error)
 
-    def not_written(self, ids: Iterable[int], seq: int, error: AccelError, origin: Any) -> None:
-        """Note which buffers the context refuses, for want of what this message did not write."""
-        for id_ in self.withheld.add(ids, Unwritten(seq, error, origin)):
-            self.never_made(id_, error)
+    def not_written(
+        self, ids: Iterable[int], seq: int, error: AccelError, origin: Any
+    ) -> list[Refusal]:
+        """Note what the context has to refuse, for want of what this message did not write.
+
+        Returns that, less what it refuses for the same first failure.
+        """
+        error.root = error.root or -seq
+        self.never_made(error.root, error)
+        refusals = [Refusal(id_, error.root, seq) for id_ in ids]
+        news = [one for one in refusals if not self.withheld.stands(one)]
+        for one in news:
+            self.withheld.add(one, Unwritten(error, origin))
+        return news

@@ -74,7 +74,7 @@ def unpack(failure: Failure, root: AccelError | None) -> AccelError:
     """Return the error a failure describes, chained to its cause."""
     kind: type[AccelError] = getattr(tree, failure.kind, AccelError)
     fields: dict[str, Any] = dict(failure.fields)
-    for name in fields.keys() & {"owners", "others", "owner_ids", "kept_by"}:
+    for name in fields.keys() & {"owners", "others", "owner_ids", "kept_by", "unwritten"}:
         fields[name] = tuple(map(tuple, fields[name]))
     if "frames" in fields:
         fields["frames"] = tuple(
@@ -92,7 +92,7 @@ def unpack(failure: Failure, root: AccelError | None) -> AccelError:
     return error
 
 
-def depends_on(root: AccelError, text: str, unwritten: int = 0) -> DependencyFailed:
+def depends_on(root: AccelError, text: str, unwritten: tuple[Any, ...] = ()) -> DependencyFailed:
     """Return the failure of what needs something that failed with `root`; it says how that did.
 
     Where that needed something itself, it says how that failed, so that chains stay short.

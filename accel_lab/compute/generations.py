@@ -17,7 +17,7 @@ from accel_lab.compute.markers import ContextBegan, ContextEnded, Failed
 from accel_lab.compute.openings import Openings
 from accel_lab.compute.recovery import Overtaken
 from accel_lab.compute.standby import Standby
-from accel_lab.compute.step import RELEASE, WITHHOLD, decode, encode
+from accel_lab.compute.step import WITHHOLD, decode, encode, releasing, withholding
 from accel_lab.compute.transfer import Free
 from accel_lab.compute.tree import State
 from accel_lab.compute.waiting import Waiting
@@ -148,10 +148,10 @@ class Generations(Waiting):
                 raise Overtaken
             place, withheld = seq or next(iter(self._queue), math.inf), self._answers.withheld
             if over := withheld.released_between(since, place):
-                link.send(encode_entry(0, 0, None, [RELEASE, over]), idle=False)
-            for id_ in withheld.failed_between(since, place):
-                ids = [id_, *sharing.get(id_, ())]
-                link.send(encode_entry(0, 0, None, [WITHHOLD, ids]), idle=False)
+                link.send(encode_entry(0, 0, None, releasing(over)), idle=False)
+            for one in withheld.failed_between(since, place):
+                message = withholding(one, sharing.get(one.id, ()))
+                link.send(encode_entry(0, 0, None, message), idle=False)
             if not seq and any(sharing.values()):
                 self._queue.update(_widened(self._queue, sharing))
 
@@ -350,7 +350,7 @@ def _widened(queue: Mapping[int, bytes], sharing: Mapping[int, Iterable[int]]) -
     for seq, data in queue.items():
         _, result, timeout_s, (tag, *fields), spec = decode(data)
         if tag == WITHHOLD:
-            [[id_, *_]] = fields
+            [id_, *_], *rest = fields
             ids = [id_, *sharing.get(id_, ())]
-            found[seq] = encode([seq, result, timeout_s, [tag, ids], spec])
+            found[seq] = encode([seq, result, timeout_s, [tag, ids, *rest], spec])
     return found

@@ -20,6 +20,7 @@ from accel_lab.compute.memory_image import (
 from accel_lab.compute.operation import operands_of
 from accel_lab.compute.stripes import in_pages
 from accel_lab.compute.wire import encode_entry
+from accel_lab.compute.withheld import Refusal
 from accel_lab.compute.workspace import Kept
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ class Inventory:
     def _memory(self, one: Range) -> Memory:
         entries: list[Entry] = []
         arrays: dict[int, Look] = {}
-        label, used, refusal = "", 0, None
+        label, used = "", 0
+        refusals: tuple[Refusal, ...] = ()
         alone = len(one.seen) == 1
         for seen in one.seen:
             look = look_of(seen, one.low)
@@ -138,9 +140,9 @@ class Inventory:
                 look = look._replace(dtype=None)
             label = label or buffer.storage.label
             used = max(used, buffer.storage.used)
-            refusal = refusal or self._context.table.refusal(buffer)
+            refusals = refusals or self._context.table.refusals(buffer)
             entries.append(Entry(buffer.id, tuple(buffer.shape), buffer.dtype, look))
-        return Memory(0, one.nbytes, label or "%%gpu cell", used, entries, arrays, refusal)
+        return Memory(0, one.nbytes, label or "%%gpu cell", used, entries, arrays, refusals)
 
     def leave_out(
         self, memories: list[tuple[Range, Memory]], taken: int, room_bytes: int

@@ -171,8 +171,8 @@ def _save(
             buffer = context.table.mention(id_)
             shape, length = tuple(buffer.shape), int(away.data.nbytes)
             entry = Entry(id_, shape, buffer.dtype, Look(0, shape, (), None))
-            refusal = context.table.refusal(buffer)
-            memories.append(Memory(at, length, away.label, 0, [entry], {}, refusal))
+            refusals = context.table.refusals(buffer)
+            memories.append(Memory(at, length, away.label, 0, [entry], {}, refusals))
             nbytes += in_pages(length)
             at = _write(pool, files, at, away.data)
         jobs: list[tuple[int, Any]] = []
@@ -280,8 +280,8 @@ def _enter(
     xp = context.backend.arrays
     storage = Storage(stream, memory.nbytes, memory.label)
     storage.used = memory.used
-    if memory.refusal is not None:
-        context.table.withheld[storage] = memory.refusal
+    if memory.refusals:
+        context.table.withheld[storage] = memory.refusals
     for entry in memory.entries:
         array = root if entry.look.dtype is None else laid(xp, root, entry.look)
         context.table.fill(entry.id, array, entry.shape, entry.dtype, storage)

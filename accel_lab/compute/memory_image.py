@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accel_lab.compute.table import Refusal
+from accel_lab.compute.withheld import Refusal
 
 
 class Look(NamedTuple):
@@ -37,7 +37,7 @@ class Memory(NamedTuple):
     Attributes:
         piece: the first of those in which it is kept.
         arrays: those inside objects, by their number in the pickle.
-        refusal: why nothing may use it, for want of what should have been written.
+        refusals: why nothing may use it, for want of what should have been written.
     """
 
     piece: int
@@ -46,7 +46,7 @@ class Memory(NamedTuple):
     used: int
     entries: list[Entry]
     arrays: dict[int, Look]
-    refusal: Refusal | None
+    refusals: tuple[Refusal, ...]
 
 
 class Seen(NamedTuple):

@@ -417,6 +417,7 @@ class Recovery:
             if gone is not None:
                 text = f"operand {gone} could not be made again: {self.lost[gone]}"
                 error, reply = _needs_lost(text, self.lost[gone], seq), self.held.get(seq)
+                error.root = gone
                 where = None if reply is None else reply.origin
                 self._requests.not_written(changes_of(step), seq, error, where)
                 self.cancel([seq], partial(_same, error))

@@ -37,7 +37,7 @@ from accel_lab.compute.plan import Plan, plan_of, require_options
 from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.recovery import Again, Recovery
 from accel_lab.compute.repeats import Repeats
-from accel_lab.compute.step import RELEASE, WITHHOLD
+from accel_lab.compute.step import releasing, withholding
 from accel_lab.compute.support import check
 from accel_lab.compute.tree import State
 from accel_lab.compute.waiting import Keeper
@@ -199,6 +199,8 @@ class Requests(Generations):
             link = self._link
             if link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
                 link = self._admit(nowait=nowait)
+            if self._answers.withheld:
+                self._release_known(link)
             if not sound or self.generation != generation:
                 failed = self._first_failed(plan.operands(message))
                 if failed is not None:
@@ -210,8 +212,6 @@ class Requests(Generations):
                     refused = self._refused(failed, reply)
                     self._not_written(message, refused, link)
                     return refused
-            if self._answers.withheld:
-                self._release_known(link)
             self._seq = seq = self._seq + 1
             reply, result = self._handle(message, plan, spec, make, announced, known=known)
             body = message if before is None else before.body
@@ -393,9 +393,9 @@ class Requests(Generations):
         """Have what a message that is not sent should have written refused; the lock is held."""
         ids = [ref.id for ref in message.changes()]
         if ids and refused.error is not None:
-            self._answers.not_written(ids, self._seq, refused.error, refused.origin)
-            for id_ in ids:
-                self._slip_in([WITHHOLD, [id_]], link)
+            self._seq = seq = self._seq + 1
+            for one in self._answers.not_written(ids, seq, refused.error, refused.origin):
+                self._slip_in(withholding(one), link)
 
     def not_written(self, ids: tuple[int, ...], seq: int, error: AccelError, where: Any) -> None:
         """Note what a message that a lost context had did not write; any thread."""
@@ -404,12 +404,12 @@ class Requests(Generations):
     def _release_known(self, link: Link | None) -> None:
         """Have the context use what it refuses, where the caller knows why; the lock is held."""
         withheld = self._answers.withheld
-        ids = withheld.known(origin.current())
-        if ids:
-            self._slip_in([RELEASE, ids], link)
+        refusals = withheld.known(origin.current())
+        if refusals:
+            self._slip_in(releasing(refusals), link)
             # Without a context there may be requests to be run again that are not in there.
             pending = [] if link is None else list(self._answers.pending)
-            withheld.released(ids, self._seq, min(pending, default=0))
+            withheld.released(refusals, self._seq, min(pending, default=0))
 
     def _slip_in(self, message: Any, link: Link | None) -> None:
         """Send or queue a message of the device's own, which is not recorded; the lock is held."""
@@ -539,7 +539,8 @@ class Requests(Generations):
         first = failed.error
         assert first is not None
         error = depends_on(first, f"operand {failed.id} was never made")
-        error.first = first
+        error.first = (first,)
+        error.root = first.root or failed.id
         reply.reject(error)
         return reply
 

@@ -26,7 +26,6 @@ from accel_lab.compute.launch import Launch
 from accel_lab.compute.operation import operands_of
 from accel_lab.compute.stream import Storage, Stream
 from accel_lab.compute.support import check
-from accel_lab.compute.table import Buffer, Refusal
 from accel_lab.compute.task import Task
 from accel_lab.compute.tracer import Tracer
 from accel_lab.compute.transfer import OF_TABLE, CopyIn, Free, Release, Upload
@@ -40,7 +39,8 @@ from accel_lab.compute.wire import (
     Shaped,
     encode_reports,
 )
-from accel_lab.errors import AccelError, Cancelled, Directive, InvalidArgument
+from accel_lab.compute.withheld import Refusal
+from accel_lab.errors import AccelError, Cancelled, DependencyFailed, Directive, InvalidArgument
 
 FLUSH_AFTER_S = 0.001
 SPIN_FOR_STREAMS_S = 0.0002
@@ -358,11 +358,11 @@ class Service:
         self.executing = None
         message, table = entry.message, self._context.table
         if type(message) is Release:
-            table.release([buffer.id for buffer in message.buffers])
+            table.release(message.failed)
         else:
-            first = message.buffers[0].id  # the others share its memory
+            refusal = Refusal(message.buffers[0].id, message.root, message.failed)
             for buffer in message.buffers:
-                table.withhold(buffer, Refusal(first, first))
+                table.withhold(buffer, refusal)
         for buffer in message.buffers:
             table.dismiss(buffer)
         if entry.seq:
@@ -482,11 +482,13 @@ class Service:
         launch.abandon()
         if launch.trace is not None:
             self.tracer.fail(launch.trace)
-        if isinstance(launch.message, Upload):
-            assert isinstance(launch.message.out, Buffer)
-            self._context.table.spoil(launch.message.out)
         table, message = self._context.table, launch.message
-        root = table.root_of(operands_of(type(message))(message)) or launch.result
+        root = launch.result or -launch.seq
+        if isinstance(message, Upload):
+            table.spoil(message.out)
+            root = message.out.id
+        if isinstance(error, DependencyFailed):
+            root = table.root_of(operands_of(type(message))(message)) or root
         if launch.result:
             table.fail(launch.result, root)
         withheld: tuple[int, ...] = ()
@@ -494,7 +496,7 @@ class Service:
             withheld = tuple(
                 ref.id
                 for ref in message.changes()
-                if table.withhold(ref, Refusal(ref.id, root or ref.id))
+                if table.withhold(ref, Refusal(ref.id, root, launch.seq))
             )
         reports: list[Report] = [pack(launch.seq, launch.label, error, root, withheld)]
         if error.directive is Directive.RESTART:

@@ -3,6 +3,7 @@
 Read from the bytes of the wire alone, for a record outlives the objects that were sent.
 """
 
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from accel_lab.compute.operation import Operation, operand_fields, travelling
 from accel_lab.compute.remembered import Remembered
 from accel_lab.compute.transfer import Allocate, Free, Release, Upload, Withhold
 from accel_lab.compute.user_code import Run
+from accel_lab.compute.withheld import Refusal
 
 FREE = Free.__struct_config__.tag
 UPLOAD = Upload.__struct_config__.tag
@@ -141,6 +143,16 @@ def _said_writes(fields: list[Any]) -> list[int] | None:
     """Return the operands that a call was said to write, by their position; None if it was not."""
     _, _, _, _, _, *rest = fields
     return rest[0] if rest else None
+
+
+def withholding(refusal: Refusal, sharing: Iterable[int] = ()) -> list[Any]:
+    """Return the `Withhold` of a refusal, for these buffers of the same memory, too."""
+    return [WITHHOLD, [refusal.id, *sharing], refusal.root, refusal.failed]
+
+
+def releasing(refusals: Collection[Refusal]) -> list[Any]:
+    """Return the `Release` of these refusals."""
+    return [RELEASE, [one.id for one in refusals], [one.failed for one in refusals]]
 
 
 def step_of(raw: list[Any], data: bytes) -> Step:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.stream import Storage
+from accel_lab.compute.withheld import Refusal
 from accel_lab.errors import DependencyFailed, StaleRef
 
 IDS = 64
@@ -26,18 +27,6 @@ class MemoryOwner(NamedTuple):
     label: str
     nbytes: int
     ids: tuple[int, ...]
-
-
-class Refusal(NamedTuple):
-    """Why memory is refused.
-
-    Attributes:
-        id: the buffer that a failed message should have written; it may be gone by now.
-        root: the buffer whose message failed first.
-    """
-
-    id: int
-    root: int
 
 
 class Buffer(AccelRef):
@@ -86,7 +75,7 @@ class BufferTable:
         self.used_bytes = 0
         self.changes = 0
         """How often something may have become wrong that was prepared with what there is."""
-        self.withheld: dict[Storage | int, Refusal] = {}
+        self.withheld: dict[Storage | int, tuple[Refusal, ...]] = {}
         """What is refused, by its memory; by its id where the contents are away."""
         self.away: Collection[int] = ()
         """The ids of the buffers whose contents are kept elsewhere."""
@@ -121,7 +110,8 @@ class BufferTable:
             return
         if buffer.failed_root:
             root = buffer.failed_root
-            what = "its message" if root == buffer.id else f"the message for buffer {root}"
+            first = f"the message for buffer {root}" if root > 0 else f"message {-root}"
+            what = "its message" if root == buffer.id else first
             text = f"buffer {buffer.id} was never made: {what} failed"
             raise DependencyFailed(text)
         self._buffers.pop(buffer.id, None)
@@ -129,22 +119,28 @@ class BufferTable:
         raise StaleRef(text)
 
     def withhold(self, buffer: AccelRef, refusal: Refusal) -> bool:
-        """Refuse a buffer, and all that shares its memory, until what was not written is released.
+        """Refuse a buffer, and all that shares its memory, until that is lifted.
 
-        Returns whether that is news.
+        Returns whether that is news: the buffer is not refused for the same first failure.
         """
         assert isinstance(buffer, Buffer)
         memory = buffer.storage or buffer.id
-        if memory in self.withheld or (buffer.storage is None and buffer.id not in self.away):
+        refusals = self.withheld.get(memory, ())
+        if any(one[:2] == refusal[:2] for one in refusals):
             return False
-        self.withheld[memory] = refusal
+        if buffer.storage is None and buffer.id not in self.away:
+            return False
+        self.withheld[memory] = (*refusals, refusal)
         self.changes += 1
         return True
 
-    def release(self, ids: Container[int]) -> None:
-        """Let be used again what is withheld for these: whoever sends what follows knows."""
-        for memory, refusal in list(self.withheld.items()):
-            if refusal.id in ids:
+    def release(self, failed: Container[int]) -> None:
+        """Refuse nothing any more for these messages: whoever sends what follows knows."""
+        for memory, refusals in list(self.withheld.items()):
+            left = tuple(one for one in refusals if one.failed not in failed)
+            if left:
+                self.withheld[memory] = left
+            else:
                 del self.withheld[memory]
 
     def dismiss(self, buffer: AccelRef) -> None:
@@ -160,24 +156,26 @@ class BufferTable:
             DependencyFailed: one is.
         """
         for buffer in operands:
-            refusal = self.refusal(buffer)
-            if refusal is not None:
+            refusals = self.refusals(buffer)
+            if refusals:
                 text = f"buffer {buffer.id} was not written: what should have written it failed"
-                raise DependencyFailed(text, unwritten=refusal.id)
+                raise DependencyFailed(text, unwritten=refusals)
 
-    def refusal(self, buffer: Buffer) -> Refusal | None:
-        """Return why a buffer is refused; None if it is not."""
+    def refusals(self, buffer: Buffer) -> tuple[Refusal, ...]:
+        """Return why a buffer is refused; nothing if it is not."""
         if not self.withheld:
-            return None
-        return self.withheld.get(buffer.storage or 0) or self.withheld.get(buffer.id)
+            return ()
+        return self.withheld.get(buffer.storage or 0) or self.withheld.get(buffer.id, ())
 
     def root_of(self, operands: Iterable[Any]) -> int:
-        """Return the buffer whose message failed first, of those that operands come from; or 0."""
-        root = 0
-        for buffer in operands:
-            refusal = self.refusal(buffer)
-            root = buffer.failed_root or (refusal.root if refusal else root)
-        return root
+        """Return what failed first, as in a `Refusal`, of what fails for want of operands; or 0.
+
+        It fails for one that was never made before it does for one that was not written.
+        """
+        operands = tuple(operands)
+        roots = [buffer.failed_root for buffer in operands]
+        roots += [refusal.root for buffer in operands for refusal in self.refusals(buffer)]
+        return next(filter(None, roots), 0)
 
     def fill(
         self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage

@@ -100,20 +100,24 @@ class Unmap(Operation[None], frozen=True, array_like=True, eq=False, tag=18):
 
 
 class Withhold(Operation[None], frozen=True, array_like=True, eq=False, tag=25):
-    """Refuse these buffers: what should have written them failed before it was sent.
+    """Refuse the first of these buffers, and what shares its memory: the others.
 
-    Answered if it has a number, and not recorded; so is `Release`.
+    `failed` should have written it, and failed before it was sent or with another context; `root`
+    is as in a `Refusal`. Answered if it has a number, and not recorded; so is `Release`.
     """
 
     library: ClassVar[str] = "upload"
     buffers: tuple[AccelRef, ...]
+    root: int = 0
+    failed: int = 0
 
 
 class Release(Operation[None], frozen=True, array_like=True, eq=False, tag=26):
-    """Let these buffers be used again: whoever sent what follows knows what failed."""
+    """Refuse these buffers no more for what `failed`: whoever sent what follows knows of it."""
 
     library: ClassVar[str] = "upload"
     buffers: tuple[AccelRef, ...]
+    failed: tuple[int, ...] = ()
 
 
 OF_TABLE = frozenset((Free, Withhold, Release))

@@ -14,85 +14,104 @@ from accel_lab.errors import AccelError
 MOST_RELEASED = 1024
 
 
-class Unwritten(NamedTuple):
-    """Why a buffer was not written.
+class Refusal(NamedTuple):
+    """Why memory is refused: one of these for each first failure, however much came of that.
 
     Attributes:
-        seq: the number of the message that failed.
-        origin: the cell that has sent it.
+        id: the buffer that was not written; it may be gone by now.
+        root: the buffer whose message failed first, or below 0 the number of a message.
+        failed: the number of the message that should have written it.
     """
 
-    seq: int
+    id: int
+    root: int
+    failed: int
+
+
+class Unwritten(NamedTuple):
+    """A failure for which a buffer is refused.
+
+    Attributes:
+        origin: the cell that has sent its message.
+    """
+
     error: AccelError
     origin: Any
 
 
 class Released(NamedTuple):
-    """A buffer that is refused no more.
+    """A refusal that is lifted.
 
     Attributes:
-        failed: the number of the message that should have written it.
-        by: the number of the message from which on it can be used.
+        by: the number of the message from which on that holds.
     """
 
-    id: int
-    failed: int
+    refusal: Refusal
     by: int
 
 
 class Withheld:
-    """The buffers that the contexts of one device refuse, by id.
+    """The refusals of the contexts of one device.
 
-    `add` and `ids` are for any thread, the others are called with the device's lock held.
+    `add`, `stands` and `ids` are for any thread, the others are called with the device's lock held.
     """
 
     def __init__(self) -> None:
-        self._unwritten: dict[int, Unwritten] = {}
+        self._unwritten: dict[Refusal, Unwritten] = {}
         self._released: tuple[Released, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self._unwritten)
 
-    def add(self, ids: Iterable[int], unwritten: Unwritten) -> list[int]:
-        """Note what was not written; returns those of which that was not known."""
-        over = {one.id for one in self._released if one.by > unwritten.seq}
-        news = [id_ for id_ in ids if id_ not in self._unwritten and id_ not in over]
-        self._unwritten.update(dict.fromkeys(news, unwritten))
-        return news
+    def add(self, refusal: Refusal, unwritten: Unwritten) -> None:
+        """Note a refusal; it stands for those behind it that came of the same first failure."""
+        for one in self._same(refusal):
+            if one.failed > refusal.failed:
+                self._unwritten.pop(one, None)
+        self._unwritten[refusal] = unwritten
 
-    def why(self, id_: int) -> AccelError | None:
+    def stands(self, refusal: Refusal) -> bool:
+        """Whether an earlier one stands for this."""
+        return any(one.failed < refusal.failed for one in self._same(refusal))
+
+    def _same(self, refusal: Refusal) -> list[Refusal]:
+        return [one for one in self._unwritten.copy() if one[:2] == refusal[:2]]
+
+    def why(self, refusal: Refusal) -> AccelError | None:
         """Return the failure for which a buffer is refused; None if nobody has to be told."""
-        one = self._unwritten.get(id_)
+        one = self._unwritten.get(refusal)
         return None if one is None else one.error
 
-    def known(self, here: object) -> list[int]:
+    def known(self, here: object) -> list[Refusal]:
         """Return those whose failure the cell `here` knows of."""
         unwritten = self._unwritten.copy().items()
-        return [id_ for id_, one in unwritten if one.origin is not here or one.error.taken]
+        return [refusal for refusal, one in unwritten if one.origin is not here or one.error.taken]
 
-    def released(self, ids: Iterable[int], by: int, oldest: int) -> None:
-        """Take these out: message `by` releases them.
+    def released(self, refusals: Iterable[Refusal], by: int, oldest: int) -> None:
+        """Take these out: message `by` lifts them.
 
-        What was released before the `oldest` message that may be run again is forgotten.
+        What was lifted before the `oldest` message that may be run again is forgotten.
         """
         known = [one for one in self._released if one.by > oldest]
-        known += [Released(id_, self._unwritten.pop(id_).seq, by) for id_ in ids]
+        for refusal in refusals:
+            self._unwritten.pop(refusal, None)
+            known.append(Released(refusal, by))
         self._released = tuple(known[-MOST_RELEASED:])
 
-    def failed_between(self, since: float, seq: float) -> list[int]:
+    def failed_between(self, since: float, seq: float) -> list[Refusal]:
         """Return what message `seq` finds refused, of what failed from `since` on."""
-        over = [one.id for one in self._released if since <= one.failed < seq < one.by]
-        unwritten = self._unwritten.copy().items()
-        return over + [id_ for id_, one in unwritten if since <= one.seq < seq]
+        over = [refusal for refusal, by in self._released if seq < by]
+        return [one for one in [*over, *self._unwritten.copy()] if since <= one.failed < seq]
 
-    def released_between(self, since: float, seq: float) -> list[int]:
-        """Return what was released behind message `since` and before `seq`."""
-        return [one.id for one in self._released if since < one.by < seq]
+    def released_between(self, since: float, seq: float) -> list[Refusal]:
+        """Return what was lifted behind message `since` and before `seq`."""
+        return [refusal for refusal, by in self._released if since < by < seq]
 
     @property
     def ids(self) -> set[int]:
         """The buffers that a message finds refused somewhere in the order."""
-        return {one.id for one in self._released} | self._unwritten.copy().keys()
+        released = [refusal for refusal, _ in self._released]
+        return {one.id for one in [*released, *self._unwritten.copy()]}
 
     def clear(self) -> None:
         """Forget them: no context has these buffers any more."""

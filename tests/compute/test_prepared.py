@@ -242,7 +242,7 @@ def test_a_failure_is_the_requests_own_and_has_the_handler_look_again(bench: Ben
     assert bench.bump(13) == 3
     assert bench.failures == {13: "LibraryError"}
     assert [one.library for one in bench.sent if isinstance(one, LibraryRestarted)] == ["test"]
-    bench.context.table.release([1])  # the notebook knows
+    bench.context.table.release([13])  # the notebook knows
     assert bench.bump(4) == 1
     assert bench.number.array == 17
     assert sorted([*bench.done, 13]) == list(range(1, 18))
@@ -253,7 +253,7 @@ def test_what_came_in_the_same_frame_as_the_failure_has_the_handler_look_again(
 ) -> None:
     """It was decoded when the old actor was there."""
     entries = [encode_entry(n, 0, 600.0, Bump(handle(1)), NO_RESULT) for n in range(1, 21)]
-    entries.insert(13, encode_entry(0, 0, None, Release((handle(1),))))
+    entries.insert(13, encode_entry(0, 0, None, Release((handle(1),), (13,))))
     bench.wire.frames.append(batch(entries))
     assert bench.bump(0) == 3
     assert bench.failures == {13: "LibraryError"}

@@ -10,7 +10,7 @@ import pytest
 
 from accel_lab import AccelRef, Device, System, blas, jit
 from accel_lab.compute import origin
-from accel_lab.compute.withheld import Unwritten, Withheld
+from accel_lab.compute.withheld import Refusal, Unwritten, Withheld
 from accel_lab.errors import (
     AccelError,
     Cancelled,
@@ -259,17 +259,30 @@ _die.__module__ = "__main__"
 def test_what_was_sent_before_it_failed_is_not_refused_because_it_is_released_later() -> None:
     """A context comes, and what will release it still waits to be sent."""
     withheld, error = Withheld(), ContextLost("on purpose")
-    assert withheld.add([7], Unwritten(11, error, None)) == [7]
-    assert (withheld.failed_between(0, 10), withheld.failed_between(0, 12)) == ([], [7])
+    one, two, three = (Refusal(7, -failed, failed) for failed in (11, 12, 21))
+    withheld.add(one, Unwritten(error, None))
+    assert (withheld.failed_between(0, 10), withheld.failed_between(0, 12)) == ([], [one])
     error.take()
     withheld.released(withheld.known(None), 20, 0)
-    assert [withheld.failed_between(0, seq) for seq in (10, 12, 19, 21)] == [[], [7], [7], []]
+    assert [withheld.failed_between(0, seq) for seq in (10, 12, 19, 21)] == [[], [one], [one], []]
     assert withheld.failed_between(12, 19) == []  # that was seen to
-    assert [withheld.released_between(12, seq) for seq in (19, 21)] == [[], [7]]
-    assert withheld.add([7], Unwritten(12, error, None)) == []  # it was sent before the release
-    assert withheld.add([7], Unwritten(21, error, None)) == [7]
+    assert [withheld.released_between(12, seq) for seq in (19, 21)] == [[], [one]]
+    withheld.add(three, Unwritten(error, None))
     withheld.released(withheld.known(None), 30, 25)
-    assert [withheld.failed_between(0, seq) for seq in (12, 29, 31)] == [[], [7], []]
+    assert [withheld.failed_between(0, seq) for seq in (12, 29, 31)] == [[], [three], []]
+    withheld.add(two, Unwritten(ContextLost("another"), None))  # it comes late, and nobody knows
+    assert [withheld.failed_between(0, seq) for seq in (12, 13, 31)] == [[], [two], [two]]
+
+
+def test_of_what_comes_of_one_failure_the_earliest_stands_for_the_others() -> None:
+    """Whichever comes first."""
+    withheld, why = Withheld(), Unwritten(ContextLost("on purpose"), None)
+    early, late, of_another = Refusal(7, 3, 11), Refusal(7, 3, 12), Refusal(7, 4, 13)
+    for one in (late, of_another, early):
+        assert not withheld.stands(one)
+        withheld.add(one, why)
+    assert withheld.stands(late)
+    assert withheld.failed_between(0, 20) == [of_another, early]
 
 
 def test_it_is_forgotten_with_its_buffer(gpu: Device) -> None:

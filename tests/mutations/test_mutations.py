@@ -56,9 +56,17 @@ MUTATIONS = (
     Mutation(
         "what a failed message should have written may be read",
         "compute/table.py",
-        "if refusal is not None:",
-        "if refusal is not None and buffer.storage is None:",
+        "if refusals:",
+        "if refusals and buffer.storage is None:",
         "faults/test_unwritten.py",
+    ),
+    Mutation(
+        "who is told of one failed write is told of all",
+        "compute/table.py",
+        "if one.failed not in failed",
+        "if not failed",
+        "faults/test_unwritten_twice.py",
+        "in_flight",
     ),
     Mutation(
         "nobody tells the supervisor of a loss",
