@@ -5,10 +5,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from accel_lab import AccelRef, Device, System, blas
-from accel_lab.errors import AccelError, ContextLost, DeadlineExceeded, DependencyFailed
+from accel_lab.errors import (
+    AccelError,
+    ContextLost,
+    DeadlineExceeded,
+    DependencyFailed,
+    OutOfMemory,
+)
 from tests.compute.test_pipeline import Latch
 from tests.faults.test_unwritten import ONES, WAIT, fail, failing_write
 from tests.faults.test_unwritten_lost import answered, has, kill, refused, tell
@@ -102,6 +109,29 @@ def test_one_that_is_refused_behind_what_was_told_is_told_by_itself(
     has(out + 3, ONES + 3)
 
 
+def test_one_for_which_there_was_no_room_is_told_by_itself() -> None:
+    """It would have been refused, too, had there been room."""
+    with System("host", memory_bytes=4 << 20) as lab:
+        gpu = lab.devices[0]
+        square = np.ones((512, 256))
+        away, *there = [gpu.put(square) for _ in range(5)]  # one has to give way
+        writes = [gpu.run(_fail_at, each, writes=(each,)) for each in there]
+        second = blas.axpy(away, there[0], out=there[0])
+        tell(writes[0])
+        refused(there[0].sum())
+        tell(writes[1])
+        has(there[1].sum(), square.sum())
+        with pytest.raises(OutOfMemory):
+            second.result(WAIT)
+
+
+def _fail_at(_: Any) -> None:
+    raise ValueError("on purpose")
+
+
+_fail_at.__module__ = "__main__"
+
+
 @pytest.mark.parametrize("before", [True, False])
 def test_what_needs_what_was_never_made_fails_for_that(gpu: Device, *, before: bool) -> None:
     """Whatever else it names that was not written."""
@@ -159,7 +189,9 @@ def test_the_next_context_too_refuses_it_until_both_are_told(
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_loop_that_fails_for_one_reason_is_refused_for_one(gpu: Device, *, known: bool) -> None:
+def test_a_loop_that_fails_for_one_reason_is_refused_for_one(
+    lab: System, gpu: Device, *, known: bool
+) -> None:
     """Else a program that does not look would cost more with each message."""
     out, ones, never = gpu.put(ONES), gpu.put(ONES), gpu.run(fail)
     if known:
@@ -171,3 +203,5 @@ def test_a_loop_that_fails_for_one_reason_is_refused_for_one(gpu: Device, *, kno
     assert len(caught.value.unwritten) == 1
     tell(writes[0])
     has(out + 2, ONES + 2)
+    kill(lab, gpu)
+    has(out + 3, ONES + 3)
