@@ -173,7 +173,13 @@ class System:
         self._indices: dict[str, int] = {}
         give_up = partial(_give_up, self.backend, self._keepers)
         self._outputs = Outputs(self._dispatcher, self.events)
-        self._spawner = Spawner(self.backend, self._dispatcher, self._outputs, give_up)
+        self._spawner = Spawner(
+            self.backend,
+            Path(module.__file__).parent,
+            self._dispatcher,
+            self._outputs,
+            give_up,
+        )
         cores = len(os.sched_getaffinity(0))
         plant = Plant(
             self.backend,

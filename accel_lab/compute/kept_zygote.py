@@ -5,7 +5,6 @@ taken it for a minute. One is kept at most.
 """
 
 import atexit
-import importlib
 import os
 import resource
 import socket
@@ -48,18 +47,21 @@ _kept: list[_Kept] = []
 _taking = threading.Lock()
 
 
-def birth_of(backend: str) -> Birth:
-    """Return what a zygote that is started now has of this process."""
+def birth_of(backend: str, folder: Path) -> Birth:
+    """Return what a zygote that is started now has of this process.
+
+    Parameters:
+        folder: where the modules of the backend are.
+    """
     limits = tuple(map(resource.getrlimit, _LIMITS))
     cores = frozenset(os.sched_getaffinity(0))
-    return Birth(backend, variables(), cores, limits, sys.executable, _sources(backend))
+    return Birth(backend, variables(), cores, limits, sys.executable, _sources(folder))
 
 
-def _sources(backend: str) -> dict[str, tuple[int, int]]:
-    """Return when a backend's modules were written and how long they are, as Python looks at it."""
-    package = importlib.import_module(f"accel_lab.backends.{backend}")
-    found = [path for folder in package.__path__ for path in Path(folder).rglob("*.py")]
-    return {str(path): (at.st_mtime_ns, at.st_size) for path in found for at in (path.stat(),)}
+def _sources(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return when modules were written and how long they are, which Python looks at, too."""
+    found = [(path, path.stat()) for path in folder.rglob("*.py")]
+    return {str(path): (at.st_mtime_ns, at.st_size) for path, at in found}
 
 
 def keep(birth: Birth, child: subprocess.Popen[bytes], channel: socket.socket) -> None:

@@ -133,16 +133,22 @@ class ContextProcess:
 
 
 class Spawner:
-    """Starts the zygote, or takes the one that is kept, and context processes through it."""
+    """Starts the zygote, or takes the one that is kept, and context processes through it.
+
+    Parameters:
+        folder: where the modules of the backend are.
+    """
 
     def __init__(
         self,
         backend: str,
+        folder: Path,
         dispatcher: Dispatcher,
         outputs: Outputs,
         failed: Callable[[str], None],
     ) -> None:
         self._backend = backend
+        self._folder = folder
         self._dispatcher = dispatcher
         self._outputs = outputs
         self._failed = failed
@@ -187,7 +193,7 @@ class Spawner:
                 request_rest(self._channel, kept_zygote.KEPT_S + kept_zygote.MARGIN_S)
 
     def _start(self) -> socket.socket:
-        self._birth = birth = kept_zygote.birth_of(self._backend)
+        self._birth = birth = kept_zygote.birth_of(self._backend, self._folder)
         self.variables = birth.variables
         kept = kept_zygote.take(birth)
         self._loaded = kept is not None

@@ -481,14 +481,22 @@ with System("reading", devices=1) as lab:
     gpu, openings = lab.devices[0], on_card(lab)
     x = fresh(3)
     gpu.put(x)
+
+    def put(late_s):  # whoever finds another thread reading waits for the answer
+        late.touch()
+        answer = threading.Timer(late_s, late.unlink)
+        answer.start()
+        return gpu.put(x), answer
+
+    early = 0
     for turn in range(1, 20):
         x.array[:] = turn
-        late.touch()
-        ref = gpu.put(x)
-        assert not ref.done
+        ref, answer = put(0.2)
+        early += not ref.done
         x.array[:] = -1
-        late.unlink()
+        answer.join()
         assert (ref.get(timeout_s=60) == turn).all()
+    assert early > 5, early
     gate.touch()  # what is given up here
     try:
         gpu.put(x, timeout_s=0.05)
@@ -502,10 +510,12 @@ with System("reading", devices=1) as lab:
         ref = gpu.put(x)
         x.array[:] = -1
         assert (ref.get(timeout_s=60) == turn).all()
-    late.touch()
-    ref = gpu.put(x)
+    ref, answer = put(5)
+    while ref.done:
+        ref, answer = put(5)
     gpu.replace()
-    late.unlink()
+    answer.cancel()
+    late.unlink(missing_ok=True)
     try:
         ref.result(60)
     except Exception as error:

@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from accel_lab import System, backends
+from accel_lab import System
+from accel_lab.backends import host
 from accel_lab.compute import kept_zygote
 from accel_lab.compute.events import CircuitOpened
 from accel_lab.errors import ContextLost
 from tests.faults.conftest import settle
 
 WAIT_S = 30.0
+FOLDER = Path(host.__file__).parent
 PROGRAM = """
 import os, sys, time
 from accel_lab import System
@@ -92,12 +94,12 @@ def test_one_that_began_otherwise_is_not_taken(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_limits_the_cores_and_the_backend_are_of_its_beginning() -> None:
-    before = kept_zygote.birth_of("host")
-    assert kept_zygote.birth_of("host") == before != kept_zygote.birth_of("cuda")
+    before = kept_zygote.birth_of("host", FOLDER)
+    assert kept_zygote.birth_of("host", FOLDER) == before != kept_zygote.birth_of("cuda", FOLDER)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
     try:
-        assert kept_zygote.birth_of("host") != before
+        assert kept_zygote.birth_of("host", FOLDER) != before
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     cores = os.sched_getaffinity(0)
@@ -105,22 +107,18 @@ def test_the_limits_the_cores_and_the_backend_are_of_its_beginning() -> None:
         pytest.skip("there is one core")
     os.sched_setaffinity(0, {min(cores)})
     try:
-        assert kept_zygote.birth_of("host") != before
+        assert kept_zygote.birth_of("host", FOLDER) != before
     finally:
         os.sched_setaffinity(0, cores)
 
 
-def test_the_files_of_the_backend_are_those_of_its_beginning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(tmp_path)])
-    source = tmp_path / "edited" / "__init__.py"
-    source.parent.mkdir()
+def test_the_files_of_the_backend_are_those_of_its_beginning(tmp_path: Path) -> None:
+    source = tmp_path / "__init__.py"
     source.write_text("")
-    before = kept_zygote.birth_of("edited")
-    assert kept_zygote.birth_of("edited") == before
+    before = kept_zygote.birth_of("edited", tmp_path)
+    assert kept_zygote.birth_of("edited", tmp_path) == before
     source.write_text("FACTOR = 2")
-    assert kept_zygote.birth_of("edited") != before
+    assert kept_zygote.birth_of("edited", tmp_path) != before
 
 
 def test_one_whose_contexts_were_all_lost_is_kept() -> None:
@@ -151,7 +149,7 @@ def test_one_that_has_waited_too_long_is_not_taken(monkeypatch: pytest.MonkeyPat
     """It may be about to end."""
     for kept_s, taken in ((60.0, True), (0.0, False)):
         monkeypatch.setattr(kept_zygote, "KEPT_S", kept_s)
-        birth = kept_zygote.birth_of("host")
+        birth = kept_zygote.birth_of("host", FOLDER)
         stand_in = subprocess.Popen(["sleep", "60"])  # noqa: S607 - any process
         channel, end = socket.socketpair()
         with end, channel:
