@@ -5,6 +5,7 @@ process. It can be looked at only: no button of it acts on a system.
 """
 
 import asyncio
+import logging
 import socket
 import threading
 from collections.abc import Callable, Sequence
@@ -97,11 +98,14 @@ class Dashboard:
             pass
 
     def _run(self) -> None:
+        log = logging.getLogger("tornado.application")
+        log.addFilter(_is_no_answer_cut_off)
         try:
             asyncio.run(self._serve())
         except Exception as error:  # noqa: BLE001 - raised by the constructor
             self._error = error
         finally:
+            log.removeFilter(_is_no_answer_cut_off)
             self._started.set()
             self._ended.set()
 
@@ -213,6 +217,11 @@ def _pass_over_closed_pages(loop: asyncio.AbstractEventLoop, context: dict[str, 
 
     if not isinstance(context.get("exception"), WebSocketClosedError):
         loop.default_exception_handler(context)
+
+
+def _is_no_answer_cut_off(record: logging.LogRecord) -> bool:
+    """Pass over what was on its way to a page when the dashboard was closed."""
+    return record.exc_info is None or record.exc_info[0] is not asyncio.CancelledError
 
 
 def _free_port(address: str, port: int) -> int:
