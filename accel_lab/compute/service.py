@@ -308,7 +308,9 @@ class Service:
                 self._context.table.free(id_)
             return True
         if type(message) is CopyIn:
-            if not self.tracer.watched:  # else all of it is to be seen between its marks
+            if self.tracer.watched:  # all of it is to be seen between its marks
+                self._context.table.begun[entry.result] = None
+            else:
                 upload: Any = self._context.actors[CopyIn.library]
                 upload.begin(message, entry.result)
             return True

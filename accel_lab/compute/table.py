@@ -80,7 +80,10 @@ class BufferTable:
         self.away: Collection[int] = ()
         """The ids of the buffers whose contents are kept elsewhere."""
         self.begun: dict[int, Any] = {}
-        """Arrays that are being filled, of buffers whose messages are on their way, by id."""
+        """Arrays that are being filled, of buffers whose messages are on their way, by id.
+
+        None for one whose message has to begin by itself.
+        """
         self.forget: Callable[[int], None] = _nothing
         """Drop what is kept elsewhere of a buffer, if anything is."""
 

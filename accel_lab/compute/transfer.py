@@ -9,7 +9,7 @@ from accel_lab.compute.dtypes import itemsize
 from accel_lab.compute.flag import WORD, Sign
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import Operation, Spec
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import InvalidArgument, StaleRef
 
 INLINE_BYTES = 16 << 10
 _COPY_BYTES_PER_S = 1e12  # the cards of which the last 50 µs matter copy faster
@@ -189,7 +189,9 @@ class UploadActor(LibraryActor):
     def copy_in(self, m: CopyIn, launch: Launch) -> None:
         """Copy on the card."""
         begun = self.context.table.begun
-        array = None if m.sign is None else begun.pop(launch.result, None)
+        if m.sign is not None and launch.result not in begun:
+            raise StaleRef("what had begun to copy the array is gone; put it again")
+        array = begun.pop(launch.result, None)
         if array is None:
             array = launch.empty()
             self._copy(m, array)
@@ -201,6 +203,7 @@ class UploadActor(LibraryActor):
         """Begin with a copy whose message is on its way, if there is room."""
         context = self.context
         context.activate(self.stream)
+        context.table.begun[result] = None
         array, _ = context.take(m.shape, m.dtype)
         if array is not None:
             try:

@@ -249,6 +249,8 @@ class Transfers:
         try:
             if flag is not None:
                 announced = requests.announce(message)
+                if not announced:  # no context takes messages now
+                    message = CopyIn(source.shape, source.dtype, *export)
             copied = requests.send(message, OWN_TIMEOUT, settle=settle, announced=announced)
             requests.flush()
         except BaseException:

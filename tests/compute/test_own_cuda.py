@@ -469,7 +469,7 @@ def test_a_put_ends_with_its_copy_though_the_answer_is_late(
         + CARD_OF_FILES
         + """
 transfers.KEPT_BYTES = 0
-from accel_lab.errors import QueueFull
+from accel_lab.errors import DependencyFailed, QueueFull
 late, gate = FOLDER / "late", FOLDER / "gate"
 
 def refused(*_, **options):
@@ -540,6 +540,28 @@ with System("reading", devices=1) as lab:
         del requests.send
     gpu.ping().result(60)  # what is free goes behind it
     assert gpu.run(begun).result(60) == [0]
+
+    def lost_meanwhile(message):
+        del requests.announce
+        announced = requests.announce(message)
+        time.sleep(0.05)  # it is copied, and said to be
+        gpu.replace()
+        gpu.ping().result(60)
+        gate.touch()
+        threading.Timer(0.3, gate.unlink).start()
+        return announced
+
+    for turn in range(60, 64):
+        x.array[:] = turn
+        gpu.put(x)
+        requests.announce = lost_meanwhile
+        ref = gpu.put(x)
+        x.array[:] = -1
+        try:
+            assert (ref.get(timeout_s=60) == turn).all()
+        except DependencyFailed as error:  # and never computes with what came later
+            assert type(error.__cause__).__name__ == "StaleRef", error
+    x.array[:] = 50
     assert (gpu.put(x).get(timeout_s=60) == 50).all()
 assert not freed_while_open, freed_while_open
 """,
