@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,8 +61,12 @@ def birth_of(backend: str, folder: Path) -> Birth:
 
 def _sources(folder: Path) -> dict[str, tuple[int, int]]:
     """Return when modules were written and how long they are, which Python looks at, too."""
-    found = [(path, path.stat()) for path in folder.rglob("*.py")]
-    return {str(path): (at.st_mtime_ns, at.st_size) for path, at in found}
+    found: dict[str, tuple[int, int]] = {}
+    for path in folder.rglob("*.py"):
+        with suppress(FileNotFoundError):  # an editor has just taken it away
+            at = path.stat()
+            found[str(path)] = at.st_mtime_ns, at.st_size
+    return found
 
 
 def keep(birth: Birth, child: subprocess.Popen[bytes], channel: socket.socket) -> None:
