@@ -79,6 +79,15 @@ def pid_of(lab: System, device: Device) -> int:
     return started[-1].pid
 
 
+def runs(pid: int) -> bool:
+    """Whether a process has not ended."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
 @pytest.fixture
 def gate(tmp_path: Path) -> Path:
     """Name a file that is not there, for `wait_for`."""

@@ -16,7 +16,7 @@ from accel_lab.backends import host
 from accel_lab.compute import kept_zygote
 from accel_lab.compute.events import CircuitOpened
 from accel_lab.errors import ContextLost
-from tests.faults.conftest import settle
+from tests.faults.conftest import runs, settle
 
 WAIT_S = 30.0
 FOLDER = Path(host.__file__).parent
@@ -53,14 +53,6 @@ def opened_and_closed() -> int:
 
 def descriptors(pid: int) -> list[str]:
     return sorted(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - no files
-
-
-def runs(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in "ZX"
 
 
 def test_the_next_system_takes_it_and_it_gathers_nothing() -> None:

@@ -25,7 +25,7 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from accel_lab import System, blas
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.replay import Replay
-from tests.faults.conftest import settle
+from tests.faults.conftest import runs, settle
 from tests.journal.seeded import SLOTS, Recorded, Twin, match, twins
 from tests.project import ROOT
 
@@ -126,15 +126,6 @@ def descendants(pid: int) -> list[int]:
                 for child in map(int, path.read_text().split()):
                     found += [child, *descendants(child)]
     return found
-
-
-def runs(pid: int) -> bool:
-    """Whether a process has not ended."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in "ZX"
 
 
 def memories(pid: int) -> set[int]:

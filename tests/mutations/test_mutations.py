@@ -58,14 +58,14 @@ MUTATIONS = (
         "compute/table.py",
         "if refusals:",
         "if refusals and buffer.storage is None:",
-        "faults/test_unwritten.py",
+        "faults/unwritten/test_unwritten.py",
     ),
     Mutation(
         "who is told of one failed write is told of all",
         "compute/table.py",
         "if one.failed not in failed",
         "if not failed",
-        "faults/test_unwritten_twice.py",
+        "faults/unwritten/test_twice.py",
         "in_flight",
     ),
     Mutation(

@@ -3,8 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,72 +13,23 @@ import pytest
 from accel_lab import AccelRef, Device, System, blas
 from accel_lab.compute.events import ContextStarted
 from accel_lab.compute.recovery import Recovery
-from accel_lab.errors import AccelError, ContextLost, DependencyFailed, UserCodeError
+from accel_lab.errors import ContextLost
 from tests.faults.conftest import pid_of, settle
-from tests.faults.test_unwritten import ONES, WAIT, fail, failing_write
+from tests.faults.unwritten.conftest import (
+    ONES,
+    WAIT,
+    answered,
+    fail,
+    failing_write,
+    has,
+    hold,
+    hold_up,
+    kill,
+    refused,
+    tell,
+)
 
 WIDE = np.ones((9, 8))
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[System]:
-    with System("host", devices=1, max_restarts=1000) as system:
-        yield system
-
-
-@pytest.fixture
-def gpu(lab: System) -> Iterator[Device]:
-    yield lab.devices[0]
-    with suppress(AccelError, ExceptionGroup):  # what this test has left
-        lab.check()
-
-
-def kill(lab: System, gpu: Device) -> None:
-    """End the context from outside, and wait for the next one."""
-    mark = lab.events.published
-    os.kill(pid_of(lab, gpu), signal.SIGKILL)
-    lab.events.wait_for(ContextStarted, WAIT, since=mark)
-
-
-def hold(gpu: Device, begun: Path, *, pure: bool) -> AccelRef:
-    """Hold the context up for good, and every one after it that has this again."""
-    held: AccelRef = gpu.run(_hold, str(begun), pure=pure)
-    assert settle(lambda: held.done or any(begun.iterdir()))
-    return held
-
-
-def _hold(begun: str) -> None:
-    import os
-    import threading
-    from pathlib import Path
-
-    Path(begun, str(os.getpid())).touch()
-    threading.Event().wait()
-
-
-_hold.__module__ = "__main__"
-
-
-def answered(gpu: Device, write: AccelRef) -> AccelRef:
-    """Wait until a failure has come, of which nobody is told."""
-    gpu.ping().result(WAIT)
-    assert write.failed
-    return write
-
-
-def tell(write: AccelRef) -> None:
-    with pytest.raises(AccelError):
-        write.result(WAIT)
-
-
-def refused(*readers: AccelRef) -> None:
-    for each in readers:
-        with pytest.raises(DependencyFailed):
-            each.result(WAIT)
-
-
-def has(ref: AccelRef, expected: Any) -> None:
-    np.testing.assert_array_equal(ref.get(timeout_s=WAIT), expected)
 
 
 @pytest.mark.parametrize("losses", [1, 2, 3])
@@ -91,7 +41,7 @@ def test_what_was_sent_before_the_release_is_refused_again(
     before = a + b
     write_a, write_b = answered(gpu, failing_write(gpu, a)), answered(gpu, failing_write(gpu, b))
     holds = [hold(gpu, tmp_path, pure=losses > 1)]
-    holds += [gpu.run(_hold, str(tmp_path), pure=True) for _ in range(losses - 2)]
+    holds += [gpu.run(hold_up, str(tmp_path), pure=True) for _ in range(losses - 2)]
     early_a, early_b = a + 1, b + 1
     tell(write_a)
     late_a, between = a + 2, b + 2
@@ -159,15 +109,6 @@ def test_it_is_released_once_in_the_next_context_too(
     kill(lab, gpu)
     has(out + 2, ONES + 2)
     refused(reader)
-
-
-@pytest.fixture
-def never(gpu: Device) -> AccelRef:
-    """Return what is known to have failed."""
-    never: AccelRef = gpu.run(fail)
-    with pytest.raises(UserCodeError):
-        never.result(WAIT)
-    return never
 
 
 @pytest.mark.parametrize("losses", [0, 1])

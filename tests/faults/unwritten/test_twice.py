@@ -1,7 +1,5 @@
 """Who is told of one failed write of a buffer is not told of another."""
 
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,36 +8,23 @@ import pytest
 
 from accel_lab import AccelRef, Device, System, blas
 from accel_lab.errors import (
-    AccelError,
     ContextLost,
     DeadlineExceeded,
     DependencyFailed,
     OutOfMemory,
 )
 from tests.compute.test_pipeline import Latch
-from tests.faults.test_unwritten import ONES, WAIT, fail, failing_write
-from tests.faults.test_unwritten_lost import answered, has, kill, refused, tell
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[System]:
-    with System("host", devices=1, max_restarts=1000) as system:
-        yield system
-
-
-@pytest.fixture
-def gpu(lab: System) -> Iterator[Device]:
-    yield lab.devices[0]
-    with suppress(AccelError, ExceptionGroup):  # what this test has left
-        lab.check()
-
-
-@pytest.fixture
-def never(gpu: Device) -> AccelRef:
-    """Return what is known to have failed."""
-    never: AccelRef = gpu.run(fail)
-    tell(never)
-    return never
+from tests.faults.unwritten.conftest import (
+    ONES,
+    WAIT,
+    answered,
+    fail,
+    failing_write,
+    has,
+    kill,
+    refused,
+    tell,
+)
 
 
 def fail_otherwise() -> Any:

@@ -1,14 +1,13 @@
 """What a failed message should have written is of no use to what was sent before that is known."""
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from accel_lab import AccelRef, Device, System, blas, jit
+from accel_lab import Device, System, blas, jit
 from accel_lab.compute import origin
 from accel_lab.compute.withheld import Refusal, Unwritten, Withheld
 from accel_lab.errors import (
@@ -21,34 +20,7 @@ from accel_lab.errors import (
 )
 from tests.compute.test_pipeline import Latch
 from tests.faults.conftest import settle
-
-WAIT = 60.0
-ONES = np.ones((8, 8))
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[System]:
-    with System("host", devices=1, max_restarts=1000) as system:
-        yield system
-
-
-@pytest.fixture
-def gpu(lab: System) -> Iterator[Device]:
-    yield lab.devices[0]
-    with suppress(AccelError, ExceptionGroup):  # what this test has left
-        lab.check()
-
-
-def fail() -> Any:
-    raise ValueError("on purpose")
-
-
-fail.__module__ = "__main__"  # so that it travels by value
-
-
-def failing_write(gpu: Device, out: AccelRef) -> AccelRef:
-    """Write to `out` what is never made; nobody can know before the context does."""
-    return blas.gemm(gpu.run(fail), gpu.put(ONES), out=out)
+from tests.faults.unwritten.conftest import ONES, WAIT, fail, failing_write
 
 
 @pytest.fixture
