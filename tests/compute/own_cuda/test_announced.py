@@ -113,3 +113,48 @@ assert not freed_while_open, freed_while_open
 """,
         card,
     )
+
+
+def test_one_that_is_watched_is_copied_between_its_marks(
+    driver: Path, card: dict[str, str]
+) -> None:
+    """So the context does not begin with it; who looks at the timeline sees how long it took."""
+    run(
+        driver,
+        OPENED
+        + CARD_OF_FILES
+        + """
+from accel_lab.compute.control import Look
+transfers.KEPT_BYTES = 0
+with System("reading", devices=1) as lab:
+    gpu, openings = lab.devices[0], on_card(lab)
+    x = fresh(3)
+    gpu.put(x)
+
+    def note():  # in the context: what is begun when it copies
+        from accel_lab.compute.transfer import UploadActor
+        copy, UploadActor.begun = UploadActor._copy, []
+        def noted(self, m, array):
+            UploadActor.begun.append([*self.context.table.begun.values()])
+            copy(self, m, array)
+        UploadActor._copy = noted
+
+    def noted():
+        from accel_lab.compute.transfer import UploadActor
+        return UploadActor.begun
+
+    gpu.run(note).result(60)
+    for watched in (False, True):
+        if watched:
+            lab._keepers[0].tell(Look(memory=False, work=True, every=True))
+            time.sleep(0.2)  # it comes by another channel
+        x.array[:] = watched
+        ref = gpu.put(x)
+        x.array[:] = -1
+        assert (ref.get(timeout_s=60) == watched).all()
+    found = gpu.run(noted).result(60)
+    assert found == [[None], []], found  # by its announcement, and by its message
+assert not freed_while_open, freed_while_open
+""",
+        card,
+    )
