@@ -1,7 +1,10 @@
 """Arrays for the contract: values that every dtype holds, and views of every kind of stride."""
 
 import contextlib
+import os
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -93,3 +96,17 @@ def refused(
     assert device.in_flight <= in_flight
     for word in words:
         assert word in str(caught.value)
+
+
+@contextlib.contextmanager
+def unanswered(device: Device) -> Iterator[None]:
+    """Hold back the answers to all that is sent in a `with` block, until its end."""
+    with TemporaryDirectory() as folder:
+        gate = Path(folder, "gate")
+        os.mkfifo(gate)
+        waits = device.run(Path.read_bytes, gate)
+        try:
+            yield
+        finally:
+            gate.write_bytes(b"go on")
+        assert waits.result(timeout_s=30) == b"go on"

@@ -22,6 +22,7 @@ from tests.contract.samples import (
     place,
     reals,
     refused,
+    unanswered,
     value,
 )
 from tests.contract.tolerances import assert_transformed
@@ -123,11 +124,13 @@ def test_a_chain_needs_no_answer_in_between(device: Device) -> None:
 
 def test_what_only_the_context_can_see_is_refused_there(device: Device) -> None:
     """The shape of an answer of `run` is unknown when the next message is sent."""
-    made = device.run(lambda a: a[0], array.zeros(device, (2, 3), "complex64"))
-    assert isinstance(made, AccelRef)
-    fits, axis = fft.fft(made), fft.fft(made, axis=1)
-    out = fft.c2c(made, out=array.zeros(device, 4, "complex64"))
-    real = fft.rfft(made)
+    x, four = (array.zeros(device, shape, "complex64") for shape in ((2, 3), 4))
+    with unanswered(device):
+        made = device.run(lambda a: a[0], x)
+        assert isinstance(made, AccelRef)
+        fits, axis = fft.fft(made), fft.fft(made, axis=1)
+        out = fft.c2c(made, out=four)
+        real = fft.rfft(made)
     with pytest.raises(InvalidArgument, match="axis 1 is none of its 1 axes"):
         axis.result(timeout_s=30)
     with pytest.raises(InvalidArgument, match=r"C2C results in complex64\[3\], but out is"):
