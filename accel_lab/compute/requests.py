@@ -18,9 +18,9 @@ from msgspec.structs import astuple
 from accel_lab.actor.reply import FAILED, Reply
 from accel_lab.compute import origin
 from accel_lab.compute.answers import Answers, Settle, Told
+from accel_lab.compute.asides import Asides
 from accel_lab.compute.buffer import FREED, AccelRef, Handles, Owner, RunRef
 from accel_lab.compute.failure import depends_on
-from accel_lab.compute.generations import Generations
 from accel_lab.compute.limits import require_timeout
 from accel_lab.compute.link import Link
 from accel_lab.compute.openings import Openings
@@ -35,9 +35,9 @@ from accel_lab.compute.operation import (
 from accel_lab.compute.owners import name_owners
 from accel_lab.compute.plan import Plan, plan_of, require_options
 from accel_lab.compute.recorder import Kept, Recorder
-from accel_lab.compute.recovery import Again, Recovery
+from accel_lab.compute.recovery import Recovery
 from accel_lab.compute.repeats import Repeats
-from accel_lab.compute.step import releasing, withholding
+from accel_lab.compute.stale import stale
 from accel_lab.compute.support import check
 from accel_lab.compute.tree import State
 from accel_lab.compute.waiting import Keeper
@@ -49,29 +49,17 @@ from accel_lab.errors import (
     InvalidArgument,
     OutOfMemory,
     QueueFull,
-    StaleRef,
     SystemClosed,
 )
 
 IN_FLIGHT_LIMIT = 8192
 ROOM_AFTER_S = 0.002
 
-_FREED = "put or compute it again; free() gives the buffer back for good."
-_DROPPED = "put or compute it again; suspend() without drop=True gives nothing up."
-_NOT_MADE_AGAIN = (
-    "put or compute it again. What no message makes again survives the next fault as a copy: "
-    "gpu.checkpoint(ref); ref.durability says beforehand."
-)
-_NOT_RECOVERED = (
-    'put or compute it again. A System(recover="replay"), the default, would make buffers again '
-    "by itself."
-)
-
 Make = Callable[["Requests", int], Reply[Any]]
 _library = attrgetter("library")
 
 
-class Requests(Generations):
+class Requests(Asides):
     """What one device was asked; the pump of its replies."""
 
     def __init__(
@@ -348,87 +336,6 @@ class Requests(Generations):
                 recorder.rouse()
         return batched
 
-    def announce(self, message: Operation[AccelRef]) -> int:
-        """Have the context begin with what makes a buffer, before it is sent; any thread.
-
-        Returns the buffer's id, for `send` or `give_up`; 0 where no context takes messages now.
-        """
-        with self._lock:
-            link = self._link
-            if link is None:
-                return 0
-            self._ids = id_ = self._ids + 1
-            try:
-                link.send_now(encode_entry(0, id_, None, message, NO_RESULT))
-            except BaseException:  # an interrupt
-                self.give_up(id_)
-                raise
-        return id_
-
-    def give_up(self, announced: int) -> None:
-        """Have the context forget what is not sent, if it was announced; any thread."""
-        if announced:
-            self._freed.append(announced)
-
-    def post(self, message: Operation[None], settle: Settle) -> bool:
-        """Send a message that is not recorded, if a context takes messages now; any thread.
-
-        Otherwise nothing is sent, and a device that is suspended stays so. Does not block. Only
-        `settle` learns of the answer.
-        """
-        with self._lock:
-            link = self._link
-            if link is None:
-                return False
-            idle = not self._answers.pending
-            self._seq = seq = self._seq + 1
-            data = encode_entry(seq, 0, DEFAULT_TIMEOUT_S, message, NO_RESULT)
-            reply = Again()
-            reply.library = message.library
-            self._answers.expect(seq, reply, settle)
-            link.send(data, idle=idle)
-            return True
-
-    def _not_written(self, message: Operation[Any], refused: Reply[Any], link: Link | None) -> None:
-        """Have what a message that is not sent should have written refused; the lock is held."""
-        ids = [ref.id for ref in message.changes()]
-        if ids and refused.error is not None:
-            self._seq = seq = self._seq + 1
-            for one in self._answers.not_written(ids, seq, refused.error, refused.origin):
-                self._slip_in(withholding(one), link)
-
-    def not_written(self, ids: tuple[int, ...], seq: int, error: AccelError, where: Any) -> None:
-        """Note what a message that a lost context had did not write; any thread."""
-        self._answers.not_written(ids, seq, error, where)
-
-    def _release_known(self, link: Link | None) -> None:
-        """Have the context use what it refuses, where the caller knows why; the lock is held."""
-        withheld = self._answers.withheld
-        refusals = withheld.known(origin.current())
-        if refusals:
-            self._slip_in(releasing(refusals), link)
-            # Without a context there may be requests to be run again that are not in there.
-            pending = [] if link is None else list(self._answers.pending)
-            withheld.released(refusals, self._seq, min(pending, default=0))
-
-    def _slip_in(self, message: Any, link: Link | None) -> None:
-        """Send or queue a message of the device's own, which is not recorded; the lock is held."""
-        idle = not self._answers.pending
-        self._seq = seq = self._seq + 1
-        reply = Again()
-        reply.library = "upload"
-        self._answers.expect(seq, reply, None)
-        self._library = None  # out of turn
-        data = encode_entry(seq, 0, DEFAULT_TIMEOUT_S, message, NO_RESULT)
-        if link is None:
-            self._queue[seq] = data
-            return
-        try:
-            link.send(data, idle=idle)
-        except BaseException:  # an interrupt: nothing may wait for the answer
-            self._answers.take(seq)
-            raise
-
     def _ready(self, plan: Plan, message: Operation[Any]) -> bool:
         """Whether all is known and well: the shapes, the operands, the backend's support."""
         device, generation = self._device(), self.generation
@@ -558,7 +465,7 @@ class Requests(Generations):
             if ref.failed:
                 return ref
             if not self.holds(ref):
-                raise self._stale(ref)
+                raise stale(ref, self.name, self.generation, self._dropped, self.recovery)
         return None
 
     def holds(self, ref: AccelRef) -> bool:
@@ -583,25 +490,6 @@ class Requests(Generations):
             return no_operand(message)
         text = f"{ref!r} is not on {self.name}: bring it there with get() and put()"
         return InvalidArgument(text)
-
-    def _stale(self, ref: AccelRef) -> StaleRef:
-        if ref.generation == FREED:
-            return StaleRef(f"buffer {ref.id} was freed; compute or put() it again", remedy=_FREED)
-        if ref.generation == self.generation:
-            why = self._dropped.get(ref.id, "")
-            text = f"buffer {ref.id} was dropped when {self.name} was suspended: {why}"
-            return StaleRef(f"{text}; compute or put() it again", remedy=_DROPPED)
-        if why := self.why_lost(ref):
-            return StaleRef(
-                f"buffer {ref.id} of generation {ref.generation} could not be made again for "
-                f"generation {self.generation}: {why}; compute or put() it again",
-                remedy=_NOT_MADE_AGAIN,
-            )
-        return StaleRef(
-            f"buffer {ref.id} is of generation {ref.generation}; {self.name} is at "
-            f"{self.generation}, and what it held before is gone: compute or put() it again",
-            remedy=_NOT_RECOVERED if self.recovery is None else "",
-        )
 
     def why_lost(self, ref: AccelRef) -> str:
         """Return why a buffer was not made again after the last loss; empty where none knows."""

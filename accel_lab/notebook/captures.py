@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.device import Device
 from accel_lab.compute.execution import Ran
 from accel_lab.compute.home import Home
 from accel_lab.compute.lent import arrays_in, change
@@ -21,9 +22,7 @@ from accel_lab.errors import AccelError, InvalidArgument, StaleRef
 from accel_lab.notebook.names import bound_names, used_names
 from accel_lab.notebook.object_ref import ObjectRef
 from accel_lab.notebook.space import Space
-
-if TYPE_CHECKING:
-    from accel_lab.compute.device import Device
+from accel_lab.system import System
 
 CAPTURE_BYTES = 16 << 20
 """A larger capture belongs on the device."""
@@ -54,7 +53,7 @@ class Captures:
     lost: dict[str, Any] = field(default_factory=dict)
     nbytes: int = 0
 
-    def add(self, device: "Device", space: Space, name: str, value: Any) -> None:
+    def add(self, device: Device, space: Space, name: str, value: Any) -> None:
         """Take a value that the cell uses.
 
         Raises:
@@ -85,7 +84,7 @@ class Captures:
             raise _stale(device, name, value)
 
     def add_behind(
-        self, names: Iterable[str], device: "Device", space: Space, *, strict: bool = True
+        self, names: Iterable[str], device: Device, space: Space, *, strict: bool = True
     ) -> None:
         """Take what is used by functions behind these names and behind what was taken before.
 
@@ -154,7 +153,7 @@ class Captures:
         if tensor is ref:
             self.tensors[name] = kind
 
-    def why_missing(self, device: "Device", error: AccelError) -> StaleRef | None:
+    def why_missing(self, device: Device, error: AccelError) -> StaleRef | None:
         """Return what is behind a NameError: the cell uses what was lost before it makes it."""
         if not isinstance(error.__cause__, NameError):
             return None
@@ -163,7 +162,7 @@ class Captures:
         return next((_stale(device, *pair) for pair in found), None)
 
 
-def captures_of(source: str, home: Home, device: "Device", space: Space) -> Captures:
+def captures_of(source: str, home: Home, device: Device, space: Space) -> Captures:
     """Return what a cell of this source uses of the notebook's namespace.
 
     Raises:
@@ -191,7 +190,7 @@ def may_come_back(value: Any) -> bool:
     return can_change(value) or is_own(value) or is_module(value)
 
 
-def is_lost(device: "Device", value: Any) -> bool:
+def is_lost(device: Device, value: Any) -> bool:
     """Whether this stands for something that its context has taken along."""
     if isinstance(value, ObjectRef):
         return value.device is device and value.generation != device.generation
@@ -208,7 +207,7 @@ def is_ipythons(value: Any) -> bool:
     return str(getattr(value, "__module__", "")).startswith("IPython.")
 
 
-def _stale(device: "Device", name: str, value: Any) -> StaleRef:
+def _stale(device: Device, name: str, value: Any) -> StaleRef:
     """Say that what a name stands for is gone, why, and what to do."""
     if isinstance(value, ObjectRef):
         return StaleRef(f"{name!r}, a {value.type}, was lost with its context; run its cell again")
@@ -232,6 +231,11 @@ def _require_small(name: str, value: Any, function: str | None) -> tuple[int, bo
     if isinstance(value, AccelRef | ObjectRef):
         return 0, False
     which = f"{name}, which {function} uses," if function else name
+    if isinstance(value, Device | System):
+        raise InvalidArgument(
+            f"{which.removesuffix(',')}, a {type(value).__name__}, stays in the notebook: use it "
+            "in a cell without %%gpu. A %%gpu cell runs on the device, where its arrays are"
+        )
     nbytes = getattr(value, "nbytes", 0)
     has_arrays = False
 
