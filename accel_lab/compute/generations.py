@@ -43,32 +43,33 @@ class Generations(Waiting):
     _token: Hashable | None
     _library: str | None
 
-    def rebuilding(self, link: Link, token: Hashable) -> set[int]:
-        """A context is up and will be filled; returns the requests that wait for it.
+    def fill(self, link: Link, token: Hashable) -> bool:
+        """A context is up, and is sent nothing but what fills it until it is `connected`.
 
-        Raises:
-            Overtaken: the system is closed.
+        Parameters:
+            token: names its process.
+
+        Returns False when the system is closed.
         """
         with self._lock:
-            self._fill(link, token)
+            if self.state == "stopped":
+                return False
+            self._filling = link
+            self._token = token
+            return True
+
+    def rebuilding(self, link: Link) -> set[int]:
+        """Return the requests that wait for a context which is being filled.
+
+        Raises:
+            Overtaken: it is lost.
+        """
+        with self._lock:
+            if self._filling is not link:
+                raise Overtaken
             if self._freed:
                 self._frees()  # for the record: no context has them
             return set(self._queue)
-
-    def refilling(self, link: Link, token: Hashable) -> None:
-        """A context is up and will be given what is kept.
-
-        Raises:
-            Overtaken: the system is closed.
-        """
-        with self._lock:
-            self._fill(link, token)
-
-    def _fill(self, link: Link, token: Hashable) -> None:
-        if self.state == "stopped":
-            raise Overtaken
-        self._filling = link
-        self._token = token
 
     def unsent(self) -> tuple[list[int], list[bytes]]:
         """Return the buffers of which no context knows yet that they are freed, and what waits."""
@@ -167,26 +168,22 @@ class Generations(Waiting):
         link.flush()
         self._room.notify_all()
 
-    def connected(self, link: Link, token: Hashable, pid: int, free: Iterable[int] = ()) -> bool:
-        """A context is up: send what has waited, in order; False when it is lost again.
+    def connected(self, link: Link, pid: int, free: Iterable[int] = ()) -> bool:
+        """A context is filled: send what has waited, in order; False when it is lost again.
 
         Parameters:
-            token: names its process.
             free: buffers in it that nobody needs after what has waited.
         """
         with self._lock:
-            filled = self.recovery is not None or self.kept
-            if self.state == "stopped" or (filled and self._filling is not link):
+            if self._filling is not link:
                 return False
             self.kept = False
-            # Whoever asks without the lock sees no moment in which this has no link.
-            self._filling = link
-            self._token = token
             self.state = "running"
             self.refusal = None
             if self.recorder is not None:
                 self.recorder.mark(ContextBegan(self.generation, time.time(), pid))
             self._send_queue(link)
+            # Whoever asks without the lock sees no moment in which this has no link.
             self._link, self._filling = link, None
             self._freed.extend(free)
             return True

@@ -502,9 +502,12 @@ class DeviceKeeper:
 
     def _born(self, link: Link, born: Born) -> None:
         self._urgent.drop()
-        process = self.process
-        if process is None or link is not self._link:
-            return
+        with self._taking:  # whoever notices its loss has been here, or finds that it is filled
+            process = self.process
+            if process is None or link is not self._link:
+                return
+            if not self.requests.fill(link, process.token):
+                return
         self._beat = time.monotonic()
         self.model, self.total_bytes, self.libraries = born.model, born.total_bytes, born.libraries
         self.library_restarts, self.statistics = {}, {}
@@ -521,10 +524,10 @@ class DeviceKeeper:
         if self.suspension.begin(link, process, born.pid, up):
             return
         if self.recovery is None:
-            self.requests.connected(link, process.token, born.pid)
+            self.requests.connected(link, born.pid)
             up()
         else:
-            self.recovery.begin(link, process.token, born.pid, up)
+            self.recovery.begin(link, born.pid, up)
 
     def _taken_up(self, *, probing: bool) -> None:
         """The device takes messages again; system thread, or that which filled the context."""

@@ -173,12 +173,12 @@ class Recovery:
         in_flight.clear()
         self._explained.set()
 
-    def begin(self, link: "Link", token: Hashable, pid: int, up: Callable[[], None]) -> None:
+    def begin(self, link: "Link", pid: int, up: Callable[[], None]) -> None:
         """A context is up: fill it, on a thread of its own, connect it, and then call `up`."""
         self._turn += 1
         threading.Thread(
             target=self._run,
-            args=(self._turn, link, token, pid, up),
+            args=(self._turn, link, pid, up),
             name=f"accel_lab recovery of {self._requests.name}",
             daemon=True,
         ).start()
@@ -219,15 +219,13 @@ class Recovery:
 
     # The recovery's thread.
 
-    def _run(
-        self, turn: int, link: "Link", token: Hashable, pid: int, up: Callable[[], None]
-    ) -> None:
+    def _run(self, turn: int, link: "Link", pid: int, up: Callable[[], None]) -> None:
         """Fill the context of `link`, unless it is lost meanwhile."""
         try:
             self._wait_for_the_old(turn)
             if turn != self._turn:
                 return
-            plan = self._plan(link, token)
+            plan = self._plan(link)
             try:
                 done = self._fill(link, plan)
             except Overtaken:
@@ -236,7 +234,7 @@ class Recovery:
                 done = self._give_up(link, plan, error)
             finally:
                 self.progress = None
-            if not self._requests.connected(link, token, pid, free=plan.passing):
+            if not self._requests.connected(link, pid, free=plan.passing):
                 return
             up()
             if done.any:
@@ -245,9 +243,9 @@ class Recovery:
         except Overtaken:
             return
 
-    def _plan(self, link: "Link", token: Hashable) -> "_Plan":
+    def _plan(self, link: "Link") -> "_Plan":
         """Find out what to make and what to run, at a moment when nothing is freed or sent."""
-        queued = self._requests.rebuilding(link, token)
+        queued = self._requests.rebuilding(link)
         self._recorder.drain()
         unanswered = self.held.keys() | queued
         pending = {step.seq: step for step in self._lineage.steps_of(unanswered)}

@@ -8,7 +8,7 @@ generation stays. Until then the files take precedence over what the record coul
 
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -247,18 +247,15 @@ class Suspension:
         process.tell(Keep(), *kept.files.fds)
         threading.Thread(
             target=self._fill,
-            args=(kept, link, process.token, pid, up),
+            args=(kept, link, pid, up),
             name=f"accel_lab resumption of {self._keeper.name}",
             daemon=True,
         ).start()
         return True
 
-    def _fill(
-        self, kept: _Kept, link: "Link", token: Hashable, pid: int, up: Callable[[], None]
-    ) -> None:
+    def _fill(self, kept: _Kept, link: "Link", pid: int, up: Callable[[], None]) -> None:
         requests, began = self._keeper.requests, time.monotonic()
         try:
-            requests.refilling(link, token)
             place, freed = kept.saved.record, self._freed()
             _, blob = pack_call(keeping.restore, (place, freed), {})
             lost: dict[int | str, str] = self._ask(link, None, Run((), blob, pure=True))
@@ -273,7 +270,7 @@ class Suspension:
             known = error if isinstance(error, AccelError) else AccelError(repr(error))
             self._dispatcher.call_soon(self._go_back, link, known)
             return
-        if not requests.connected(link, token, pid):
+        if not requests.connected(link, pid):
             return
         self.forget()
         up()

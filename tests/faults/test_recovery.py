@@ -182,6 +182,29 @@ def test_a_second_and_a_third_loss_are_survived_too(lab: System, cpu: Device) ->
     assert cpu.generation == 4
 
 
+def test_a_context_that_is_lost_before_it_is_given_anything_is_not_waited_for(
+    lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its loss was noticed before the thread that fills it came to that."""
+    plan, began = Recovery._plan, []
+
+    def late(self: Recovery, link: Any, *rest: Any) -> Any:
+        began.append(link)
+        if len(began) == 1:
+            os.kill(pid_of(lab, cpu), signal.SIGKILL)
+            assert settle(lambda: cpu._keeper._link is not link)
+        return plan(self, link, *rest)
+
+    monkeypatch.setattr(Recovery, "_plan", late)
+    x = array.full(cpu, 3, 2.0)
+    y = blas.scal(x, 2.0)
+    y.result(timeout_s=30)
+    lose(lab, cpu)
+    assert settle(lambda: len(began) == 2)
+    assert value(cpu, y).tolist() == [4, 4, 4]
+    assert settle(lambda: not cpu.in_flight)
+
+
 def test_requests_in_flight_get_their_results(lab: System, cpu: Device, gate: Path) -> None:
     """A long pure function is killed from outside; it and what waits behind it are run again."""
     x = cpu.put(np.ones(4))

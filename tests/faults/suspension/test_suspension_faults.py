@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from accel_lab import Device, System, blas
 from accel_lab.compute.events import ContextStarted, SuspensionFailed
 from accel_lab.compute.stripes import PIECE_BYTES
+from accel_lab.compute.suspension import Suspension
 from accel_lab.errors import CircuitOpen, ContextLost, OutOfMemory, StaleRef, SystemClosed
 from tests.faults.conftest import pid_of, settle, wait_for
 from tests.faults.suspension.suspended import WAIT, A, suspending
@@ -69,6 +71,28 @@ def test_a_context_that_is_killed_while_it_comes_back_costs_nothing(
         np.testing.assert_array_equal(twice.get(timeout_s=WAIT), 2 * value[10:20])
         np.testing.assert_array_equal(x.get(timeout_s=WAIT), value)
     assert cpu.generation == 1
+
+
+def test_a_context_that_is_lost_before_it_is_given_anything_is_not_waited_for(
+    lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its loss was noticed before the thread that fills it came to that."""
+    fill, began = Suspension._fill, []
+
+    def late(self: Suspension, kept: Any, link: Any, *rest: Any) -> None:
+        began.append(link)
+        if len(began) == 1:
+            os.kill(pid_of(lab, cpu), signal.SIGKILL)
+            assert settle(lambda: cpu._keeper._link is not link)
+        fill(self, kept, link, *rest)
+
+    monkeypatch.setattr(Suspension, "_fill", late)
+    x = cpu.put(A)
+    cpu.suspend()
+    np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)
+    assert settle(lambda: len(began) == 2 and not cpu.in_flight)
+    cpu.suspend(timeout_s=WAIT)
+    np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)
 
 
 def test_closing_while_it_comes_back_ends_that(lab: System, cpu: Device) -> None:
