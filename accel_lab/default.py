@@ -42,7 +42,7 @@ def default_system() -> System:
 def _warm(system: System) -> None:
     """Have the arena's first segment made, which the first fetch would wait for."""
     with contextlib.suppress(AccelError):  # it was closed meanwhile
-        system.empty(1)
+        system.empty(4 << 20)  # in one that many share
 
 
 def _close() -> None:

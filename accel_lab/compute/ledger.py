@@ -16,6 +16,8 @@ from accel_lab.compute.segment import Segment
 
 ALIGNMENT = 256
 LARGE_ROUNDING = 2 << 20
+FIRST_BYTES = 4 << 20
+"""The first shared segment: 64 MiB take 0.1 s to be there, and many systems fetch only numbers."""
 
 
 class ArenaStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +95,7 @@ class Ledger:
         segments that are forgotten for it. One promise at a time: `register` or `revoke` ends it.
         """
         least = _round_up(max(nbytes, 1), PAGE)
-        wanted = self.segment_bytes if self.shares(nbytes) else _round_up(nbytes, LARGE_ROUNDING)
+        wanted = self._wanted(nbytes)
         room = self.limit - self._reserved
         idle = sorted(self.idle, key=lambda segment: segment.size)
         if room + sum(segment.size for segment in idle) < least:
@@ -108,6 +110,14 @@ class Ledger:
         self.forget(dropped)
         self._promised = min(wanted, room)
         return self._promised, dropped
+
+    def _wanted(self, nbytes: int) -> int:
+        """Return the size of a segment to make: one that few small blocks need is soon there."""
+        if not self.shares(nbytes):
+            return _round_up(nbytes, LARGE_ROUNDING)
+        shared = any(segment.is_shared for segment in self.segments.values())
+        first = min(FIRST_BYTES, self.segment_bytes)
+        return self.segment_bytes if shared or nbytes > first // 2 else first
 
     def revoke(self) -> None:
         """Give the promised room back."""
