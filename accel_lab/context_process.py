@@ -22,6 +22,7 @@ from threadpoolctl import ThreadpoolController
 
 from accel_lab.compute import (
     blas_threads,
+    entries,
     freed_memory,
     ipython_display,
     keeping,
@@ -296,6 +297,7 @@ def main(channel_fd: int, backend_name: str, parent: int) -> None:
     try:
         module = importlib.import_module(f"accel_lab.backends.{backend_name}")
         module.preload()
+        entries.prepare()
         workspaces.note_modules()
         threads = blas_threads.loaded()
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason

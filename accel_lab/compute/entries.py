@@ -4,13 +4,14 @@ A loop sends the same messages again and again. One that came before is found by
 its operands, which takes half the time of decoding it.
 """
 
+from functools import cache
 from typing import Annotated, Any, Union
 
 import msgspec
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.context import Context
-from accel_lab.compute.operation import Spec, travelling
+from accel_lab.compute.operation import Spec, operands_of, travelling
 from accel_lab.compute.prepared import Prepared
 from accel_lab.compute.remembered import Remembered
 
@@ -64,13 +65,12 @@ class Entries:
             text = f"nothing on the wire is a {kind.__name__}"
             raise TypeError(text)
 
-        kinds = list(travelling())
+        kinds = tuple(travelling())
+        union, self._make, raw = _types(kinds)
         self._tags = {kind.__struct_config__.tag for kind in kinds}
-        union: Any = Union[tuple(kinds)]  # noqa: UP007 - of as many as there are
-        self._make: Any = _entry(union)
         self._alone = msgspec.msgpack.Decoder(self._make, dec_hook=from_wire)
         whole: Any = list[self._make]  # type: ignore[name-defined]
-        parts: Any = list[_entry(msgspec.Raw)]  # type: ignore[misc]
+        parts: Any = list[raw]  # type: ignore[valid-type]
         self._whole: msgspec.msgpack.Decoder[list[Any]] = msgspec.msgpack.Decoder(
             whole, dec_hook=from_wire
         )
@@ -131,6 +131,23 @@ class Entries:
 
 _Numbered = tuple[int, int, Any, Annotated[list[Any], msgspec.Meta(min_length=1)], Any]
 _raw_entries = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+
+
+def prepare() -> None:
+    """Find out about every type of message what each context needs; its forks need not."""
+    kinds = tuple(travelling())
+    for kind in kinds:
+        operands_of(kind)
+    union, entry, _ = _types(kinds)
+    for one in (union, entry):
+        msgspec.msgpack.Decoder(one, dec_hook=lambda _, value: value)
+
+
+@cache
+def _types(kinds: tuple[type, ...]) -> tuple[Any, Any, Any]:
+    """Return the types of any message, of its entry, and of an entry that is not looked into."""
+    union: Any = Union[kinds]  # noqa: UP007 - of as many as there are
+    return union, _entry(union), _entry(msgspec.Raw)
 
 
 def _entry(message: Any) -> Any:
