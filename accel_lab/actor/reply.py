@@ -190,12 +190,17 @@ class Reply(Generic[R]):
             wake()
 
     def add_waiter(self, wake: Callable[[], None]) -> None:
-        """Call `wake` once when done, at once if that has happened; `wake` may be called twice."""
+        """Call `wake` once when done, at once if that has happened; `wake` may be called twice.
+
+        Whoever waits is told of a failure, however soon it came, and nobody else has to be.
+        """
         with _waiters_lock:
             if self._waiters is None:
                 self._waiters = []
             self._waiters.append(wake)
         if self._state != PENDING:
+            if self._error is not None:
+                self._error.take()
             wake()
 
     def detach(self) -> None:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -525,3 +526,19 @@ def test_real_faults_are_told_and_a_real_circuit_is_reset(
     assert view.sample()["closed"]
     assert "acts" not in view.sample()
     assert capsys.readouterr().err == ""
+
+
+def test_a_fault_that_strikes_before_the_view_waits_for_it_is_not_told_of_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inject = System.inject
+
+    def struck(*args: Any, **named: Any) -> Reply[None]:
+        reply: Reply[None] = inject(*args, **named)
+        until(lambda: reply.done)
+        return reply
+
+    monkeypatch.setattr(System, "inject", struck)
+    with System("host") as lab:
+        SupervisionView(lab).do_inject("cpu0", "library")
+        lab.check()
