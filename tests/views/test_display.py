@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from accel_lab.actor.reply import Reply
 from accel_lab.bench.machine import Machine
 from accel_lab.bench.report import Report as BenchReport
 from accel_lab.bench.row import Row
@@ -268,11 +269,11 @@ def test_a_failed_cell_shows_the_line_the_cause_and_what_to_do(
 
 
 def test_in_a_notebook_the_whole_traceback_is_below_and_folded(
-    notebook: Shell, lab: System, monkeypatch: pytest.MonkeyPatch
+    notebook: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notebook.ipython, "kernel", object(), raising=False)
-    lost = lab.devices[0].put(np.ones(3))
-    lost.take_back(StaleRef("it is gone"))
+    lost: Reply[None] = Reply()
+    lost.reject(StaleRef("it is gone"))
     notebook.ipython.user_ns["lost"] = lost
     notebook("lost.result()")
     (data,) = notebook.published
