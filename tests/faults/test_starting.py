@@ -30,6 +30,7 @@ from accel_lab.errors import (
     BackendUnavailable,
     CircuitOpen,
     ContextLost,
+    DependencyFailed,
     InvalidArgument,
     LibraryError,
     OutOfMemory,
@@ -270,11 +271,12 @@ def test_a_start_that_always_fails_opens_the_circuit_and_a_probe_closes_it(
 def test_a_context_that_dies_in_a_transfer_gives_the_arena_back(
     plan: Plan, phase: str, word: str
 ) -> None:
-    """The transfer gets ContextLost with the reason; the next one is right."""
+    """The transfer fails with the reason, its own or its operand's; the next one is right."""
     plan(phase, word)
     with System("failing", 1, recover="stale") as lab:
         (cpu,) = lab.devices
-        with pytest.raises(ContextLost, match="SIGKILL" if word == "die" else "exit status 3"):
+        lost = ContextLost, DependencyFailed
+        with pytest.raises(lost, match="SIGKILL" if word == "die" else "exit status 3"):
             cpu.get(cpu.put(LARGE)).result(WAIT)
         np.testing.assert_array_equal(cpu.get(cpu.put(LARGE)).result(WAIT), LARGE)
         assert cpu.generation == 2

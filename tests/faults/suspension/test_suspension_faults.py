@@ -185,9 +185,10 @@ def test_what_is_freed_meanwhile_needs_no_room(lab: System, cpu: Device) -> None
     plant = cpu._keeper._plant
     limit_bytes = 7 * A.nbytes // 2
     cpu._keeper._plant = msgspec.structs.replace(plant, limit_bytes=limit_bytes, spill_bytes=0)
-    doubled = blas.scal(y, 2.0)
     x.free()
-    del w, y, z
+    del w, z
+    doubled = blas.scal(y, 2.0)
+    del y
     np.testing.assert_array_equal(doubled.get(timeout_s=WAIT), 2 * (A + 1))
     np.testing.assert_array_equal(part.get(timeout_s=WAIT), A[:8] + 2)
     with pytest.raises(StaleRef):

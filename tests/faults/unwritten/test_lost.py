@@ -118,6 +118,7 @@ def test_what_waits_for_a_context_is_refused_by_its_place(
     """A write that was refused while the device was suspended concerns what comes behind it."""
     out, other = gpu.put(ONES), gpu.put(ONES)
     gpu.suspend()
+    mark = lab.events.published
     new = gpu.put(ONES)
     before = out + 1
     writes = [blas.gemm(never, other, out=each) for each in (out, new)]
@@ -126,7 +127,7 @@ def test_what_waits_for_a_context_is_refused_by_its_place(
         tell(write)
     late = out + 3, new + 3
     if losses:
-        lab.events.wait_for(ContextStarted, WAIT, since=lab.events.published - 1)
+        lab.events.wait_for(ContextStarted, WAIT, since=mark)
         kill(lab, gpu)
     has(before, ONES + 1)
     refused(*behind)
