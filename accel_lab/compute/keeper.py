@@ -524,8 +524,8 @@ class DeviceKeeper:
         if self.suspension.begin(link, process, born.pid, up):
             return
         if self.recovery is None:
-            self.requests.connected(link, born.pid)
-            up()
+            if self.requests.connected(link, born.pid):
+                up()
         else:
             self.recovery.begin(link, born.pid, up)
 
