@@ -9,6 +9,7 @@ import os
 import threading
 
 from accel_lab.compute import kept_zygote
+from accel_lab.compute.ledger import FIRST_BYTES
 from accel_lab.errors import AccelError
 from accel_lab.system import System
 
@@ -40,9 +41,9 @@ def default_system() -> System:
 
 
 def _warm(system: System) -> None:
-    """Have the arena's first segment made, which the first fetch would wait for."""
+    """Have a segment made that any fetch of up to half its size shares, and would wait for."""
     with contextlib.suppress(AccelError):  # it was closed meanwhile
-        system.empty(4 << 20)  # in one that many share
+        system.empty(FIRST_BYTES)  # which is too large for the first, small one
 
 
 def _close() -> None:

@@ -106,6 +106,7 @@ took = []
 for _ in range(5):
     lab = accel_lab.default_system().ready()
     until(lambda: lab.arena().segments)
+    assert lab.arena().reserved == 64 << 20  # not the small first one
     begun = time.perf_counter()
     assert (accel_lab.gpu.put([1.0]) + 1).get() == 2
     took.append(time.perf_counter() - begun)

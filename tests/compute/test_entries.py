@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accel_lab import System
 from accel_lab.backends.host import SUPPORT
 from accel_lab.backends.host.device import HostBackend
 from accel_lab.compute import entries
@@ -162,3 +163,9 @@ def test_a_message_of_wrong_types_is_refused_and_those_beside_it_are_not(
         unknown = msgspec.msgpack.encode([4, 0, None, message, None])
         with pytest.raises(msgspec.DecodeError):
             decoding.decode(memoryview(batch([unknown])))
+
+
+def test_a_context_finds_out_nothing_about_types_that_its_zygote_knows() -> None:
+    with System("host") as lab:
+        hits, misses, *_ = lab.devices[0].run(lambda: tuple(entries._types.cache_info())).result(30)
+    assert (misses, hits) == (1, 1)
