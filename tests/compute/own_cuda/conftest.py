@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from tests.compute.own_cuda.reading_backend.reading import CARD
 from tests.conftest import require
 
+Reading = Callable[[str], None]
 HERE = Path(__file__).parent
 BACKEND = HERE / "reading_backend"
 BEGIN = """
@@ -158,7 +160,9 @@ def fresh(value, count=1000):
 
 
 @pytest.fixture
-def card(tmp_path: Path) -> dict[str, str]:
-    """Return the environment in which the backend beside this file reads these files."""
+def reading(driver: Path, tmp_path: Path) -> Reading:
+    """Return what runs a program where the backend beside this file reads files as its card."""
     paths = [str(BACKEND), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {CARD: str(tmp_path), "PYTHONPATH": os.pathsep.join(paths)}
+    environment = {CARD: str(tmp_path), "PYTHONPATH": os.pathsep.join(paths)}
+    every = "transfers.KEPT_BYTES = 0  # all of them are read there\n"
+    return lambda program: run(driver, OPENED + CARD_OF_FILES + every + program, environment)

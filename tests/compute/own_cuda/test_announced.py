@@ -1,20 +1,12 @@
 """A put that its context begins with before it has the message."""
 
-from pathlib import Path
-
-from tests.compute.own_cuda.conftest import CARD_OF_FILES, OPENED, run
+from tests.compute.own_cuda.conftest import Reading
 
 
-def test_a_put_ends_with_its_copy_though_the_answer_is_late(
-    driver: Path, card: dict[str, str]
-) -> None:
+def test_a_put_ends_with_its_copy_though_the_answer_is_late(reading: Reading) -> None:
     """The context copies once, before it gets the message, and says so in shared memory."""
-    run(
-        driver,
-        OPENED
-        + CARD_OF_FILES
-        + """
-transfers.KEPT_BYTES = 0
+    reading(
+        """
 from accel_lab.errors import DependencyFailed, QueueFull
 late, gate = FOLDER / "late", FOLDER / "gate"
 
@@ -110,22 +102,15 @@ with System("reading", devices=1) as lab:
     x.array[:] = 50
     assert (gpu.put(x).get(timeout_s=60) == 50).all()
 assert not freed_while_open, freed_while_open
-""",
-        card,
+"""
     )
 
 
-def test_one_that_is_watched_is_copied_between_its_marks(
-    driver: Path, card: dict[str, str]
-) -> None:
+def test_one_that_is_watched_is_copied_between_its_marks(reading: Reading) -> None:
     """So the context does not begin with it; who looks at the timeline sees how long it took."""
-    run(
-        driver,
-        OPENED
-        + CARD_OF_FILES
-        + """
+    reading(
+        """
 from accel_lab.compute.control import Look
-transfers.KEPT_BYTES = 0
 with System("reading", devices=1) as lab:
     gpu, openings = lab.devices[0], on_card(lab)
     x = fresh(3)
@@ -155,6 +140,5 @@ with System("reading", devices=1) as lab:
     found = gpu.run(noted).result(60)
     assert found == [[None], []], found  # by its announcement, and by its message
 assert not freed_while_open, freed_while_open
-""",
-        card,
+"""
     )

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from accel_lab.compute.loaded_driver import loaded_driver, open_contexts
-from tests.compute.own_cuda.conftest import CARD_OF_FILES, OPENED, run
+from tests.compute.own_cuda.conftest import Reading, run
 
 
 def test_a_process_that_has_loaded_no_driver_holds_no_context() -> None:
@@ -86,13 +86,10 @@ with System("host") as lab, warnings.catch_warnings(record=True) as caught:
     )
 
 
-def test_an_allocation_is_exported_once(driver: Path, card: dict[str, str]) -> None:
+def test_an_allocation_is_exported_once(reading: Reading) -> None:
     """As long as the context to which it belongs is current; another at its place is another."""
-    run(
-        driver,
-        OPENED
-        + CARD_OF_FILES
-        + """
+    reading(
+        """
 x = fresh(3)
 part = OfMemory(x.data.mem, slice(500, None))
 
@@ -123,6 +120,5 @@ except InvalidArgument as error:
     assert "CUDA_ERROR_ILLEGAL_ADDRESS (700)" in str(error)
 else:
     raise AssertionError
-""",
-        card,
+"""
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compute.own_cuda.conftest import CARD_OF_FILES, OPENED, run
+from tests.compute.own_cuda.conftest import OPENED, Reading, run
 
 
 def test_memory_is_the_pools_again_when_the_context_has_closed_it(driver: Path) -> None:
@@ -75,15 +75,9 @@ assert memory() is None
     )
 
 
-def test_an_allocation_is_opened_once_and_closed_before_it_is_freed(
-    driver: Path, card: dict[str, str]
-) -> None:
-    run(
-        driver,
-        OPENED
-        + CARD_OF_FILES
-        + """
-transfers.KEPT_BYTES = 0
+def test_an_allocation_is_opened_once_and_closed_before_it_is_freed(reading: Reading) -> None:
+    reading(
+        """
 with System("reading", devices=1) as lab:
     gpu, openings = lab.devices[0], on_card(lab)
     x = fresh(3)
@@ -120,21 +114,14 @@ with System("reading", devices=1) as lab:
     lab.check()
 del many, one
 assert not living and not freed_while_open, (living, freed_while_open)
-""",
-        card,
+"""
     )
 
 
-def test_who_does_not_wait_has_a_buffer_that_is_not_done(
-    driver: Path, card: dict[str, str]
-) -> None:
+def test_who_does_not_wait_has_a_buffer_that_is_not_done(reading: Reading) -> None:
     """The memory is kept until it has been read; the first put of an allocation waits."""
-    run(
-        driver,
-        OPENED
-        + CARD_OF_FILES
-        + """
-transfers.KEPT_BYTES = 0
+    reading(
+        """
 gate = FOLDER / "gate"
 with System("reading", devices=1) as lab:
     gpu, openings = lab.devices[0], on_card(lab)
@@ -174,21 +161,14 @@ with System("reading", devices=1) as lab:
     small = gpu.put(np.arange(3), non_blocking=True)
     assert small.get(timeout_s=60).tolist() == [0, 1, 2]
 assert not freed_while_open, freed_while_open
-""",
-        card,
+"""
     )
 
 
-def test_what_was_not_read_in_time_lives_until_the_context_has_come_to_it(
-    driver: Path, card: dict[str, str]
-) -> None:
+def test_what_was_not_read_in_time_lives_until_the_context_has_come_to_it(reading: Reading) -> None:
     """The put is taken back at once, and its buffer is never there."""
-    run(
-        driver,
-        OPENED
-        + CARD_OF_FILES
-        + """
-transfers.KEPT_BYTES = 0
+    reading(
+        """
 gate = FOLDER / "gate"
 with System("reading", devices=1) as lab:
     gpu, openings = lab.devices[0], on_card(lab)
@@ -212,26 +192,17 @@ with System("reading", devices=1) as lab:
     gpu.ping().result(60)
     assert len(gpu.resident) == 0
 assert not freed_while_open, freed_while_open
-""",
-        card,
+"""
     )
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_nothing_is_freed_while_a_context_has_it_open(
-    driver: Path, card: dict[str, str], seed: int
-) -> None:
+def test_nothing_is_freed_while_a_context_has_it_open(reading: Reading, seed: int) -> None:
     """Whatever is put, deleted, killed, suspended and taken back, in two threads."""
-    run(
-        driver,
-        OPENED
-        + CARD_OF_FILES
-        + f"""
-SEED = {seed}
-"""
-        + """
+    reading(
+        f"SEED = {seed}\n"
+        """
 from accel_lab.errors import AccelError
-transfers.KEPT_BYTES = 0
 wrong, faults = [], []
 
 def use(gpu, seed):
@@ -277,28 +248,20 @@ with System("reading", devices=1, max_restarts=1000) as lab:
     assert len(openings) == 0
 gc.collect()
 assert not living and not freed_while_open and not wrong, (living, freed_while_open, wrong)
-""",
-        card,
+"""
     )
 
 
 @pytest.mark.parametrize("last", ["x", "lab"])
-def test_a_process_ends_with_memory_that_a_context_has_open(
-    driver: Path, card: dict[str, str], last: str
-) -> None:
+def test_a_process_ends_with_memory_that_a_context_has_open(reading: Reading, last: str) -> None:
     """Nobody has closed the system; its array may outlive it, or it the array."""
-    run(
-        driver,
-        OPENED
-        + CARD_OF_FILES
-        + f"""
-transfers.KEPT_BYTES = 0
+    reading(
+        f"""
 lab = System("reading", devices=1)
 gpu, openings = lab.devices[0], on_card(lab)
 x = fresh(3)
 assert (gpu.put(x).get(timeout_s=60) == 3).all()
 assert len(openings) == 1
 sys.kept_to_the_end = {last}
-""",
-        card,
+"""
     )
