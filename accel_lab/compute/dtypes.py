@@ -74,6 +74,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
         raise _unknown(name) from None
 
 
+@lru_cache
 def itemsize(name: str) -> int:
     """Return the bytes of one element.
 

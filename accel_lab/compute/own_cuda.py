@@ -224,6 +224,7 @@ def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: i
     return True
 
 
+@cache  # not of the error: it may be loaded later
 def _driver(*, quick: bool = False) -> Any:
     driver = loaded_driver(quick=quick)
     if driver is None:

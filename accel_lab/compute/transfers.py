@@ -160,9 +160,8 @@ class Transfers:
             kept_below = KEPT_BYTES if self._requests.recorder is not None else SHARED_BYTES
             large = self._openings is not None and source.nbytes > kept_below
             export = source.settle(stream, share=large)
-            return self._attempt(
-                lambda: self._put_from_card(source, export, timeout_s, non_blocking=non_blocking)
-            )
+            put = partial(self._put_from_card, source, export, timeout_s, non_blocking=non_blocking)
+            return self._attempt(put)
         plain = host_array(array)
         dtype = dtypes.canonical(plain.dtype)
         return self._attempt(lambda: self._put(plain, dtype, timeout_s))
