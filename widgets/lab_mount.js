@@ -138,7 +138,7 @@ export function mountLab(root, bus, parts) {
     tick() {
       for (const place of places.values()) {
         if (isDue(place)) catchUp(place);
-        if (!place.body.hidden) ask(place, "tick");
+        if (place.seen && !place.body.hidden) ask(place, "tick");
       }
     },
     stamp(at) {

@@ -10,6 +10,7 @@ import { timelineTrace } from "./timeline_trace.js";
 
 const TIMELINE_FOLLOWED_S = 10; // what is shown at first
 const TIMELINE_TALLEST = 440; // pixels of lanes before they scroll
+const TIMELINE_QUIET_MS = 1000; // from one picture to the next while nothing but the axis moves
 const TIMELINE_GRIP = 3; // pixels around a slice that count as it
 const TIMELINE_STEP = 0.2; // of what is shown, for an arrow key
 const TIMELINE_PASSED_ON = new Set(["Tab", "Shift", "Control", "Alt", "Meta"]);
@@ -39,6 +40,7 @@ export function mountTimeline(root, bus) {
   let said = "";
   let tabled = false;
   let frame = 0;
+  let painted = 0; // ms of performance.now()
 
   const canvas = () => root.querySelector(".timeline-canvas");
   const body = () => root.querySelector(".timeline-body");
@@ -152,6 +154,7 @@ export function mountTimeline(root, bus) {
 
   function paint() {
     frame = 0;
+    painted = window.performance.now();
     const seen = shown();
     const hovered = pointer && !drag && state ? under(pointer) : null;
     const slice = hovered?.slice ?? (hovered?.mark ? null : pickedSlice());
@@ -198,7 +201,14 @@ export function mountTimeline(root, bus) {
 
   function tick() {
     const moves = state && !state.closed && state.at === undefined && held === null && bus.get("stale") === null;
-    if (moves && (mode !== "free" || state.running.length)) redraw();
+    if (!moves || (mode === "free" && !state.running.length)) return;
+    if (!isQuiet() || window.performance.now() - painted >= TIMELINE_QUIET_MS) redraw();
+  }
+
+  /** Whether nothing moves but the axis. */
+  function isQuiet() {
+    const [from] = shown();
+    return mode === "follow" && !state.running.length && state.marks.every(([at]) => at < from) && ring.tracks.every((track) => track.from(from) === track.tail);
   }
 
   function brush(span) {

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from accel_lab.actor.events import Event
 from accel_lab.compute.samples import SystemEnded, TreeSampled
-from accel_lab.compute.tree import Node
 from accel_lab.views.feed_journal import Telling, journal_of
 from accel_lab.views.feed_lines import Topic, line_of
 from accel_lab.views.observer import EVERY_S, Lab, Observer, observer_of, stopped
 from accel_lab.views.recap import recap
+from accel_lab.views.repeats import REPEATING, repeats, subject
 
-BEAT_S = 1.0  # how often a tree that does not change is sent, as a sign of life
+BEAT_S = 1.0  # how often what does not change is sent, as a sign of life
 
 
 class Shown:
@@ -26,8 +26,7 @@ class Shown:
         self._observer: Observer | None = None
         self._wants: _Wants | None = None
         self._arrived: list[Event] = []
-        self._tree: Node | None = None
-        self._told_at = 0.0
+        self._told: dict[tuple[type[Event], str], Event] = {}  # of each kind and device, the last
 
     def _gone(self, gone: Callable[[], None]) -> None:
         self.ended = True
@@ -79,13 +78,16 @@ class Shown:
         return None if journal is None else Telling(journal)
 
     def _news(self, arrived: list[Event]) -> Iterator[Event]:
-        """Leave out the trees that another follows, or that say nothing new."""
+        """Leave out the trees that another follows, and samples that say nothing new."""
         last = max((i for i, one in enumerate(arrived) if isinstance(one, TreeSampled)), default=-1)
         for i, fact in enumerate(arrived):
-            if isinstance(fact, TreeSampled):
-                if i < last or (fact.root == self._tree and fact.at - self._told_at < BEAT_S):
+            if isinstance(fact, TreeSampled) and i < last:
+                continue
+            if isinstance(fact, REPEATING):
+                before = self._told.get(subject(fact))
+                if before and fact.at - before.at < BEAT_S and repeats(fact, before):
                     continue
-                self._tree, self._told_at = fact.root, fact.at
+                self._told[subject(fact)] = fact
             yield fact
 
 

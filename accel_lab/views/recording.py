@@ -28,6 +28,7 @@ from accel_lab.errors import InvalidArgument, RecordingDamaged, RecordingError
 from accel_lab.views.observer import Lab, Observer, Want, observer_of
 from accel_lab.views.player import Line, Player
 from accel_lab.views.publisher import DEFAULT_HZ, PUBLISHER
+from accel_lab.views.repeats import REPEATING, repeats, subject
 from accel_lab.views.scene import SAMPLE_TYPES, Scene
 from accel_lab.views.tape import decode, encode, header, read_header, stamp
 
@@ -342,9 +343,9 @@ class Recorder:
             return
         if isinstance(fact, SystemEnded):
             self._catch_up()
-        key = type(fact), getattr(fact, "device", "")
-        if isinstance(fact, TreeSampled | MemorySampled | WorkTraced):
-            if self._is_said(key, fact):
+        if isinstance(fact, REPEATING):
+            key = subject(fact)
+            if repeats(fact, self._said.get(key)):
                 self._unsaid[key] = fact
                 return
             self._unsaid.pop(key, None)
@@ -363,15 +364,6 @@ class Recorder:
             if not self._ended:
                 self._catch_up()
                 self._end()
-
-    def _is_said(self, key: tuple[type[Event], str], fact: Event) -> bool:
-        """Whether a sample says what the last one of its kind said."""
-        before = self._said.get(key)
-        if before is None or (isinstance(fact, WorkTraced) and (fact.done or fact.dropped)):
-            return False
-        if isinstance(fact, WorkTraced) and isinstance(before, WorkTraced):
-            return fact.running == before.running
-        return msgspec.structs.replace(fact, at=before.at) == before
 
     def _catch_up(self) -> None:
         """Write when each was seen last."""

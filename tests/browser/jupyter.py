@@ -22,6 +22,7 @@ from playwright.sync_api import (
     Page,
     Playwright,
     Route,
+    ViewportSize,
     expect,
 )
 
@@ -30,6 +31,7 @@ SCREENSHOTS = ROOT / "screenshots"
 STARTUP_S = 60.0
 PATIENCE_S = 30.0
 """How long whatever comes may take on a machine that others use too."""
+WINDOW: ViewportSize = {"width": 1280, "height": 900}
 CLOSED_SOON = "Canceled future for create_subshell_request"
 """What JupyterLab says of a notebook that is closed while it still prepares the kernel's comms."""
 
@@ -118,7 +120,7 @@ class Tab:
     """A browser tab that remembers what went wrong in it and what it asked of other machines."""
 
     def __init__(self, browser: Browser, **options: Any) -> None:
-        self.context = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+        self.context = browser.new_context(viewport=WINDOW, **options)
         self.page: Page = self.context.new_page()
         self.errors: list[str] = []
         self.strangers: list[str] = []

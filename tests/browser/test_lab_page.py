@@ -307,13 +307,47 @@ def test_the_lab_is_accessible_in_every_look(
     view.shoot(f"{view.view.name}-{look}")
 
 
-def test_with_reduced_motion_nothing_in_the_lab_moves(bare: Bare) -> None:
+FRAMES = """() => new Promise((resolve) => {
+    const ask = window.requestAnimationFrame;
+    let asked = 0;
+    window.requestAnimationFrame = (paint) => {
+        asked += 1;
+        return ask(paint);
+    };
+    setTimeout(() => {
+        window.requestAnimationFrame = ask;
+        resolve(asked);
+    }, 3000);
+})"""
+
+
+def test_a_lab_at_rest_is_hardly_painted(tab: "Tab") -> None:
+    """Who keeps it open all day pays with the battery for whatever moves."""
+    scene, lab = Scene(), made_up(2)
+    scene.add(TreeSampled(root=lab.tree()))
+    source = Recorded(scene)
+    source.lab = lab
+    tab.page.set_viewport_size({"width": 1300, "height": 1000})
+    bare = Bare(tab.page, LabView(source))
+
+    def worked(ago_s: float) -> None:
+        end = time.time() - ago_s
+        scene.add(work("gpu0", [Slice(scene.traced, "Gemm", "blas", "kernel", end - 0.1, end)]))
+        bare.publish()
+        bare.page.wait_for_timeout(500)
+
+    worked(60)
+    bare.expect(".al-lab-bar .al-badge").to_have_text("live")
     moving = "() => document.querySelector('.accel-lab').getAnimations({ subtree: true }).length"
-    bare.expect(".al-lab-bar .al-badge").to_have_text("live")
-    assert bare.page.evaluate(moving) > 0, "the badge breathes"
-    bare.page.emulate_media(reduced_motion="reduce")
-    bare.page.wait_for_function(f"() => ({moving})() === 0")
-    bare.expect(".al-lab-bar .al-badge").to_have_text("live")
+    assert bare.page.evaluate(moving) == 0
+    at_rest = bare.page.evaluate(FRAMES)
+    worked(1)
+    in_sight = bare.page.evaluate(FRAMES)
+    bare.find("main").evaluate("(main) => { main.style.marginBlockStart = '3000px'; }")
+    worked(0)
+    out_of_sight = bare.page.evaluate(FRAMES)
+    assert in_sight > 15 > max(at_rest, out_of_sight), (at_rest, in_sight, out_of_sight)
+    tab.check()
 
 
 def doubts(bare: Bare) -> list[dict[str, str]]:

@@ -36,7 +36,7 @@ THEME = "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', 
 
 
 @pytest.fixture
-def saved(open_notebook: "OpenNotebook", jupyter: "JupyterLab", tab: "Tab") -> str:
+def saved(open_notebook: "OpenNotebook", jupyter: "JupyterLab") -> str:
     """Run the cells in JupyterLab and save them; return the name of a copy from elsewhere."""
     notebook = open_notebook(CELLS)
     for cell in range(FAILS):
@@ -57,11 +57,11 @@ def saved(open_notebook: "OpenNotebook", jupyter: "JupyterLab", tab: "Tab") -> s
 
 
 def test_a_saved_notebook_is_read_without_a_kernel(
-    saved: str, jupyter: "JupyterLab", tab: "Tab"
+    saved: str, jupyter: "JupyterLab", lab_tab: "Tab"
 ) -> None:
     from tests.browser.jupyter import SCREENSHOTS
 
-    page = tab.page
+    page = lab_tab.page
     page.goto(f"http://127.0.0.1:{jupyter.port}/lab/tree/{saved}?reset&token={jupyter.token}")
     dialog = page.locator(".jp-Dialog")
     dialog.locator("select").select_option(label="No Kernel")
@@ -93,7 +93,7 @@ def test_a_saved_notebook_is_read_without_a_kernel(
             "(name) => document.body.dataset.jpThemeName === name", arg=f"JupyterLab {theme}"
         )
         page.locator(".jp-Notebook").screenshot(path=SCREENSHOTS / f"saved-{theme.lower()}.png")
-    tab.check()
+    lab_tab.check()
 
 
 def reads(place: "Locator", words: list[str]) -> None:

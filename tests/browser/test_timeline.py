@@ -343,7 +343,7 @@ LOST = re.compile(r"#\d+ ended with its context after.*cpu0 g1→g2")
 
 
 def test_a_real_system_is_seen_while_it_works_and_after_a_loss(
-    open_notebook: "OpenNotebook", tab: "Tab", tmp_path: Path
+    open_notebook: "OpenNotebook", tmp_path: Path
 ) -> None:
     export = f"print(views.timeline(lab).export({str(tmp_path / 'trace.json')!r}).name)"
     notebook = open_notebook([REAL, WORK, LOSE, export, "lab.close()"])
@@ -382,7 +382,7 @@ def test_a_real_system_is_seen_while_it_works_and_after_a_loss(
     notebook.wait(3)
     assert notebook.printed(3) == "trace.json\n"
     written = json.loads((tmp_path / "trace.json").read_text())
-    with tab.page.expect_download() as download:
+    with notebook.page.expect_download() as download:
         notebook.view.get_by_role("button", name="Export").click()
     downloaded = json.loads(Path(download.value.path()).read_text())
     for trace in (written, downloaded):

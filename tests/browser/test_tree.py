@@ -91,9 +91,9 @@ def test_a_restart_is_seen_marked_and_said(show: "Callable[..., Notebook]") -> N
 
 
 def test_with_reduced_motion_nothing_moves_and_the_word_stays(
-    show: "Callable[..., Notebook]", tab: "Tab"
+    show: "Callable[..., Notebook]", lab_tab: "Tab"
 ) -> None:
-    tab.page.emulate_media(reduced_motion="reduce")
+    lab_tab.page.emulate_media(reduced_motion="reduce")
     notebook = show(SHOW, "lab.restart(1)")
     notebook.run(1)
     notebook.expect(row("/gpu1", ".al-mark")).to_have_text("restarted")

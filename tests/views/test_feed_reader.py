@@ -110,7 +110,7 @@ def test_a_reader_that_never_reads_neither_slows_messages_nor_takes_memory(runti
 
 def test_memory_is_bounded_however_long_nobody_reads(lab: Lab, runtime: Path) -> None:
     work = Slice(seq=1, name="Gemm" * 50, stream="blas", kind="kernel", start=3.0, end=3.5)
-    many = WorkTraced(device="gpu0", generation=1, done=(), running=(work,) * 2000)
+    many = WorkTraced(device="gpu0", generation=1, done=(), running=(work,) * 2000, dropped=1)
     with connect(runtime):
         eventually(lambda: FEED.shown()[0]._observer)
         server = FEED._server
