@@ -51,6 +51,7 @@ class Shown:
                 self._observer.followers.remove(self._arrived.append)
             self._observer = self._wants = None
             self._arrived.clear()
+            self._told.clear()
 
     def look(self, *, anew: bool) -> tuple[list[Event], list[Event]]:
         """Return the facts since the last look, and those of the scene so far if asked `anew`."""
@@ -84,10 +85,11 @@ class Shown:
             if isinstance(fact, TreeSampled) and i < last:
                 continue
             if isinstance(fact, REPEATING):
-                before = self._told.get(subject(fact))
+                key = subject(fact)
+                before = self._told.get(key)
                 if before and fact.at - before.at < BEAT_S and repeats(fact, before):
                     continue
-                self._told[subject(fact)] = fact
+                self._told[key] = fact
             yield fact
 
 
