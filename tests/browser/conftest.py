@@ -44,23 +44,23 @@ def browser() -> "Iterator[Browser]":
         program.close()
 
 
-@pytest.fixture(scope="module")
-def tab(browser: "Browser") -> "Iterator[Tab]":
+def opened_tab(browser: "Browser") -> "Iterator[Tab]":
     from tests.browser.jupyter import Tab
 
     page = Tab(browser)
     yield page
     page.context.close()
+
+
+@pytest.fixture(scope="module")
+def tab(browser: "Browser") -> "Iterator[Tab]":
+    yield from opened_tab(browser)
 
 
 @pytest.fixture(scope="package")
 def lab_tab(browser: "Browser") -> "Iterator[Tab]":
     """Yield the tab in which every notebook is opened."""
-    from tests.browser.jupyter import Tab
-
-    page = Tab(browser)
-    yield page
-    page.context.close()
+    yield from opened_tab(browser)
 
 
 @pytest.fixture
@@ -78,7 +78,9 @@ def open_notebook(
     lab_tab.page.emulate_media()
     lab_tab.page.set_viewport_size(WINDOW)
     yield opens
-    lab_tab.check()
-    for notebook in opened:
-        notebook.close()
+    try:
+        lab_tab.check()
+    finally:  # else the next tests would find them
+        for notebook in opened:
+            notebook.close()
     lab_tab.check()
