@@ -137,7 +137,7 @@ class DeviceKeeper:
         plant = self._plant
         if self.requests.state in ("stopped", "suspended"):
             return  # since a restart became due
-        process = self.process = plant.spawner.take()
+        process = plant.spawner.take()
         here = surroundings()
         new = here._replace(variables=plant.spawner.variables)
         self.surroundings = UNKNOWN if self.requests.kept else new  # it gets back what it had
@@ -155,6 +155,7 @@ class DeviceKeeper:
             lambda packet: self._packet(process, packet),
         )
         process.on_exit.append(lambda status: self._exited(process, status))
+        self.process = process  # it is bound: from here on any thread may tell it something
         for segment in plant.arena.segments:
             process.tell(Segment(segment.id, segment.size), segment.fd)
         link = Link(

@@ -23,6 +23,7 @@ from accel_lab.compute import waiting
 from accel_lab.compute.events import CircuitClosed, CircuitOpened, ContextStarted
 from accel_lab.compute.events import ContextLost as ContextLostEvent
 from accel_lab.compute.link import Link
+from accel_lab.compute.process import ContextProcess
 from accel_lab.compute.requests import Requests
 from accel_lab.errors import (
     AccelError,
@@ -144,6 +145,27 @@ def test_a_start_that_is_given_up_late_leaves_the_next_one_alone(
         (plans / "go").touch()
         assert works(lab.devices[0])
         assert settle(lambda: keeper.restarts == 1)
+
+
+def test_memory_that_is_made_as_a_context_is_asked_for_is_told_after_its_device(
+    nothing_left: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A context that heard of a segment first could not start."""
+    with System("host", recover="stale") as lab:
+        (cpu,) = lab.ready(WAIT).devices
+        kept, bind = list[np.ndarray[Any, Any]](), ContextProcess.bind
+
+        def late(process: ContextProcess, *said: Any) -> None:
+            kept.append(lab.empty((64 << 20,), "uint8"))
+            bind(process, *said)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ContextProcess, "bind", late)
+            lab.inject("kill", cpu)
+            assert settle(lambda: len(lab.events.history(ContextStarted)) == 2)
+        (made,) = kept
+        np.testing.assert_array_equal(cpu.get(cpu.put(made)).result(WAIT), made)
+        assert len(lab.events.history(ContextLostEvent)) == 1
 
 
 def _append(k: int) -> list[int]:
