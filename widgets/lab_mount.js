@@ -6,7 +6,7 @@ import { drawLabFold } from "./lab_draw.js";
 import { drawLabInspector } from "./lab_inspector.js";
 
 const LAB_FOLDS = Symbol.for("accel_lab folds"); // on the page: what was folded stays so while it lives
-const LAB_UNSEEN_MS = 1000; // how often what is out of sight is drawn
+const LAB_UNSEEN_MS = 500; // how often what is out of sight is drawn
 let labs = 0;
 
 /** Draw the parts, `{name, title, mount}` each, into `root`; see `standalone.js`. */

@@ -3,7 +3,7 @@
 // `mount(root, bus)` draws into `root`, an element of class `accel-lab`, and returns
 // `{take(state, stamp), columns(view), tick(), unmount()}`: a new state (plain values), what is too
 // large for it (a DataView), a look at the clock ten times a second, and the end. `columns` and
-// `tick` may be absent.
+// `tick` may be absent. What is out of sight gets a new state twice a second, and no looks.
 
 import { Bus } from "./bus.js";
 import { Freshness, staleAfter } from "./freshness.js";
@@ -12,6 +12,7 @@ import { replayWhere } from "./replay.js";
 import { followTheme } from "./theme.js";
 
 const TICK_MS = 100;
+const UNSEEN_MS = 500; // from one drawing to the next of what is out of sight
 
 /** Wrap a view for the hosts. */
 export function standalone(mount) {
@@ -29,14 +30,15 @@ function render(props, mount) {
   const bus = new Bus((message) => host.send(message));
   const view = mount(root, bus);
   const freshness = new Freshness();
-  let held = false; // a state that came while the view was paused
+  let held = false; // a state that came while the view was paused, or out of sight
+  let seen = true;
+  let drawn = 0;
 
   function take() {
-    if (bus.get("paused")) {
-      held = true;
-      return;
-    }
-    held = false;
+    const now = window.performance.now();
+    held = bus.get("paused") || !(seen || now - drawn >= UNSEEN_MS);
+    if (held) return;
+    drawn = now;
     const columns = host.get("columns");
     if (columns?.byteLength) view.columns?.(asView(columns));
     const state = decode(host.get("state"));
@@ -52,7 +54,8 @@ function render(props, mount) {
     bus.set("patience", staleAfter(host.get("silence")));
     const silent = !bus.get("closed") && host.get("stamp") > 0 && freshness.isStale(now, bus.get("patience"));
     bus.set("stale", silent ? Math.floor(freshness.age(now) * 10) / 10 : null);
-    view.tick?.();
+    if (held) take();
+    if (seen) view.tick?.();
   }
 
   host.listen("state", take);
@@ -67,10 +70,16 @@ function render(props, mount) {
   freshness.found(host.get("stamp"));
   take();
   const stopTheme = followTheme(root);
+  const sight = new window.IntersectionObserver((entries) => {
+    seen = entries.at(-1).isIntersecting;
+    if (seen && held) take();
+  });
+  sight.observe(root);
   const timer = window.setInterval(tick, TICK_MS);
   return () => {
     host.close();
     stopTheme();
+    sight.disconnect();
     window.clearInterval(timer);
     view.unmount();
     root.remove();

@@ -17,6 +17,7 @@ from accel_lab.views.recording import Recording
 from accel_lab.views.scene import Scene
 from accel_lab.views.supervision import SupervisionView
 from accel_lab.views.tape import encode, header
+from accel_lab.views.timeline import TimelineView
 from accel_lab.views.view import View
 from tests.views.made_up import lab as made_up
 from tests.views.test_supervision import KILLED
@@ -359,3 +360,32 @@ def doubts(bare: Bare) -> list[dict[str, str]]:
     # Of one digit, and of rows that are scrolled half out of sight, it cannot tell.
     unknown = ("partially obscured", "too short to determine")
     return [one for one in said if not any(words in one["message"] for words in unknown)]
+
+
+def test_a_view_that_is_scrolled_away_is_hardly_painted(tab: "Tab") -> None:
+    """Above the cells at which somebody works stand those that they have left behind."""
+    scene, lab = Scene(), made_up(1)
+    scene.add(TreeSampled(root=lab.tree()))
+    source = Recorded(scene)
+    source.lab = lab
+    bare = Bare(tab.page, TimelineView(source))
+
+    def works(*seqs: int) -> None:
+        now = time.time()
+        running = [Slice(seq, "spin", "jit", "kernel", now - 0.5, now) for seq in seqs]
+        scene.add(work("gpu0", running=running))
+        bare.publish()
+
+    works(1)
+    bare.expect(".timeline-running").to_have_text("1 running")
+    in_sight = bare.page.evaluate(FRAMES)
+    bare.find("main").evaluate("(main) => { main.style.marginBlockStart = '3000px'; }")
+    bare.page.wait_for_timeout(500)
+    works(2, 3)
+    out_of_sight = bare.page.evaluate(FRAMES)
+    assert in_sight > 15 > out_of_sight, (in_sight, out_of_sight)
+    bare.expect(".timeline-running").to_have_text("2 running")
+    bare.find("main").evaluate("(main) => { main.style.marginBlockStart = '0'; }")
+    bare.page.wait_for_timeout(500)
+    assert bare.page.evaluate(FRAMES) > 15
+    tab.check()
