@@ -6,25 +6,27 @@ never the notebook. `gpu` is the first device of a system that opens itself when
 for; `from accel_lab import gpu` asks.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from accel_lab import actor as actor
-from accel_lab import errors as errors
-from accel_lab import views as views
-from accel_lab.compute import events as events
-from accel_lab.compute.buffer import AccelRef as AccelRef
-from accel_lab.compute.device import Device as Device
-from accel_lab.default import default_system as default_system
-from accel_lab.extension import load_ipython_extension as load_ipython_extension
-from accel_lab.extension import unload_ipython_extension as unload_ipython_extension
-from accel_lab.journal.journal import Journal as Journal
-from accel_lab.journal.replay import Replay as Replay
-from accel_lab.libraries import array as array
-from accel_lab.libraries import blas as blas
-from accel_lab.libraries import fft as fft
-from accel_lab.libraries import jit as jit
-from accel_lab.libraries import rng as rng
-from accel_lab.system import System as System
+if TYPE_CHECKING:
+    from accel_lab import actor as actor
+    from accel_lab import errors as errors
+    from accel_lab import views as views
+    from accel_lab.compute import events as events
+    from accel_lab.compute.buffer import AccelRef as AccelRef
+    from accel_lab.compute.device import Device as Device
+    from accel_lab.default import default_system as default_system
+    from accel_lab.extension import load_ipython_extension as load_ipython_extension
+    from accel_lab.extension import unload_ipython_extension as unload_ipython_extension
+    from accel_lab.journal.journal import Journal as Journal
+    from accel_lab.journal.replay import Replay as Replay
+    from accel_lab.libraries import array as array
+    from accel_lab.libraries import blas as blas
+    from accel_lab.libraries import fft as fft
+    from accel_lab.libraries import jit as jit
+    from accel_lab.libraries import rng as rng
+    from accel_lab.system import System as System
 
 __all__ = [
     "AccelRef",
@@ -45,14 +47,46 @@ __all__ = [
     "views",
 ]
 
-gpu: Device
+gpu: "Device"
 """The device of `default_system()`, opened when this name is first asked for."""
+
+# Where to find a name when it is first asked for: a context imports this package, and needs few.
+_HOMES = {
+    "AccelRef": "accel_lab.compute.buffer",
+    "Device": "accel_lab.compute.device",
+    "Journal": "accel_lab.journal.journal",
+    "Replay": "accel_lab.journal.replay",
+    "System": "accel_lab.system",
+    "actor": "accel_lab.actor",
+    "array": "accel_lab.libraries.array",
+    "blas": "accel_lab.libraries.blas",
+    "default_system": "accel_lab.default",
+    "errors": "accel_lab.errors",
+    "events": "accel_lab.compute.events",
+    "fft": "accel_lab.libraries.fft",
+    "jit": "accel_lab.libraries.jit",
+    "load_ipython_extension": "accel_lab.extension",
+    "rng": "accel_lab.libraries.rng",
+    "unload_ipython_extension": "accel_lab.extension",
+    "views": "accel_lab.views",
+}
+
+
+def __dir__() -> list[str]:
+    """Return what can be asked for, without `gpu`: who asks for each of these would open it."""
+    return sorted({*__all__} - {"gpu"})
+
 
 if not TYPE_CHECKING:  # else every name would be there for a type checker
 
     def __getattr__(name: str) -> Any:
-        """Return the device of the default system, as it is now (PEP 562)."""
+        """Import a name when it is first asked for; `gpu` is looked up each time (PEP 562)."""
         if name == "gpu":
-            return default_system().devices[0]
-        text = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(text)
+            return importlib.import_module("accel_lab.default").default_system().devices[0]
+        home = _HOMES.get(name)
+        if home is None:
+            text = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(text)
+        module = importlib.import_module(home)
+        value = globals()[name] = module if home.endswith(f".{name}") else getattr(module, name)
+        return value

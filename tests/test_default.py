@@ -122,3 +122,26 @@ try: accel_lab.gpus
 except AttributeError as error: assert str(error) == "module 'accel_lab' has no attribute 'gpus'"
 else: raise SystemExit(1)
 """)
+
+
+def test_every_name_is_there_and_asking_for_them_opens_nothing() -> None:
+    run("""
+import inspect
+names = dict(inspect.getmembers(accel_lab))
+assert sorted(names) == sorted(set(accel_lab.__all__) - {"gpu"})
+for name, value in names.items():
+    assert inspect.ismodule(value) or value.__name__ == name
+from accel_lab import *
+assert System is accel_lab.System is names["System"]
+assert children() == 1, "of these `gpu` alone opens its device"
+""")
+
+
+def test_a_context_imports_no_view() -> None:
+    """It is there a fifth sooner without what notebooks show."""
+    run("""
+def loaded(): import sys; return [name for name in sys.modules if name.startswith("accel_lab.")]
+with accel_lab.System("host") as lab:
+    names = lab.devices[0].run(loaded).result(60)
+assert "accel_lab.compute.service" in names and "accel_lab.views" not in names, names
+""")
