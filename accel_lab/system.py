@@ -223,10 +223,8 @@ class System:
 
     def _keep_journal(self, store: Store, limit_bytes: int | None) -> None:
         """Have what devices are sent kept in a store."""
-        if not isinstance(store, MemoryStore):
-            limit_bytes = limit_bytes or JOURNAL_BYTES
-        elif limit_bytes is not None:  # it sees to that itself
-            store.limit_bytes, limit_bytes = limit_bytes, None
+        if limit_bytes is None:
+            limit_bytes = store.limit_bytes if isinstance(store, MemoryStore) else JOURNAL_BYTES
         facts = partial(_facts, self.name, self.backend, self._module, self._keepers)
         self._writer = Writer(store, self._contents, self.events, facts, limit_bytes=limit_bytes)
         self._scribe.after.append(self._writer)

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -52,6 +53,8 @@ class Device:
         self._transfers = transfers
         self._keeper = keeper
         self._system = system  # a device in use keeps its system open
+        self.notes: weakref.WeakKeyDictionary[object, Any] = weakref.WeakKeyDictionary()
+        """What others know of it, by who knows it; for as long as both live."""
         origin.stoppable.add(requests)
 
     @property

@@ -54,10 +54,15 @@ class Grants:
         for key in keys:
             self._stored[key] = len(self._waiting.pop(key))
 
-    def trimmed(self, keys: Mapping[str, int]) -> None:
-        """The store has forgotten these."""
+    def trimmed(self, keys: Mapping[str, int], named: set[str]) -> None:
+        """The store has forgotten these; what is `named` by groups that it has not got comes again.
+
+        They were recorded as stored while it was forgetting.
+        """
         for key in keys:
             self.used_bytes -= self._stored.pop(key, 0)
+        for key in named.intersection(keys):
+            self.refusal(key)
 
     def unnamed(self, keys: Iterable[str], named: set[str]) -> None:
         """The group that had these was lost; forget those that no other in `named` has."""

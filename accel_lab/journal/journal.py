@@ -118,8 +118,10 @@ class Journal(Sequence[Entry]):
     @property
     def dropped(self) -> int:
         """How many entries this process has lost or forgotten: for want of room, or by policy."""
-        writer = 0 if self._writer is None else self._writer.dropped + self._writer.trimmed
-        return writer + (self.store.dropped if isinstance(self.store, MemoryStore) else 0)
+        lost = 0 if self._writer is None else self._writer.dropped
+        if isinstance(self.store, MemoryStore):
+            return lost + self.store.dropped
+        return lost + (0 if self._writer is None else self._writer.trimmed)
 
     @property
     def damage(self) -> JournalDamaged | None:

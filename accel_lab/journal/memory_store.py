@@ -7,19 +7,20 @@ from itertools import takewhile
 from operator import lt
 
 from accel_lab.journal.group import Group
-from accel_lab.journal.store import Store, Trimmed, Verdict, Weighed, judge
+from accel_lab.journal.store import Store, Trimmed, Weighed, judge
 
 LIMIT_BYTES = 32 << 20
 
 
 class MemoryStore(Store):
-    """Keeps the newest groups in this process's memory, and forgets the oldest.
+    """Keeps groups in this process's memory; whoever appends has it forget the oldest.
 
     Attributes:
+        limit_bytes: how much of it a system leaves that has no limit of its own.
         dropped: how many entries it has forgotten.
 
     Parameters:
-        limit_bytes: how much it keeps, contents included; None for everything.
+        limit_bytes: contents included; None for everything.
     """
 
     name = "memory"
@@ -35,7 +36,7 @@ class MemoryStore(Store):
         self._positions: dict[str, int] = {}
 
     def append(self, groups: Sequence[Group], contents: Mapping[str, bytes]) -> int:
-        """Add groups and contents; the oldest go when the limit is passed."""
+        """Add groups and contents."""
         with self._lock:
             for key, data in contents.items():
                 if key not in self._contents:
@@ -48,9 +49,6 @@ class MemoryStore(Store):
                 self._last += 1
                 self._groups[self._last] = group.numbered(self._last)
                 self._used_bytes += group.nbytes
-            if self.limit_bytes is not None and self._used_bytes > self.limit_bytes:
-                # A little more than must be, so that not every append has to look again.
-                self._trim(self.limit_bytes - self.limit_bytes // 8)
             return self._last
 
     def groups(self, after: int = 0) -> Iterator[Group]:
@@ -76,32 +74,34 @@ class MemoryStore(Store):
         """Return the bytes of a key."""
         return self._contents.get(key)
 
+    def keep_within(self, limit_bytes: int) -> None:
+        """Trim if there is more than that; a little more goes than must, so that this is rare."""
+        if self._used_bytes > limit_bytes:
+            self.trim(limit_bytes - limit_bytes // 8)
+
     def trim(self, keep_bytes: int) -> Trimmed:
         """Forget the oldest groups until so much is left."""
         with self._lock:
-            return self._trim(keep_bytes).trimmed
+            weighed = [
+                Weighed(
+                    group.number,
+                    group.session,
+                    group.device,
+                    group.entries,
+                    group.nbytes,
+                    group.keys,
+                )
+                for group in self._groups.values()
+            ]
+            sizes = {key: len(data) for key, data in self._contents.items()}
+            verdict = judge(weighed, sizes, self._last, keep_bytes)
+            for number in verdict.groups:
+                del self._groups[number]
+            for key in verdict.keys:
+                del self._contents[key]
+            self._used_bytes = verdict.kept_bytes
+            self.dropped += verdict.entries
+            return verdict.trimmed
 
     def close(self) -> None:
         """Do nothing: what is kept can still be read."""
-
-    def _trim(self, keep_bytes: int) -> Verdict:
-        weighed = [
-            Weighed(
-                group.number,
-                group.session,
-                group.device,
-                group.entries,
-                group.nbytes,
-                group.keys,
-            )
-            for group in self._groups.values()
-        ]
-        sizes = {key: len(data) for key, data in self._contents.items()}
-        verdict = judge(weighed, sizes, self._last, keep_bytes)
-        for number in verdict.groups:
-            del self._groups[number]
-        for key in verdict.keys:
-            del self._contents[key]
-        self._used_bytes = verdict.kept_bytes
-        self.dropped += verdict.entries
-        return verdict

@@ -161,11 +161,15 @@ class Writer:
             gone.append(group)
         if not gone:
             return 0
-        named = {key for group in (*self._taken, *self._waiting) for key in group.keys}
+        named = self._named()
         for group in gone:
             self._grants.unnamed(group.keys, named)
         self._settled += len(gone)
         return sum(group.entries for group in gone)
+
+    def _named(self) -> set[str]:
+        """Return the contents that are named by what the store has not got."""
+        return {key for group in (*self._taken, *self._waiting) for key in group.keys}
 
     def _tell(self, dropped: int, *, now: bool = False) -> None:
         """Say what was lost, once a second at most."""
@@ -242,7 +246,7 @@ class Writer:
             return
         trimmed = self.store.trim(limit if used is None else limit - limit // 8)
         with self._changed:
-            self._grants.trimmed(trimmed.keys)
+            self._grants.trimmed(trimmed.keys, self._named())
             self.trimmed += trimmed.entries
             self._used_bytes = trimmed.kept_bytes
 

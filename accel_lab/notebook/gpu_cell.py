@@ -9,7 +9,6 @@ import re
 import shlex
 import sys
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -72,7 +71,6 @@ class GpuCells:
         self._names = names
         self._device = device
         self._end = end
-        self._spaces: weakref.WeakKeyDictionary[Device, Space] = weakref.WeakKeyDictionary()
         self._name = f"notebook {os.getpid()}"
         self._count = 0
         self._filename = self._stopped = ""
@@ -111,7 +109,7 @@ class GpuCells:
         )
         wall_s = time.perf_counter() - began
         if ran.generation != space.generation:  # that was lost, and the cell ran in the next
-            space = self._spaces[device] = space.after_loss(ran.generation)
+            space = device.notes[self] = space.after_loss(ran.generation)
         self._bind(device, space, captures, ran, options.names)
         made = ran.arrays.keys() | ran.residents.keys()
         space.note(source, self._filename, made | set(ran.gone))
@@ -261,9 +259,9 @@ class GpuCells:
 
     def _space(self, device: "Device") -> Space:
         """Return what is known of the namespace; after a loss, define again what can be."""
-        space = self._spaces.setdefault(device, Space(device.generation))
+        space: Space = device.notes.setdefault(self, Space(device.generation))
         if space.generation != device.generation:
-            space = self._spaces[device] = space.after_loss(device.generation)
+            space = device.notes[self] = space.after_loss(device.generation)
         if space.lost is not None:
             lost, space.lost = space.lost, None
             private, space.lost_private = space.lost_private, set()

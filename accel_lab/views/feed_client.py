@@ -72,7 +72,7 @@ class FeedSource:
         self.lost = 0
         self.unkept = _unkept(speaker, topic)
         self.unread = ""
-        self._journal = MemoryStore(TOLD_BYTES)
+        self._journal = MemoryStore()
         self._missed = self._entries = 0  # of the journal: untold, and all
         self._pasts: weakref.WeakSet[_Past] = weakref.WeakSet()
         self.heard, self.heard_at = time.monotonic(), time.time()
@@ -135,6 +135,7 @@ class FeedSource:
                 past.dropped += missed
             self._entries = max(self._entries, passage.first + passage.group.entries)
             self._journal.append([passage.group], {})
+            self._journal.keep_within(TOLD_BYTES)
             self.version += 1
 
     def end_journal(self, why: str) -> None:

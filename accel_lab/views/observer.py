@@ -232,10 +232,9 @@ def observer_of(lab: Lab) -> Observer:
     needed = ("name", "events", "tree", "look")
     if isinstance(lab, type) or not all(hasattr(lab, name) for name in needed):
         raise InvalidArgument(_refusal(lab))
-    found = _observers.get(lab)
-    if found is None:
-        found = _observers[lab] = Observer(lab)
-    return found
+    # Of two threads that come at once one makes an observer in vain: the answers of a device are
+    # for a single one.
+    return _observers.get(lab) or _observers.setdefault(lab, Observer(lab))
 
 
 def _refusal(found: object) -> str:

@@ -21,7 +21,7 @@ from accel_lab.errors import AccelError
 from tests.faults.campaign_faults import until
 from tests.faults.campaign_plan import FAULTS, PHASES, Round, digest, plan, supplement
 from tests.faults.campaign_stage import WAIT_S, Bench, Stage
-from tests.faults.campaign_store import Fickle
+from tests.faults.campaign_store import LIMIT_BYTES, Fickle
 from tests.faults.conftest import Census, census, no_more_than, settle, turns_are_usual
 
 TIMES = int(os.environ.get("ACCEL_LAB_TIMES", "2"))
@@ -48,6 +48,7 @@ def opened(
         within_s=0.001,
         arena_bytes=ARENA_BYTES,
         journal=store,
+        journal_bytes=LIMIT_BYTES,
         recover=recover,
         strategy=strategy,
     )

@@ -23,7 +23,7 @@ class Fickle(Store):
 
     def __init__(self) -> None:
         self.away = self.refusals = self.gaps = 0
-        self._inner = MemoryStore(LIMIT_BYTES)
+        self._inner = MemoryStore()
         self._position = -1
 
     def append(self, groups: Sequence[Group], contents: Mapping[str, bytes]) -> int:

@@ -211,10 +211,11 @@ def test_any_group_comes_back_as_it_was(store: Store, sent: list[Group]) -> None
 
 
 def test_memory_is_bounded_and_says_what_it_forgot() -> None:
-    store = MemoryStore(limit_bytes=10_000)
+    store = MemoryStore()
     store.append([header()], {})
     for position in range(1, 1001):
         store.append([group(position, bytes(100))], {})
+        store.keep_within(10_000)
     kept = list(store.groups())
     assert kept[0].device == ""
     assert 70 <= len(kept) <= 101

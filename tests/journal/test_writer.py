@@ -229,10 +229,54 @@ def test_room_that_trimming_makes_is_room_for_new_contents() -> None:
         bench.upload(bytes([seed]) * 1000)
         bench.send(1, bytes(2000))
         bench.write()
+    bench.writer.close()  # it is trimmed behind what is flushed
     keys = [entry.fields["key"] for entry in bench.entries() if entry.kind == "content"]
     assert keys[-1] == key_of(bytes([19]) * 1000)
     assert sum(group.nbytes for group in bench.store.groups()) <= 8000
+
+
+def test_bytes_that_were_forgotten_are_stored_when_they_come_again() -> None:
+    bench = Bench(MemoryStore(), limit_bytes=8000)
+    for seed in (*range(20), 0):
+        bench.upload(bytes([seed]) * 1000)
+        bench.write()
     bench.writer.close()
+    (*_, last) = (entry.fields for entry in bench.entries() if entry.kind == "content")
+    assert last == {"seq": 21, "key": key_of(bytes(1000)), "why": ""}
+    assert bench.store.content(last["key"]) == bytes(1000)
+
+
+class Trims(MemoryStore):
+    """A store that is not done yet when it has forgotten."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trims, self.go_on = threading.Event(), threading.Event()
+
+    def trim(self, keep_bytes: int) -> Trimmed:
+        trimmed = super().trim(keep_bytes)
+        if trimmed.keys:
+            self.trims.set()
+            assert self.go_on.wait(30)
+        return trimmed
+
+
+def test_bytes_that_come_again_while_they_are_forgotten_are_stored_again() -> None:
+    store = Trims()
+    bench = Bench(store, limit_bytes=8000)
+    for seed in range(8):
+        bench.upload(bytes([seed]) * 1000)
+        bench.scribe.flush()
+        if seed < 7:
+            bench.writer.flush()
+    assert store.trims.wait(30)
+    assert store.content(key_of(bytes(1000))) is None
+    bench.upload(bytes(1000))
+    bench.scribe.flush()
+    store.go_on.set()
+    bench.write()
+    bench.writer.close()
+    assert store.content(key_of(bytes(1000))) == bytes(1000)
 
 
 def test_a_store_that_is_away_costs_nobody_anything() -> None:

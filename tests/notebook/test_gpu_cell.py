@@ -1,7 +1,9 @@
 """Cells that run inside a real context: the names that go in and come back."""
 
+import gc
 import math
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from accel_lab import System, blas
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
 from accel_lab.notebook.captures import CAPTURE_BYTES
+from accel_lab.notebook.gpu_cell import GpuCells
 from accel_lab.notebook.names import used_names
 from accel_lab.notebook.object_ref import ObjectRef
 from tests.notebook.cells import ONES, Notebook, lose
@@ -303,3 +306,15 @@ def test_an_array_that_nobody_writes_may_be_copied(notebook: Notebook) -> None:
     notebook("y = np.arange(3.0)\ny.flags.writeable = False\nz = np.zeros((0, 2))[::-1]")
     assert isinstance(notebook.names["y"], AccelRef)
     assert isinstance(notebook.names["z"], AccelRef)
+
+
+@pytest.mark.parametrize("source", ["y = [1, 2, 3]", "y = np.ones(3)", "def y(): return 1"])
+def test_a_system_that_nobody_has_any_more_ends_though_cells_ran_there(source: str) -> None:
+    """Each run of the cell that opens a system would leave one more context."""
+    names: dict[str, Any] = {"np": np, "lab": System("host")}
+    cells = GpuCells(names, lambda _: names["lab"].devices[0])
+    cells.run("", source)
+    lab = weakref.ref(names["lab"])
+    names.clear()
+    gc.collect()
+    assert lab() is None

@@ -158,11 +158,12 @@ def group(number: int, entries: int = 10, session: str = "s") -> Group:
 
 
 def test_what_the_store_forgets_before_it_is_told_is_counted() -> None:
-    store = MemoryStore(1000)
+    store = MemoryStore()
     telling = Telling(Journal(store))
     store.append([Group(0, "s", "", 1.0, 1, b"", 0, 1), group(1)], {})
     assert [one.first for one in telling.take()] == [0, 1]
     store.append([group(number) for number in range(2, 40)], {})
+    store.keep_within(1000)
     assert store.dropped
     told, why = telling.rest(time.monotonic() + 60)
     assert not why
