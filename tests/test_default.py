@@ -133,7 +133,8 @@ for name, value in names.items():
     assert inspect.ismodule(value) or value.__name__ == name
 from accel_lab import *
 assert System is accel_lab.System is names["System"]
-assert children() == 1, "of these `gpu` alone opens its device"
+assert children() == 0
+assert gpu.put([1.0]).get() == [1.0] and children() == 1
 """)
 
 

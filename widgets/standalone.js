@@ -3,7 +3,7 @@
 // `mount(root, bus)` draws into `root`, an element of class `accel-lab`, and returns
 // `{take(state, stamp), columns(view), tick(), unmount()}`: a new state (plain values), what is too
 // large for it (a DataView), a look at the clock ten times a second, and the end. `columns` and
-// `tick` may be absent. What is out of sight gets a new state twice a second, and no looks.
+// `tick` may be absent. What is out of sight gets a new state twice a second, and looks as often.
 
 import { Bus } from "./bus.js";
 import { Freshness, staleAfter } from "./freshness.js";
@@ -33,12 +33,17 @@ function render(props, mount) {
   let held = false; // a state that came while the view was paused, or out of sight
   let seen = true;
   let drawn = 0;
+  let ticked = 0;
+
+  /** Whether it is time again for what was done last at `last`. */
+  function isDue(last) {
+    return seen || window.performance.now() - last >= UNSEEN_MS;
+  }
 
   function take() {
-    const now = window.performance.now();
-    held = bus.get("paused") || !(seen || now - drawn >= UNSEEN_MS);
+    held = bus.get("paused") || !isDue(drawn);
     if (held) return;
-    drawn = now;
+    drawn = window.performance.now();
     const columns = host.get("columns");
     if (columns?.byteLength) view.columns?.(asView(columns));
     const state = decode(host.get("state"));
@@ -55,7 +60,9 @@ function render(props, mount) {
     const silent = !bus.get("closed") && host.get("stamp") > 0 && freshness.isStale(now, bus.get("patience"));
     bus.set("stale", silent ? Math.floor(freshness.age(now) * 10) / 10 : null);
     if (held) take();
-    if (seen) view.tick?.();
+    if (!isDue(ticked)) return;
+    ticked = window.performance.now();
+    view.tick?.();
   }
 
   host.listen("state", take);
