@@ -131,9 +131,9 @@ names = dict(inspect.getmembers(accel_lab))
 assert sorted(names) == sorted(set(accel_lab.__all__) - {"gpu"})
 for name, value in names.items():
     assert inspect.ismodule(value) or value.__name__ == name
+assert children() == 0 and threading.active_count() == 1
 from accel_lab import *
 assert System is accel_lab.System is names["System"]
-assert children() == 0
 assert gpu.put([1.0]).get() == [1.0] and children() == 1
 """)
 
