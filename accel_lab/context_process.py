@@ -196,8 +196,9 @@ class Control(threading.Thread):
                 self._arena.detach(packet.id, size)
         elif isinstance(packet, CancelRequests):
             self._service.cancelled.update(packet.seqs)
-            if self._service.busy_seq in packet.seqs:
-                INTERRUPTS.interrupt()
+            busy = self._service.busy_seq
+            if busy in packet.seqs:
+                INTERRUPTS.interrupt(busy)
         elif isinstance(packet, Collected):
             self._service.collected.set()
         elif isinstance(packet, Keep):
@@ -260,7 +261,7 @@ def be_context(
             blas_threads.have_all(one_thread)
         bind, _ = receive_downward(channel)
         assert isinstance(bind, Bind)
-        sys.path[:] = bind.sys_path
+        sys.path[:] = map(os.fsdecode, bind.sys_path)
         with contextlib.suppress(OSError):
             os.chdir(bind.folder)
         distrust_bytecode()

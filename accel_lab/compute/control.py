@@ -14,7 +14,10 @@ from accel_lab.compute.samples import Block, Slice
 
 
 class Bind(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """Become the context of a device; the first packet a process gets."""
+    """Become the context of a device; the first packet a process gets.
+
+    Names of files are encoded as the operating system has them: not all of them are text.
+    """
 
     backend: str
     index: int
@@ -22,8 +25,8 @@ class Bind(msgspec.Struct, frozen=True, array_like=True, tag=1):
     limit_bytes: int | None
     spill_bytes: int
     spin_s: float
-    sys_path: list[str]
-    folder: str
+    sys_path: list[bytes]
+    folder: bytes
 
 
 class Segment(msgspec.Struct, frozen=True, array_like=True, tag=2):

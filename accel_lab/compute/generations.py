@@ -37,7 +37,6 @@ class Generations(Waiting):
     refusal: AccelError | None
     openings: Openings | None
     revive: Callable[[], None]
-    _room: threading.Condition
     _freed: deque[int]
     _dropped: dict[int, str]
     _token: Hashable | None
@@ -115,12 +114,10 @@ class Generations(Waiting):
         """Send an entry to a context that is being filled.
 
         Raises:
-            Overtaken: that one is lost.
+            Overtaken: that one is lost; it has not got the entry.
         """
         with self._lock:
             if self._filling is not link:
-                if settle is not None:
-                    settle(None)
                 raise Overtaken
             if reply is not None:
                 self._answers.expect(seq, reply, settle)

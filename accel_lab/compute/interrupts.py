@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Self
 
 SIGNAL = signal.SIGUSR1
+NOBODY = -1
 
 
 class Interrupts:
@@ -19,13 +20,23 @@ class Interrupts:
 
     def __init__(self) -> None:
         self._running = self._shielded = self._late = False
+        self._request, self._unwanted = 0, NOBODY
 
     def serve(self) -> None:
         """Take the signal from now on; the main thread."""
         signal.signal(SIGNAL, self._arrived)
 
+    def of(self, request: int) -> Self:
+        """Say whose code runs while this is entered next; the main thread."""
+        self._request = request
+        return self
+
     def __enter__(self) -> Self:
         self._running = True
+        if self._unwanted == self._request:  # it was to be interrupted before it came to this
+            self._unwanted = NOBODY
+            self._running = False
+            raise KeyboardInterrupt
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -43,16 +54,20 @@ class Interrupts:
                 self._late = self._running = False
                 raise KeyboardInterrupt
 
-    def interrupt(self) -> None:
-        """Raise KeyboardInterrupt in the user code that runs, if any; any thread."""
-        if self._running:
+    def interrupt(self, request: int) -> None:
+        """Raise KeyboardInterrupt in a request's code, now or when it begins; any thread."""
+        self._unwanted = request
+        if self._running and self._request == request:
             signal.pthread_kill(threading.main_thread().ident or 0, SIGNAL)
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:
         del number, frame
+        if self._request != self._unwanted or not self._running:
+            return  # that has ended since
+        self._unwanted = NOBODY
         if self._shielded:
-            self._late = self._running
-        elif self._running:  # it may have ended since
+            self._late = True
+        else:
             self._running = False
             raise KeyboardInterrupt
 

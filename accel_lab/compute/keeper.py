@@ -6,6 +6,7 @@ are answered, and the context's actor is told, so that its supervisor decides.
 """
 
 import gc
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -38,7 +39,7 @@ from accel_lab.compute.control import (
 )
 from accel_lab.compute.displays import Gathering
 from accel_lab.compute.link import Link
-from accel_lab.compute.loss import Loss, last_of
+from accel_lab.compute.loss import Loss, last_of, not_started
 from accel_lab.compute.markers import Explained
 from accel_lab.compute.outputs import Outputs
 from accel_lab.compute.process import ContextProcess, Spawner
@@ -135,7 +136,7 @@ class DeviceKeeper:
     def start(self) -> None:
         """Start a context in a fresh process."""
         plant = self._plant
-        if self.requests.state in ("stopped", "suspended"):
+        if self.process is not None or self.requests.state in ("stopped", "suspended"):
             return  # since a restart became due
         process = plant.spawner.take()
         here = surroundings()
@@ -149,15 +150,18 @@ class DeviceKeeper:
                 plant.limit_bytes,
                 plant.spill_bytes,
                 plant.spin_s,
-                here.path,
-                here.folder,
+                [os.fsencode(place) for place in here.path],
+                os.fsencode(here.folder),
             ),
             lambda packet: self._packet(process, packet),
         )
         process.on_exit.append(lambda status: self._exited(process, status))
         self.process = process  # it is bound: from here on any thread may tell it something
-        for segment in plant.arena.segments:
+        segments = plant.arena.segments
+        for segment in segments:
             process.tell(Segment(segment.id, segment.size), segment.fd)
+        for segment in set(segments).difference(plant.arena.segments):  # dropped meanwhile
+            process.tell(DropSegment(segment.id))
         link = Link(
             process.wire,
             plant.dispatcher,
@@ -194,16 +198,25 @@ class DeviceKeeper:
         self.suspension.forget()
         self._urgent.drop()
 
-    def retire(self) -> ContextProcess:
-        """Let the process end, which needs no supervisor; system thread."""
-        self._urgent.drop()
-        self._link = None
-        process, self.process = self.process, None
+    def retire(
+        self, link: Link, refusal: AccelError | None = None
+    ) -> tuple[InFlight, ContextProcess] | None:
+        """Let a context that is held or being filled go, and its process end by itself.
+
+        Returns what `rest` does, and the process; None when that context is lost. System thread.
+        """
+        with self._taking:
+            in_flight = self.requests.rest(link, refusal)
+            if in_flight is None:
+                return None
+            self._link = None
+            process, self.process = self.process, None
         assert process is not None
+        self._urgent.drop()
         self.sight.emptied()
         self.used_bytes, self.statistics = 0, {}
         self._plant.dispatcher.call_later(END_LIMIT_S, process.kill)
-        return process
+        return in_flight, process
 
     def open_circuit(self, cause: AccelError | None) -> None:
         """Refuse every request until `reset`, or until a probe after the window succeeds."""
@@ -306,8 +319,10 @@ class DeviceKeeper:
         """Answer what a context took along, or have it run again on the next one."""
         if self.recovery is not None and self.requests.state not in ("stopped", "circuit open"):
             self.recovery.took(in_flight, error, late, again=again)
-        else:
-            in_flight.fail(error, late)
+            return
+        if self.recovery is not None:
+            self.recovery.forgo(in_flight)
+        in_flight.fail(error, late)
 
     def _noticed_loss(
         self, error: ContextLost, number: int, because: AccelError | None, *, moved: bool
@@ -383,6 +398,8 @@ class DeviceKeeper:
             self._lose(None, {}, {})
 
     def _packet(self, process: ContextProcess, packet: Upward) -> None:
+        if isinstance(packet, StartFailed):
+            self._not_started(process, packet)
         if process is not self.process:
             return
         if isinstance(packet, Heartbeat):
@@ -407,19 +424,18 @@ class DeviceKeeper:
                 recent=recent,
             )
             self._lose(why, {packet.seq: late}, {"recent": recent})
-        elif isinstance(packet, StartFailed):
-            if packet.kind == "BackendUnavailable":
-                self.give_up(BackendUnavailable(packet.text))
-            elif packet.kind in MISTAKES:
-                why = f"{packet.kind}: {packet.text}"
-                self.give_up(
-                    BackendUnavailable(
-                        f"a context of {self.name} cannot start, and no restart would mend that: "
-                        f"{why}"
-                    )
-                )
-            else:
-                self._lose(f"it could not start ({packet.kind}: {packet.text})", {}, {})
+
+    def _not_started(self, process: ContextProcess, packet: StartFailed) -> None:
+        why = process.failed = f"{packet.kind}: {packet.text}"
+        if process is not self.process:
+            return  # its end was seen before its word
+        if packet.kind == "BackendUnavailable":
+            self.give_up(BackendUnavailable(packet.text))
+        elif packet.kind in MISTAKES:
+            text = f"a context of {self.name} cannot start, and no restart would mend that: {why}"
+            self.give_up(BackendUnavailable(text))
+        else:
+            self._lose(not_started(why), {}, {})
 
     def give_up(self, error: BackendUnavailable) -> None:
         """No context can ever start; system thread."""

@@ -78,7 +78,9 @@ class Loss:
             dispatcher.call_later(STATUS_LATE_S, self._give_up)
 
     def _ended(self, name: str) -> None:
-        self._explain(self._error(f"its process ended with {name}", {"name": name}))
+        failed = self._process.failed
+        why = not_started(failed) if failed else f"its process ended with {name}"
+        self._explain(self._error(why, {"name": name}))
 
     def _notice_ending(self) -> None:
         self._notice(self._error("its process is ending", {}))
@@ -111,6 +113,11 @@ class Loss:
         text = f"{self._device} lost its context of generation {self.generation}: {why}; {after}"
         text += last_of(fields.get("recent", ()))
         return self._kind(text, generation=self.generation, **fields)
+
+
+def not_started(why: str) -> str:
+    """Say what a context says itself of why it is none."""
+    return f"it could not start ({why})"
 
 
 def last_of(recent: tuple[str, ...]) -> str:

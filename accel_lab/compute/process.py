@@ -8,6 +8,7 @@ every context.
 import contextlib
 import itertools
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -35,6 +36,8 @@ from accel_lab.compute.zygote import (
     request_rest,
 )
 
+GONE_WITHIN_S = 5.0
+
 
 class ContextProcess:
     """One context process with its wire, its control channel and its output pipes.
@@ -54,6 +57,8 @@ class ContextProcess:
         self.generation = 0
         self.reaped = False
         self.status = ""
+        self.failed = ""
+        """Why it could not start, if it has said so."""
         self.started = time.monotonic()
         self.on_packet: Callable[[Upward], None] | None = None
         self.on_exit: list[Callable[[str], None]] = []
@@ -69,6 +74,10 @@ class ContextProcess:
             try:
                 ends = [wire_end.fileno(), control_end.fileno(), out_end, err_end, *rings]
                 request_fork(channel, number, ends)
+            except OSError:
+                os.close(out)
+                os.close(err)
+                raise
             finally:
                 os.close(out_end)
                 os.close(err_end)
@@ -101,6 +110,13 @@ class ContextProcess:
             with contextlib.suppress(ProcessLookupError):  # it has exited and is being reaped
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
+    def wait(self, timeout_s: float) -> None:
+        """Block until it has ended, as far as is known that it exists."""
+        if self._pidfd >= 0:
+            poll = select.poll()
+            poll.register(self._pidfd, select.POLLIN)
+            poll.poll(timeout_s * 1000)
+
     def forked(self, pid: int, pidfd: int) -> None:
         """It exists; `pidfd` names it beyond any reuse of its number."""
         self.pid, self._pidfd = pid, pidfd
@@ -116,6 +132,7 @@ class ContextProcess:
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
+        self._controlled()  # the last that it has said
         self._dispatcher.remove_reader(self.control.fileno())
         self.control.close()
         for pipe in self.pipes:
@@ -258,8 +275,11 @@ class Spawner:
         channel.close()
         self._channel = None
         status = exit_name(self._child.wait())
+        until = time.monotonic() + GONE_WITHIN_S
         for process in list(self.processes.values()):
             process.kill()
+        for process in list(self.processes.values()):
+            process.wait(max(0.0, until - time.monotonic()))  # till then it may write
             self.processes.pop(process.number)
             process.exited(f"SIGKILL, for the process that had forked it ended with {status}")
         if self._closed is not None:

@@ -107,12 +107,11 @@ class Recovery:
         self._arena = arena
         self._contents = contents
         self._done = done
-        self._explained = threading.Event()
-        self._explained.set()
-        self._ending: Ending | None = None
         self._lock = threading.Lock()
+        self._known = threading.Condition(self._lock)
         self._held: dict[int, tuple[Reply[Any], Settle | None, Hashable | None]] = {}
-        self._taken: InFlight | None = None
+        self._unexplained: list[InFlight] = []  # a context may be lost before it is known why
+        self._ending: list[Ending] = []  # the one before it was
         self._probed = 0
         self._turn = 0
         self.lost: dict[int, str] = {}
@@ -131,10 +130,10 @@ class Recovery:
     # What happens to the device; system thread.
 
     def losing(self, process: Ending, in_flight: InFlight) -> None:
-        """A context is lost and took these along; `took` will tell why. Any thread."""
-        self._explained.clear()
-        self._ending = process
-        self._taken = in_flight
+        """A context is lost and took these along; `took` or `forgo` follows. Any thread."""
+        with self._lock:
+            self._ending = [one for one in self._ending if not one.reaped] + [process]
+            self._unexplained.append(in_flight)
 
     def took(
         self,
@@ -144,7 +143,7 @@ class Recovery:
         *,
         again: bool,
     ) -> None:
-        """Answer what cannot be run again, and hold the rest."""
+        """It is known why: answer what cannot be run again, and hold the rest."""
         token = in_flight.token
         self._recorder.drain()
         steps = {step.seq: step for step in self._lineage.steps_of(in_flight.pending.keys())}
@@ -152,7 +151,6 @@ class Recovery:
         again = again and not (len(in_flight) == 1 and _by_its_own_doing(error))
         failed: list[tuple[int, Reply[Any], AccelError]] = []
         with self._lock:
-            self._taken = None
             for seq, reply in in_flight.pending.items():
                 settle = in_flight.settles.get(seq)
                 step = steps.get(seq)
@@ -164,6 +162,7 @@ class Recovery:
                     settle(token)
                 failed.append((seq, reply, special.get(seq, error)))
             self._probed = 0
+            self._forgo(in_flight)
         for seq, reply, why in failed:
             if not isinstance(reply, Again) or reply.told is not None:
                 if seq in steps:
@@ -171,11 +170,19 @@ class Recovery:
                 self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
             reply.reject(why)
         in_flight.clear()
-        self._explained.set()
+
+    def forgo(self, in_flight: InFlight) -> None:
+        """Leave what a context took along to somebody else, who answers it."""
+        with self._lock:
+            self._forgo(in_flight)
+
+    def _forgo(self, in_flight: InFlight) -> None:
+        self._unexplained = [one for one in self._unexplained if one is not in_flight]
+        self._known.notify_all()
 
     def begin(self, link: "Link", pid: int, up: Callable[[], None]) -> None:
         """A context is up: fill it, on a thread of its own, connect it, and then call `up`."""
-        self._turn += 1
+        self._end_turn()
         threading.Thread(
             target=self._run,
             args=(self._turn, link, pid, up),
@@ -185,7 +192,16 @@ class Recovery:
 
     def abandon(self, error: AccelError) -> None:
         """Answer what is held: no context comes any more, or none for long."""
-        self._turn += 1
+        self._end_turn()
+        self._forsake(error)
+
+    def _end_turn(self) -> None:
+        """Have a recovery that waits give up: its context is lost."""
+        with self._lock:
+            self._turn += 1
+            self._known.notify_all()
+
+    def _forsake(self, error: AccelError) -> None:
         with self._lock:
             held, self._held = self._held, {}
         for seq, (reply, settle, token) in held.items():
@@ -193,14 +209,12 @@ class Recovery:
                 settle(token)
             self._recorder.mark(Failed(seq, type(error).__name__, str(error)))
             reply.reject(error)
-        self._explained.set()
 
     def cancel(self, seqs: list[int], error: Callable[[int], AccelError]) -> None:
         """Answer those of these requests that are held; any thread."""
         with self._lock:
             taken = {seq: self._held.pop(seq) for seq in seqs if seq in self._held}
-            lost = self._taken
-            if lost is not None:
+            for lost in self._unexplained:
                 for seq in lost.pending.keys() & seqs:
                     taken[seq] = lost.pending.pop(seq), lost.settles.pop(seq, None), lost.token
         for seq, (reply, settle, token) in taken.items():
@@ -214,8 +228,10 @@ class Recovery:
     def held(self) -> dict[int, Reply[Any]]:
         """The requests that wait to be run again, or for the reason of their loss."""
         with self._lock:
-            lost = {} if self._taken is None else self._taken.pending
-            return lost | {seq: reply for seq, (reply, _, _) in self._held.items()}
+            held = {seq: reply for seq, (reply, _, _) in self._held.items()}
+            for lost in self._unexplained:
+                held |= lost.pending
+            return held
 
     # The recovery's thread.
 
@@ -281,12 +297,15 @@ class Recovery:
         return Recovered((), dict.fromkeys(plan.live, why), 0, (), 0.0)
 
     def _wait_for_the_old(self, turn: int) -> None:
-        """Wait until it is known what was lost, and until the lost process writes no more."""
-        self._explained.wait(EXPLAINED_WITHIN_S)
-        with self._lock:
+        """Wait until it is known what was lost, and until lost processes write no more."""
+        with self._known:
+            self._known.wait_for(
+                lambda: turn != self._turn or not self._unexplained, EXPLAINED_WITHIN_S
+            )
             shared = any(settle is not None for _, settle, _ in self._held.values())
+            ending = self._ending
         until = time.monotonic() + REAPED_WITHIN_S
-        while shared and self._ending is not None and not self._ending.reaped:
+        while shared and not all(one.reaped for one in ending):
             if time.monotonic() > until or turn != self._turn:
                 return
             time.sleep(0.001)
@@ -365,7 +384,12 @@ class Recovery:
 
     def _again(self, link: "Link", seq: int, data: bytes, settle: Settle | None = None) -> "Again":
         reply = Again()
-        self._requests.resend(link, seq, data, reply, settle)
+        try:
+            self._requests.resend(link, seq, data, reply, settle)
+        except Overtaken:
+            if settle is not None:
+                settle(None)
+            raise
         return reply
 
     def _finish(self, sent: tuple[Step | Restore, "Again"]) -> None:
@@ -434,6 +458,8 @@ class Recovery:
             except Overtaken:
                 with self._lock:
                     self._held[seq] = held
+                if (refusal := self._requests.refusal) is not None:
+                    self._forsake(refusal)  # nobody else has it who would answer it
                 raise
             self._requests.wait(waited, None, shown=False)
             self._advance()

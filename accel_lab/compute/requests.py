@@ -45,6 +45,7 @@ from accel_lab.compute.wire import encode_entry
 from accel_lab.compute.witness import Witness
 from accel_lab.errors import (
     AccelError,
+    Cancelled,
     CircuitOpen,
     InvalidArgument,
     OutOfMemory,
@@ -318,12 +319,13 @@ class Requests(Asides):
             else:
                 batched = link.send(data, idle=idle)
         except BaseException:
-            # An interrupt: the caller has no handle, so nothing may wait for the answer. And
-            # what was sent by then may not run on.
-            self._answers.take(seq)
+            # An interrupt: the caller has no handle, so nothing may wait for the answer. What
+            # was sent by then may not run on, and keeps what it reads and writes till it is over.
             self._lock.release()  # a context that does not read may hold this up
             try:
+                self._unqueue(seq)
                 self._keeper.cancel([seq])
+                self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
             finally:
                 self._lock.acquire()
             raise

@@ -195,12 +195,13 @@ class Suspension:
         keeper, told, done = self._keeper, kept.told, threading.Event()
 
         def let_go() -> None:
-            in_flight = keeper.requests.rest(link)
-            if in_flight is not None:
+            retired = keeper.retire(link)
+            if retired is not None:
                 self._kept, self.cause = kept, None
                 keeper.requests.kept_bytes = told.nbytes
                 keeper.requests.drop(kept.saved.lost_buffers)
-                process.append(keeper.retire())
+                in_flight, ended = retired
+                process.append(ended)
                 in_flight.clear()
                 keeper.events.publish(
                     facts.DeviceSuspended(
@@ -272,7 +273,9 @@ class Suspension:
             return
         if not requests.connected(link, pid):
             return
-        self.forget()
+        if self._kept is kept:  # and not what has been kept since, for it is suspended again
+            self._kept = None
+        kept.files.close()
         up()
         told = kept.told
         self._keeper.events.publish(
@@ -296,10 +299,10 @@ class Suspension:
     def _go_back(self, link: "Link", error: AccelError) -> None:
         """Let go of a context that cannot have what is kept; system thread."""
         self.cause = error
-        in_flight = self._keeper.requests.rest(link, error)
-        if in_flight is None:
+        retired = self._keeper.retire(link, error)
+        if retired is None:
             return
-        self._keeper.retire()
+        in_flight, _ = retired
         cause = str(error)
         self._keeper.events.publish(facts.SuspensionFailed(device=self._keeper.name, cause=cause))
         in_flight.fail(error)

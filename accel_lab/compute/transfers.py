@@ -327,9 +327,11 @@ class Transfers:
             raise _no_ref(ref)
         shape, dtype = ref.shape, ref.dtype
         block = self._arena.allocate(ref.nbytes, timeout_s=timeout_s)
+        made: list[Reply[Any]] = []
 
         def make(requests: Requests, _: int) -> Reply[Any]:
             reply = kind(requests, self._arena, block, shape, dtype)
+            made.append(reply)  # from here on it has the block, for as long as that is written to
             if isinstance(reply, CheckpointReply) and recorder is not None:
                 reply.keep_as(recorder, ref.id, requests.last_number)
             return reply
@@ -344,7 +346,8 @@ class Transfers:
                 message, OWN_TIMEOUT, make=make, settle=settle, nowait=nowait
             )
         except BaseException:
-            block.release()
+            if not made:
+                block.release()
             raise
 
     def checkpoint(self, ref: AccelRef, timeout_s: float) -> Reply[Any]:

@@ -188,7 +188,8 @@ class RunActor(LibraryActor):
             at = m.blob_at
             blob = self.context.arena.view(at.segment, at.start, at.nbytes).tobytes()
         try:
-            with INTERRUPTS, self.context.backend.climbing(partial(self._make_room, launch.seq)):
+            climbing = self.context.backend.climbing(partial(self._make_room, launch.seq))
+            with INTERRUPTS.of(launch.seq), climbing:
                 workspaces.refresh()
                 function, args, kwargs = unpack(blob, arrays.__getitem__)
                 value = function(*args, **kwargs)

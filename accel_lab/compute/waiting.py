@@ -76,6 +76,7 @@ class Waiting:
     _answers: Answers
     _queue: dict[int, bytes]
     _link: Link | None
+    _room: threading.Condition
     _filling: Link | None
     _interrupted: float
     _interrupted_on: Link | None
@@ -280,6 +281,7 @@ class Waiting:
                 self._queue[seq] = encode_entry(seq, 0, None, instead, NO_RESULT)
             else:
                 del self._queue[seq]
+                self._room.notify()
         if isinstance(reply, AccelRef):
             if self.recorder is not None:
                 self.recorder.mark(Failed(seq, "Cancelled", str(error)))

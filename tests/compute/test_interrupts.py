@@ -18,10 +18,25 @@ def interrupts() -> Iterator[Interrupts]:
 
 
 def test_it_ends_user_code_and_nothing_else(interrupts: Interrupts) -> None:
-    interrupts.interrupt()
+    interrupts.interrupt(0)
+    with pytest.raises(KeyboardInterrupt), interrupts.of(1):
+        interrupts.interrupt(1)
+    interrupts.interrupt(1)
+
+
+def test_it_ends_code_that_has_not_begun(interrupts: Interrupts) -> None:
+    """What comes between a look at the queue and the code would be lost."""
+    interrupts.of(2).interrupt(2)
     with pytest.raises(KeyboardInterrupt), interrupts:
-        interrupts.interrupt()
-    interrupts.interrupt()
+        raise AssertionError
+    with interrupts:  # only once
+        pass
+
+
+def test_it_does_not_end_what_runs_instead(interrupts: Interrupts) -> None:
+    interrupts.of(1).interrupt(1)
+    with interrupts.of(2):
+        interrupts.interrupt(1)
 
 
 def test_a_shield_lets_our_own_work_end_first(interrupts: Interrupts) -> None:
@@ -29,11 +44,11 @@ def test_a_shield_lets_our_own_work_end_first(interrupts: Interrupts) -> None:
 
     def code() -> None:
         with interrupts.shield():
-            interrupts.interrupt()
+            interrupts.interrupt(1)
             done.append("our work")
         done.append("more of the user's")
 
-    with pytest.raises(KeyboardInterrupt), interrupts:
+    with pytest.raises(KeyboardInterrupt), interrupts.of(1):
         code()
     assert done == ["our work"]
     with interrupts, interrupts.shield():  # nothing is left of it

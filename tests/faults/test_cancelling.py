@@ -338,3 +338,33 @@ def test_taking_back_what_is_done_or_failed_changes_nothing(lab: System, cpu: De
     lost.cancel()
     assert isinstance(lost.error, ContextLost)
     lab.check()
+
+
+def test_code_that_is_about_to_begin_is_interrupted_too(cpu: Device) -> None:
+    """What was taken back while its operands were made ready ran to its end."""
+
+    def slowly() -> None:
+        from accel_lab.compute.user_code import RunActor
+
+        before = RunActor._operands
+
+        def slow(actor: Any, m: Any, launch: Any) -> list[Any]:
+            if m.called == "busy":
+                time.sleep(0.5)
+            return before(actor, m, launch)
+
+        RunActor._operands = slow  # type: ignore[method-assign,assignment]
+
+    def busy() -> None:
+        until = time.monotonic() + WAIT
+        while time.monotonic() < until:
+            pass
+
+    cpu.run(slowly).result(WAIT)
+    reply = cpu.run(busy, called="busy")
+    assert settle(lambda: cpu._keeper.process is not None)
+    time.sleep(0.2)
+    reply.cancel()
+    began = time.monotonic()
+    cpu.ping().result(WAIT)
+    assert time.monotonic() - began < WAIT / 2

@@ -17,7 +17,9 @@ import pytest
 
 from accel_lab import Device, System
 from accel_lab.actor.reply import Reply
+from accel_lab.compute.link import Link
 from accel_lab.errors import AccelError, Cancelled, ContextReplaced, Interrupted
+from tests.faults.conftest import settle
 
 WAIT = 30.0
 
@@ -174,3 +176,29 @@ def test_pressed_again_and_again_it_leaves_nothing_that_is_never_answered(cpu: D
         with suppress(AccelError):
             reply.result(WAIT)
     assert cpu.in_flight == 0
+
+
+def test_a_download_that_it_ends_as_it_is_sent_writes_to_nothing_of_the_users(
+    cpu: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The device had it already, and its place in the arena was the next array's."""
+    lab, write = cpu._system, Link._write
+    assert isinstance(lab, System)
+    x = cpu.put(np.full(8_000_000, 5.0)).result(WAIT)
+
+    def interrupted(link: Link, frame: bytes) -> None:
+        write(link, frame)
+        monkeypatch.setattr(Link, "_write", write)
+        signal.raise_signal(signal.SIGINT)
+
+    for _ in range(5):
+        cpu.get(x).result(WAIT)
+        monkeypatch.setattr(Link, "_write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cpu.get(x)
+        mine = lab.empty((8_000_000,), "float64")
+        mine[-1000:] = 1.0
+        cpu.ping().result(WAIT)
+        assert (mine[-1000:] == 1.0).all()
+        del mine
+    assert settle(lambda: lab.arena().blocks == 0)

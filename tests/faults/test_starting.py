@@ -98,6 +98,24 @@ def test_a_context_that_fails_to_start_is_started_again(plan: Plan, word: str, r
             assert re.search(reason, cause)
 
 
+def test_why_a_context_did_not_start_is_told_though_its_end_is_seen_first(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has said of that lies in a socket beside the wire."""
+    plan("open", "RuntimeError")
+    read = ContextProcess._controlled
+
+    def late(process: ContextProcess) -> None:
+        if process.reaped or process.number > 1:
+            read(process)
+
+    monkeypatch.setattr(ContextProcess, "_controlled", late)
+    with System("failing", 1, recover="stale") as lab:
+        assert works(lab.devices[0])
+        (lost,) = lab.events.history(ContextLostEvent)
+        assert "it could not start (RuntimeError: planned for open" in lost.cause
+
+
 def test_what_waits_for_a_start_is_limited_and_runs_in_order(plan: Plan, plans: Path) -> None:
     """Message 1025 is refused, or waits for room if it may."""
     plan("open", "gate")

@@ -215,3 +215,23 @@ def test_a_loss_before_the_others_are_up_is_one_start_more(nothing_left: None) -
         assert works(two)
         pids = {e.pid for e in lab.events.history(ContextStarted)}
         assert len(pids) == len(lab.events.history(ContextStarted))
+
+
+def test_a_suspended_device_that_is_used_while_its_group_restarts_has_one_context(
+    nothing_left: None,
+) -> None:
+    """Both who used it and the restart had one started, and one of them was nobody's."""
+    with System("host", 2, recover="stale", strategy="all_for_one", max_restarts=10) as lab:
+        first, second = lab.ready(WAIT).devices
+        first.put(ONES).result(WAIT)
+        first.suspend()
+        for turn in range(3):
+            with pytest.raises(ContextLost):
+                lab.inject("kill", second).result(WAIT)
+            if turn < 2:
+                second.ping().result(WAIT)
+        for device in (first, second):  # the third restart is held back for a moment
+            device.ping().result(WAIT)
+        assert settle(lambda: len(lab._spawner.processes) <= 2)
+        own = {keeper.process.number for keeper in lab._keepers if keeper.process is not None}
+        assert lab._spawner.processes.keys() == own

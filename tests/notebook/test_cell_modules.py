@@ -143,6 +143,23 @@ def test_a_device_that_comes_back_works_in_the_notebooks_folder(
     assert notebook.gpu.run(os.getcwd).result(WAIT) == str(tmp_path)
 
 
+def test_a_folder_whose_name_is_no_text_is_one_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No context started there."""
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    (folder / "found_there.py").write_text("value = 7")
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    with System("host") as lab:
+        notebook = Notebook(lab)
+        assert notebook("import os\nos.getcwd()") == repr(str(folder))
+        assert notebook("import found_there\nfound_there.value") == "7"
+        lose(notebook)
+        assert notebook.gpu.run(os.getcwd).result(WAIT) == str(folder)
+
+
 def test_a_folder_that_was_removed_stops_nothing(
     notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 
 from accel_lab import Device, System, blas
 from accel_lab.compute.events import ContextStarted, SuspensionFailed
+from accel_lab.compute.generations import Generations
+from accel_lab.compute.link import Link
 from accel_lab.compute.stripes import PIECE_BYTES
 from accel_lab.compute.suspension import Suspension
 from accel_lab.errors import CircuitOpen, ContextLost, OutOfMemory, StaleRef, SystemClosed
@@ -217,3 +220,48 @@ def test_the_circuit_opens_when_it_cannot_come_back_and_reset_goes_on(nothing_le
             assert cpu.suspend().buffers in (0, 1)
             cpu.reset()
         np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)
+
+
+def test_a_loss_that_is_noticed_while_a_device_is_given_back_changes_nothing(
+    lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who noticed it took the process, and the suspension had none to let go."""
+    x = cpu.put(A)
+    (keeper,), rest = lab._keepers, Generations.rest
+    noticing = list[threading.Thread]()
+
+    def noticed(requests: Generations, link: Link, *refusal: Any) -> Any:
+        rested = rest(requests, link, *refusal)
+        other = threading.Thread(target=keeper.link_ended, args=(link, "its wire ended"))
+        noticing.append(other)
+        other.start()
+        other.join(0.2)
+        return rested
+
+    monkeypatch.setattr(Generations, "rest", noticed)
+    assert cpu.suspend().buffers == 1
+    noticing[0].join(WAIT)
+    assert cpu.state == "suspended"
+    np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)
+    assert cpu.generation == 1
+
+
+def test_what_is_kept_anew_is_not_thrown_away_by_the_resumption_before(
+    lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread suspends the device at the moment in which it runs again."""
+    x = cpu.put(A)
+    cpu.suspend()
+    connected, again = Generations.connected, list[Any]()
+
+    def late(requests: Generations, *what: Any, **free: Any) -> bool:
+        done = connected(requests, *what, **free)
+        if not again:
+            again.append(None)
+            again.append(cpu.suspend())
+        return done
+
+    monkeypatch.setattr(Generations, "connected", late)
+    cpu._requests.wake()
+    assert settle(lambda: len(again) == 2)
+    np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)
