@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -120,7 +120,15 @@ class Watch:
         self._thread = threading.Thread(target=self._look_on, name="accel_lab profile", daemon=True)
 
     def __enter__(self) -> Self:
-        """Have the devices trace; blocks until those that run do."""
+        """Have the devices trace; blocks until those that run do. Undoes it if that is ended."""
+        try:
+            self._begin()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def _begin(self) -> None:
         self._closely.enter_context(self.lab.closely())
         self._observer.want(self, {"work"})
         self._look()  # takes what was answered to others, before it is listened to
@@ -133,7 +141,6 @@ class Watch:
             self._facts.clear()
         first = {device.name: device.last_number + 1 for device in self.lab.devices}
         self._sent = {name: range(number, number) for name, number in first.items()}
-        return self
 
     def wait(self) -> None:
         """Wait for the answers to all that was sent, however long that takes."""
@@ -175,11 +182,18 @@ class Watch:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        """Undo as much as was begun."""
         self._ended.set()
-        self._thread.join()
-        self._closely.close()
-        with self._observer.lock:
-            self._observer.followers.remove(self._saw)
+        try:
+            if self._thread.is_alive():
+                self._thread.join()
+        finally:
+            self._closely.close()
+            with self._observer.lock, suppress(ValueError):
+                self._observer.followers.remove(self._saw)
 
     def _missing(self, device: str) -> int:
         sent = self._sent[device]

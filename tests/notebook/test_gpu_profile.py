@@ -9,7 +9,7 @@ import pytest
 
 from accel_lab import Device, System, blas
 from accel_lab.compute.samples import Slice
-from accel_lab.notebook.gpu_profile import Kind, Profile
+from accel_lab.notebook.gpu_profile import Kind, Profile, Watch
 from accel_lab.views.observer import observer_of
 from tests.interactive import Shell, shell
 from tests.views.test_tree import Table
@@ -123,6 +123,53 @@ def test_what_it_raises_is_the_cells_and_nothing_is_left(
     assert "line 4\n" in capsys.readouterr().out
     assert len(observer_of(lab).followers) == followers
     assert not any(one.name == "accel_lab profile" for one in threading.enumerate())
+
+
+def is_watched(lab: System) -> bool:
+    """Whether anything is left of a profile."""
+    return (
+        any(one.name == "accel_lab profile" for one in threading.enumerate())
+        or any(getattr(one, "__func__", None) is Watch._saw for one in observer_of(lab).followers)
+        or any(keeper.sight.closely for keeper in lab._keepers)
+    )
+
+
+def interrupt(*_: object) -> None:
+    """Do as Ctrl-C does to whoever waits."""
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_before_the_devices_trace_leaves_nothing(
+    lab: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Watch, "_wait", interrupt)
+    with pytest.raises(KeyboardInterrupt), Watch(lab):
+        pass
+    assert not is_watched(lab)
+
+
+def test_a_profile_without_a_thread_leaves_nothing(
+    lab: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    with pytest.raises(RuntimeError, match="new thread"):
+        Watch(lab).__enter__()
+    assert not is_watched(lab)
+
+
+def test_ctrl_c_at_the_end_of_a_profile_leaves_nothing(
+    lab: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = Watch(lab).__enter__()
+    assert is_watched(lab)
+    monkeypatch.setattr(watch._thread, "join", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        watch.__exit__(None, None, None)
+    threading.Thread.join(watch._thread)
+    assert not is_watched(lab)
 
 
 def test_it_takes_no_argument_and_needs_a_system(
