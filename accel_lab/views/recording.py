@@ -314,14 +314,14 @@ class Recorder:
         self._ended = False
         self._file = path.open("wb", buffering=0)
         self._put(header(name))
+        atexit.register(self.close)
         with observer.lock:
             for fact in retell(observer.look()):
                 self.take(fact)
             if not self._ended:
                 observer.want(self, ("memory", "work", "health"))
                 observer.followers.append(self.take)
-        self._flush()
-        atexit.register(self.close)
+            self._flush()
 
     @property
     def ended(self) -> bool:

@@ -1,11 +1,14 @@
 """A session in a file, and every view drawn from it."""
 
 import errno
+import gc
 import io
 import json
 import time
 import warnings
+import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +37,7 @@ from accel_lab.views.journal_view import JournalView
 from accel_lab.views.lab import LabView
 from accel_lab.views.observer import observer_of
 from accel_lab.views.publisher import Publisher
-from accel_lab.views.recording import record, retell
+from accel_lab.views.recording import Recorder, record, retell
 from accel_lab.views.scene import Scene
 from accel_lab.views.tape import encode, header
 from accel_lab.views.view import View
@@ -237,6 +240,42 @@ def test_a_recording_ends_with_its_lab_by_itself(live: Live) -> None:
     assert live.observer.followers == []
     live.recording.close()
     assert "goes on" not in repr(live.recording)
+
+
+def test_nobody_looks_before_the_beginning_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another thread's look brought meanwhile would be lost."""
+    source = lab(devices=1)
+    lock, flush = observer_of(source).lock, Recorder._flush
+    could_look: list[bool] = []
+
+    def try_to_look() -> None:
+        could_look.append(lock.acquire(blocking=False))
+        if could_look[-1]:
+            lock.release()
+
+    def flush_meanwhile(recorder: Recorder) -> None:
+        with ThreadPoolExecutor(1) as other:
+            other.submit(try_to_look).result()
+        flush(recorder)
+
+    monkeypatch.setattr(Recorder, "_flush", flush_meanwhile)
+    recording = record(source, tmp_path / "begun.jsonl")
+    assert could_look == [False]
+    recording.close()
+
+
+def test_a_recording_of_what_has_ended_is_not_kept(tmp_path: Path) -> None:
+    source = lab(devices=1)
+    source.closed = True
+    recording = record(source, tmp_path / "ended.jsonl")
+    assert recording.whole
+    assert recording._recorder is not None
+    recorder = weakref.ref(recording._recorder)
+    del recording
+    gc.collect()
+    assert recorder() is None
 
 
 def test_a_recording_that_grows_can_be_read_meanwhile(live: Live) -> None:
