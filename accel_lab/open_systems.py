@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from accel_lab.system import System
 
-_open: "weakref.WeakKeyDictionary[System, int]" = weakref.WeakKeyDictionary()
-_openings = iter(range(1, 1 << 62))
+_open: "weakref.WeakKeyDictionary[System, None]" = weakref.WeakKeyDictionary()
+"""In the order in which they were opened."""
 opened: "list[Callable[[System], None]]" = []
 """Called with each system that is open, in the thread that opened it."""
 ended: "list[Callable[[System], None]]" = []
@@ -18,12 +18,14 @@ ended: "list[Callable[[System], None]]" = []
 
 def running() -> "list[System]":
     """Return the systems that are open, in the order in which they were opened; any thread."""
-    return sorted(_open, key=_open.__getitem__)
+    # One step, which no other thread can come between.
+    found = _open.keyrefs()
+    return [system for ref in found if (system := ref()) is not None]
 
 
 def add(system: "System") -> None:
     """Say that a system is open; the thread that opened it."""
-    _open[system] = next(_openings)
+    _open[system] = None
     for hook in opened:
         hook(system)
 
