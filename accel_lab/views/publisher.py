@@ -94,18 +94,18 @@ class Publisher:
         """Sample `view` until it ends or nobody holds it; any thread, does not block.
 
         Raises:
+            RuntimeError: no thread can be had; the next view that is added tries again.
             ValueError: the rate is not positive.
         """
         if not rate_hz > 0:
             raise ValueError(f"a view is sampled at a positive rate, not {rate_hz} Hz")
         place = Place(self, view, rate_hz)
         with self._lock:
-            self._places.append(place)
             if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="accel_lab views", daemon=True
-                )
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="accel_lab views", daemon=True)
+                thread.start()  # which waits for the lock
+                self._thread = thread
+            self._places.append(place)
         self._wake()
         return place
 

@@ -110,6 +110,23 @@ def test_a_sample_answers_the_nudges_before_it_and_not_those_during_it(
     assert place.nudged is False
 
 
+def test_a_view_that_no_thread_can_be_had_for_is_not_in_the_way_of_the_next(
+    publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    refused, probe = Probe(), Probe()
+    with monkeypatch.context() as scarce:
+        scarce.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(RuntimeError, match="new thread"):
+            publisher.add(refused)
+    publisher.add(probe)
+    probe.samples.get(timeout=WAIT_S)
+    publisher.close(WAIT_S)
+    assert refused.samples.empty()
+
+
 def test_all_views_are_sampled_in_one_other_thread(publisher: Publisher) -> None:
     probes = [Probe() for _ in range(5)]
     for probe in probes:
