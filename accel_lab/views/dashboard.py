@@ -9,6 +9,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from html import escape
 from importlib.util import find_spec
@@ -71,10 +72,15 @@ class Dashboard:
         self._started = threading.Event()
         self._ended = threading.Event()
         self._error: BaseException | None = None
+        self._closed = False
         self._stop: Callable[[], None] = lambda: None
         self._thread = threading.Thread(target=self._run, name="accel_lab dashboard", daemon=True)
-        self._thread.start()
-        self._started.wait(STARTS_WITHIN_S)
+        try:
+            self._thread.start()
+            self._started.wait(STARTS_WITHIN_S)
+        except BaseException:  # as Ctrl-C: nobody else can close it
+            self.close()
+            raise
         if self._error is not None:
             raise DashboardUnavailable(
                 f"no dashboard at {address}:{self.port}: {self._error}"
@@ -88,8 +94,10 @@ class Dashboard:
 
     def close(self) -> None:
         """Stop serving and wait for the thread; safe to repeat."""
+        self._closed = True
         self._stop()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
         self._closing()
 
     def wait(self) -> None:
@@ -131,7 +139,8 @@ class Dashboard:
         self._stop = partial(_call, loop, over.set)
         server.start()
         self._started.set()
-        await over.wait()
+        if not self._closed:  # before there was anything to stop
+            await over.wait()
         server.stop()
 
     def __enter__(self) -> Self:
@@ -207,7 +216,7 @@ def dashboard_of_all(
 
 
 def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
-    if not loop.is_closed():
+    with suppress(RuntimeError):  # it is closed
         loop.call_soon_threadsafe(what)
 
 

@@ -1,11 +1,15 @@
-"""What a dashboard says when it is closed."""
+"""What a dashboard says when it is closed, and what is left of it."""
 
 import asyncio
 import logging
+import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
 
-from accel_lab.views.dashboard import dashboard_of_all
+from accel_lab.views.dashboard import Dashboard, dashboard, dashboard_of_all
+from tests.views.made_up import lab
 
 LOG = logging.getLogger("tornado.application")
 
@@ -23,3 +27,36 @@ def test_an_answer_that_its_end_cuts_off_is_no_error(caplog: pytest.LogCaptureFi
         assert not told(asyncio.CancelledError(), caplog)
         assert told(ValueError(), caplog)
     assert told(asyncio.CancelledError(), caplog)
+
+
+class Interrupted(threading.Event):
+    """One that whoever waits for it is interrupted at, as by Ctrl-C: at once."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        del timeout
+        raise KeyboardInterrupt
+
+
+class InterruptedLate(Interrupted):
+    """The same, when it has come to what is waited for."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        threading.Event.wait(self, timeout)
+        return super().wait()
+
+
+@pytest.mark.parametrize("event", [Interrupted, InterruptedLate])
+def test_ctrl_c_before_it_serves_leaves_nobody_listening(
+    event: type[Interrupted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = lab(1)
+    with dashboard(source) as first:
+        port = first.port
+    patched = SimpleNamespace(Event=event, Thread=threading.Thread)
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(sys.modules[Dashboard.__module__], "threading", patched)
+        with pytest.raises(KeyboardInterrupt):
+            dashboard(source, port=port)
+    assert not any(one.name == "accel_lab dashboard" for one in threading.enumerate())
+    with dashboard(source, port=port) as again:
+        assert again.port == port
