@@ -96,7 +96,9 @@ class View:
 
 
 V = TypeVar("V", bound=View)
-_shown: weakref.WeakKeyDictionary[Any, dict[type[View], View]] = weakref.WeakKeyDictionary()
+_Shown = weakref.WeakValueDictionary[type[View], View]
+_shown: weakref.WeakKeyDictionary[Any, _Shown] = weakref.WeakKeyDictionary()
+"""The widgets of each source, which may be what keeps it; until it is closed Jupyter keeps one."""
 
 
 def show(kind: type[V], source: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> V:
@@ -113,7 +115,7 @@ def show(kind: type[V], source: Lab | Source, *, rate_hz: float = DEFAULT_HZ) ->
         return kind(source)
     from accel_lab.views.live import widget_class
 
-    views = _shown.setdefault(source, {})
+    views = _shown.setdefault(source, weakref.WeakValueDictionary())
     view = views.get(kind)
     if view is None or view.discarded:  # type: ignore[attr-defined]
         view = views[kind] = widget_class(cast("Any", kind))(source, rate_hz=rate_hz)

@@ -1,10 +1,13 @@
 """The widget's Python half, without a kernel: what it would send, when, and when it ends."""
 
+import gc
 import itertools
 import json
 import queue
 import sys
+import weakref
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +21,7 @@ from accel_lab import views
 from accel_lab.actor.events import ActorStarted
 from accel_lab.errors import ContextLost
 from accel_lab.system import System
-from accel_lab.views import live
+from accel_lab.views import Recording, live
 from accel_lab.views.live import LiveView, widget_class
 from accel_lab.views.publisher import Publisher
 from accel_lab.views.tree import TreeView
@@ -203,6 +206,27 @@ def test_in_a_kernel_a_lab_has_one_widget_until_it_is_closed(
     assert views.tree(source) is not view
     again: Any = views.tree(source)
     again.close()
+
+
+def test_what_is_shown_is_kept_until_its_widget_is_closed(
+    source: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "PUBLISHER", Still())
+    monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(kernel=object()))
+    views.record(source, tmp_path / "session.jsonl").close()
+    recording = Recording.open(tmp_path / "session.jsonl")
+    views.tree(recording)
+    gone = weakref.ref(recording)
+    gc.collect()
+    view = views.tree(recording)
+    assert isinstance(view, LiveView)
+    del recording
+    gc.collect()
+    assert gone() is view.source
+    view.close()
+    del view
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_real_system_is_followed_through_a_restart_to_its_end(
