@@ -1,7 +1,6 @@
 """The page of a dashboard, under Panel: the list of systems, and the one that is looked at."""
 
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, cast
@@ -40,18 +39,15 @@ class Desk:
         self.kind = kind
         # A page learns of the components there are when it opens, and of no later ones.
         self.front = front(cast("Any", kind))
-        self._drawn: weakref.WeakKeyDictionary[Watched, tuple[View, int, Drawing]] = (
-            weakref.WeakKeyDictionary()
-        )
 
     def drawing(self, source: Watched) -> Drawing:
         """Return the newest drawing of a system."""
         version = source.version
-        found = self._drawn.get(source)
+        found = cast("tuple[View, int, Drawing] | None", source.drawn)
         view, drawn, drawing = found or (self.kind(source.replayable() or source), None, None)
         if drawing is None or drawn != version:
             drawing = draw(view, source.heard_at)
-            self._drawn[source] = view, version, drawing
+            source.drawn = view, version, drawing
         return drawing._replace(stamp=source.heard_at)
 
     def overview(self) -> list[State]:

@@ -57,10 +57,12 @@ class FeedSource:
         losses: how often each device lost its context, as far as that was seen.
         unkept: why it cannot be looked back at, as a sentence; empty when it can.
         unread: why its journal ends before the system did; empty while it does not.
+        drawn: what its dashboard has drawn last; here, so that it goes when the source does.
     """
 
     lab: Lab | None = None
     recorded = False
+    drawn: object = None
 
     def __init__(self, key: str, speaker: Speaker, topic: Topic) -> None:
         self.lock = threading.RLock()

@@ -33,6 +33,7 @@ class Watched(Source, Protocol):
         losses: how often each device lost its context, as far as that was seen.
         recorded: whether there is no system any more, only what was kept of it.
         unkept: why it cannot be looked back at, as a sentence; empty when it can.
+        drawn: what its dashboard has drawn last; here, so that it goes when the source does.
     """
 
     key: str
@@ -43,6 +44,7 @@ class Watched(Source, Protocol):
     losses: Counter[str]
     recorded: bool
     unkept: str
+    drawn: object
 
     @property
     def version(self) -> int:
@@ -79,6 +81,7 @@ class Onlooker:
     silent_s = 0.0
     is_stale = False
     lost = 0
+    drawn: object = None
 
     def __init__(self, lab: Lab | Source, name: str) -> None:
         found = lab if hasattr(lab, "want") else observer_of(lab)

@@ -1,6 +1,8 @@
 """What a page of a dashboard looks at: the past by itself, and nothing that acts on a system."""
 
-from collections.abc import Iterator
+import gc
+import weakref
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,10 @@ import pytest
 from accel_lab import System, blas
 from accel_lab.errors import InvalidArgument
 from accel_lab.views import Recording, record
+from accel_lab.views.feed_client import FeedSource
+from accel_lab.views.feed_lines import Topic, speaker
 from accel_lab.views.lab import LabView
-from accel_lab.views.watched import Onlooker
+from accel_lab.views.watched import Onlooker, Watched
 from tests.views.made_up import lab as made_up
 from tests.views.processes import eventually
 
@@ -99,3 +103,23 @@ def test_a_recording_is_scrubbed_by_each_page_and_its_own_views_stay(tmp_path: P
         eventually(lambda: seen(one)["replay"]["position"] == 0)
         assert seen(other)["replay"]["position"] == count == recording.player.position
         assert "unkept" not in msgspec.json.decode(one.systems.state)
+
+
+def heard() -> Watched:
+    """Return a system of another process, which tells its journal."""
+    return FeedSource("1-2-3", speaker(), Topic(system=3, name="train", opened=1.0, journal=True))
+
+
+def own() -> Watched:
+    return Onlooker(made_up(1), "lab")
+
+
+@pytest.mark.parametrize("make", [heard, own])
+def test_what_is_looked_at_no_more_is_not_kept(make: Callable[[], Watched]) -> None:
+    desk = Desk(list, LabView)
+    source = make()
+    assert desk.drawing(source).state
+    gone = weakref.ref(source)
+    del source
+    gc.collect()
+    assert gone() is None
