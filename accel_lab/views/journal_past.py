@@ -77,6 +77,7 @@ class JournalPast:
         self._store = store
         self._dropped_there = store.dropped if isinstance(store, MemoryStore) else 0
         self.forgotten = 0
+        self._named = 0  # so many entries at the beginning keep their numbers
         self._own = own
         self._groups: list[Group] = []
         self._starts = array("Q")
@@ -155,13 +156,30 @@ class JournalPast:
         with self._reading, self._decoding:
             self._forget()
 
+    def keep(self, count: int) -> None:
+        """Never forget so many entries at the beginning, whose numbers are told to somebody."""
+        self._named = count
+
+    def again(self) -> "JournalPast":
+        """Return another past of the same journal; blocks while it is read.
+
+        Raises:
+            JournalError: it cannot be read.
+        """
+        gone = self._store.dropped if isinstance(self._store, MemoryStore) else 0
+        dropped = self.dropped + gone - self._dropped_there
+        return JournalPast(self._store, dropped=dropped, own=self._own)
+
     def _forget(self) -> None:
         store = self._store
         if not isinstance(store, MemoryStore) or store.dropped == self._dropped_there:
             return
         self._dropped_there = store.dropped
         there = store.numbers()
-        gone = [group.number not in there for group in self._groups]
+        gone = [
+            start >= self._named and group.number not in there
+            for group, start in zip(self._groups, self._starts, strict=True)
+        ]
         while True in gone:
             head = gone.index(True)
             beyond = gone.index(False, head) if False in gone[head:] else len(gone)

@@ -297,7 +297,11 @@ def _against(source: Replayable, other: Any) -> Replayable:
     past, run = source.past, _source_of(other).past
     if not isinstance(past, JournalPast) or not isinstance(run, JournalPast):
         raise InvalidArgument("journals can be compared; a recording does not have the messages")
-    return Replayable(past, source.live, compare(past, run))
+    if source.live is not None:  # then others, too, have it forget, and its entries fall
+        past = past.again()
+    differences = compare(past, run)
+    past.keep(1 + max((one.here for one in differences.found), default=-1))
+    return Replayable(past, source.live, differences)
 
 
 def _caption(state: State) -> str:

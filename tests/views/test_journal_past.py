@@ -142,6 +142,23 @@ def test_what_the_store_forgot_is_gone_here_too(
         assert (mine.at, mine.device, mine.mark) == (other.at, other.device, other.mark)
 
 
+@settings(max_examples=60)
+@given(groups=GROUPS, keep=st.integers(0, 2000), named=st.integers(0, 30))
+def test_what_is_named_by_its_number_stays_when_the_store_forgot_it(
+    groups: list[list[str]], keep: int, named: int
+) -> None:
+    session = Session()
+    own = JournalPast(session.store, own=True)
+    entries_in(session, groups)
+    own.read()
+    before = own.lines(range(len(own)))
+    own.keep(named)
+    session.store.trim(keep)
+    own.forget()
+    assert own.lines(range(min(named, len(own)))) == before[:named]
+    assert len(own) + own.forgotten == len(before)
+
+
 def test_of_a_file_no_more_is_held_than_there_is_room_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -313,6 +313,29 @@ def test_two_runs_are_compared() -> None:
     assert "3 messages are as in lab (2 without a digest of both results)" in str(same)
 
 
+def test_a_difference_stays_the_entry_it_was_when_older_ones_are_forgotten() -> None:
+    with System("host", name="lab", journal_bytes=24 << 10) as lab:
+        device = lab.devices[0]
+        kept = [device.put(np.ones(4)) for _ in range(5)]
+        lab.flush()
+        view = views.journal(lab, compare=Journal(run().store))
+        past = view.source.past
+        assert isinstance(past, JournalPast)
+        (found,) = view.sample()["compared"]["found"]
+        (line,) = past.lines(range(found["here"], found["here"] + 1))
+        for _ in range(20):
+            kept += [device.put(np.ones(4)) for _ in range(50)]
+            lab.flush()
+            view.source._read_once()
+        replayable_of(lab)._read_once()
+        assert past.forgotten > 0
+        assert len(past) < 1000
+        assert view.sample()["compared"]["found"] == [found]
+        assert past.lines(range(found["here"], found["here"] + 1)) == [line]
+        view.do_seek(found["here"])
+        assert view.sample()["compared"]["found"] == [found]
+
+
 def test_a_live_journal_is_read_beside_the_views(view: JournalView, system: System) -> None:
     KEPT.append(system.devices[0].put(np.ones(3, np.float32)))
     system.flush()
