@@ -132,6 +132,7 @@ class _Server:
         self._descriptors = [self._folder, self._woken]
         self._readers: list[Reader] = []
         self._due = 0.0
+        self._welcoming = 0.0  # from when on, monotonic seconds
         self.is_open = True
         self._thread = threading.Thread(target=self._run, name="accel_lab feed", daemon=True)
         try:
@@ -211,13 +212,18 @@ class _Server:
     def _sleep(self) -> set[int]:
         """Wait for something to do; return the descriptors that have it."""
         poll = select.poll()
-        poll.register(self._listening, select.POLLIN)
         poll.register(self._woken, select.POLLIN)
+        now, waits = time.monotonic(), []
+        if now >= self._welcoming:
+            poll.register(self._listening, select.POLLIN)
+        else:
+            waits.append(self._welcoming - now)
         for reader in self._readers:
             poll.register(reader.socket, select.POLLIN | (select.POLLOUT if reader.unread else 0))
+        if self._readers:
+            waits.append(max(0.0, self._due - now))
         # Nobody reads: sleep until somebody comes.
-        wait_s = max(0.0, self._due - time.monotonic()) if self._readers else None
-        ready = {fd for fd, _ in poll.poll(None if wait_s is None else wait_s * 1000)}
+        ready = {fd for fd, _ in poll.poll(min(waits) * 1000 if waits else None)}
         if self._woken in ready:
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._woken)
@@ -228,17 +234,28 @@ class _Server:
         new: list[Reader] = []
         if self._listening.fileno() not in ready:
             return new
-        with contextlib.suppress(BlockingIOError):
+        try:
             while True:
                 connection, _ = self._listening.accept()
-                room = len(self._readers) + len(new) < READERS
-                if not room or not feed_folder.is_mine(connection):
-                    connection.close()
-                    continue
-                connection.settimeout(0)
-                new.append(Reader(connection))
+                if (reader := self._let_in(connection, len(new))) is not None:
+                    new.append(reader)
+        except BlockingIOError:
+            pass
+        except OSError:  # no descriptor is left; who asks still asks then
+            self._welcoming = time.monotonic() + 1 / HZ
         self._readers += new
         return new
+
+    def _let_in(self, connection: socket.socket, new: int) -> Reader | None:
+        """Return who came as a reader, beside so many new ones; None for who is turned away."""
+        try:
+            if len(self._readers) + new < READERS and feed_folder.is_mine(connection):
+                connection.settimeout(0)
+                return Reader(connection)
+        except Exception as error:  # noqa: BLE001 - one reader's trouble is not the others'
+            warn_of(error, "a dashboard was turned away and may come again")
+        connection.close()
+        return None
 
     def _tell(self, new: list[Reader]) -> None:
         """Look at every system and queue what is new, and all that was for who is new."""

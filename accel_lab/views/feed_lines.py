@@ -12,6 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from accel_lab.views.tape import sendable
+
 SCHEMA = 2
 """The version of the lines; since 2 they tell the journal. A reader refuses a later one by name."""
 
@@ -60,7 +62,10 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
 
 def line_of(said: msgspec.Struct) -> bytes:
     """Return it as it is sent."""
-    return msgspec.json.encode(said) + b"\n"
+    try:
+        return msgspec.json.encode(said) + b"\n"
+    except UnicodeEncodeError:  # half of a character, as in the name of a system
+        return msgspec.json.encode(sendable(msgspec.to_builtins(said))) + b"\n"
 
 
 def speaker() -> Speaker:
@@ -69,17 +74,27 @@ def speaker() -> Speaker:
         release = version("accel-lab")
     except PackageNotFoundError:  # a source folder on the path
         release = ""
-    try:
-        folder = str(Path.cwd())
-    except FileNotFoundError:
-        folder = ""
-    return Speaker(feed=SCHEMA, pid=os.getpid(), version=release, program=program(), folder=folder)
+    return Speaker(
+        feed=SCHEMA, pid=os.getpid(), version=release, program=program(), folder=folder()
+    )
 
 
 def program() -> str:
     """Return what runs in this process: the notebook's file name, else the script's."""
-    interactive = sys.modules.get("IPython")
-    shell = interactive.get_ipython() if interactive is not None else None
+    return str(sendable(_program()))
+
+
+def folder() -> str:
+    """Return this process's working directory; empty if that is gone."""
+    try:
+        return str(sendable(str(Path.cwd())))
+    except FileNotFoundError:
+        return ""
+
+
+def _program() -> str:
+    # While another thread imports it, it is there without what it holds.
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if hasattr(shell, "kernel"):
         # Jupyter's server sets it. What a notebook starts inherits it, but is no kernel.
         return Path(os.environ.get("JPY_SESSION_NAME", "")).name or "notebook"

@@ -86,7 +86,7 @@ def encode(fact: Event) -> bytes:
     try:
         body = _text.encode(fact)
     except UnicodeEncodeError:  # half of a character, as in the name of a file
-        body = _text.encode(_sendable(msgspec.to_builtins(fact, enc_hook=_told)))
+        body = _text.encode(sendable(msgspec.to_builtins(fact, enc_hook=_told)))
     return b'{"type":"%s",%s\n' % (name.encode(), body[1:])
 
 
@@ -124,6 +124,17 @@ def stamp(line: bytes) -> Stamp:
     return Stamp(kind, found.at, found.device, found.generation)
 
 
+def sendable(value: Any) -> Any:
+    """Return a plain value whose texts UTF-8 has: half of a character is named by its number."""
+    if isinstance(value, str):
+        return _sent(value)
+    if isinstance(value, list | tuple):
+        return [sendable(one) for one in value]
+    if isinstance(value, dict):
+        return {name: sendable(one) for name, one in value.items()}
+    return value
+
+
 def _told(value: Any) -> Any:
     if isinstance(value, BaseException):
         return [type(value).__name__, _sent(str(value))]
@@ -146,16 +157,6 @@ def _named(name: str) -> type[Retold]:
 def _sent(text: str) -> str:
     """Return a text that UTF-8 has."""
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _sendable(value: Any) -> Any:
-    if isinstance(value, str):
-        return _sent(value)
-    if isinstance(value, list | tuple):
-        return [_sendable(one) for one in value]
-    if isinstance(value, dict):
-        return {name: _sendable(one) for name, one in value.items()}
-    return value
 
 
 _text = msgspec.json.Encoder(enc_hook=_told)

@@ -4,13 +4,12 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Protocol, cast
 
 from accel_lab.compute.events import ContextLost
 from accel_lab.views.feed import FEED
 from accel_lab.views.feed_journal import journal_of
-from accel_lab.views.feed_lines import SCHEMA, Speaker, program
+from accel_lab.views.feed_lines import SCHEMA, Speaker, folder, program
 from accel_lab.views.journal_past import JournalPast
 from accel_lab.views.observer import Lab, Source, Want, observer_of
 from accel_lab.views.player import Player
@@ -89,7 +88,7 @@ class Onlooker:
         self.lock = self._source.lock
         self.key = self.name = name
         self.speaker = Speaker(
-            feed=SCHEMA, pid=os.getpid(), version="", program=program(), folder=str(Path.cwd())
+            feed=SCHEMA, pid=os.getpid(), version="", program=program(), folder=folder()
         )
         system = self._source.lab
         self.recorded = system is None

@@ -1,6 +1,7 @@
 """The feed: what it tells, and what it leaves behind."""
 
 import contextlib
+import errno
 import gc
 import itertools
 import os
@@ -11,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import pytest
@@ -18,9 +20,10 @@ import pytest
 from accel_lab import System
 from accel_lab.compute.events import ContextLost
 from accel_lab.compute.samples import MemorySampled, TreeSampled, WorkTraced
-from accel_lab.views import feed_lines
+from accel_lab.views import feed, feed_lines
 from accel_lab.views.feed import FEED
 from accel_lab.views.feed_client import Watch
+from accel_lab.views.feed_reader import Reader
 from accel_lab.views.observer import observer_of
 from accel_lab.views.tape import decode
 from tests.held import NOTHING, held
@@ -84,6 +87,78 @@ def test_a_fork_after_the_end_of_the_feed_closes_none_of_the_files_opened_since(
     assert os.waitpid(pid, 0)[1] == 0
     for fd in mine:
         os.close(fd)
+
+
+def test_a_program_whose_name_is_no_text_is_told_in_ascii(
+    lab: Lab, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["scripts/caf\udce9.py"])
+    watch = Watch()
+    eventually(watch.sources)
+    watch.close()
+    assert [one.speaker.program for one in watch.sources()] == ["caf\\udce9.py"]
+
+
+def test_a_system_whose_name_is_no_text_is_told_in_ascii(watch: Watch) -> None:
+    lab = made_up(1)
+    lab.name = "half \udce9"
+    FEED.add(lab)
+    eventually(watch.sources)
+    assert [one.name for one in watch.sources()] == ["half \\udce9"]
+    FEED.remove(lab)
+
+
+def test_while_ipython_is_still_imported_it_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["scripts/train.py"])
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    assert feed_lines.program() == "train.py"
+
+
+@pytest.mark.filterwarnings("ignore:a dashboard was turned away")
+def test_trouble_with_one_reader_is_not_the_next_ones(
+    lab: Lab, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came: list[socket.socket] = []
+
+    def reader(connection: socket.socket) -> Reader:
+        came.append(connection)
+        if len(came) == 1:
+            raise UnicodeError("no words for it")
+        return Reader(connection)
+
+    monkeypatch.setattr(feed, "Reader", reader)
+    with connect(runtime) as first:
+        assert first.recv(10) == b""
+    with connect(runtime) as second:
+        assert second.recv(10) == b'{"feed":2,'
+    assert came[0].fileno() == -1
+
+
+def test_who_comes_when_no_descriptor_is_left_is_let_in_later(lab: Lab, runtime: Path) -> None:
+    server = FEED._server
+    assert server is not None
+    listening = Scarce(server._listening)
+    server._listening = listening  # type: ignore[assignment]
+    with connect(runtime) as one, connect(runtime) as other:
+        assert one.recv(10) == other.recv(10) == b'{"feed":2,'
+    assert listening.refusals == 0
+
+
+class Scarce:
+    """A socket that has no descriptor for the first who come."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        self.refusals = 3
+        self._listening = listening
+
+    def accept(self) -> object:
+        if self.refusals:
+            self.refusals -= 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return self._listening.accept()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._listening, name)
 
 
 def test_a_new_reader_gets_what_was_before_it(lab: Lab, watch: Watch) -> None:
