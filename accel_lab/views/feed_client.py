@@ -1,5 +1,6 @@
 """The other end of the feeds: finds every process of this user that has one, and reads them all."""
 
+import errno
 import os
 import selectors
 import socket
@@ -8,6 +9,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +36,7 @@ ENDED_KEPT = 8
 ENDED_KEPT_S = 3600.0
 JOURNAL_SINCE = 2  # of the feed's schema
 SETTLED_S = 1.0  # after which what a process has not said will not come
+_SCARCE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}  # says nothing of what was asked for
 _CHUNK = 256 << 10
 _LINE_LIMIT = 64 << 20
 
@@ -190,6 +193,14 @@ class _Place(NamedTuple):
     folder: Path
     name: Name
 
+    @property
+    def lives(self) -> bool:
+        """Whether the process still runs; it does while nobody may or can tell."""
+        try:
+            return self.name.lives
+        except OSError:
+            return True
+
 
 class _Connection:
     """What one process has said, as far as it was read."""
@@ -246,7 +257,8 @@ class Watch:
                 now = time.monotonic()
                 if now - looked >= LOOK_EVERY_S:
                     looked = now
-                    self._settle(self._look())
+                    with suppress(OSError):  # as where no descriptor is left; the next look is soon
+                        self._settle(self._look())
                     self._forget(now)
                 wait_s = max(0.0, looked + LOOK_EVERY_S - time.monotonic())
                 for key, _ in self._selector.select(wait_s):
@@ -263,8 +275,10 @@ class Watch:
         for folder in feed_folder.folders():
             try:
                 entered = feed_folder.enter(folder)
-            except OSError:  # not there, or not safe
-                continue
+            except OSError as error:
+                if error.errno in _SCARCE:
+                    raise
+                continue  # not there, or not safe
             try:
                 for name in feed_folder.names(entered):
                     place = _Place(folder, name)
@@ -281,11 +295,11 @@ class Watch:
         now = time.monotonic()
         for place, connection in list(self._connections.items()):
             # Somebody else, as a child that C code forked, holds the other end of a dead process.
-            if now - connection.heard > SETTLED_S and not place.name.lives:
+            if now - connection.heard > SETTLED_S and not place.lives:
                 self._hear_out(connection)
         for place, sources in list(self._adrift.items()):
             again = self._connections.get(place)
-            if again is None and place.name.lives and place in there:
+            if again is None and place.lives and place in there:
                 continue  # it may let us in again
             if again is not None and now - again.since < SETTLED_S:
                 continue  # it has not told of all of its systems yet
@@ -301,19 +315,22 @@ class Watch:
                 self._end(connection)
 
     def _connect(self, place: _Place, entered: int) -> None:
+        """Connect to a process; one that does not let us in is asked again with the next look."""
         connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        connection = _Connection(connected, place)
         try:
             connected.connect(feed_folder.path(entered, place.name))
             if not feed_folder.is_mine(connected):
                 raise PermissionError
+            self._selector.register(connected, selectors.EVENT_READ, connection)
         except OSError as error:
             connected.close()
             # A process in another namespace seems dead, but answers: only who does not is.
-            if isinstance(error, ConnectionRefusedError) and not place.name.lives:
-                feed_folder.remove(entered, place.name)
+            if isinstance(error, ConnectionRefusedError) and not place.lives:
+                with suppress(OSError):
+                    feed_folder.remove(entered, place.name)
             return
-        connection = self._connections[place] = _Connection(connected, place)
-        self._selector.register(connected, selectors.EVENT_READ, connection)
+        self._connections[place] = connection
 
     def _read(self, connection: _Connection) -> bool:
         """Take what there is; return whether there was anything, an end included."""
@@ -330,7 +347,7 @@ class Watch:
         try:
             for line in lines:
                 self._take(connection, bytes(line))
-        except (RecordingError, msgspec.DecodeError) as error:
+        except Exception as error:  # noqa: BLE001 - one process's mistake is not the others'
             warn_of(error, f"the feed of process {connection.place.name.pid} cannot be read")
             self._refused.add(connection.place)
             heard = b""

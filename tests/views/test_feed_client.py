@@ -1,14 +1,18 @@
 """The other end of feeds, of processes that live and that are dead."""
 
+import errno
 import os
 import signal
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from accel_lab.views import feed_folder, feed_lines, feed_shown
+from accel_lab.views import feed_client, feed_folder, feed_lines, feed_shown
+from accel_lab.views.feed import FEED
 from accel_lab.views.feed_client import STALE_AFTER_S, Watch
 from accel_lab.views.feed_folder import Name
 from tests.project import ROOT
@@ -125,6 +129,102 @@ def test_a_feed_of_a_later_version_is_refused_once_and_by_name(
     watch.close()
     assert len(told) == 1
     assert "schema 3" in told[0]
+
+
+def test_who_finds_no_descriptor_left_looks_again(
+    runtime: Path, monkeypatch: pytest.MonkeyPatch, lab: Lab
+) -> None:
+    refused: list[int] = []
+
+    def scarce(*kind: int) -> socket.socket:
+        if len(refused) < 3:
+            refused.append(errno.EMFILE)
+            raise OSError(errno.EMFILE, "Too many open files")
+        return socket.socket(*kind)
+
+    patched = SimpleNamespace(**vars(socket) | {"socket": scarce})
+    monkeypatch.setattr(feed_client, "socket", patched)
+    watch = Watch()
+    eventually(watch.sources)
+    watch.close()
+    assert len(refused) == 3
+
+
+def test_a_look_without_descriptors_takes_nobody_for_dead(
+    monkeypatch: pytest.MonkeyPatch, lab: Lab, watch: Watch
+) -> None:
+    eventually(watch.sources)
+    (source,) = watch.sources()
+    looks: list[Path] = []
+
+    def scarce(folder: Path) -> int:
+        looks.append(folder)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(feed_folder, "enter", scarce)
+        server = FEED._server
+        assert server is not None
+        server._readers[0].socket.shutdown(socket.SHUT_RDWR)
+        eventually(lambda: watch._adrift)
+        seen = len(looks)
+        eventually(lambda: len(looks) > seen + 4)  # two looks at each of two folders
+    eventually(lambda: watch._connections and not watch._adrift)
+    assert not source.ended
+    assert watch.sources() == [source]
+
+
+@pytest.fixture
+def other(runtime: Path, lab: Lab) -> Iterator[socket.socket]:
+    """Bind the socket of another process, beside the one of this; nobody listens yet."""
+    mine = Name.of(os.getpid())
+    assert mine is not None
+    entered = feed_folder.enter(runtime)
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(feed_folder.path(entered, mine._replace(began=mine.began - 1)))
+        os.close(entered)
+        yield bound
+
+
+def is_followed(lab: Lab, watch: Watch) -> bool:
+    """Whether a change reaches who looks on."""
+    lab.devices[0].in_flight += 1
+    tree = lab.tree()
+    eventually(lambda: [tree_of(one) for one in watch.sources()] == [tree])
+    return True
+
+
+def test_a_process_that_nobody_may_ask_after_is_not_in_the_way_of_others(
+    monkeypatch: pytest.MonkeyPatch, lab: Lab, other: socket.socket
+) -> None:
+    asked: list[Name] = []
+
+    def refuse(name: Name) -> bool:
+        asked.append(name)
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Name, "lives", property(refuse))
+    watch = Watch()
+    eventually(lambda: len(asked) > 3)
+    assert is_followed(lab, watch)
+    watch.close()
+
+
+def test_a_process_that_makes_no_sense_is_refused_and_others_are_followed(
+    monkeypatch: pytest.MonkeyPatch, lab: Lab, other: socket.socket
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(feed_client, "warn_of", lambda error, what: told.append(f"{what}: {error}"))
+    other.listen()
+    other.settimeout(20)
+    watch = Watch()
+    connected, _ = other.accept()
+    with connected:
+        connected.sendall(feed_lines.line_of(feed_lines.speaker()) + b'{"type":"TreeSampled"}\n')
+        assert connected.recv(1) == b""
+    assert told == [f"the feed of process {os.getpid()} cannot be read: a fact follows its topic"]
+    assert is_followed(lab, watch)
+    watch.close()
 
 
 def test_other_files_in_the_folder_are_let_be(runtime: Path, watch: Watch, lab: Lab) -> None:
