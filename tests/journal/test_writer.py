@@ -290,7 +290,7 @@ def test_a_store_that_is_away_costs_nobody_anything() -> None:
         bench.scribe.flush()
     with pytest.raises(JournalUnavailable, match="the gate is shut"):
         bench.writer.flush()
-    (failed,) = bench.events.history(JournalFailed)
+    failed = bench.events.wait_for(JournalFailed, since=0)
     assert (failed.store, failed.error) == ("gate", "JournalUnavailable: the gate is shut")
     gate.shut = False
     bench.write()

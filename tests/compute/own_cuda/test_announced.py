@@ -110,14 +110,17 @@ def test_one_that_is_watched_is_copied_between_its_marks(reading: Reading) -> No
     """So the context does not begin with it; who looks at the timeline sees how long it took."""
     reading(
         """
-from accel_lab.compute.control import Look
 with System("reading", devices=1) as lab:
     gpu, openings = lab.devices[0], on_card(lab)
     x = fresh(3)
     gpu.put(x)
 
+    sight = lab._keepers[0].sight
+
     def note():  # in the context: what is begun when it copies
+        from accel_lab.compute import tracer
         from accel_lab.compute.transfer import UploadActor
+        tracer.WATCHED_S = 60.0
         copy, UploadActor.begun = UploadActor._copy, []
         def noted(self, m, array):
             UploadActor.begun.append([*self.context.table.begun.values()])
@@ -131,8 +134,9 @@ with System("reading", devices=1) as lab:
     gpu.run(note).result(60)
     for watched in (False, True):
         if watched:
-            lab._keepers[0].tell(Look(memory=False, work=True, every=True))
-            time.sleep(0.2)  # it comes by another channel
+            sight.closely = 1
+            sight.look(memory=False, work=True)  # by another channel
+            soon(lambda: sight.look(memory=False, work=False))  # it is answered
         x.array[:] = watched
         ref = gpu.put(x)
         x.array[:] = -1
