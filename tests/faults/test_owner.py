@@ -173,6 +173,8 @@ lab.close()
 def test_a_second_interrupt_replaces_the_context(start: type[Owner], tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     owner = start(f"""
+from accel_lab.compute import waiting
+waiting.SECOND_INTERRUPT_S = 60.0
 def deaf():
     import signal
     signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGUSR1}})

@@ -309,15 +309,18 @@ def test_a_start_that_always_fails_opens_the_circuit_and_a_probe_closes_it(
 @pytest.mark.parametrize("word", ["die", "exit"])
 @pytest.mark.parametrize("phase", ["upload", "download"])
 def test_a_context_that_dies_in_a_transfer_gives_the_arena_back(
-    plan: Plan, phase: str, word: str
+    plan: Plan, gate: Path, phase: str, word: str
 ) -> None:
     """The transfer fails with the reason, its own or its operand's; the next one is right."""
     plan(phase, word)
     with System("failing", 1, recover="stale") as lab:
         (cpu,) = lab.devices
         lost = ContextLost, DependencyFailed
+        cpu.run(wait_for, gate)  # until all is sent
+        got = cpu.get(cpu.put(LARGE))
+        gate.touch()
         with pytest.raises(lost, match="SIGKILL" if word == "die" else "exit status 3"):
-            cpu.get(cpu.put(LARGE)).result(WAIT)
+            got.result(WAIT)
         np.testing.assert_array_equal(cpu.get(cpu.put(LARGE)).result(WAIT), LARGE)
         assert cpu.generation == 2
         assert settle(lambda: lab.arena().blocks == 0)
