@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -322,6 +322,17 @@ FRAMES = """() => new Promise((resolve) => {
 })"""
 
 
+def painted(bare: Bare, again: Callable[[], None]) -> int:
+    """Return how often a view is painted that moves; a busy machine paints less, so look again."""
+    frames: int = bare.page.evaluate(FRAMES)
+    for _ in range(4):
+        if frames > 15:
+            break
+        again()
+        frames = bare.page.evaluate(FRAMES)
+    return frames
+
+
 def test_a_lab_at_rest_is_hardly_painted(tab: "Tab") -> None:
     """Who keeps it open all day pays with the battery for whatever moves."""
     scene, lab = Scene(), made_up(2)
@@ -343,7 +354,7 @@ def test_a_lab_at_rest_is_hardly_painted(tab: "Tab") -> None:
     assert bare.page.evaluate(moving) == 0
     at_rest = bare.page.evaluate(FRAMES)
     worked(1)
-    in_sight = bare.page.evaluate(FRAMES)
+    in_sight = painted(bare, lambda: worked(1))
     bare.find("main").evaluate("(main) => { main.style.marginBlockStart = '3000px'; }")
     worked(0)
     out_of_sight = bare.page.evaluate(FRAMES)
@@ -378,7 +389,7 @@ def test_a_view_that_is_scrolled_away_is_hardly_painted(tab: "Tab") -> None:
 
     works(1)
     bare.expect(".timeline-running").to_have_text("1 running")
-    in_sight = bare.page.evaluate(FRAMES)
+    in_sight = painted(bare, lambda: works(1))
     bare.find("main").evaluate("(main) => { main.style.marginBlockStart = '3000px'; }")
     bare.page.wait_for_timeout(500)
     works(2, 3)
@@ -387,5 +398,5 @@ def test_a_view_that_is_scrolled_away_is_hardly_painted(tab: "Tab") -> None:
     bare.expect(".timeline-running").to_have_text("2 running")
     bare.find("main").evaluate("(main) => { main.style.marginBlockStart = '0'; }")
     bare.page.wait_for_timeout(500)
-    assert bare.page.evaluate(FRAMES) > 15
+    assert painted(bare, lambda: works(2, 3)) > 15
     tab.check()
