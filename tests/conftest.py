@@ -34,6 +34,8 @@ if "ACCEL_LAB_CACHE" not in os.environ:
 import hypothesis
 import pytest
 
+from tests import ports
+
 hypothesis.settings.register_profile("accel_lab", deadline=None, print_blob=True, derandomize=False)
 hypothesis.settings.load_profile("accel_lab")
 
@@ -136,7 +138,11 @@ def _promised() -> set[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the seed of every hypothesis test here, so that the header can print it."""
+    """Choose the seed of every hypothesis test here, so that the header can print it.
+
+    Notebooks have no fixtures, but kernels.
+    """
+    ports.give_to_kernels()
     if unknown := _promised() - PIECES.keys():
         msg = f"ACCEL_LAB_REQUIRE: {sorted(unknown)} unknown; it takes {sorted(PIECES)}"
         raise pytest.UsageError(msg)

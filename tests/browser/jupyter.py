@@ -5,7 +5,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -26,8 +25,16 @@ from playwright.sync_api import (
     expect,
 )
 
+from tests.ports import free_port
+
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = ROOT / "screenshots"
+PROGRAM = """
+from jupyterlab.labapp import main
+from tests.ports import give_to_kernels
+give_to_kernels()
+main()
+"""
 STARTUP_S = 60.0
 PATIENCE_S = 30.0
 """How long whatever comes may take on a machine that others use too."""
@@ -65,7 +72,7 @@ class JupyterLab:
         write_json(folder / "config" / "labconfig" / "page_config.json", _NO_DEBUGGER)
         self._log = (folder / "log").open("w")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "jupyterlab", *self._options()],
+            [sys.executable, "-c", PROGRAM, *self._options()],
             cwd=self.notebooks,
             env=os.environ | _places(folder),
             stdout=self._log,
@@ -333,14 +340,6 @@ def write_json(path: Path, value: object) -> None:
     """Write a file and the folders it is in."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value))
-
-
-def free_port() -> int:
-    """Return a TCP port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def answers(url: str) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.ports import free_port
 from tests.project import ROOT
 from tests.views.processes import Program
 
@@ -29,7 +30,7 @@ def url(browser: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     """Serve the dashboard over feeds of this module's own; yield its address."""
     if find_spec("panel") is None:
         pytest.skip("panel comes with the lab extra")
-    from tests.browser.jupyter import answers, free_port, wait_until
+    from tests.browser.jupyter import answers, wait_until
 
     folder = tmp_path_factory.mktemp("dashboard")
     with pytest.MonkeyPatch.context() as patch, (folder / "log").open("w") as log:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.ports import free_port
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
@@ -26,7 +28,7 @@ def server(browser: object, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """Serve `panel_app.py`; yield its address."""
     if find_spec("panel") is None:
         pytest.skip("panel comes with the lab extra")
-    from tests.browser.jupyter import answers, free_port, wait_until
+    from tests.browser.jupyter import answers, wait_until
 
     port = free_port()
     address = f"http://127.0.0.1:{port}/panel_app"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.ports import free_port
 from tests.project import ROOT
 from tests.views.processes import Program
 
@@ -43,7 +44,7 @@ def serve(jupyter: "JupyterLab", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     missing = [name for name in ("panel", "jupyter_server_proxy") if find_spec(name) is None]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)}")
-    from tests.browser.jupyter import answers, free_port, wait_until
+    from tests.browser.jupyter import answers, wait_until
 
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
+from tests.ports import free_port
+
 LIMIT_S = 60.0
 
 
@@ -21,13 +23,6 @@ def postgres_folder() -> Path | None:
     found = [Path(path).parent for path in [shutil.which("initdb")] if path]
     found += [path.parent for path in sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))]
     return found[-1] if found else None
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class Server:
