@@ -123,16 +123,10 @@ def remove(entered: int, name: Name) -> None:
 def sweep(entered: int) -> None:
     """Remove the sockets of processes that have ended without a word; never blocks."""
     for name in names(entered):
-        if name.lives:
-            continue
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as asking:
-            try:
-                asking.connect(path(entered, name))
-            except ConnectionRefusedError:
-                remove(entered, name)
-            except OSError:  # gone, or too many ask it
-                continue
+        with contextlib.suppress(OSError):  # gone, too many ask it, or nobody may tell
             # A process in another namespace seems dead, but answers: only who does not is.
+            if not name.lives and not _answers(entered, name):
+                remove(entered, name)
 
 
 def is_mine(peer: socket.socket) -> bool:
@@ -140,6 +134,15 @@ def is_mine(peer: socket.socket) -> bool:
     credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
     _, user, _ = _PEER.unpack(credentials)
     return bool(user == os.geteuid())
+
+
+def _answers(entered: int, name: Name) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as asking:
+        try:
+            asking.connect(path(entered, name))
+        except ConnectionRefusedError:
+            return False
+        return True
 
 
 def _began(pid: int) -> int | None:

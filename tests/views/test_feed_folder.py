@@ -1,5 +1,6 @@
 """Who may read a feed: the user of its process, and nobody else."""
 
+import errno
 import os
 import socket
 import stat
@@ -148,3 +149,25 @@ def test_without_any_safe_folder_there_is_a_warning_and_a_system_all_the_same(
     with pytest.warns(RuntimeWarning, match="no dashboard can watch"):
         FEED.add(made_up())
     assert threads() == []
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_process_that_nobody_may_ask_after_is_let_be(
+    runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = Name.of(os.getpid())
+    assert mine is not None
+    other = mine._replace(began=mine.began - 1)
+
+    def refuse(name: Name) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    entered = feed_folder.make()
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(feed_folder.path(entered, other))
+    os.close(entered)
+    monkeypatch.setattr(Name, "lives", property(refuse))
+    lab = made_up()
+    FEED.add(lab)
+    assert {one.name for one in runtime.iterdir()} == {mine.file, other.file}
+    FEED.remove(lab)
