@@ -280,9 +280,13 @@ class System:
         index = self._indices[device.name]
         strategy = OneForOne(max_restarts=0)
         options = Options(strategy.within_s)
-        keeper, spare = self._assembly.device(f"{device.name} spare", index, options, None, self)
-        actor = self._actors.spawn(partial(DeviceActor, [keeper], strategy))
-        self._keepers.append(keeper)
+        with self._closing:
+            if self._closed:
+                raise closed(device.name)
+            name = f"{device.name} spare"
+            keeper, spare = self._assembly.device(name, index, options, None, self)
+            actor = self._actors.spawn(partial(DeviceActor, [keeper], strategy))
+            self._keepers.append(keeper)
         try:
             yield _Spare(self.name, self.backend, [spare])
         finally:

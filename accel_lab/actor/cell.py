@@ -127,7 +127,7 @@ class Cell:
     def _turn(self) -> None:
         """Handle one message, then let the other actors have theirs."""
         letter = self.mailbox.take() if self._may_run() else None
-        if letter is not None and not letter.withdrawn:
+        if letter is not None and letter.claim():
             self._handle(letter)
         if self.mailbox.end_turn(again=self._may_run()):
             self.system.dispatcher.call_soon(self._turn)
@@ -136,7 +136,6 @@ class Cell:
         return self.state is State.RUNNING and not self.stopping
 
     def _handle(self, letter: Letter) -> None:
-        letter.begun = True
         handler = self._handlers.get(type(letter.message))
         if handler is None:
             self._refuse(letter)

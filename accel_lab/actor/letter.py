@@ -12,17 +12,20 @@ from accel_lab.errors import AccelError, Cancelled
 class Letter:
     """One message in a mailbox, or being answered."""
 
-    __slots__ = ("begun", "message", "reply")
+    __slots__ = ("_unclaimed", "message", "reply")
 
     def __init__(self, message: Message[Any], reply: Reply[Any] | None) -> None:
         self.message = message
         self.reply = reply
-        self.begun = False
+        self._unclaimed = [self]
 
-    @property
-    def withdrawn(self) -> bool:
-        """Whether the asker took it back before it was handled."""
-        return self.reply is not None and self.reply.done
+    def claim(self) -> bool:
+        """Whether who calls this is the first: to handle it, or to take it back. Any thread."""
+        try:
+            self._unclaimed.pop()
+        except IndexError:
+            return False
+        return True
 
     def resolve(self, value: object) -> None:
         """Answer the asker, if there is one."""
@@ -55,7 +58,7 @@ class AskPump:
     def cancel(self, reply: Reply[Any]) -> None:
         """Answer `Cancelled` unless the message is already being handled."""
         letter = reply.origin
-        if isinstance(letter, Letter) and not letter.begun:
+        if isinstance(letter, Letter) and letter.claim():
             msg = f"{type(letter.message).__name__} was taken back before it was handled"
             reply.reject(Cancelled(msg))
 

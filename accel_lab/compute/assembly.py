@@ -1,6 +1,7 @@
 """What a device is put together of: what keeps its contexts, its requests, its transfers."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 from accel_lab.compute.contents import Contents
@@ -109,5 +110,6 @@ class Assembly:
 
     def take_apart(self, keeper: DeviceKeeper) -> None:
         """Have a device that is gone hear nothing more of the arena."""
-        self._plant.arena.on_segment.remove(keeper.segment_made)
-        self._plant.arena.on_drop.remove(keeper.segment_dropped)
+        with suppress(ValueError):  # that is closed, too
+            self._plant.arena.on_segment.remove(keeper.segment_made)
+            self._plant.arena.on_drop.remove(keeper.segment_dropped)

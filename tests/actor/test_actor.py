@@ -8,6 +8,8 @@ import pytest
 
 from accel_lab.actor import events
 from accel_lab.actor.actor import Actor, ActorRef, Terminated, handles
+from accel_lab.actor.cell import Cell
+from accel_lab.actor.letter import Letter
 from accel_lab.actor.message import Message
 from accel_lab.actor.reply import Reply
 from accel_lab.actor.supervision import Backoff, OneForOne
@@ -462,6 +464,24 @@ def test_withdrawn_ask_is_not_handled(world: World) -> None:
     world.run()
     assert isinstance(first.error, Cancelled)
     assert second.result(0) == 10
+
+
+def test_ask_that_is_taken_back_as_its_turn_comes_is_handled_or_cancelled(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was handled, and the asker was told that it was not."""
+    ref, handle = world.adder(), Cell._handle
+
+    def late(cell: Cell, letter: Letter) -> None:
+        first.cancel()
+        handle(cell, letter)
+
+    first = ref.ask(Add(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(Cell, "_handle", late)
+        world.run()
+    assert first.result(0) == 1
+    assert world.ask(ref, Add(10)) == 11
 
 
 def test_handler_that_waits_for_a_reply_is_told_to_return_it(world: World) -> None:
