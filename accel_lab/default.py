@@ -8,9 +8,9 @@ import contextlib
 import os
 import threading
 
-from accel_lab.compute import kept_zygote
+from accel_lab.compute import kept_zygote, workspaces
 from accel_lab.compute.ledger import FIRST_BYTES
-from accel_lab.errors import AccelError
+from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.system import System
 
 _lock = threading.Lock()
@@ -27,7 +27,13 @@ def default_system() -> System:
 
     Raises:
         BackendUnavailable: no backend can run here.
+        InvalidArgument: this process is a context, whose device is its notebook's.
     """
+    if workspaces.serving():
+        raise InvalidArgument(
+            "this code runs in a device's context, where buffers are arrays already: the device, "
+            "gpu, stays in the notebook"
+        )
     global _system  # noqa: PLW0603 - one a process
     with _lock:
         if _system is None:

@@ -138,6 +138,20 @@ assert gpu.put([1.0]).get() == [1.0] and children() == 1
 """)
 
 
+def test_code_in_a_context_opens_none_of_its_own() -> None:
+    run("""
+from accel_lab.errors import InvalidArgument
+def code():
+    from accel_lab import gpu
+with accel_lab.System("host") as lab:
+    try: lab.devices[0].run(code).result(60)
+    except accel_lab.errors.UserCodeError as error:
+        assert isinstance(error.__cause__, InvalidArgument), error.__cause__
+        assert "stays in the notebook" in str(error)
+    else: raise SystemExit(1)
+""")
+
+
 def test_a_context_imports_no_view() -> None:
     """It is there a fifth sooner without what notebooks show."""
     run("""

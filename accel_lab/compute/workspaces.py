@@ -32,6 +32,11 @@ def serve(backend: Backend, generation: int, stream: Stream) -> None:
     _suit_environment()
 
 
+def serving() -> bool:
+    """Whether this process is a context, and runs code of a notebook's."""
+    return bool(_backend)
+
+
 def of(space: str) -> Workspace:
     """Return a namespace of this context, made when it is first asked for."""
     if space not in _workspaces:
