@@ -77,11 +77,13 @@ class Dashboard:
         self._thread = threading.Thread(target=self._run, name="accel_lab dashboard", daemon=True)
         try:
             self._thread.start()
-            self._started.wait(STARTS_WITHIN_S)
+            if not self._started.wait(STARTS_WITHIN_S):
+                self._error = TimeoutError(f"it was not up within {STARTS_WITHIN_S:g} s")
         except BaseException:  # as Ctrl-C: nobody else can close it
             self.close()
             raise
         if self._error is not None:
+            self._closed = True  # what comes up after all stops itself
             raise DashboardUnavailable(
                 f"no dashboard at {address}:{self.port}: {self._error}"
             ) from self._error

@@ -183,8 +183,8 @@ def replayable_of(lab: Lab) -> Replayable:
         journal: Journal | None = getattr(lab, "journal", None)
         if journal is None:
             raise InvalidArgument(f"{lab.name} has no journal to look back at")
-        found = Replayable(past_of(journal, own=True), observer)
-        _replayables[lab] = found
+        made = Replayable(past_of(journal, own=True), observer)
+        found = _replayables.setdefault(lab, made)  # another thread may have been faster
     return found
 
 

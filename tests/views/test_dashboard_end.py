@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from accel_lab.errors import DashboardUnavailable
 from accel_lab.views.dashboard import Dashboard, dashboard, dashboard_of_all
 from tests.views.made_up import lab
 
@@ -60,3 +61,16 @@ def test_ctrl_c_before_it_serves_leaves_nobody_listening(
     assert not any(one.name == "accel_lab dashboard" for one in threading.enumerate())
     with dashboard(source, port=port) as again:
         assert again.port == port
+
+
+def test_one_that_is_not_up_in_time_says_so_and_stops_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as hasty:
+        hasty.setattr(sys.modules[Dashboard.__module__], "STARTS_WITHIN_S", 0.0)
+        with pytest.raises(DashboardUnavailable, match="it was not up within 0 s"):
+            dashboard(lab(1))
+    for thread in threading.enumerate():
+        if thread.name == "accel_lab dashboard":
+            thread.join(60)
+            assert not thread.is_alive()
