@@ -348,16 +348,18 @@ def test_figures_are_written_for_people() -> None:
 
 
 def test_small_messages_reach_a_twentieth_of_numpy_itself() -> None:
-    """Fails when a message costs twice what it does: the best of many short rounds."""
-    best = 0.0
+    """Fails when a message costs three times what it does: the best of many short rounds of both.
+
+    What else runs on the machine only adds to either.
+    """
+    raw_s = ours_s = math.inf
+    rounds, until = 0, time.monotonic() + 30
     with System("host", devices=1) as lab:
         numpy = peer.Peer(lab.devices[0], "host")
         ask = pipelined.axpy_of(lab.devices[0], pipelined.SMALL)
         count = effort.QUICK.messages["host"]
-        until = time.monotonic() + 30
-        while time.monotonic() < until:
-            raw = numpy.many("blas.axpy", (pipelined.SMALL,), count)
-            best = max(best, raw / pipelined.seconds_of(ask, count))
-            if best >= 0.05:
-                return
-    pytest.fail(f"the best round reached {best:.3f} of NumPy's own loop")
+        while rounds < 100 or (raw_s < 0.05 * ours_s and time.monotonic() < until):
+            raw_s = min(raw_s, numpy.many("blas.axpy", (pipelined.SMALL,), count))
+            ours_s = min(ours_s, pipelined.seconds_of(ask, count))
+            rounds += 1
+    assert raw_s >= 0.05 * ours_s, f"{raw_s / ours_s:.3f} of NumPy's own loop"
