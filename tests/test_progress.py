@@ -138,11 +138,9 @@ def test_a_notebook_shows_the_same_to_who_awaits() -> None:
         if output.output_type == "display_data"
     ]
     assert re.fullmatch(r"<div>download from cpu0, 64 MiB: \d+\.\d s</div>", shown[1])
-    again = re.fullmatch(
-        r"<div>make buffers of cpu0 again: (\d+) of (\d+), \d\.\d s</div>", shown[-1]
-    )
-    assert again is not None, shown
-    assert again[1] == again[2]
+    line = re.compile(r"<div>make buffers of cpu0 again: (\d+) of (\d+), \d\.\d s</div>")
+    (again,) = filter(None, map(line.fullmatch, shown))
+    assert again[1] == again[2] or shown[-1].startswith("<div>download"), shown
 
 
 def test_a_download_that_waits_for_what_computes_is_not_taken_for_slow() -> None:

@@ -456,8 +456,10 @@ def test_a_system_that_is_closed_while_what_has_waited_is_sent_is_stopped(
     """The context is there by then, for whoever ends it."""
     send_queue = Requests._send_queue
     there: list[bool] = []
+    opened = threading.Event()
 
     def close_meanwhile(requests: Requests, link: Link) -> None:
+        assert opened.wait(WAIT)
         there.append(requests.current_link is link)
         threading.Thread(target=lab.close).start()
         time.sleep(0.2)
@@ -465,9 +467,9 @@ def test_a_system_that_is_closed_while_what_has_waited_is_sent_is_stopped(
 
     monkeypatch.setattr(Requests, "_send_queue", close_meanwhile)
     lab = System("host", recover=recover)
-    asked = lab.devices[0].ping()
+    opened.set()
     with suppress(SystemClosed):  # it may be answered before that
-        asked.result(WAIT)
+        lab.devices[0].ping().result(WAIT)
     lab.close()
     assert lab.devices[0].state == "stopped"
     assert there == [True]
