@@ -135,8 +135,8 @@ with System("reading", devices=1) as lab:
     for watched in (False, True):
         if watched:
             sight.closely = 1
-            sight.look(memory=False, work=True)  # by another channel
-            soon(lambda: sight.look(memory=False, work=False))  # it is answered
+            seen = sight.look(memory=False, work=True)  # by another channel
+            soon(lambda: seen or sight.look(memory=False, work=False))  # it is answered
         x.array[:] = watched
         ref = gpu.put(x)
         x.array[:] = -1
