@@ -191,6 +191,8 @@ class Workspace:
                 known.pop(name, None)
         self.names.update(cell.given)
         self._told |= cell.given
+        for name in cell.given:
+            self._serials.pop(name, None)  # a handle of what the name stood for is stale
         self._lent = {
             name: (value := cell.given[name], copied(value) or Lent(value, ways, self._is_array))
             for name, ways in cell.returned.items()

@@ -58,6 +58,18 @@ def test_an_object_that_was_replaced_or_dropped_says_so(notebook: Notebook) -> N
         kept.get()
 
 
+def test_another_name_of_an_object_is_not_what_the_notebook_binds_to_its_own(
+    notebook: Notebook,
+) -> None:
+    notebook("loss = 5\nhistory = [5]")
+    best, old = notebook.names["loss"], notebook.names["history"]
+    notebook.names |= {"loss": 6, "history": [6]}
+    assert notebook("loss, history") == "(6, [6])"
+    assert best.get() == 5
+    with pytest.raises(StaleRef, match="'history' was deleted, bound anew"):
+        old.get()
+
+
 def test_an_object_answers_as_what_it_stands_for(notebook: Notebook) -> None:
     notebook("loss = 0.0625\nhistory = [3.0, 2.0, xp.ones(2)]\nbest = {'k': 1}\nnothing = []")
     loss, history, best, nothing = (
