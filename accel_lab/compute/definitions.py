@@ -11,6 +11,14 @@ from types import CodeType
 
 _READS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 """A class's body reads by the latter two, its bases and decorators too."""
+_NAMED = (
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.MatchAs,
+    ast.MatchStar,
+    ast.ExceptHandler,
+)
 
 
 @lru_cache(maxsize=4)
@@ -45,6 +53,13 @@ def changed(source: str) -> set[str]:
         return set()
     declared = (node for node in ast.walk(parsed(source)) if isinstance(node, ast.Global))
     return {name for node in declared for name in node.names}
+
+
+def named(node: ast.AST) -> str | None:
+    """Return what a definition, a pattern of `match` or an `except` binds: no `ast.Name` tells."""
+    if isinstance(node, ast.MatchMapping):
+        return node.rest
+    return node.name if isinstance(node, _NAMED) else None
 
 
 def text(source: str, names: frozenset[str]) -> str:
@@ -100,8 +115,8 @@ def _bound(statement: ast.stmt) -> set[str]:
     """Return whatever a statement may bind, and more."""
     found: set[str] = set()
     for node in ast.walk(statement):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
+        if (name := named(node)) is not None:
+            found.add(name)
         elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             found.add(node.id)
         elif isinstance(node, ast.alias):

@@ -6,7 +6,7 @@ from functools import lru_cache
 from symtable import symtable
 from typing import Any
 
-from accel_lab.compute.definitions import parsed
+from accel_lab.compute.definitions import named, parsed
 from accel_lab.errors import InvalidArgument
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -148,8 +148,9 @@ def bound_names(source: str) -> frozenset[str]:
     ahead: list[ast.AST] = [parsed(source)]
     while ahead:
         node = ahead.pop()
+        if (name := named(node)) is not None:
+            found.add(name)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
             continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)

@@ -141,6 +141,8 @@ def test_a_mistake_in_what_was_defined_again_shows_its_line(notebook: Lab, lab: 
         ("if x:\n    def f(): pass", set()),
         ("x = 1\nfor x in y: pass", set()),
         ("x = 1\nx += 1", set()),
+        ("x = y = z = 1\nmatch a:\n    case [x, *y] | {'k': x, **y}: pass", {"z"}),
+        ("x = y = 1\ntry:\n    f()\nexcept E as x:\n    pass", {"y"}),
         ("x = 1\ndef f():\n    global x\n    x = 2", {"f"}),
         ("try:\n    import a\nexcept ImportError:\n    a = None", set()),
     ],

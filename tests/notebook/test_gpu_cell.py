@@ -118,6 +118,20 @@ def test_a_name_that_a_cell_deletes_goes_from_the_notebook(notebook: Notebook) -
     assert notebook.names["y"].get() == 2
 
 
+def test_a_name_may_be_bound_by_a_pattern_or_a_handler(notebook: Notebook) -> None:
+    notebook.names |= {"kind": "mine", "rest": "mine", "error": "mine"}
+    use = (
+        "match ['a', 'b']:\n    case ['c', kind, *rest]: pass\n    case {'k': 1, **rest}: pass\n"
+        "try:\n    pass\nexcept OSError as error:\n    pass\nkind, rest, error"
+    )
+    assert notebook(use) == "('mine', 'mine', 'mine')"
+    notebook("kind = rest = error = 'bound'")
+    notebook.names |= {"kind": "mine", "rest": "mine", "error": "mine"}
+    assert notebook(use) == "('mine', 'mine', 'mine')"
+    notebook("match 'new':\n    case kind: pass")
+    assert notebook.names["kind"].get() == "new"
+
+
 def test_only_what_is_asked_for_comes_back(notebook: Notebook) -> None:
     notebook("u = 1\nv = 2", "-o v")
     assert "u" not in notebook.names
@@ -254,6 +268,8 @@ def test_a_number_that_a_cell_computes_is_a_handle(notebook: Notebook) -> None:
         ("[i := n for n in m]\ni", ["i", "m"]),
         ("for i in n: print(i)", ["n", "print"]),
         ("del gone", ["gone"]),
+        ("match x:\n    case [a, *b] | {'k': a, **b}: a\n    case [_] as c: c\nb", list("abcx")),
+        ("try:\n    pass\nexcept E as e:\n    e", ["E", "e"]),
         ("import os\nos.path", []),
         ("os.path\nimport os", ["os"]),
     ],
