@@ -33,6 +33,7 @@ def used_names(source: str) -> list[str]:
     needed: set[str] = set()
     first = _bound_first(tree.body, needed)
     bound = bound_names(source)
+    late = _late_in_classes(tree) if "class" in source else {}
     found: set[str] = set()
     while ahead:
         scope = ahead.pop()
@@ -43,9 +44,22 @@ def used_names(source: str) -> list[str]:
             # From Python 3.12 on, a comprehension's variables are among those of the cell.
             of_cell = not symbol.is_assigned() or name in needed or name in bound
             read = symbol.is_referenced() or name in needed
-            if read and (of_cell if outermost else symbol.is_global()):
+            of_class = name in late.get((scope.get_name(), scope.get_lineno()), ())
+            if read and (of_cell if outermost else symbol.is_global() or of_class):
                 found.add(name)
     return sorted(found - first)
+
+
+def _late_in_classes(tree: ast.Module) -> dict[tuple[str, int], set[str]]:
+    """Return, by each class's name and line, what its body binds, but perhaps reads before that.
+
+    Such a name is the global until then, whatever functions around the class have.
+    """
+    return {
+        (node.name, node.lineno): _bound_in(node.body) - _bound_first(node.body, set())
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
 
 
 def _bound_first(  # noqa: C901 - one case for each way to bind
@@ -144,8 +158,12 @@ def _refuse_await(source: str, tree: ast.Module) -> None:
 @lru_cache(maxsize=4)
 def bound_names(source: str) -> frozenset[str]:
     """Return the names that a cell binds by itself, functions in it left out."""
+    return frozenset(_bound_in(parsed(source).body))
+
+
+def _bound_in(body: list[ast.stmt]) -> set[str]:
     found: set[str] = set()
-    ahead: list[ast.AST] = [parsed(source)]
+    ahead: list[ast.AST] = [*body]
     while ahead:
         node = ahead.pop()
         if (name := named(node)) is not None:
@@ -160,4 +178,4 @@ def bound_names(source: str) -> frozenset[str]:
             ahead += (inner for inner in ast.walk(node) if isinstance(inner, ast.NamedExpr))
         elif not isinstance(node, ast.Lambda):
             ahead += ast.iter_child_nodes(node)
-    return frozenset(found)
+    return found
