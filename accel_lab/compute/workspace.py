@@ -183,12 +183,12 @@ class Workspace:
         sys.modules["__main__"] = self._module
         self._generators = {}
         self._stopped = ""
-        for pair in cell.modules:
-            name, _, module = pair.partition("=")
-            self.names[name] = _imported(module)
         for name in cell.gone:
             for known in (self.names, self._told, self._serials):
                 known.pop(name, None)
+        for pair in cell.modules:
+            name, _, module = pair.partition("=")
+            self.names[name] = _imported(module)
         self.names.update(cell.given)
         self._told |= cell.given
         for name in cell.given:

@@ -115,6 +115,26 @@ class Captures:
                 with suppress(*passed_over):
                     self.add(device, space, name, value)
 
+    def add_bound(
+        self, bound: Iterable[str], used: Iterable[str], device: Device, space: Space
+    ) -> None:
+        """Take what the notebook has under names that the cell binds before it uses them itself.
+
+        Functions that it calls may use them before, and it may delete them. What cannot be taken is
+        left out, and so is the `_` of a loop, which the notebook has its last output under.
+        """
+        for name in sorted(self.home.names.keys() & bound):
+            value = self.home.names[name]
+            if name.strip("_") and self.is_past(space, name) and not _is_there(name, value):
+                self._try_to_add(device, space, name, value)
+        done = {*bound, *used, *self.given, *self.kept}
+        self.add_behind(done, device, space, strict=False)
+
+    def _try_to_add(self, device: Device, space: Space, name: str, value: Any) -> None:
+        with suppress(InvalidArgument, StaleRef):
+            if not is_lost(device, value):
+                self.add(device, space, name, value)
+
     def is_past(self, space: Space, name: str) -> bool:
         """Whether the notebook has something else by now than cells know, and this one gets it not.
 
@@ -177,6 +197,7 @@ def captures_of(source: str, home: Home, device: Device, space: Space) -> Captur
         elif name in home.names and not _is_there(name, value):
             found.add(device, space, name, value)
     found.add_behind(used, device, space)
+    found.add_bound(bound, used, device, space)
     found.gone = [
         name
         for name in space.given | (bound & space.bound.keys())

@@ -343,13 +343,10 @@ class GpuCells:
                 space.bound.pop(name, None)
         space.given -= made.keys() | ran.gone
         for name in ran.gone:
-            if name in space.bound:
-                known = space.bound.pop(name)
-            elif name in captures.given and (chosen is None or name in chosen):
+            known = space.bound.pop(name, _nothing)
+            if name in captures.given and (chosen is None or name in chosen):
                 known = captures.given[name]
-            else:
-                continue
-            if self._names.get(name, _nothing) is known:
+            if name in self._names and self._names[name] is known:
                 del self._names[name]
 
 

@@ -67,9 +67,8 @@ class Space:
 
     def tell(self, given: Iterable[str], gone: Iterable[str]) -> None:
         """Take note of the names that a cell gets, and of those that are forgotten before it."""
-        self.given |= set(given)
-        for name in gone:
-            self.given.discard(name)
+        self.given = (self.given | set(given)).difference(gone)
+        for name in (*given, *gone):  # what cells have bound them to is not there any more
             self.bound.pop(name, None)
 
     def behind(self, names: Iterable[str]) -> set[str]:

@@ -132,6 +132,54 @@ def test_a_name_may_be_bound_by_a_pattern_or_a_handler(notebook: Notebook) -> No
     assert notebook.names["kind"].get() == "new"
 
 
+def test_a_name_that_a_cell_deletes_goes_though_the_notebook_has_bound_it(
+    notebook: Notebook,
+) -> None:
+    notebook("m = 1")
+    notebook.names["m"] = 2
+    notebook("del m")
+    assert "m" not in notebook.names
+    notebook.names["m"] = 3
+    notebook("m = 4\ndel m")
+    assert "m" not in notebook.names
+
+
+def test_a_function_that_a_cell_calls_finds_what_the_cell_is_to_bind_anew(
+    notebook: Notebook,
+) -> None:
+    notebook.names["w"] = 1
+    notebook("table = [lambda: w + 1]")
+    notebook("w = table[0]()")
+    assert notebook.names["w"].get() == 2
+    notebook.names["w"] = 5
+    notebook("w = table[0]()")
+    assert notebook.names["w"].get() == 6
+    exec("def step():\n    return w * 2", notebook.names)  # noqa: S102 - of this file
+    notebook.names |= {"w": 7, "f": notebook.names["step"]}
+    notebook("table.append(lambda: f())")
+    notebook("f = table[1]()")
+    assert notebook.names["f"].get() == 14, "the function's own names go along, too"
+
+
+def test_a_private_name_that_the_notebook_has_is_one_of_both(notebook: Notebook) -> None:
+    notebook.names |= {"_best": 0, "_": "shown last"}
+    notebook("for _ in range(2):\n    _best = 1")
+    assert notebook("_best") == "1"
+    assert notebook.names["_best"].get() == 1
+    assert notebook.names["_"] == "shown last"
+
+
+def test_a_name_that_gets_its_old_handle_again_is_what_that_stands_for(
+    notebook: Notebook,
+) -> None:
+    notebook("x = xp.ones(2)")
+    old = notebook.names["x"]
+    notebook.names["x"] = 7
+    notebook("x")
+    notebook.names["x"] = old
+    assert notebook("float(x.sum())") == "2.0"
+
+
 def test_only_what_is_asked_for_comes_back(notebook: Notebook) -> None:
     notebook("u = 1\nv = 2", "-o v")
     assert "u" not in notebook.names
