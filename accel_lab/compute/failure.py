@@ -15,7 +15,7 @@ import cloudpickle
 
 import accel_lab.errors as tree
 from accel_lab.compute import own_classes, post_mortem
-from accel_lab.compute.wire import Failure
+from accel_lab.compute.wire import FRAME_LIMIT, Failure
 from accel_lab.display.failure import place_of
 from accel_lab.errors import AccelError, DependencyFailed, LibraryError, UserCodeError
 
@@ -36,6 +36,10 @@ _FIELDS = (
     "unwritten",
 )
 _CAUSE_LIMIT = 64 << 10
+_TEXT_LIMIT = FRAME_LIMIT // 8
+_NAME_LIMIT = 1 << 10
+_FRAMES_LIMIT = FRAME_LIMIT // 4
+"""How many bytes a text may take, one that is a name or a value, and all frames together."""
 _LINKS = 8
 """How many exceptions of a chain are told and carried over."""
 _PLACE = re.compile(r'^  File "([^"\n]+)", line (\d+), in (.+)$', re.MULTILINE)
@@ -50,15 +54,52 @@ def pack(
 ) -> Failure:
     """Describe the failure of `what`; `root` is the buffer whose message failed first.
 
-    `withheld` are the buffers that it should have written.
+    All of it fits into a frame, whatever the user's code has put into it.
+
+    Parameters:
+        withheld: the buffers that it should have written.
     """
-    fields = {name: getattr(error, name) for name in _FIELDS if hasattr(error, name)}
+    fields = {
+        name: _sendable(getattr(error, name), _TEXT_LIMIT if name == "log" else _NAME_LIMIT)
+        for name in _FIELDS
+        if hasattr(error, name)
+    }
+    if "frames" in fields:
+        fields["frames"] = _innermost(fields["frames"])
     if isinstance(error, LibraryError):
         what += where(error.__cause__ or error)
     cause = b""
     if isinstance(error, UserCodeError) and error.__cause__ is not None:
         cause = _packed(error.__cause__)
-    return Failure(seq, what, type(error).__name__, str(error), fields, root, cause, withheld)
+    kind, text = fitting(type(error).__name__, _NAME_LIMIT), fitting(str(error))
+    return Failure(seq, fitting(what, _NAME_LIMIT), kind, text, fields, root, cause, withheld)
+
+
+def fitting(text: str, most: int = _TEXT_LIMIT) -> str:
+    """Return text that can be encoded, without its middle where it takes more than `most` bytes."""
+    data = text.encode("utf-8", "backslashreplace")
+    if len(data) > most:
+        cut, half = f" … {len(data) - most:,} bytes … ".encode(), most // 2
+        data = data[:half] + cut + data[-half:]
+    return data.decode("utf-8", "ignore")
+
+
+def _sendable(value: Any, most: int) -> Any:
+    """Return a field whose texts fit."""
+    if isinstance(value, str):
+        return fitting(value, most)
+    if isinstance(value, list | tuple):
+        return [_sendable(one, most) for one in value]
+    return value
+
+
+def _innermost(frames: list[Any]) -> list[Any]:
+    """Return as many frames as fit."""
+    left, fit = _FRAMES_LIMIT, len(frames)
+    while fit and left > 0:
+        fit -= 1
+        left -= len(pickle.dumps(frames[fit]))
+    return frames[fit + (left < 0) :]
 
 
 def where(error: BaseException) -> str:

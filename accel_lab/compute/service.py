@@ -21,7 +21,7 @@ from accel_lab.compute.completion import Batch, Completer, Enqueued
 from accel_lab.compute.context import Context
 from accel_lab.compute.deferral import Deferral
 from accel_lab.compute.entries import Entries, Seen, Unreadable
-from accel_lab.compute.failure import pack
+from accel_lab.compute.failure import fitting, pack
 from accel_lab.compute.launch import Launch
 from accel_lab.compute.operation import operands_of
 from accel_lab.compute.stream import Storage, Stream
@@ -33,6 +33,7 @@ from accel_lab.compute.transport import Transport
 from accel_lab.compute.wire import (
     Crowded,
     Done,
+    Failure,
     LibraryRestarted,
     Poisoned,
     Report,
@@ -229,7 +230,8 @@ class Service:
 
     def poisoned(self, poison: Poison) -> None:
         """Say why this context is beyond repair and end its process; does not return."""
-        self.send([Poisoned(poison.code, poison.name, str(poison), self.recent())])
+        recent = [fitting(what) for what in self.recent()]
+        self.send([Poisoned(poison.code, poison.name, fitting(str(poison)), recent)])
         # The notebook kills us; waiting for that keeps the buffers' owner alive until it knows.
         threading.Event().wait(10.0)
         os._exit(70)
@@ -500,11 +502,12 @@ class Service:
                 for ref in message.changes()
                 if table.withhold(ref, Refusal(ref.id, root, launch.seq))
             )
-        reports: list[Report] = [pack(launch.seq, launch.label, error, root, withheld)]
+        reports = [_described(launch, error, root, withheld)]
         if error.directive is Directive.RESTART:
             if not self._context.restart(library):
                 self.poisoned(Poison(0, "RESTART_LIMIT", f"{library} failed too often: {error}"))
-            reports.append(LibraryRestarted(library, str(error), self._context.restarts[library]))
+            cause = fitting(str(error))
+            reports.append(LibraryRestarted(library, cause, self._context.restarts[library]))
         self.send(reports)
 
     def _complete(self) -> None:
@@ -583,6 +586,17 @@ class Service:
         if not isinstance(explained, Poison):
             explained = Poison(getattr(explained, "code", 0), type(error).__name__, str(explained))
         self.poisoned(explained)
+
+
+def _described(launch: Launch, error: AccelError, root: int, withheld: tuple[int, ...]) -> Report:
+    """Describe why a request failed; barely where a field of the error cannot travel."""
+    try:
+        report = pack(launch.seq, launch.label, error, root, withheld)
+        encode_reports([report])
+    except Exception as strange:  # noqa: BLE001 - whatever it is, the request has its answer
+        kind, text = type(error).__name__, f"it cannot be told: {fitting(repr(strange))}"
+        return Failure(launch.seq, f"request {launch.seq}", kind, text, {}, root, b"", withheld)
+    return report
 
 
 def _answers(launches: list[Enqueued]) -> bytes:

@@ -1,11 +1,19 @@
 """What a failure says when it has crossed the wire."""
 
-import numpy as np
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
+import pytest
+
+from accel_lab import System
 from accel_lab.backends.host.array import HostArray
 from accel_lab.backends.host.device import HostBackend
 from accel_lab.compute.failure import pack, unpack, user_code_error
-from accel_lab.errors import AccelError, InvalidArgument
+from accel_lab.compute.wire import FRAME_LIMIT, encode_reports
+from accel_lab.errors import AccelError, InvalidArgument, UserCodeError
+
+WAIT = 60.0
 
 
 def noted(error: BaseException) -> str:
@@ -49,3 +57,56 @@ def test_a_group_of_exceptions_tells_each_with_its_line() -> None:
     assert sum("in fail" in line for line in told) == 8
     (nested,) = user_code_error(ExceptionGroup("outer", [inner])).args
     assert "\n  ExceptionGroup: inner (1 sub-exception)\n    ValueError: invalid" in nested
+
+
+def raise_no_text() -> None:
+    raise ValueError("a file name, \udcff")
+
+
+def raise_long() -> None:
+    raise ValueError("begin" + "x" * 3_000_000 + "end")
+
+
+def raise_long_group() -> None:
+    raise ExceptionGroup("many", [ValueError("\udcff" * 300_000) for _ in range(9)])
+
+
+def raise_beside_no_text() -> None:
+    class Strange:
+        def __repr__(self) -> str:
+            return "\udcff" * 150
+
+    strange = [[Strange()] * 4] * 50
+    a, b, c, d = strange[:4]
+    raise ValueError((a, b, c, d) and "plain")
+
+
+@pytest.mark.parametrize(
+    "function", [raise_no_text, raise_long, raise_long_group, raise_beside_no_text]
+)
+def test_no_text_of_an_exception_ends_a_context(function: Callable[[], Any]) -> None:
+    with System("host") as lab:
+        cpu = lab.devices[0]
+        before = cpu.put(np.ones(3))
+        with pytest.raises(UserCodeError) as caught:
+            cpu.run(function).result(WAIT)
+        assert before.get(timeout_s=WAIT).tolist() == [1, 1, 1]
+        assert cpu.generation == 1
+    said = str(caught.value)
+    if function is raise_no_text:
+        assert said.startswith("ValueError: a file name, \\udcff\n")
+    elif function is raise_long:
+        assert said.startswith("ValueError: beginxxx")
+        assert " bytes … x" in said
+        assert "in raise_long" in said
+
+
+def test_of_frames_that_know_too_much_the_innermost_are_told() -> None:
+    knew = [(f"name_{n}" * 300, "é" * 200) for n in range(50)]
+    frames = tuple(("file.py", n, "f", "line", knew) for n in range(20))
+    failure = pack(7, "Run #7", UserCodeError("x", frames=frames), 0)
+    assert len(encode_reports([failure])) < FRAME_LIMIT // 2
+    told = unpack(failure, None)
+    assert isinstance(told, UserCodeError)
+    assert 1 < len(told.frames) < 20
+    assert [number for _, number, *_ in told.frames][-1] == 19

@@ -22,6 +22,7 @@ from accel_lab.compute.wire import (
     batch,
     encode_entry,
 )
+from accel_lab.errors import LibraryError
 from tests.compute.wires import Wire, service_of
 
 
@@ -31,6 +32,7 @@ class Make(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=97):
     library: ClassVar[str] = "test"
     well: bool = True
     later: bool = False
+    untold: bool = False
 
     def infer(self) -> Spec:
         return Spec((2,), "float32")
@@ -59,6 +61,8 @@ class Forgetful(LibraryActor):
 
     @handles(Make)
     def make(self, m: Make, launch: Launch) -> None:
+        if m.untold:
+            raise LibraryError("a code that cannot travel", code=object())  # type: ignore[arg-type]
         if m.later:
             launch.defer(lambda: None, lambda _: self._make(m, launch))
         else:
@@ -132,6 +136,18 @@ def test_a_handler_that_makes_nothing_is_a_typed_failure(
     assert failures[2].root == 1
     assert [r.seqs for r in reports if isinstance(r, Done)] == [[3]]
     assert [r.library for r in reports if isinstance(r, LibraryRestarted)] == ["test"]
+
+
+def test_a_failure_that_cannot_be_told_is_answered(context: Context) -> None:
+    """It has ended the whole context."""
+    reports = serve(
+        context,
+        encode_entry(1, 1, 600.0, Make(untold=True), Make().infer()),
+        encode_entry(2, 2, 600.0, Make(), Make().infer()),
+    )
+    (failure,) = (r for r in reports if isinstance(r, Failure))
+    assert (failure.seq, failure.kind) == (1, "LibraryError")
+    assert [r.seqs for r in reports if isinstance(r, Done)] == [[2]]
 
 
 @pytest.mark.parametrize("returns", [False, True], ids=["it gives way", "it comes back"])
