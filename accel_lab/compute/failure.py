@@ -71,7 +71,7 @@ def pack(
     cause = b""
     if isinstance(error, UserCodeError) and error.__cause__ is not None:
         cause = _packed(error.__cause__)
-    kind, text = fitting(type(error).__name__, _NAME_LIMIT), fitting(str(error))
+    kind, text = fitting(type(error).__name__, _NAME_LIMIT), fitting(text_of(error))
     return Failure(seq, fitting(what, _NAME_LIMIT), kind, text, fields, root, cause, withheld)
 
 
@@ -82,6 +82,14 @@ def fitting(text: str, most: int = _TEXT_LIMIT) -> str:
         cut, half = f" … {len(data) - most:,} bytes … ".encode(), most // 2
         data = data[:half] + cut + data[-half:]
     return data.decode("utf-8", "ignore")
+
+
+def text_of(error: BaseException) -> str:
+    """Return what an exception says; never raises, though a class of the user's may."""
+    try:
+        return str(error)
+    except BaseException as raised:  # noqa: BLE001 - even an exit is no reason not to tell it
+        return f"<its str raised {type(raised).__name__}>"
 
 
 def _sendable(value: Any, most: int) -> Any:
@@ -159,9 +167,17 @@ def user_code_error(error: BaseException) -> UserCodeError:
         f"{_RAISED[caused] if n else ''}{_told(one)}"
         for n, (one, caused) in enumerate(_links(error))
     ]
-    wrapped = UserCodeError("\n".join(told), frames=post_mortem.frames_of(error))
+    wrapped = UserCodeError("\n".join(told), frames=_frames_of(error))
     wrapped.__cause__ = error
     return wrapped
+
+
+def _frames_of(error: BaseException) -> tuple[post_mortem.Frame, ...]:
+    """Return what the frames knew; nothing where telling it runs into code that exits."""
+    try:
+        return post_mortem.frames_of(error)
+    except BaseException:  # noqa: BLE001 - the error itself is to arrive
+        return ()
 
 
 _RAISED = {True: "caused by ", False: "while handling "}
@@ -192,7 +208,7 @@ def _told(error: BaseException) -> str:
         where = [*traceback.format_list(own), *takewhile(lambda line: line[:1] == " ", written)]
     else:
         where = traceback.format_list(own or frames)
-    told = f"{type(error).__name__}: {error}\n{''.join(where)}".rstrip()
+    told = f"{type(error).__name__}: {text_of(error)}\n{''.join(where)}".rstrip()
     if isinstance(error, BaseExceptionGroup):
         told += _told_of_group(error.exceptions)
     return told
@@ -211,7 +227,7 @@ def _packed(error: BaseException) -> bytes:
     Each by itself, for a class may exist only in the context.
     """
     links: list[tuple[bytes, bool]] = []
-    with contextlib.suppress(Exception):  # an exception that does not pickle stays text
+    with contextlib.suppress(BaseException):  # an exception that does not pickle stays text
         for one, caused in _links(error):
             links.append((cloudpickle.dumps(one), caused))
     while links and sum(len(data) for data, _ in links) > _CAUSE_LIMIT:

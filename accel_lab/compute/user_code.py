@@ -13,7 +13,7 @@ import numpy as np
 from accel_lab.compute import holding, keeping, own_classes, printing, workspaces
 from accel_lab.compute.belongings import belongings
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.failure import user_code_error
+from accel_lab.compute.failure import text_of, user_code_error
 from accel_lab.compute.global_generators import by_name
 from accel_lab.compute.home import entered
 from accel_lab.compute.interrupts import INTERRUPTS
@@ -253,8 +253,9 @@ class RunActor(LibraryActor):
 
         try:
             data = pack(value, keep, whole=True)
-        except Exception as error:
-            text = f"the answer, a {type(value).__name__}, does not pickle: {error}"
+        except BaseException as error:  # a class of the user's may even exit
+            what = f"the answer, a {type(value).__name__}, does not pickle"
+            text = f"{what}: {text_of(error) or type(error).__name__}"
             raise user_code_error(TypeError(text)) from error
 
         launch.finish = lambda: answer_parts(launch.seq, data, arrays)

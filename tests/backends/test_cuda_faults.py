@@ -109,3 +109,13 @@ def test_running_out_of_memory_is_no_fault_of_a_library(error: Exception) -> Non
 def test_what_is_ours_stays_as_it_is() -> None:
     error = InvalidArgument("it does not fit")
     assert explain(error, "blas", healthy, free) is error
+
+
+def test_an_error_that_cannot_say_what_it_is_is_explained() -> None:
+    class Wordless(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    explained = explain(Wordless(), "run", healthy, free)
+    assert isinstance(explained, LibraryError)
+    assert str(explained) == "run: <its str raised RuntimeError>"

@@ -101,6 +101,66 @@ def test_no_text_of_an_exception_ends_a_context(function: Callable[[], Any]) -> 
         assert "in raise_long" in said
 
 
+class Wordless(Exception):
+    """Cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+class Leaving:
+    """Exits wherever somebody looks at it."""
+
+    def __reduce__(self) -> Any:
+        raise SystemExit
+
+    __repr__ = __reduce__
+
+
+class WordlessAndLeaving(Wordless):
+    """Cannot say what it is, and exits where it is pickled."""
+
+    def __reduce__(self) -> Any:
+        raise SystemExit
+
+
+def raise_wordless() -> None:
+    raise Wordless
+
+
+def raise_wordless_and_leaving() -> None:
+    raise WordlessAndLeaving
+
+
+def raise_beside_leaving() -> None:
+    leaving = Leaving()
+    raise ValueError(leaving and "plain")
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (raise_wordless, "Wordless: <its str raised RuntimeError>"),
+        (raise_wordless_and_leaving, "WordlessAndLeaving: <its str raised RuntimeError>"),
+        (raise_beside_leaving, "ValueError: plain"),
+        (Leaving, "TypeError: the answer, a Leaving, does not pickle: SystemExit"),
+    ],
+)
+def test_a_class_that_raises_where_it_is_told_fails_only_what_runs(
+    function: Callable[[], Any], said: str
+) -> None:
+    """The fourth such failure within a minute has ended the context, or the first."""
+    with System("host") as lab:
+        cpu = lab.devices[0]
+        before = cpu.put(np.ones(3))
+        for _ in range(5):
+            with pytest.raises(UserCodeError) as caught:
+                cpu.run(function).result(WAIT)
+            assert str(caught.value).startswith(said)
+        assert before.get(timeout_s=WAIT).tolist() == [1, 1, 1]
+        assert cpu.generation == 1
+
+
 def test_of_frames_that_know_too_much_the_innermost_are_told() -> None:
     knew = [(f"name_{n}" * 300, "é" * 200) for n in range(50)]
     frames = tuple(("file.py", n, "f", "line", knew) for n in range(20))

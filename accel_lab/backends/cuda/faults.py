@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 
 from accel_lab.compute.backend import Poison
+from accel_lab.compute.failure import text_of
 from accel_lab.errors import AccelError, LibraryError, OutOfMemory
 
 STICKY = {
@@ -82,4 +83,4 @@ def _healthy(
 
 
 def _text(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    return text_of(error) or type(error).__name__

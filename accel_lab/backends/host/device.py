@@ -19,6 +19,7 @@ from accel_lab.backends.host.rng import HostRng
 from accel_lab.compute import freed_memory
 from accel_lab.compute.backend import MakeRoom, Peak, Poison
 from accel_lab.compute.dtypes import NAMES, numpy_dtype
+from accel_lab.compute.failure import text_of
 from accel_lab.compute.stream import NativeStream
 from accel_lab.compute.tensors import as_array
 from accel_lab.compute.tracer import Margins
@@ -139,9 +140,9 @@ class HostBackend:
         if isinstance(error, AccelError | Poison):
             return error
         if isinstance(error, MemoryError):
-            return OutOfMemory(str(error) or "the host is out of memory")
+            return OutOfMemory(text_of(error) or "the host is out of memory")
         name = type(error).__name__
-        explained = LibraryError(f"{name}: {error}", library=library, name=name)
+        explained = LibraryError(f"{name}: {text_of(error)}", library=library, name=name)
         explained.__cause__ = error
         return explained
 
