@@ -398,8 +398,10 @@ class Lineage:
             wanted = self._live - self._failures()
             for step in recent:
                 wanted.update(step.operands)
-            kept = {s.seq for s in self._needed(wanted, ()) if type(s) is Step}
+            needed = self._needed(wanted, ())
+            kept = {s.seq for s in needed if type(s) is Step}
             kept.update(step.seq for step in recent)
+            restored = {s.checkpoint.id for s in needed if type(s) is Restore}
             self._steps = [step for step in self._steps if step.seq in kept]
             self._early = {s: early for s, early in self._early.items() if s > self._newest}
             self._failed.intersection_update(kept | self._early.keys())
@@ -407,9 +409,10 @@ class Lineage:
             self._contents = {s: c for s, c in self._contents.items() if s in kept}
             self._digests = {s: d for s, d in self._digests.items() if s in kept}
             effects = {id(step.effects): step.effects for step in self._steps}
-            named = {id_ for one in effects.values() for id_ in one.operands} | wanted
+            named = {id_ for one in effects.values() for id_ in one.operands} | wanted | restored
             named.update(step.made for step in self._steps)
-            self._checkpoints = {i: c for i, c in self._checkpoints.items() if i in wanted}
+            pointed = wanted | restored
+            self._checkpoints = {i: c for i, c in self._checkpoints.items() if i in pointed}
             self._opaque = {i: why for i, why in self._opaque.items() if i in self._live}
             self._live &= named | self._opaque.keys()
             self._storages.keep(named.union(self._unwritten()))

@@ -66,6 +66,11 @@ def lineage_of(*parts: bytes) -> Lineage:
     return lineage
 
 
+def tidy(lineage: Lineage) -> None:
+    for _ in lineage.tidy(at_once=True):
+        pass
+
+
 def seqs(found: Slice) -> list[int]:
     return [-step.checkpoint.id if isinstance(step, Restore) else step.seq for step in found.steps]
 
@@ -174,6 +179,17 @@ def test_a_checkpoint_stands_for_all_that_came_before_it() -> None:
     assert seqs(lineage.slice([1])) == [-1, 5]
     lineage.follow([view(6, 1, 2)])
     assert seqs(lineage.slice([1, 2])) == [-1, 5, 6]
+
+
+def test_a_checkpoint_lasts_as_long_as_something_is_made_of_it() -> None:
+    point = encode_marker(Checkpoint(1, 2, "aa", (4,), "float32"))
+    lineage = lineage_of(zeros(1, 1), point, copy(3, 1, made=2), free(1))
+    tidy(lineage)
+    assert lineage.durability(2) == "replayable"
+    assert seqs(lineage.slice([2])) == [-1, 3]
+    lineage.follow([free(2)])
+    tidy(lineage)
+    assert lineage.keys == set()
 
 
 def test_a_checkpoint_does_not_part_views_from_what_they_look_at() -> None:
