@@ -87,6 +87,7 @@ class Lineage:
         self._steps: list[Step] = []
         self._made = Steps()
         self._newest = 0  # the number of the last message that was read
+        self._forgotten = 0  # that of the last one when all were given up
         self._live: set[int] = set()
         self._failed: set[int] = set()
         self._half_done: set[int] = set()
@@ -146,7 +147,8 @@ class Lineage:
         elif isinstance(marker, Result):
             self._digests[marker.seq] = marker.digest
         elif isinstance(marker, Checkpoint):
-            if marker.key:
+            # One that was still on its way may be older than a write that is forgotten by now.
+            if marker.key and marker.seq >= self._forgotten:
                 self._checkpoints[marker.id] = marker
                 self._has_lost_needs = True
         elif isinstance(marker, Arrays):
@@ -363,10 +365,24 @@ class Lineage:
         """Have buffers with long histories checkpointed; give up what grows beyond all bounds."""
         if len(self._steps) > MOST_STEPS:
             with self._lock:
-                self._steps.clear()
+                self._forget()
         elif len(self._steps) > LONG_HISTORY and self.checkpoint is not None:
             for worn in self.worn():
                 self.checkpoint(*worn)
+
+    def _forget(self) -> None:
+        """Forget all messages, and the checkpoints of what they have changed since."""
+        self._forgotten = self._newest
+        written: dict[int, int] = {}
+        for step in self._steps:
+            for id_ in step.writes:
+                written[self._storages.of(id_)] = step.seq
+        self._steps.clear()
+        self._checkpoints = {
+            i: c
+            for i, c in self._checkpoints.items()
+            if c.seq >= written.get(self._storages.of(i), 0)
+        }
 
     def worn(self) -> list[tuple[int, tuple[int, ...], str]]:
         """Return (id, shape, dtype) of the buffers that were overwritten most often."""

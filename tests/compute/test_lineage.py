@@ -336,6 +336,29 @@ def test_a_history_is_cut_when_something_in_it_may_be_needless(
     assert lengths[7] == 1
 
 
+def test_a_checkpoint_is_given_up_with_the_messages_that_came_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """But that of what none of them has changed is as good as before."""
+    monkeypatch.setattr(lineage_module, "MOST_STEPS", 5)
+    points = [encode_marker(Checkpoint(id_, 5, str(id_), (4,), "float32")) for id_ in (1, 2, 3)]
+    made = [*(zeros(seq, seq) for seq in (1, 2, 3)), view(4, 3, 4)]
+    writes = [copy(seq, 2, out=1 if seq % 2 else 4) for seq in range(6, 16)]
+    lineage = lineage_of(*made, *points, *writes, free(4))
+    tidy(lineage)
+    assert [lineage.durability(id_) for id_ in (1, 2, 3)] == [
+        "lost on fault",
+        "checkpointed",
+        "lost on fault",
+    ]
+    assert "does not reach back" in lineage.durability(1).why
+    late = encode_marker(Checkpoint(1, 5, "late", (4,), "float32"))
+    lineage.follow([late])
+    assert lineage.durability(1) == "lost on fault"
+    lineage.follow([encode_marker(Checkpoint(1, 16, "new", (4,), "float32"))])
+    assert lineage.durability(1) == "checkpointed"
+
+
 def test_contents_are_kept_once_and_within_their_budgets() -> None:
     contents = Contents(memory_bytes=100, spill_bytes=100)
     a, b, c = bytes(60), bytes([1]) * 60, bytes([2]) * 60
