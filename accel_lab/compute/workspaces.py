@@ -15,7 +15,7 @@ from accel_lab.compute.meter import Meter
 from accel_lab.compute.projects import Projects
 from accel_lab.compute.stream import Stream
 from accel_lab.compute.workspace import Workspace
-from accel_lab.errors import StaleRef
+from accel_lab.errors import InvalidArgument, StaleRef
 
 _workspaces: dict[str, Workspace] = {}
 _projects = Projects()
@@ -81,8 +81,15 @@ def resident(space: str, name: str, serial: int) -> Any:
     """Return an object that a cell has left; what the pickle of an ObjectRef calls.
 
     Raises:
+        InvalidArgument: this process is no context.
         StaleRef: it is gone, with its context or otherwise.
     """
+    if not serving():
+        refused = InvalidArgument(
+            f"this is the pickle of a handle, of {name!r}: it is good only in the object's context"
+        )
+        refused.remedy = "Pickle the object itself, which the handle's .get() returns a copy of."
+        raise refused
     if space not in _workspaces:
         raise StaleRef(f"{name!r} was lost with its context; run its cell again")
     return _workspaces[space].find(name, serial)

@@ -128,6 +128,12 @@ class ObjectRef:
         resident = self._resident
         return workspaces.resident, (self._space, resident.name, resident.serial)
 
+    def __copy__(self) -> Any:
+        return self.get()
+
+    def __deepcopy__(self, memo: object) -> Any:
+        return self.get()
+
     def _ask(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return what a function of the object answers, called in the context; blocks for it.
 

@@ -1,5 +1,7 @@
 """What the handles of objects that stay in a context answer."""
 
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,7 @@ import numpy as np
 import pytest
 
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.errors import StaleRef, UserCodeError
+from accel_lab.errors import InvalidArgument, StaleRef, UserCodeError
 from accel_lab.notebook.object_ref import ObjectRef
 from tests.faults.conftest import settle
 from tests.notebook.cells import Notebook
@@ -68,6 +70,21 @@ def test_another_name_of_an_object_is_not_what_the_notebook_binds_to_its_own(
     assert best.get() == 5
     with pytest.raises(StaleRef, match="'history' was deleted, bound anew"):
         old.get()
+
+
+def test_a_copy_of_a_handle_is_one_of_the_object_and_its_pickle_is_for_its_context(
+    notebook: Notebook,
+) -> None:
+    notebook("history = [[1], {'k': 2}]")
+    history = notebook.names["history"]
+    for made in (copy.copy(history), copy.deepcopy([history, history])[1]):
+        made[0].append(3)
+        assert made == [[1, 3], {"k": 2}]
+    assert history.get() == [[1], {"k": 2}]
+    data = pickle.dumps(history)
+    with pytest.raises(InvalidArgument, match=r"'history': it is good only") as refused:
+        pickle.loads(data)  # noqa: S301 - of this test
+    assert ".get()" in refused.value.remedy
 
 
 def test_an_object_answers_as_what_it_stands_for(notebook: Notebook) -> None:
