@@ -8,7 +8,7 @@ import numpy as np
 
 from accel_lab.compute.parts import ATOMS, Part, Way, children, items, parts_of
 from accel_lab.compute.plain import CONTAINERS, frozen, thawed
-from accel_lab.compute.renewal import copied, is_array, made, renew
+from accel_lab.compute.renewal import copied, holds_changing, is_array, made, renew
 from accel_lab.compute.tensors import State, has_state
 
 _NOTHING = object()
@@ -110,11 +110,13 @@ class Lent:
             return None  # its state is not all that there is to another one
         if type(child) is np.ndarray and not self._on_device(child):
             return copied(child)
+        if type(child) in CONTAINERS:
+            return frozen(child)
         return self._copy(way, key, child)
 
     def _copy(self, way: Way, key: Any, child: Any) -> bytes | None:
         if type(child) in CONTAINERS:
-            return frozen(child)
+            return None if holds_changing(child) else frozen(child)
         if is_array(child) and (not self._arrays or (*way, key) not in self._arrays):
             return None
         return copied(child)

@@ -4,11 +4,14 @@ They are only looked at: nothing of the user's runs here.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from datetime import date, datetime, time, timedelta
 from types import FunctionType, MemberDescriptorType
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from accel_lab.compute.plain import MAPPINGS
 from accel_lab.compute.tensors import is_module
@@ -17,7 +20,8 @@ PARTS = 200_000
 """How many attributes and items are looked at."""
 ATOMS: frozenset[type] = frozenset((str, int, float, bool, complex, type(None)))
 """What cannot change, and is its own copy."""
-_KEYS: frozenset[type] = frozenset((str, int, float, bool, bytes, type(None)))
+_DATES: frozenset[type] = frozenset((date, datetime, time, timedelta))
+_KEYS: frozenset[type] = ATOMS | _DATES | {bytes}
 _HOLDERS: frozenset[type] = MAPPINGS | {list, tuple, deque}
 _BASES = (dict, list, deque)
 """What of these a class of the notebook's may derive from."""
@@ -100,13 +104,22 @@ def children(holder: Any) -> dict[Any, Any] | None:
         found = attributes(holder)
         if issubclass(kind, _BASES):
             inside = _contents_of(holder)
-            if set(map(type, inside)) <= _KEYS:
+            if _are_keys(inside):
                 return found | {(key,): child for key, child in inside.items()}
     elif kind in _HOLDERS:
         found = _contents_of(holder)
     else:
         return None
-    return found if set(map(type, found)) <= _KEYS else None
+    return found if _are_keys(found) else None
+
+
+def _are_keys(keys: Iterable[Any]) -> bool:
+    """Whether these are found by equal ones of another process, as an instance may not be."""
+    return all(
+        isinstance(key, np.generic) or (type(key) in (tuple, frozenset) and _are_keys(key))
+        for key in keys
+        if type(key) not in _KEYS
+    )
 
 
 def attributes(instance: Any) -> dict[Any, Any]:
@@ -134,7 +147,8 @@ def written(name: str, value: Any, way: Way) -> str:
     """Write a part of what a name stands for as one finds it."""
     for key in way:
         attribute = _has_attributes(value) and type(key) is str
-        name += f".{key}" if attribute else f"[{key[0] if type(key) is tuple else key!r}]"
+        wrapped = _has_attributes(value) and type(key) is tuple
+        name += f".{key}" if attribute else f"[{key[0] if wrapped else key!r}]"
         value = items(value)[key]
     return name
 

@@ -23,6 +23,11 @@ def can_change(value: Any) -> bool:
     return tensors.is_tensor(value) or tensors.has_state(value)
 
 
+def holds_changing(value: Any) -> bool:
+    """Whether this is a tuple, which cannot be renewed, with something inside that may change."""
+    return type(value) is tuple and any(can_change(one) or holds_changing(one) for one in value)
+
+
 def is_array(value: Any) -> bool:
     """Whether this is an array, which may be the device's where that is the host."""
     return type(value) is np.ndarray or tensors.is_tensor(value)

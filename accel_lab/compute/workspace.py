@@ -25,9 +25,9 @@ from accel_lab.compute.frames import lines_of
 from accel_lab.compute.global_generators import drawing_from
 from accel_lab.compute.lent import Lent
 from accel_lab.compute.meter import Meter, Span, numbers
-from accel_lab.compute.parts import written
+from accel_lab.compute.parts import Way, written
 from accel_lab.compute.plain import frozen, thawed
-from accel_lab.compute.renewal import copied
+from accel_lab.compute.renewal import copied, holds_changing
 from accel_lab.errors import InvalidArgument, StaleRef
 
 _NOTHING = object()
@@ -194,7 +194,7 @@ class Workspace:
         for name in cell.given:
             self._serials.pop(name, None)  # a handle of what the name stood for is stale
         self._lent = {
-            name: (value := cell.given[name], copied(value) or Lent(value, ways, self._is_array))
+            name: (cell.given[name], self._lend(cell.given[name], ways))
             for name, ways in cell.returned.items()
         }
         for name, array in cell.kept.items():
@@ -202,6 +202,10 @@ class Workspace:
                 kind = cell.tensors.get(name)
                 value = array if kind is None else tensors.made(array, kind)
                 self.names[name] = self._told[name] = value
+
+    def _lend(self, value: Any, ways: frozenset[Way]) -> bytes | Lent:
+        whole = None if holds_changing(value) else copied(value)
+        return whole or Lent(value, ways, self._is_array)
 
     def find(self, name: str, serial: int) -> Any:
         """Return an object that a cell has left.

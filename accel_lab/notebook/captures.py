@@ -208,6 +208,8 @@ def captures_of(source: str, home: Home, device: Device, space: Space) -> Captur
 
 def may_come_back(value: Any) -> bool:
     """Whether what a cell changes of this in place is changed in the notebook."""
+    if type(value) is tuple:
+        return any(map(may_come_back, value))
     return can_change(value) or is_own(value) or is_module(value)
 
 

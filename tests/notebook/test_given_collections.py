@@ -1,6 +1,7 @@
 """What cells change in place of the notebook's collections, and of its own classes of them."""
 
 from collections import Counter, OrderedDict, defaultdict, deque
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,34 @@ def test_classes_of_the_notebooks_that_are_containers_have_items_and_attributes(
     assert (log, list(table), list(recent)) == ([], ["w"], ["a"])
     notebook("log.append(print)")
     assert "log[0] does not come back, so log stays" in capsys.readouterr().err
+
+
+def test_what_is_inside_tuples_is_changed_in_place(notebook: Notebook) -> None:
+    weights, bias = np.zeros(2), np.ones(2)
+    notebook.names |= {
+        "params": (weights, bias),
+        "t": ([1], 2, ({"k": [3]},)),
+        "rows": [(weights, ([4],))],
+        "fixed": tuple((n, n) for n in range(3)),
+    }
+    mine = dict(notebook.names)
+    notebook("params[0][:] = 5\nt[0].append(5)\nt[2][0]['k'].append(6)\nfixed[1]")
+    assert weights.tolist() == [5, 5]
+    assert mine["t"] == ([1, 5], 2, ({"k": [3, 6]},))
+    notebook("rows[0][0][0] = 7\nrows[0][1][0].append(8)")
+    assert (weights.tolist(), mine["rows"][0][1]) == ([7, 5], ([4, 8],))
+    notebook("t[0].append([xp])")
+    assert isinstance(notebook.names["t"], ObjectRef), "a module stays there"
+    assert all(notebook.names[name] is mine[name] for name in ("params", "rows", "fixed"))
+
+
+def test_keys_may_be_numbers_of_numpys_dates_and_tuples(notebook: Notebook) -> None:
+    keys = [np.int64(1), ("l", 0), date(2024, 5, 1), ("a", (frozenset("b"), 1j))]
+    table: Any = {key: np.zeros(1) for key in keys}
+    notebook.names |= {"table": table, "keys": keys}
+    notebook("for key in keys:\n    table[key] += 1\ntable['l', 1] = 2")
+    assert [table[key].tolist() for key in keys] == [[1.0]] * 4
+    assert table["l", 1] == 2
 
 
 def test_more_items_than_plain_data_has_come_back_too(notebook: Notebook) -> None:
