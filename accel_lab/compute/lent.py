@@ -1,5 +1,6 @@
 """What a cell has of the notebook's that is not plain data, and which parts of it it changes."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -7,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accel_lab.compute.parts import ATOMS, Part, Way, children, items, parts_of
-from accel_lab.compute.plain import CONTAINERS, frozen, thawed
+from accel_lab.compute.plain import CONTAINERS, PLAIN_FACTORIES, frozen, thawed
 from accel_lab.compute.renewal import copied, holds_changing, is_array, made, renew
 from accel_lab.compute.tensors import State, has_state
 
@@ -15,9 +16,9 @@ _NOTHING = object()
 
 
 class Moved(NamedTuple):
-    """What was elsewhere in the same part, and a copy where it has changed since."""
+    """What was elsewhere in what was lent, and a copy where it has changed since."""
 
-    place: Any
+    place: Way
     copy: bytes | None
 
 
@@ -25,13 +26,14 @@ class Change(NamedTuple):
     """What has become of one part: its new values, and what it has no more.
 
     The values are ATOMS, and copies of all else, or Moved. `order` is that of a mapping's keys
-    where the values alone do not tell it.
+    where the values alone do not tell it, and `factory` the new one of a defaultdict.
     """
 
     way: Way
     values: dict[Any, Any]
     gone: list[Any]
     order: list[Any]
+    factory: tuple[Any, ...] = ()
 
 
 def arrays_in(value: Any) -> frozenset[Way]:
@@ -59,28 +61,44 @@ class Lent:
         self._arrays = arrays
         self._on_device = on_device
         self._parts, self.beyond = parts_of(value, self._copy)
+        self._factories = {id(part.holder): _factory(part.holder) for part in self._parts}
+        self._places = {
+            id(part.before[key]): (part.way, key, copy)
+            for part in reversed(self._parts)  # the first place counts
+            for key, copy in part.copies.items()
+        }
 
     def changes(self) -> tuple[list[Change], list[Way]]:
         """Return what has changed that can go back, and the ways to what else has."""
         found: list[Change] = []
         other: list[Way] = []
-        for part in self._parts:
+        parts = [*self._parts]
+        for part in parts:  # which grows
             now = children(part.holder)
             if now is None:
                 other.append(part.way)
                 continue
-            values = self._values(part, now, other)
+            values = self._values(part, now, other, parts)
             gone = [key for key in part.before if key not in now]
             order = _order(part.before, now) if isinstance(part.holder, dict) else []
-            if values or gone or order:
-                found.append(Change(part.way, values, gone, order))
+            factory = _factory(part.holder)
+            changed = () if factory is self._factories[id(part.holder)] else (factory,)
+            if changed and not any(factory is one for one in PLAIN_FACTORIES):
+                other.append(part.way)
+                changed = ()
+            if values or gone or order or changed:
+                found.append(Change(part.way, values, gone, order, changed))
         return found, other
 
-    def _values(self, part: Part, now: dict[Any, Any], other: list[Way]) -> dict[Any, Any]:
-        """Return what is new of one part, and add the ways to what cannot go back."""
+    def _values(
+        self, part: Part, now: dict[Any, Any], other: list[Way], parts: list[Part]
+    ) -> dict[Any, Any]:
+        """Return what is new of one part, and add the ways to what cannot go back.
+
+        What was copied as a whole, but holds by now what may have other names, is a part to add.
+        """
         way, _, before, copies = part
         values: dict[Any, Any] = {}
-        places: dict[int, Any] = {}
         for key, child in now.items():
             old = before.get(key, _NOTHING)
             if child is old and (type(child) in ATOMS or copies[key] is None):
@@ -88,22 +106,32 @@ class Lent:
             if type(child) in ATOMS:
                 values[key] = child
                 continue
-            place = key
-            if child is not old:
-                places = places or {id(before[one]): one for one in copies}
-                place = places.get(id(child), key)
-            copy = copies.get(place)
-            if place != key and copy is None:
-                values[key] = Moved(place, None)
-                continue
-            value = self._now(way, place, child, before.get(place, _NOTHING))
-            if value is None:
+            place = None if child is old else self._places.get(id(child))
+            if place is None and child is old:
+                place = way, key, copies[key]
+            if place is not None and holds_changing(child) and place[2] is not None:
+                parts.append(self._part(*place, child))
+                place = (*place[:2], None)
+            if place is not None:
+                was_in, was_at, copy = place
+                value = None if copy is None else self._now(was_in, was_at, child, child)
+            else:
+                copy = copies.get(key)
+                value = self._now(way, key, child, old)
+            if value is None and (place is None or copy is not None):
                 other.append((*way, key))
-            elif place != key:
-                values[key] = Moved(place, None if value == copy else value)
+            elif child is not old and place is not None:
+                values[key] = Moved((*was_in, was_at), None if value == copy else value)
             elif value != copy:
                 values[key] = value
         return values
+
+    def _part(self, way: Way, key: Any, copy: bytes, holder: Any) -> Part:
+        before = thawed(copy)
+        self._factories[id(holder)] = _factory(before)
+        inside = children(before) or {}
+        copies = {at: frozen(one) for at, one in inside.items() if type(one) not in ATOMS}
+        return Part((*way, key), holder, inside, copies)
 
     def _now(self, way: Way, key: Any, child: Any, old: Any) -> bytes | None:
         if child is not old and has_state(child):
@@ -124,20 +152,42 @@ class Lent:
 
 def change(mine: Any, changes: list[Change]) -> None:
     """Change what was lent as the copy was changed; what is not there any more is left out."""
-    for way, values, gone, order in reversed(changes):  # the ways are as they were
+    moved = _moved(mine, changes)
+    for way, values, gone, order, factory in reversed(changes):  # the ways are as they were
         with suppress(LookupError, TypeError):  # the notebook has changed it meanwhile
-            holder = items(mine)
-            for key in way:
-                holder = items(holder[key])
-            _set(holder, values, gone)
+            changing = _at(mine, way)
+            holder = items(changing)
+            _set(holder, values, gone, moved)
+            for one in factory:
+                changing.default_factory = one
             for key in order:
                 part = holder[key]
                 del holder[key]
                 holder[key] = part
 
 
-def _set(holder: Any, values: dict[Any, Any], gone: list[Any]) -> None:
-    moved = {key: holder[value.place] for key, value in values.items() if type(value) is Moved}
+def _moved(mine: Any, changes: list[Change]) -> dict[Way, Any]:
+    """Return what has moved, by the ways to where it was; what is not there is left out."""
+    found: dict[Way, Any] = {}
+    for change in changes:
+        for value in change.values.values():
+            if type(value) is Moved:
+                with suppress(LookupError, TypeError):
+                    found[value.place] = _at(mine, value.place)
+    return found
+
+
+def _at(mine: Any, way: Way) -> Any:
+    for key in way:
+        mine = items(mine)[key]
+    return mine
+
+
+def _factory(holder: Any) -> Any:
+    return holder.default_factory if type(holder) is defaultdict else None
+
+
+def _set(holder: Any, values: dict[Any, Any], gone: list[Any], moved: dict[Way, Any]) -> None:
     staying = set(map(id, moved.values()))
     for key in reversed(gone):
         del holder[key]
@@ -147,7 +197,7 @@ def _set(holder: Any, values: dict[Any, Any], gone: list[Any]) -> None:
             continue
         old, copy = _item(holder, key), value
         if type(value) is Moved:
-            holder[key] = old = moved[key]
+            holder[key] = old = moved[value.place]
             copy = value.copy
             if copy is None:
                 continue

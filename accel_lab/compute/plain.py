@@ -13,6 +13,8 @@ _TEXTS: frozenset[type] = frozenset((str, bytes, bytearray))
 MAPPINGS: frozenset[type] = frozenset((dict, defaultdict, Counter, OrderedDict))
 _SEQUENCES: frozenset[type] = frozenset((list, tuple, deque, set, frozenset))
 CONTAINERS: frozenset[type] = MAPPINGS | _SEQUENCES
+PLAIN_FACTORIES: frozenset[Any] = _NUMBERS | _TEXTS | CONTAINERS | {None}
+"""What makes what is missing in a defaultdict, and calls nothing of the user's."""
 
 
 def frozen(value: Any) -> bytes | None:

@@ -24,8 +24,11 @@ def can_change(value: Any) -> bool:
 
 
 def holds_changing(value: Any) -> bool:
-    """Whether this is a tuple, which cannot be renewed, with something inside that may change."""
-    return type(value) is tuple and any(can_change(one) or holds_changing(one) for one in value)
+    """Whether this is a container with something inside that may change, and have other names."""
+    if type(value) not in CONTAINERS:
+        return False
+    inside = value.values() if isinstance(value, dict) else value
+    return any(can_change(one) or (type(one) is tuple and holds_changing(one)) for one in inside)
 
 
 def is_array(value: Any) -> bool:

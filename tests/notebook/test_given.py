@@ -210,7 +210,7 @@ def test_a_new_array_goes_back_where_it_is_none_of_the_devices(*, on_device: boo
     state: dict[str, Any] = {"step": 0, "thing": object()}
     lent = Lent(state, frozenset(), lambda _: on_device)
     state |= {"step": 1, "new": np.ones(2)}
-    ((_, values, gone, _),), other = lent.changes()
+    ((_, values, gone, *_),), other = lent.changes()
     assert (set(values), gone, other) == (
         ({"step"}, [], [("new",)]) if on_device else ({"step", "new"}, [], [])
     )

@@ -121,6 +121,28 @@ def test_classes_of_the_notebooks_that_are_containers_have_items_and_attributes(
     assert "log[0] does not come back, so log stays" in capsys.readouterr().err
 
 
+def test_what_is_inside_plain_data_is_the_same_by_its_other_names(notebook: Notebook) -> None:
+    cfg: Any = {"opt": {"lr": 1}, "logs": [[1]], "old": [], "nodes": {"a": {}, "b": {}}}
+    runs: Any = defaultdict(list, loss=[1])
+    opt, log, loss, node = cfg["opt"], cfg["logs"][0], runs["loss"], cfg["nodes"]["b"]
+    notebook.names |= {"cfg": cfg, "runs": runs}
+    notebook(
+        "cfg['opt']['lr'] = 2\ncfg['logs'][0].append(2)\nruns['loss'].append(2)\nruns['new'] += [3]"
+    )
+    assert (opt, log, loss) == ({"lr": 2}, [1, 2], [1, 2])
+    assert (cfg["opt"], cfg["logs"], runs) == (opt, [log], {"loss": loss, "new": [3]})
+    notebook(
+        "cfg['old'].append(cfg['logs'].pop())\ncfg['old'][0].append(3)\n"
+        "cfg['nodes']['a']['next'] = cfg['nodes']['b']\nruns.default_factory = int"
+    )
+    assert cfg["old"][0] is log, "it has moved from one list to another"
+    assert (cfg["logs"], log) == ([], [1, 2, 3])
+    assert cfg["nodes"]["a"]["next"] is node
+    assert runs.default_factory is int
+    notebook("cfg['old'][0].append(xp)")
+    assert isinstance(notebook.names["cfg"], ObjectRef)
+
+
 def test_what_is_inside_tuples_is_changed_in_place(notebook: Notebook) -> None:
     weights, bias = np.zeros(2), np.ones(2)
     notebook.names |= {
