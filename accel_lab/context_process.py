@@ -165,14 +165,22 @@ class Control(threading.Thread):
                     self._follow()
                 except EOFError:
                     os._exit(0)
+                except Exception:  # noqa: BLE001, S110 - as for want of a descriptor; it beats on
+                    pass
             now = time.monotonic()
             self._watch(now)
-            printing.look()
-            if self._surplus is not None:
-                self._surplus.look(now, self._service.last, busy=bool(self._seen))
+            self._keep_house(now)
             if now >= beat:
                 beat = now + HEARTBEAT_S
                 send_packet(self._channel, self._heartbeat())
+
+    def _keep_house(self, now: float) -> None:
+        """Do what can wait; where it fails, as for want of a descriptor, the beat goes on."""
+        with contextlib.suppress(Exception):
+            printing.look()
+        if self._surplus is not None:
+            with contextlib.suppress(Exception):
+                self._surplus.look(now, self._service.last, busy=bool(self._seen))
 
     def _heartbeat(self) -> Heartbeat:
         context, table = self._context, self._context.table
@@ -189,7 +197,8 @@ class Control(threading.Thread):
         packet, fds = receive_downward(self._channel)
         if isinstance(packet, Segment):
             self._sizes[packet.id] = packet.size
-            self._arena.attach(packet, fds[0])
+            # Without a free descriptor none has come, and the segment fails when it is used.
+            self._arena.attach(packet, fds[0] if fds else -1)
         elif isinstance(packet, DropSegment):
             size = self._sizes.pop(packet.id, None)
             if size is not None:

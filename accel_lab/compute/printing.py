@@ -55,9 +55,18 @@ class Printer(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Send whole lines; keep the rest for the next write."""
+        """Send whole lines; keep the rest for the next write.
+
+        What cannot be encoded is written as its escape.
+
+        Raises:
+            TypeError: it is no text.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        sendable = text.encode("utf-8", "backslashreplace").decode()
         with self._writing:
-            self._line.append(text)
+            self._line.append(sendable)
             if "\n" in text or len(self._line) > PIECES_HELD:
                 self.flush()
         return len(text)

@@ -1,7 +1,11 @@
-"""How much one request may display."""
+"""How much one request may display, and what it may print."""
+
+from typing import Any
+
+import pytest
 
 from accel_lab.compute.displays import Cleared, Gathering, Shown
-from accel_lab.compute.printing import DISPLAYS_BYTES, Screen
+from accel_lab.compute.printing import DISPLAYS_BYTES, Printer, Screen
 from accel_lab.compute.wire import Display, Output, Report
 
 
@@ -58,3 +62,25 @@ def test_a_new_request_and_a_clearing_begin_anew() -> None:
     screen.finish()
     told = "accel_lab: 1 more display is not shown\n"
     assert wire.heard == [most, None, most, told, most]
+
+
+@pytest.mark.parametrize("thing", [5, b"abc", None])
+def test_what_is_no_text_is_not_written(thing: Any) -> None:
+    """The thread that sends unfinished lines has met it there, and with that the context ended."""
+    wire = Wire()
+    printer = Printer(wire, "stdout")
+    printer.write("before ")
+    with pytest.raises(TypeError, match="must be str"):
+        printer.write(thing)
+    printer.look()
+    printer.finish()
+    assert wire.heard == ["before "]
+
+
+def test_what_cannot_be_encoded_is_written_as_its_escape() -> None:
+    wire = Wire()
+    printer = Printer(wire, "stdout")
+    assert printer.write("name \udcff") == 6
+    printer.look()
+    printer.write("é\n")
+    assert wire.heard == ["name \\udcff", "é\n"]
