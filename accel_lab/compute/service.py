@@ -78,6 +78,7 @@ class Service:
         self.tracer = Tracer(context.backend.clock(), context.launched)
         self._entries: list[Any] = []
         self._ahead: deque[Any] = deque()
+        self._released: deque[Any] = deque()  # what has waited for something deferred
         self.collected = threading.Event()
         context.spill.is_busy = self._is_busy
         context.spill.collect_there = self._have_garbage_freed
@@ -394,10 +395,10 @@ class Service:
         executing = self.executing
         if self._deferral.begun or executing is None:
             return
-        # Of the frame at hand those before it are done.
+        # Of the frame at hand those before it are done: all, where this one was deferred.
         rest = itertools.dropwhile(lambda entry: entry is not executing, self._entries)
         named: set[int] = set()
-        for entry in (executing, *rest, *self._ahead):
+        for entry in (executing, *self._released, *rest, *self._ahead):
             message = entry.message
             if type(message) is Free:
                 for id_ in [id_ for id_ in message.ids if id_ not in named]:
@@ -447,8 +448,9 @@ class Service:
                 self._enqueued(launch, launch.stream, deferred.entry.timeout_s)
         if self._launched:  # its answer does not wait for what comes next
             self._complete()
-        for entry in self._deferral.released():
-            self._execute(entry)
+        self._released += self._deferral.released()
+        while self._released:
+            self._execute(self._released.popleft())
 
     def _require_wanted(self, seq: int) -> None:
         """Refuse what the notebook has taken back.

@@ -16,10 +16,12 @@ from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import NO_RESULT, Operation, Spec
 from accel_lab.compute.transfer import CopyIn, Free, Unmap, UploadActor
 from accel_lab.compute.wire import (
+    Crowded,
     Done,
     Failure,
     LibraryRestarted,
     batch,
+    decode_reports,
     encode_entry,
 )
 from accel_lab.errors import LibraryError
@@ -43,6 +45,7 @@ class Double(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=98
 
     library: ClassVar[str] = "test"
     x: AccelRef
+    after: AccelRef | None = None
 
     def infer(self) -> Spec:
         return Spec((2,), "float32")
@@ -58,13 +61,15 @@ class Forgetful(LibraryActor):
     """Makes nothing when told so."""
 
     library = "test"
+    gate = threading.Event()
+    gate.set()
 
     @handles(Make)
     def make(self, m: Make, launch: Launch) -> None:
         if m.untold:
             raise LibraryError("a code that cannot travel", code=object())  # type: ignore[arg-type]
         if m.later:
-            launch.defer(lambda: None, lambda _: self._make(m, launch))
+            launch.defer(self.gate.wait, lambda _: self._make(m, launch))
         else:
             self._make(m, launch)
 
@@ -182,6 +187,56 @@ def test_a_message_without_an_actor_is_refused_and_nothing_else(context: Context
     assert "no library actor of this context handles Unheard" in failures[1].text
     assert failures[2].kind == "DependencyFailed"
     assert [r.seqs for r in reports if isinstance(r, Done)] == [[3]]
+
+
+class Crowding(Wire):
+    """A notebook that frees buffers when it hears that memory is short, and else is silent."""
+
+    def __init__(self, frames: list[bytes], ids: list[int]) -> None:
+        super().__init__(frames)
+        self._ids = ids
+        self.collected = threading.Event()
+
+    def send(self, payload: bytes) -> bool:
+        taken = super().send(payload)
+        if any(isinstance(report, Crowded) for report in decode_reports(payload)):
+            self.frames.append(batch([encode_entry(0, 0, None, Free(self._ids))]))
+            self.collected.set()
+        return taken
+
+    def receive(self) -> memoryview | None:
+        return memoryview(self.frames.pop(0)) if self.frames else None
+
+
+def test_what_waits_for_something_deferred_keeps_its_operands_when_garbage_is_freed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The notebook has freed them after it sent what names them."""
+    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: [Make, Double, Free])
+    arena: Any = None
+    context = Context(HostBackend(0), [Forgetful], arena, 1, {}, 32)
+    spec = Make().infer()
+    frame = [
+        *(encode_entry(n, n, 600.0, Make(), spec) for n in (1, 2, 3)),
+        encode_entry(4, 4, 600.0, Make(later=True), spec),
+        encode_entry(5, 5, 600.0, Double(buffer(4)), spec),  # there is no room for it
+        encode_entry(6, 6, 600.0, Double(buffer(3), buffer(5)), spec),
+    ]
+    later = [encode_entry(0, 0, None, Free([9]))]
+    wire = Crowding([batch(frame), batch(later)], [1, 2, 3])
+    service = service_of(wire, context)
+    wire.collected = service.collected
+    monkeypatch.setattr(Forgetful, "gate", threading.Event())
+    service._turn()
+    service._turn()
+    Forgetful.gate.set()
+    while service._deferral.begun:
+        service._turn()
+    service._complete()
+    assert not [report for report in wire.sent if isinstance(report, Failure)]
+    assert {seq for r in wire.sent if isinstance(r, Done) for seq in r.seqs} == set(range(1, 7))
+    assert context.table.known(3) is None, "it is freed in its turn"
+    context.close()
 
 
 class Reader(HostBackend):
