@@ -216,7 +216,7 @@ class Service:
         if not self._send_lock.acquire(blocking=False):
             return False
         try:
-            return self._transport.send(encode_reports(reports))
+            return self._transport.offer(encode_reports(reports))
         finally:
             self._send_lock.release()
 

@@ -37,6 +37,13 @@ class Transport(Protocol):
             OSError: the other end is gone.
         """
 
+    def offer(self, payload: bytes) -> bool:
+        """Send one frame without blocking; False when none of it was taken, and it may be dropped.
+
+        Raises:
+            OSError: the other end is gone.
+        """
+
     def receive(self) -> memoryview | None:
         """Return the next frame, valid until the next call, or None when there is none.
 
@@ -72,25 +79,40 @@ class SocketTransport:
 
     def __init__(self, wire: socket.socket) -> None:
         self._wire = wire
-        self._unsent: memoryview | None = None
+        self._unsent = self._offered = memoryview(b"")
         self._buffer = bytearray(RECEIVE_BYTES)
         self._start = self._end = 0
         self.fd = wire.fileno()
 
     def send(self, payload: bytes) -> bool:
         """Send one frame; go on with it, when it was tried before and not all of it was taken."""
-        data = self._unsent
-        if data is None:
-            data = memoryview(_HEADER.pack(len(payload)) + payload)
+        self._offered = self._rest_of(self._offered)
+        if self._offered:
+            return False
+        self._unsent = self._rest_of(self._unsent or _framed(payload))
+        return not self._unsent
+
+    def offer(self, payload: bytes) -> bool:
+        """Send one frame; what is not taken of one that was begun goes before the next."""
+        self._offered = self._rest_of(self._offered)
+        if self._offered or self._unsent:
+            return False
+        frame = _framed(payload)
+        rest = self._rest_of(frame)
+        if len(rest) == len(frame):
+            return False
+        self._offered = rest
+        return True
+
+    def _rest_of(self, data: memoryview) -> memoryview:
+        """Send what the socket takes now; return the rest."""
         while data:
             try:
                 sent = self._wire.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
             except BlockingIOError:
-                self._unsent = data
-                return False
+                break
             data = data[sent:]
-        self._unsent = None
-        return True
+        return data
 
     def receive(self) -> memoryview | None:
         """Return the next frame, reading from the socket when it is not here yet."""
@@ -164,6 +186,10 @@ class SocketTransport:
         return memoryview(self._buffer)[begin : self._start]
 
 
+def _framed(payload: bytes) -> memoryview:
+    return memoryview(_HEADER.pack(len(payload)) + payload)
+
+
 class RingTransport:
     """Frames in two rings of shared memory, and a socket as the bell of a reader that sleeps.
 
@@ -187,6 +213,10 @@ class RingTransport:
             with contextlib.suppress(BlockingIOError):  # it has bells enough to wake up
                 self._wire.send(_BELL, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         return sleeps is not None
+
+    def offer(self, payload: bytes) -> bool:
+        """Put one frame into the ring if there is room for all of it."""
+        return self.send(payload)
 
     def unread(self) -> bool:
         """Whether there is a frame that was not received; any thread."""

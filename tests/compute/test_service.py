@@ -1,6 +1,7 @@
 """What a context does with what arrives, without a process around it."""
 
 import ctypes
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,12 +15,15 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.context import Context
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import NO_RESULT, Operation, Spec
+from accel_lab.compute.service import Service
 from accel_lab.compute.transfer import CopyIn, Free, Unmap, UploadActor
+from accel_lab.compute.transport import SocketTransport
 from accel_lab.compute.wire import (
     Crowded,
     Done,
     Failure,
     LibraryRestarted,
+    Output,
     batch,
     decode_reports,
     encode_entry,
@@ -237,6 +241,28 @@ def test_what_waits_for_something_deferred_keeps_its_operands_when_garbage_is_fr
     assert {seq for r in wire.sent if isinstance(r, Done) for seq in r.seqs} == set(range(1, 7))
     assert context.table.known(3) is None, "it is freed in its turn"
     context.close()
+
+
+def test_no_answer_is_lost_after_an_offer_that_a_full_socket_refused(context: Context) -> None:
+    """Where there are no rings, and a notebook does not read for a while what is printed."""
+    lower, upper = socket.socketpair()
+    service = Service(SocketTransport(lower), context, spin_s=0.0)
+    offered = 0
+    while service.offer([Output(1, "stdout", "x" * 5_000)]):
+        offered += 1
+    sender = threading.Thread(target=lambda: [service.send([Done([seq])]) for seq in (7, 8)])
+    sender.start()
+    notebook, heard = SocketTransport(upper), list[Any]()
+    until = time.monotonic() + 10.0
+    while heard[-1:] != [Done([8])] and time.monotonic() < until:
+        frame = notebook.receive()
+        if frame is not None:
+            heard += decode_reports(frame)
+    sender.join()
+    assert len([one for one in heard if isinstance(one, Output)]) == offered
+    assert heard[offered:] == [Done([7]), Done([8])]
+    lower.close()
+    upper.close()
 
 
 class Reader(HostBackend):

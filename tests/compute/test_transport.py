@@ -107,6 +107,24 @@ def test_a_full_wire_takes_frames_again_once_they_are_read(
         lower.receive()
 
 
+def test_what_is_sent_after_an_offer_arrives_whether_that_was_taken_or_not(
+    ends: tuple[Transport, Transport],
+) -> None:
+    """An offer that was refused is dropped, and what is sent next is something else."""
+    upper, lower = ends
+    offered = 0
+    while upper.offer(b"x" * 50_000):
+        offered += 1
+    expected = [b"x" * 50_000] * offered + [b"first", b"second"]
+    got = []
+    for frame in expected[offered:]:
+        while not upper.send(frame):
+            got.append(next_frame(lower))
+    got += [next_frame(lower) for _ in expected[len(got) :]]
+    assert got == expected
+    assert lower.receive() is None
+
+
 def test_what_was_sent_before_the_end_arrives_before_it(ends: tuple[Transport, Transport]) -> None:
     upper, lower = ends
     assert lower.send(b"last words")
