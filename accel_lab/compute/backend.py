@@ -77,7 +77,11 @@ class Backend(Protocol):
         """Return what other processes have of the device, `(name, bytes)`, as far as is known."""
 
     def is_whole(self, array: Any) -> bool:
-        """Whether an array has memory of the pool by itself, which is free when it is gone."""
+        """Whether an array has memory of the pool by itself, which is free when it is gone.
+
+        And whether it is in C order: it can be copied without more memory, and comes back as it
+        was.
+        """
 
     def host_memory(self, nbytes: int) -> Any:
         """Return host memory fit for fast copies, a uint8 array; raises MemoryError."""

@@ -30,7 +30,8 @@ class Spill:
 
     Garbage is collected, what caches hold is given back, and then the buffers that have not been
     named for longest go to the host. A buffer that shares its memory, with a view or with an object
-    of the user's, stays: nothing would be freed.
+    of the user's, stays: nothing would be freed. So does one whose bytes are not in C order: it
+    would come back in another order, in which a library may round otherwise.
 
     Parameters:
         limit_bytes: how much may wait on the host; 0 leaves every buffer where it is.
@@ -131,23 +132,24 @@ class Spill:
         )
 
     def _move(self, buffer: Buffer) -> bool:
-        """Copy a buffer to the host and free its memory; False when that is not possible."""
+        """Copy a buffer to the host and free its memory; False when there is no room for that."""
         context, storage = self._context, buffer.storage
         assert storage is not None
         if storage.nbytes > self._limit - self.held_bytes:
             return False
+        stream, before = context.stream("download"), context.active
         try:
             data = context.backend.host_memory(buffer.array.nbytes)
+            stream.operations += 1
+            context.activate(stream)
+            storage.read_on(stream)
+            context.backend.download(buffer.array, data)
+            stream.native.synchronize(stream.native.record())
         except MemoryError:
             return False
-        stream, before = context.stream("download"), context.active
-        stream.operations += 1
-        context.activate(stream)
-        storage.read_on(stream)
-        context.backend.download(buffer.array, data)
-        stream.native.synchronize(stream.native.record())
-        if before is not None:
-            context.activate(before)
+        finally:
+            if before is not None:
+                context.activate(before)
         self.held[buffer.id] = Away(data, storage.label)
         self.held_bytes += data.nbytes
         self.moved += 1

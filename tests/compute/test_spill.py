@@ -11,6 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from accel_lab import AccelRef, Device, System, array, blas, jit
+from accel_lab.backends.host.device import HostBackend
+from accel_lab.compute.context import Context
+from accel_lab.compute.stream import Storage
 from accel_lab.errors import AccelError, ContextLost, OutOfMemory
 
 WAIT = 60.0
@@ -99,6 +102,50 @@ def change_there() -> None:
     import builtins
 
     builtins.kept_by_the_test[0] = 7.0  # type: ignore[attr-defined]
+
+
+def is_in_fortran_order(value: Any) -> bool:
+    return bool(value.flags.f_contiguous and not value.flags.c_contiguous)
+
+
+def test_an_array_in_fortran_order_stays_and_others_go(small: Device) -> None:
+    """It would come back in C order, and sums of it would be rounded otherwise."""
+    shape = (MIB // 1024, 256)
+    ours = small.run(np.asfortranarray, small.put(filled(3.0).reshape(shape)))
+    more = [small.put(filled(i)) for i in range(POOL * 2)]
+    more[-1].result(WAIT)
+    assert small.run(is_in_fortran_order, ours, pure=True).result(WAIT)
+    assert (ours.get(timeout_s=WAIT) == 3.0).all()
+    assert [float(one.get(timeout_s=WAIT)[0]) for one in more] == list(map(float, range(POOL * 2)))
+
+
+class Cramped(HostBackend):
+    """A device that has no memory for a copy of its first array, as strides ask for on a card."""
+
+    def download(self, array: Any, target: Any) -> None:
+        if array[0] == 1:
+            raise MemoryError("of a test")
+        super().download(array, target)
+
+
+def test_what_cannot_be_copied_stays_and_the_next_goes() -> None:
+    """The error has left the ladder, and the libraries on a stream of the copies."""
+    arena: Any = None
+    context = Context(Cramped(0), [], arena, 1, {}, 3 * 80, 1 << 10)
+    work = context.stream("test")
+    context.activate(work)
+    for id_ in (1, 2, 3):
+        array, nbytes = context.allocate((10,), "float64", id_)
+        array[:] = id_
+        storage = Storage(work, nbytes, f"Put #{id_}")
+        storage.used = id_
+        context.table.fill(id_, array, array.shape, "float64", storage)
+        del array
+    room, _ = context.allocate((10,), "float64", 4)
+    assert room is not None
+    assert list(context.spill.held) == [2]
+    assert context.active is work
+    context.close()
 
 
 def test_an_array_that_code_in_the_context_holds_stays(small: Device) -> None:

@@ -122,10 +122,11 @@ class CudaDevice:
         return neighbours(self.index)
 
     def is_whole(self, array: Any) -> bool:
-        """Whether it is an array of CuPy's on memory of the pool, and no view."""
+        """Whether it is an array of CuPy's in C order on memory of the pool, and no view."""
         return (
             isinstance(array, cupy.ndarray)
             and array.base is None
+            and bool(array.flags.c_contiguous)
             and self._pool.owns(array.data.mem)
         )
 

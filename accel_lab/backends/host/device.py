@@ -128,8 +128,10 @@ class HostBackend:
         return ()
 
     def is_whole(self, array: Any) -> bool:
-        """Whether it is an array of NumPy's, and no view."""
-        return type(array) is np.ndarray and array.base is None and array.flags.owndata
+        """Whether it is an array of NumPy's in C order, and no view."""
+        if type(array) is not np.ndarray or array.base is not None:
+            return False
+        return bool(array.flags.owndata and array.flags.c_contiguous)
 
     def host_memory(self, nbytes: int) -> Any:
         """Return memory; raises MemoryError."""
