@@ -187,20 +187,22 @@ class RunActor(LibraryActor):
         if m.blob_at is not None:
             at = m.blob_at
             blob = self.context.arena.view(at.segment, at.start, at.nbytes).tobytes()
+        is_called = False
         try:
             climbing = self.context.backend.climbing(partial(self._make_room, launch.seq))
             with INTERRUPTS.of(launch.seq), climbing:
                 workspaces.refresh()
                 function, args, kwargs = unpack(blob, arrays.__getitem__)
+                is_called = True
                 value = function(*args, **kwargs)
         except MemoryError as error:
             holding.note_failure(error)
             raise self.context.out_of_memory(_asked_bytes(error)) from error
-        except StaleRef:
-            raise
         except KeyboardInterrupt as error:
             raise Interrupted("the function was interrupted") from error
         except BaseException as error:
+            if isinstance(error, StaleRef) and not is_called:  # so nothing was changed
+                raise
             self.context.raise_if_poisoned(error)
             holding.note_failure(error)
             raise user_code_error(error) from error

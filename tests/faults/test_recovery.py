@@ -313,6 +313,23 @@ def _write_first(x: Any, y: Any) -> None:
     x += y
 
 
+def _write_and_find_nothing(x: Any) -> None:
+    x[:2] = 7.0
+    raise StaleRef("a name was lost, says a function of the user's")
+
+
+def test_a_function_that_writes_and_raises_stale_ref_has_changed_what_it_wrote(
+    lab: System, cpu: Device
+) -> None:
+    """That it had changed nothing is known only of what never ran: the old zeros came back."""
+    x = cpu.put(np.zeros(4))
+    with pytest.raises(UserCodeError, match="StaleRef: a name was lost"):
+        cpu.run(_write_and_find_nothing, x, writes=(x,)).result(WAIT)
+    lose(lab, cpu)
+    with pytest.raises(AccelError):
+        value(cpu, x)
+
+
 def test_a_checkpoint_saves_what_could_not_be_made_again(lab: System, cpu: Device) -> None:
     x = cpu.put(np.ones(4))
     cpu.run(_add_one, x).result(WAIT)
