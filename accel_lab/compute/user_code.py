@@ -23,6 +23,7 @@ from accel_lab.compute.pickler import Pickler
 from accel_lab.compute.stream import Storage
 from accel_lab.compute.table import Buffer
 from accel_lab.compute.tensors import is_whole
+from accel_lab.compute.user_code_memory import SeenMemory
 from accel_lab.compute.wire import FRAME_LIMIT, Answer, Report
 from accel_lab.errors import Interrupted, InvalidArgument, StaleRef
 
@@ -175,6 +176,7 @@ class RunActor(LibraryActor):
 
     def __init__(self, context: "Context", lib: Any) -> None:
         super().__init__(context, lib)
+        self._seen = SeenMemory(context.backend)
         workspaces.serve(context.backend, context.generation, self.stream)
         holding.serve(context)
         keeping.serve(context)
@@ -224,6 +226,7 @@ class RunActor(LibraryActor):
         for index, ref in enumerate(m.refs):
             reads = m.pure or (m.writes is not None and index not in m.writes)
             array = launch.read(ref) if reads else launch.write(ref)
+            self._seen.note(ref.storage, array)  # type: ignore[attr-defined]
             arrays.append(self.context.backend.expose(array, ref.dtype))
         return arrays
 
@@ -269,7 +272,10 @@ class RunActor(LibraryActor):
         near: list[Buffer],
         launch: Launch,
     ) -> tuple[tuple[int, ...], str, int]:
-        """Enter an array; return its shape, dtype, and the buffer of `near` that it is part of."""
+        """Enter an array; return its shape, dtype, and the buffer of `near` that it is part of.
+
+        It shares the storage of memory that is known, whoever has held it since.
+        """
         array, shape, dtype, nbytes = adopted
         storage: Storage | None = None
         shared = 0
@@ -278,8 +284,13 @@ class RunActor(LibraryActor):
                 storage, shared = ref.storage, ref.id
                 break
         if storage is None:
+            storage = self._seen.storage_of(array)
+            if storage is not None:  # which the function may have written to
+                storage.write_on(launch.stream)
+        if storage is None:
             storage = Storage(launch.stream, nbytes, launch.label)
         launch.adopt(id_, array, shape, dtype, storage)
+        self._seen.note(storage, array)
         return shape, dtype, shared
 
     def _next_id(self) -> int:

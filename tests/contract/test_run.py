@@ -26,3 +26,58 @@ def test_a_number_that_an_array_gives_is_a_buffer(device: Device) -> None:
 
 def test_a_number_of_pythons_is_a_number(device: Device) -> None:
     assert type(device.run(number, device.put(np.arange(4.0))).result(60)) is float
+
+
+def keep(x: Any) -> Any:
+    import builtins
+
+    builtins.kept_by_the_test = x  # type: ignore[attr-defined]
+    return x
+
+
+def kept() -> Any:
+    import builtins
+
+    return builtins.kept_by_the_test  # type: ignore[attr-defined]
+
+
+def part_of_kept() -> list[Any]:
+    return [kept()[100:200], kept()[::-1]]
+
+
+def add_to_kept() -> None:
+    kept()[:] += 1
+
+
+def used_bytes(_: Any) -> int:
+    import gc
+
+    from accel_lab.compute.table import BufferTable
+
+    (table,) = (one for one in gc.get_objects() if isinstance(one, BufferTable))
+    return table.used_bytes
+
+
+def test_an_array_that_is_returned_again_is_there_once(device: Device) -> None:
+    """It was counted as often as it was returned, until there was no room."""
+    nothing = device.put(np.zeros(1))
+    before = device.run(used_bytes, nothing).result(60)
+    given = device.put(np.arange(1000.0))
+    first = device.run(keep, given).result(60)
+    again = device.run(kept).result(60)
+    part, back = device.run(part_of_kept).result(60)
+    assert device.run(used_bytes, nothing).result(60) - before == 8000
+    del given, first
+    assert device.run(used_bytes, nothing).result(60) - before == 8000
+    device.run(add_to_kept).result(60)
+    np.testing.assert_array_equal(again.get(), np.arange(1000.0) + 1)
+    np.testing.assert_array_equal(part.get(), np.arange(100.0, 200.0) + 1)
+    np.testing.assert_array_equal(back.get(), np.arange(1000.0)[::-1] + 1)
+    del again, part, back
+    for _ in range(2):  # what is freed goes with what is sent next
+        device.ping().result(60)
+    assert device.run(used_bytes, nothing).result(60) == before
+    once_more = device.run(kept).result(60)
+    assert device.run(used_bytes, nothing).result(60) - before == 8000
+    device.run(keep, None).result(60)
+    del once_more
