@@ -135,6 +135,12 @@ class Backend(Protocol):
     def clock(self) -> Clock:
         """Return the clock of this device."""
 
+    def settle(self) -> None:
+        """Have the active stream current again, after what user code has left current on it.
+
+        Does not block.
+        """
+
     def join(self) -> None:
         """Have the active stream wait for what user code has enqueued elsewhere; does not block.
 

@@ -184,6 +184,17 @@ class RunActor(LibraryActor):
     @handles(Run)
     def run(self, m: Run, launch: Launch) -> None:
         """Call the function; its answer is a buffer, or a value with buffers inside it."""
+        try:
+            self._answer(self._call(m, launch), m, launch)
+        finally:  # also where nothing it returns is an array
+            self.context.backend.settle()
+
+    @handles(Ping)
+    def ping(self, _: Ping, __: Launch) -> None:
+        """Return; the answer goes back as every other's."""
+
+    def _call(self, m: Run, launch: Launch) -> Any:
+        """Call the function; whatever it raises becomes an error of ours."""
         arrays = self._operands(m, launch)
         blob: Any = m.blob
         if m.blob_at is not None:
@@ -196,7 +207,7 @@ class RunActor(LibraryActor):
                 workspaces.refresh()
                 function, args, kwargs = unpack(blob, arrays.__getitem__)
                 is_called = True
-                value = function(*args, **kwargs)
+                return function(*args, **kwargs)
         except MemoryError as error:
             holding.note_failure(error)
             raise self.context.out_of_memory(_asked_bytes(error)) from error
@@ -210,11 +221,6 @@ class RunActor(LibraryActor):
             raise user_code_error(error) from error
         finally:
             printing.finish()
-        self._answer(value, m, launch)
-
-    @handles(Ping)
-    def ping(self, _: Ping, __: Launch) -> None:
-        """Return; the answer goes back as every other's."""
 
     def _make_room(self, now: int, has_room: Callable[[], bool]) -> bool:
         """Make room for what the user's code allocates itself."""

@@ -61,6 +61,32 @@ def test_work_on_a_stream_of_the_user_s_is_waited_for(gpu: Device) -> None:
         assert (value(gpu, answer) == 1).all()
 
 
+def test_what_is_written_on_a_stream_of_the_user_s_is_waited_for(gpu: Device) -> None:
+    """Though the function returns no array, or fails."""
+
+    def on_another_stream(x: Any, *, fail: bool) -> None:
+        import cupy
+
+        cupy.cuda.Stream(non_blocking=True).use()
+        cupy.RawKernel(SPIN, "spin")((1,), (1,), (20_000_000,))
+        x += 1
+        if fail:
+            raise ValueError
+
+    def current() -> int:
+        import cupy
+
+        return int(cupy.cuda.get_current_stream().ptr)
+
+    x, usual = gpu.put(np.ones(1 << 20, np.float32)), gpu.run(current).result(timeout_s=WAIT_S)
+    for turn in range(3):
+        gpu.run(on_another_stream, x, fail=False).result(timeout_s=WAIT_S)
+        with pytest.raises(UserCodeError):
+            gpu.run(on_another_stream, x, fail=True).result(timeout_s=WAIT_S)
+        assert gpu.run(current).result(timeout_s=WAIT_S) == usual
+        assert (value(gpu, array.copy(x)) == 2 * turn + 3).all()
+
+
 def test_code_that_waits_for_the_default_stream_has_waited_for_its_own_work(gpu: Device) -> None:
     """As the timers in CuPy's own examples do."""
 

@@ -252,6 +252,14 @@ class CudaDevice:
         """Return the card's clock."""
         return CudaClock(self.index)
 
+    def settle(self) -> None:
+        """Make this card and the active stream current again, in order after the user's stream.
+
+        Raises:
+            CUDARuntimeError: the device is in error.
+        """
+        self._return_from_user()
+
     def join(self) -> None:
         """Have the active stream wait for the user's current one, and for the legacy default one.
 

@@ -221,6 +221,9 @@ class HostBackend:
         """Return the machine's clock."""
         return HostClock()
 
+    def settle(self) -> None:
+        """Do nothing: there is one stream."""
+
     def join(self) -> None:
         """Do nothing: all has happened."""
 

@@ -1,0 +1,45 @@
+"""What a context does around a function of the user's, without a process around it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from accel_lab.backends.host.device import HostBackend
+from accel_lab.compute.context import Context
+from accel_lab.compute.user_code import Run, RunActor, pack_call
+from accel_lab.compute.wire import batch, encode_entry
+from tests.compute.wires import Wire, service_of
+
+
+class Settled(HostBackend):
+    """Counts how often it was settled."""
+
+    times = 0
+
+    def settle(self) -> None:
+        self.times += 1
+
+
+def nothing() -> None:
+    return None
+
+
+def fail() -> None:
+    raise ValueError
+
+
+@pytest.mark.parametrize("function", [nothing, fail])
+def test_what_is_current_is_set_right_after_every_function(
+    monkeypatch: pytest.MonkeyPatch, function: Callable[[], None]
+) -> None:
+    """Also where it returns no array; on a card it may have left another stream current."""
+    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: [Run])
+    arena: Any = None
+    backend = Settled(0)
+    context = Context(backend, [RunActor], arena, 1, {}, None)
+    refs, blob = pack_call(function, (), {})
+    entry = encode_entry(1, 0, None, Run(refs, blob, pure=False))
+    service_of(Wire([batch([entry])]), context).run()
+    assert backend.times == 1
+    context.close()
