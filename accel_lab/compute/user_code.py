@@ -232,7 +232,7 @@ class RunActor(LibraryActor):
         for index, ref in enumerate(m.refs):
             reads = m.pure or (m.writes is not None and index not in m.writes)
             array = launch.read(ref) if reads else launch.write(ref)
-            self._seen.note(ref.storage, array)  # type: ignore[attr-defined]
+            self._seen.note(ref.storage, array)
             arrays.append(self.context.backend.expose(array, ref.dtype))
         return arrays
 

@@ -76,9 +76,8 @@ def raise_beside_no_text() -> None:
         def __repr__(self) -> str:
             return "\udcff" * 150
 
-    strange = [[Strange()] * 4] * 50
-    a, b, c, d = strange[:4]
-    raise ValueError((a, b, c, d) and "plain")
+    strange = Strange()
+    raise ValueError(f"beside {type(strange).__name__}")
 
 
 @pytest.mark.parametrize(
@@ -134,7 +133,7 @@ def raise_wordless_and_leaving() -> None:
 
 def raise_beside_leaving() -> None:
     leaving = Leaving()
-    raise ValueError(leaving and "plain")
+    raise ValueError(f"beside {type(leaving).__name__}")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +141,7 @@ def raise_beside_leaving() -> None:
     [
         (raise_wordless, "Wordless: <its str raised RuntimeError>"),
         (raise_wordless_and_leaving, "WordlessAndLeaving: <its str raised RuntimeError>"),
-        (raise_beside_leaving, "ValueError: plain"),
+        (raise_beside_leaving, "ValueError: beside Leaving"),
         (Leaving, "TypeError: the answer, a Leaving, does not pickle: SystemExit"),
     ],
 )

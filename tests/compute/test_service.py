@@ -250,7 +250,12 @@ def test_no_answer_is_lost_after_an_offer_that_a_full_socket_refused(context: Co
     offered = 0
     while service.offer([Output(1, "stdout", "x" * 5_000)]):
         offered += 1
-    sender = threading.Thread(target=lambda: [service.send([Done([seq])]) for seq in (7, 8)])
+
+    def answer() -> None:
+        service.send([Done([7])])
+        service.send([Done([8])])
+
+    sender = threading.Thread(target=answer)
     sender.start()
     notebook, heard = SocketTransport(upper), list[Any]()
     until = time.monotonic() + 10.0
