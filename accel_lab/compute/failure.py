@@ -38,7 +38,7 @@ _FIELDS = (
 _CAUSE_LIMIT = 64 << 10
 _TEXT_LIMIT = FRAME_LIMIT // 8
 _NAME_LIMIT = 1 << 10
-_FRAMES_LIMIT = FRAME_LIMIT // 4
+_FRAMES_LIMIT = FRAME_LIMIT // 2
 """How many bytes a text may take, one that is a name or a value, and all frames together."""
 _LINKS = 8
 """How many exceptions of a chain are told and carried over."""
