@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, Self
 
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, Result, marker_of
-from accel_lab.compute.step import FREE, Step, Steps, decode, entries_of
+from accel_lab.compute.step import FREE, Effects, Step, Steps, decode, entries_of
+from accel_lab.compute.storages import Storages
 from accel_lab.compute.wire import batch
 from accel_lab.errors import Interrupted, UserCodeError
 
@@ -96,7 +97,7 @@ class Lineage:
         self._digests: dict[int, str] = {}  # of what a request made or changed
         self._checkpoints: dict[int, Checkpoint] = {}
         self._opaque: dict[int, str] = {}
-        self._storages = _Storages()
+        self._storages = Storages()
         self.checkpoint: Callable[[int, tuple[int, ...], str], None] | None = None
         self._tidied = 0  # how many there were when it was tidied last
         self._kept_after_cut = 0
@@ -131,7 +132,7 @@ class Lineage:
                         self._note_failure(early)
                     if step.made:
                         self._live.add(step.made)
-                        self._storages.enter(step)
+                        self._storages.enter(step.made, step.shares, self._live)
             return len(self._unread)
 
     def _note(self, marker: Any) -> None:
@@ -154,7 +155,7 @@ class Lineage:
         elif isinstance(marker, Arrays):
             for id_, shared in zip_longest(marker.ids, marker.shares, fillvalue=0):
                 self._live.add(id_)
-                self._storages.share(id_, shared or id_)
+                self._storages.enter(id_, (shared,) if shared else (), self._live)
                 self._opaque[id_] = "your own code made it, and no copy of it is kept"
 
     def _note_failure(self, marker: Failed) -> None:
@@ -199,16 +200,31 @@ class Lineage:
             wanted = set(wanted)
             steps = self._needed(wanted, without)
             lost = self._lost(steps, wanted)
+            if lost and self._checkpoints:
+                # What cannot be had in any case is no reason not to use a checkpoint.
+                hopeless = self._hopeless() & lost.keys()
+                others = wanted - hopeless
+                lost = {id_: lost[id_] for id_ in hopeless}
+                lost |= self._lost(self._needed(others, without), others)
             if lost:
                 # What only the lost ones need is not run.
                 steps = self._needed(wanted - lost.keys(), without)
             return Slice(steps, lost)
 
+    def _hopeless(self) -> set[int]:
+        """Return the buffers that no message makes again and of which no checkpoint is kept."""
+        found: set[int] = set()
+        for step in self._steps:
+            again = not step.opaque and found.isdisjoint(step.operands)
+            if step.made and not again and step.made not in self._checkpoints:
+                found.add(step.made)
+        return found
+
     def _needed(self, wanted: set[int], without: Collection[int]) -> list[Step | Restore]:
         """Walk back from the last message: what changes something needed is needed too."""
-        storages, of = self._storages, self._storages.of
+        storages = self._storages
         ids = set(wanted)
-        memory = {storages.of(id_) for id_ in wanted}
+        memory = storages.of_all(ids)
         found: list[Step | Restore] = []
         points = sorted(
             (c for c in self._checkpoints.values() if c.id in storages), key=lambda c: c.seq
@@ -218,11 +234,12 @@ class Lineage:
             while points and points[-1].seq >= since:
                 point = points.pop()
                 # Where views of it are wanted too they must share its memory, as they did.
-                if storages.wanted_of(point.id, ids) == {point.id}:
+                if storages.sharing(point.id, ids) == {point.id}:
                     found.append(Restore(point))
                     ids.discard(point.id)
-                    memory.discard(storages.of(point.id))
+                    memory.intersection_update(storages.of_all(ids))
 
+        written = _Written(storages)
         undone = self._failed - self._half_done
         again: set[int] = set()  # the effects that are needed wherever they stand
         for step in reversed(self._steps):
@@ -234,12 +251,11 @@ class Lineage:
                 continue
             if id(effects) in again and not made:
                 found.append(step)
-            elif made in ids or not memory.isdisjoint(map(of, effects.writes)):
+            elif made in ids or not memory.isdisjoint(written(effects)):
                 found.append(step)
                 ids.discard(made)
                 ids.update(effects.operands)
-                memory.update(map(of, effects.operands))
-                memory.update(map(of, effects.shares))
+                memory.update(storages.of_all(effects.operands))
                 if not made:
                     again.add(id(effects))
         restore(0)
@@ -248,35 +264,39 @@ class Lineage:
 
     def _lost(self, steps: list[Step | Restore], wanted: set[int]) -> dict[int, str]:
         """Walk forward: what cannot be run again takes along whatever it wrote."""
-        storages = self._storages
+        roots_of = self._storages.of
         why: dict[int, str] = {}
-        made: set[int] = set()
+        spoilt: dict[int, tuple[int, str]] = {}  # memory: where it was spoilt last, and why
+        made: dict[int, int] = {}  # buffers: where they were made or restored
         restored: set[int] = set()
 
         def gone(id_: int) -> str:
             opaque = "" if id_ in restored else self._opaque.get(id_)
-            missing = "" if id_ in made else _BEYOND
-            return opaque or why.get(storages.of(id_)) or missing
+            if opaque or id_ not in made:
+                return opaque or why.get(id_, _BEYOND)
+            marks = (spoilt[root] for root in roots_of(id_) if root in spoilt)
+            return next((text for position, text in marks if position > made[id_]), "")
 
-        for step in steps:
+        for position, step in enumerate(steps):
             if isinstance(step, Restore):
-                made.add(step.checkpoint.id)
+                made[step.checkpoint.id] = position
                 restored.add(step.checkpoint.id)
-                why.pop(storages.of(step.checkpoint.id), None)
                 continue
             half_done = _CHANGED if step.seq in self._half_done else ""
             reason = half_done or step.opaque or self._unkept(step)
             for id_ in step.operands:
-                if not reason and gone(id_):
+                if not reason and (text := gone(id_)):
                     # What a long chain depends on is what its first link depends on.
-                    first = not gone(id_).startswith(_DEPENDS)
-                    reason = f"{_DEPENDS} {id_}: {gone(id_)}" if first else gone(id_)
-            touched = (*step.writes, step.made) if step.made else step.writes
-            if reason:
-                for id_ in touched:
-                    why.setdefault(storages.of(id_), reason)
-            made.update(touched)
-        return {id_: gone(id_) for id_ in wanted if gone(id_)}
+                    reason = text if text.startswith(_DEPENDS) else f"{_DEPENDS} {id_}: {text}"
+            if not reason:
+                if step.made:
+                    made[step.made] = position
+                continue
+            why[step.made] = reason
+            for id_ in step.writes:
+                text = gone(id_) or reason
+                spoilt.update((root, (position, text)) for root in roots_of(id_))
+        return {id_: text for id_ in wanted if (text := gone(id_))}
 
     def _unkept(self, step: Step) -> str:
         if not step.in_arena:
@@ -290,7 +310,7 @@ class Lineage:
         """Return which buffers that are `there` share, or may share, the memory of those not."""
         with self._lock:
             self.read()
-            return {id_: self._storages.wanted_of(id_, there) for id_ in ids if id_ not in there}
+            return {id_: self._storages.sharing(id_, there) for id_ in ids if id_ not in there}
 
     def digests(self, wanted: Iterable[int], without: Collection[int] = ()) -> dict[int, str]:
         """Return the digests of what these buffers held, of those where that was recorded.
@@ -307,10 +327,11 @@ class Lineage:
                     continue
                 subject = step.made or (step.writes[0] if len(step.writes) == 1 else 0)
                 digest = self._digests.get(step.seq)
-                if subject in ids and digest and self._storages.of(subject) not in changed:
+                is_old = not changed.isdisjoint(self._storages.of(subject))
+                if subject in ids and digest and not is_old:
                     found[subject] = digest
                 ids.discard(subject)
-                changed.update(self._storages.of(id_) for id_ in step.writes)
+                changed.update(self._storages.of_all(step.writes))
             return found
 
     def durability(self, id_: int) -> Durability:
@@ -334,7 +355,7 @@ class Lineage:
             return ""
         live = self.live
         reason = self.slice(live | {id_}).lost.get(id_)
-        others = sorted(self._storages.wanted_of(id_, live) - {id_})
+        others = sorted(self._storages.sharing(id_, live) - {id_} - self._hopeless())
         if not reason or not others:
             return reason or ""
         return (
@@ -375,13 +396,12 @@ class Lineage:
         self._forgotten = self._newest
         written: dict[int, int] = {}
         for step in self._steps:
-            for id_ in step.writes:
-                written[self._storages.of(id_)] = step.seq
+            written.update(dict.fromkeys(self._storages.of_all(step.writes), step.seq))
         self._steps.clear()
         self._checkpoints = {
             i: c
             for i, c in self._checkpoints.items()
-            if c.seq >= written.get(self._storages.of(i), 0)
+            if c.seq >= max(written.get(root, 0) for root in self._storages.of(i))
         }
 
     def worn(self) -> list[tuple[int, tuple[int, ...], str]]:
@@ -390,8 +410,8 @@ class Lineage:
             effects = {id(step.effects): step.effects for step in self._steps}
             writes: Counter[int] = Counter()
             for one, times in Counter(id(step.effects) for step in self._steps).items():
-                for id_ in effects[one].writes:
-                    writes[self._storages.of(id_)] += times
+                for root in self._storages.of_all(effects[one].writes):
+                    writes[root] += times
             found = {}
             for step in self._steps:
                 if step.made in self._live and (spec := decode(step.data)[4]) is not None:
@@ -401,9 +421,9 @@ class Lineage:
             return [
                 (id_, *spec)
                 for id_, spec in found.items()
-                if writes[self._storages.of(id_)] > LONG_HISTORY // 100
+                if max(writes[root] for root in self._storages.of(id_)) > LONG_HISTORY // 100
                 # With views a checkpoint could not stand for the memory that they share.
-                and self._storages.wanted_of(id_, self._live) == {id_}
+                and self._storages.sharing(id_, self._live) == {id_}
             ]
 
     def cut(self) -> None:
@@ -451,41 +471,19 @@ class Lineage:
         return {step.made for step in self._steps if step.seq in self._failed and step.made}
 
 
-class _Storages:
-    """Which buffers share memory: views with what they look at."""
+class _Written:
+    """The memory that messages write; found once for all that say the same."""
 
-    def __init__(self) -> None:
-        self._of: dict[int, int] = {}
+    def __init__(self, storages: Storages) -> None:
+        self._storages = storages
+        self._found: dict[int, set[int]] = {}
 
-    def __contains__(self, id_: int) -> bool:
-        return id_ in self._of
-
-    def enter(self, step: Step) -> None:
-        """A message makes a buffer."""
-        roots = {self.of(id_) for id_ in step.shares}
-        first = min(roots, default=step.made)
-        self._of[step.made] = first
-        if len(roots) > 1:  # a function's answer may be any of them
-            for id_, root in self._of.items():
-                if root in roots:
-                    self._of[id_] = first
-
-    def share(self, id_: int, other: int) -> None:
-        """A buffer that no message makes has the memory of another, or its own."""
-        self._of[id_] = self.of(other)
-
-    def of(self, id_: int) -> int:
-        """Return what stands for the memory of a buffer."""
-        return self._of.get(id_, id_)
-
-    def wanted_of(self, id_: int, ids: set[int]) -> set[int]:
-        """Return those of `ids` that share the memory of a buffer."""
-        root = self.of(id_)
-        return {other for other in ids if self.of(other) == root}
-
-    def keep(self, ids: set[int]) -> None:
-        """Forget all other buffers."""
-        self._of = {id_: root for id_, root in self._of.items() if id_ in ids}
+    def __call__(self, effects: Effects) -> set[int]:
+        """Return the roots of what it writes."""
+        found = self._found.get(id(effects))
+        if found is None:
+            found = self._found[id(effects)] = self._storages.of_all(effects.writes)
+        return found
 
 
 class Tidying:

@@ -182,9 +182,8 @@ def effects_of(fields: list[Any]) -> Effects:
         _, refs, _, pure, place, *_ = fields
         changed = _said_writes(fields)
         in_arena = place is not None
-        if pure:
-            shares = tuple(refs)
-        else:
+        shares = tuple(refs)  # whatever it writes, it may answer with a view
+        if not pure:
             writes = tuple(refs) if changed is None else tuple(refs[i] for i in changed)
             opaque = "a function that was run without pure=True made or changed it"
     return Effects(tag, tuple(operands), writes, shares, opaque, in_arena)

@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.step import Step
+from accel_lab.compute.storages import Storages
+
+_PARTED = "memory that it may have shared was written, and it was made of its checkpoint by then"
 
 
 class Missing(NamedTuple):
@@ -23,62 +26,88 @@ class Buffers:
 
     def __init__(self) -> None:
         self.refs: dict[int, AccelRef] = {}
-        self._roots: dict[int, int] = {}
+        self._storages = Storages()
+        self._now = 0
+        self._since: dict[int, int] = {}  # when a buffer was entered or mended
         self._gone: dict[int, str] = {}
+        self._spoilt: dict[int, tuple[int, str]] = {}  # memory: when it was spoilt last, and why
+        self._parted: dict[int, tuple[int, ...]] = {}  # memory of a mended one: what it was before
         self._touched: dict[int, int] = {}
 
-    def root(self, id_: int) -> int:
-        """Return the buffer whose memory this one is, or may be, a part of."""
-        while (other := self._roots.get(id_, id_)) != id_:
-            id_ = other
-        return id_
+    def roots(self, id_: int) -> tuple[int, ...]:
+        """Return what tells a buffer's memory; those that may share it have one in common."""
+        return self._storages.of(id_)
 
     def enter(self, id_: int, ref: AccelRef, shares: Iterable[int] = ()) -> None:
         """A message has made a buffer; `shares` are those whose memory it may share."""
         self.refs[id_] = ref
         self.join(id_, shares)
+        self._since[id_] = self._tick()
 
     def join(self, id_: int, shares: Iterable[int]) -> None:
         """A buffer may share memory with these."""
-        root = self.root(id_)
-        for other in shares:
-            mine, root = root, self.root(other)
-            if mine != root:
-                self._roots[mine] = root
-                if mine in self._gone:
-                    self._gone.setdefault(root, self._gone[mine])
+        same = self._storages.enter(id_, tuple(shares), self.refs)
+        if same:
+            self._touched[same[0]] = max(self._touched.get(root, 0) for root in same)
+            if marks := [self._spoilt[root] for root in same if root in self._spoilt]:
+                self._spoilt[same[0]] = max(marks)
+            for own, before in self._parted.items():
+                if not set(same).isdisjoint(before):
+                    self._parted[own] = (*before, same[0])
+
+    def _tick(self) -> int:
+        self._now += 1
+        return self._now
 
     def touched(self, step: Step) -> None:
         """Note when a buffer was last written."""
-        for id_ in step.writes:
-            self._touched[self.root(id_)] = step.seq
+        roots = self._storages.of_all(step.writes)
+        self._touched.update(dict.fromkeys(roots, step.seq))
+        for own, before in self._parted.items() if roots else ():
+            if own in roots:
+                self._spoil(before, _PARTED)
+            elif not roots.isdisjoint(before):
+                self._spoil((own,), _PARTED)
 
     def lacks(self, id_: int, seq: int) -> bool:
         """Whether a buffer is not here as it was after request `seq`, the last to write it."""
-        root = self.root(id_)
-        here = id_ in self.refs and root not in self._gone
-        return not here and root == id_ and self._touched.get(root, 0) <= seq
+        here = id_ in self.refs and not self._why(id_)
+        return not here and all(self._touched.get(root, 0) <= seq for root in self.roots(id_))
 
     def mend(self, id_: int, ref: AccelRef) -> None:
-        """A buffer is what it was once more."""
+        """A buffer is what it was once more, in memory that it shares with none."""
         self.refs[id_] = ref
         self._gone.pop(id_, None)
+        self._since[id_] = self._tick()
+        before = self.roots(id_)
+        self._parted[self._storages.renew(id_)] = before
 
     def spoil(self, step: Step, why: str) -> None:
         """A message was not run: what it would have made or written is not what it was."""
         if step.made:
             self.join(step.made, step.shares)
+            self._gone[step.made] = why
         self.touched(step)
-        for id_ in (step.made, *step.writes) if step.made else step.writes:
-            self._gone.setdefault(self.root(id_), why)
+        for id_ in step.writes:
+            self._spoil(self.roots(id_), self._why(id_) or why)
+
+    def _spoil(self, roots: Iterable[int], why: str) -> None:
+        self._spoilt.update(dict.fromkeys(roots, (self._tick(), why)))
+
+    def _why(self, id_: int) -> str:
+        """Return why a buffer is not what it was; empty if it is, or never was here."""
+        if id_ in self._gone:
+            return self._gone[id_]
+        marks = (self._spoilt[root] for root in self.roots(id_) if root in self._spoilt)
+        return next((why for when, why in marks if when > self._since.get(id_, 0)), "")
 
     def missing(self, step: Step) -> Missing | None:
         """Return the first operand that a message cannot have."""
         for id_ in step.operands:
-            why = self._gone.get(self.root(id_))
-            if why is None and id_ not in self.refs:
+            why = self._why(id_)
+            if not why and id_ not in self.refs:
                 why = "the journal does not reach back to the message that made it"
-            if why is not None:
+            if why:
                 return Missing(id_, why)
         return None
 

@@ -65,26 +65,31 @@ class Comparer:
     def _compared(self, pending: "_Pending") -> Comparison | None:
         entry, step, was = pending.entry, pending.step, pending.entry.digest
         place = entry.session, entry.device
-        root = self._repeater.buffers(entry).root
-        offs = [self._off.get((place, root(id_))) for id_ in (*step.operands, *step.shares)]
+        roots = self._repeater.buffers(entry).roots
+        read = {one for id_ in step.operands for one in (id_, *roots(id_))}
+        offs = [self._off.get((place, one)) for one in read]
         inherited = max((off for off in offs if off is not None), default=None)
-        written = [id_ for id_ in (step.made, *step.writes) if id_]
+        written = {root for id_ in step.writes for root in roots(id_)}
+        if step.made:
+            written.add(step.made)
         now = None
         if pending.digest is not None and outcome(pending.digest) is None:
             now = pending.digest.result()
         if now is None or was is None:
             if inherited is not None:
-                self._off.update({(place, root(id_)): inherited for id_ in written})
+                self._off.update({(place, one): inherited for one in written})
             return None
         digest, *_, data = now
         kept = self._journal.content(was.key) if was.key and digest != was.digest else None
         comparison = compare(entry, was, (digest, data), kept, pending.may, inherited)
-        for id_ in written:
-            if comparison.verdict != "equal":
-                within = comparison.verdict == "within tolerance"
-                self._off[place, root(id_)] = comparison.off or 0.0 if within else 0.0
-            elif root(id_) == id_:
-                self._off.pop((place, id_), None)
+        if comparison.verdict != "equal":
+            within = comparison.verdict == "within tolerance"
+            off = comparison.off or 0.0 if within else 0.0
+            self._off.update({(place, one): off for one in written})
+        else:
+            for id_ in (step.made, *step.writes):
+                if roots(id_) in ((), (id_,)):
+                    self._off.pop((place, id_), None)
         return comparison
 
 

@@ -40,7 +40,7 @@ def _needed(entries: list[Entry], wanted: Collection[int]) -> list[Entry]:
     buffers = Buffers()
     steps = _read(entries, buffers)
     ids = set(wanted)
-    memory = {buffers.root(id_) for id_ in wanted}
+    memory = {root for id_ in wanted for root in buffers.roots(id_)}
     answers: set[int] = set()
     found: list[Entry] = []
     for entry, step in reversed(steps):
@@ -49,7 +49,7 @@ def _needed(entries: list[Entry], wanted: Collection[int]) -> list[Entry]:
             if needed and entry.kind == "arrays":
                 answers.add(entry.seq)
         else:
-            changed = any(buffers.root(id_) in memory for id_ in step.writes)
+            changed = any(not memory.isdisjoint(buffers.roots(id_)) for id_ in step.writes)
             needed = step.made in ids or changed or step.seq in answers
             needed = needed and (not entry.failed or bool(step.opaque))
         if not needed:
@@ -57,7 +57,7 @@ def _needed(entries: list[Entry], wanted: Collection[int]) -> list[Entry]:
         found.append(entry)
         if step is not None:
             ids.update(step.operands)
-            memory.update(buffers.root(id_) for id_ in step.operands)
+            memory.update(root for id_ in step.operands for root in buffers.roots(id_))
     return found
 
 

@@ -35,6 +35,16 @@ def view(seq: int, x: int, made: int) -> bytes:
     return entry(seq, made, SLICE, x, [])
 
 
+def run(seq: int, made: int, *refs: int, answer: int = 9, writes: list[int] | None = None) -> bytes:
+    """Call a function that answers with an operand, or with an array of its own.
+
+    Parameters:
+        writes: the places of what it writes; a function is pure without.
+    """
+    blob = bytes([answer])
+    return entry(seq, -made, RUN, list(refs), blob, writes is None, None, writes)
+
+
 def free(*ids: int) -> bytes:
     return entry(0, 0, FREE, list(ids))
 
@@ -55,6 +65,13 @@ class Machine:
             x, out = fields
             target = self.cells.setdefault(made, [None]) if out is None else self.cells[out]
             target[0] = (seq, self.cells[x][0], target[0])
+        elif tag == RUN:
+            refs, (answer,), _, _, writes = fields
+            found = [self.cells[id_] for id_ in refs]
+            for i in writes or ():
+                found[i][0] = (seq, i, found[i][0])
+            new = [(seq, *(cell[0] for cell in found))]
+            self.cells[-made] = found[answer] if answer < len(found) else new
 
     def value(self, id_: int) -> Any:
         return self.cells[id_][0]
@@ -150,6 +167,35 @@ def test_a_pure_function_may_answer_with_a_view_of_any_operand() -> None:
     assert seqs(lineage.slice([2])) == [1, 2, 3, 4]
 
 
+def test_a_function_may_answer_with_a_view_whatever_it_writes() -> None:
+    for writes in ([], [1]):
+        called = run(3, 3, 1, 2, answer=0, writes=writes)
+        lineage = lineage_of(zeros(1, 1), zeros(2, 2), called, zeros(4, 4))
+        assert lineage.durability(1) == "replayable"
+        lineage.follow([copy(5, 4, out=3)])
+        assert lineage.durability(1) == "lost on fault"
+        assert set(lineage.slice(lineage.live).lost) == {1, 2, 3}
+
+
+def test_an_answer_that_is_lost_anyway_does_not_keep_a_checkpoint_from_use() -> None:
+    point = encode_marker(Checkpoint(1, 3, "aa", (4,), "float32"))
+    lineage = lineage_of(zeros(1, 1), run(2, 2, 1, writes=[0]), view(3, 2, 3), point)
+    assert set(lineage.slice(lineage.live).lost) == {2, 3}
+    assert lineage.durability(1) == "checkpointed"
+    lineage.follow([copy(4, 1, out=3)])
+    assert set(lineage.slice(lineage.live).lost) == {1, 2, 3}
+
+
+def test_two_operands_of_a_function_do_not_share_the_fate_of_each_other() -> None:
+    point = encode_marker(Checkpoint(1, 2, "aa", (4,), "float32"))
+    lineage = lineage_of(zeros(1, 1), zeros(2, 2), point)
+    tidy(lineage)
+    lineage.follow([run(3, 3, 1, 2)])
+    assert seqs(lineage.slice(lineage.live)) == [2, -1, 3]
+    lineage.follow([run(4, 4, 1, writes=[0])])
+    assert set(lineage.slice(lineage.live).lost) == {1, 3, 4}
+
+
 def test_an_upload_is_as_durable_as_its_bytes() -> None:
     allocate = entry(1, 1, 3, [4], "float32")
     upload = entry(2, 0, UPLOAD, 1, 0, 7, 0, 16)
@@ -239,6 +285,64 @@ def programs(draw: st.DrawFn) -> list[bytes]:
         alive.append(next_id)
         next_id += 1
     return parts
+
+
+@st.composite
+def mixed_programs(draw: st.DrawFn) -> list[bytes]:
+    """Draw a history with functions, pure and not, and with checkpoints."""
+    parts: list[bytes] = []
+    alive: list[int] = []
+    for seq in range(1, draw(st.integers(1, 25)) + 1):
+        what = draw(st.sampled_from(["zeros", "out", "view", "pure", "run", "free", "keep"]))
+        x, y = (draw(st.sampled_from(alive or [0])) for _ in range(2))
+        if what == "zeros" or not alive:
+            parts.append(zeros(seq, seq))
+        elif what == "out":
+            parts.append(copy(seq, x, out=y))
+            continue
+        elif what == "free":
+            alive.remove(x)
+            parts.append(free(x))
+            continue
+        elif what == "keep":
+            parts.append(encode_marker(Checkpoint(x, seq, str(x), (4,), "float32")))
+            continue
+        elif what == "view":
+            parts.append(view(seq, x, seq))
+        else:
+            writes = None if what == "pure" else draw(st.sampled_from([[], [0], [1], [0, 1]]))
+            parts.append(run(seq, seq, x, y, answer=draw(st.integers(0, 2)), writes=writes))
+        alive.append(seq)
+    return parts
+
+
+@settings(max_examples=1000, deadline=None)
+@given(mixed_programs(), st.sets(st.integers(0, 30)))
+def test_what_is_not_lost_is_as_it_was(parts: list[bytes], cuts: set[int]) -> None:
+    """Whatever is a view, checkpointed, written by a function, or cut away by then."""
+    whole, again, kept = Machine(), Machine(), {}
+    lineage = Lineage()
+    for at, data in enumerate(parts):
+        if (raw := decode(data))[0] > 0:
+            whole.run(data)
+        elif raw[0] < 0:
+            kept[raw[1]] = whole.value(raw[1])
+        lineage.follow([data])
+        if at in cuts:
+            tidy(lineage)
+    found = lineage.slice(lineage.live)
+    for step in found.steps:
+        if isinstance(step, Restore):
+            again.cells[step.checkpoint.id] = [kept[step.checkpoint.id]]
+        else:
+            assert not step.opaque
+            again.run(step.data)
+    there = lineage.live - found.lost.keys()
+    assert {id_: again.value(id_) for id_ in there} == {id_: whole.value(id_) for id_ in there}
+    for id_ in there:
+        assert [again.cells[o] is again.cells[id_] for o in there] == [
+            whole.cells[o] is whole.cells[id_] for o in there
+        ]
 
 
 @settings(max_examples=400, deadline=None)

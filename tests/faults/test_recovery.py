@@ -330,6 +330,57 @@ def test_a_function_that_writes_and_raises_stale_ref_has_changed_what_it_wrote(
         value(cpu, x)
 
 
+@pytest.mark.parametrize("has_other", [False, True])
+def test_what_is_written_through_the_answer_of_a_function_is_not_forgotten(
+    lab: System, cpu: Device, *, has_other: bool
+) -> None:
+    """It may be a view of what the function did not write."""
+    x, other, nines = cpu.put(np.arange(6.0)), cpu.put(np.ones(4)), cpu.put(np.full(4, 9.0))
+    part = cpu.run(_all_but_two, x, other, writes=(other,) if has_other else ())
+    assert (part.durability, x.durability) == ("lost on fault", "replayable")
+    array.copy(nines, out=part)
+    np.testing.assert_array_equal(value(cpu, x), [0, 1, 9, 9, 9, 9])
+    assert x.durability == "lost on fault"
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, nines), np.full(4, 9.0))
+    with pytest.raises(StaleRef, match="pure=True"):
+        cpu.get(x)
+
+
+def _all_but_two(x: Any, _: Any) -> Any:
+    return x[2:]
+
+
+def test_a_checkpoint_is_of_use_beside_the_answer_of_a_function(lab: System, cpu: Device) -> None:
+    x, y = cpu.put(np.ones(4)), cpu.put(np.ones(4))
+    total = cpu.run(_add_and_sum, x, y)
+    cpu.checkpoint(x).result(WAIT)
+    assert x.durability == "checkpointed"
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, x), 2.0 * np.ones(4))
+    assert not total.is_valid
+
+
+def _add_and_sum(x: Any, y: Any) -> Any:
+    x += y
+    return x + y
+
+
+def test_two_operands_of_a_function_come_back_each_by_itself(lab: System, cpu: Device) -> None:
+    """Though the function's answer may be a view of either."""
+    history = cpu._requests.recovery._lineage  # type: ignore[union-attr]
+    w, z = cpu.put(np.arange(4.0)), cpu.put(np.ones(4))
+    cpu.checkpoint(w).result(WAIT)
+    for _ in history.tidy(at_once=True):
+        pass
+    both = cpu.run(np.add, w, z, pure=True)
+    value(cpu, both)
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, w), np.arange(4.0))
+    np.testing.assert_array_equal(value(cpu, z), np.ones(4))
+    np.testing.assert_array_equal(value(cpu, both), np.arange(4.0) + 1)
+
+
 def test_a_checkpoint_saves_what_could_not_be_made_again(lab: System, cpu: Device) -> None:
     x = cpu.put(np.ones(4))
     cpu.run(_add_one, x).result(WAIT)

@@ -227,6 +227,43 @@ def test_a_checkpoint_gives_back_what_could_not_be_replayed(lab: System) -> None
     assert report.equal == 2
 
 
+def test_what_was_written_through_the_answer_of_a_function_is_no_difference(
+    source: System, lab: System
+) -> None:
+    """The answer, a view of x, is not made, so x is not what it was; what it gave by then is."""
+    record, gpu = Recording(source), source.devices[0]
+    x, y = rng.uniform(gpu, (6,), seed=1), rng.uniform(gpu, (4,), seed=2)
+    part = gpu.run(lambda x: x[2:], x, writes=())
+    before = blas.scal(x, 2.0)
+    array.copy(y, out=part)
+    after = blas.scal(x, 2.0)
+    report = replay(record, lab)
+    reasons = {entry.number: why for entry, why in report.not_run}
+    first, second = numbers(list(record), "Scal")
+    assert report.ok, report
+    assert first not in reasons
+    assert "pure=True" in reasons[second]
+    assert before.shape == after.shape
+
+
+def test_a_checkpoint_of_an_answer_is_used_until_what_it_may_share_is_written(lab: System) -> None:
+    with System("host", results="values", recover="replay") as first:
+        record, gpu = Recording(first), first.devices[0]
+        x, y = rng.uniform(gpu, (6,), seed=1), rng.uniform(gpu, (6,), seed=2)
+        whole = gpu.run(lambda x: x[:], x, writes=())
+        gpu.checkpoint(whole).result()
+        refs = [blas.scal(whole, 2.0), blas.scal(x, 2.0)]
+        array.copy(y, out=x)
+        refs += [blas.scal(whole, 3.0), blas.scal(x, 3.0)]
+        report = replay(record, lab)
+    reasons = {entry.number: why for entry, why in report.not_run}
+    scaled = numbers(list(record), "Scal")
+    assert report.ok, report
+    assert [number in reasons for number in scaled] == [False, False, True, False]
+    assert "checkpoint" in reasons[scaled[2]]
+    assert len(refs) == len(scaled)
+
+
 def test_what_had_failed_is_not_run(source: System, lab: System) -> None:
     def wrong(x: Any) -> None:
         raise ValueError
