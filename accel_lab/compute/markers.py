@@ -77,13 +77,18 @@ class Arrays(msgspec.Struct, frozen=True, array_like=True, tag=-7):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, array_like=True, tag=-8):
-    """The contents of a buffer after request `seq` are kept under `key`, in C order."""
+    """The contents of a buffer after request `seq` are kept under `key`, in C order.
+
+    In memory its `axes` follow each other in this order, from the longest strides to the shortest;
+    without any it is in C order.
+    """
 
     id: int
     seq: int
     key: str
     shape: tuple[int, ...]
     dtype: str
+    axes: tuple[int, ...] = ()
 
 
 class Rebuilt(msgspec.Struct, frozen=True, array_like=True, tag=-9):

@@ -14,12 +14,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
+import numpy as np
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.answers import InFlight, Settle, Told
 from accel_lab.compute.arena import Arena
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.digest import Digest
+from accel_lab.compute.dtypes import numpy_dtype
 from accel_lab.compute.lineage import Durability, Lineage, Restore, Slice
 from accel_lab.compute.markers import Failed, Rebuilt
 from accel_lab.compute.operation import Spec
@@ -336,11 +338,15 @@ class Recovery:
         if isinstance(step, Restore):
             point = step.checkpoint
             spec = Spec(point.shape, point.dtype)
+            data = self._kept(point.key)
+            if point.axes:
+                array = np.frombuffer(data, numpy_dtype(point.dtype)).reshape(point.shape)
+                data = array.transpose(point.axes).tobytes()
             seq = self._requests.number()
-            make = _entry(seq, point.id, Allocate.timeout_s, [ALLOCATE, *spec], spec)
+            make = _entry(seq, point.id, Allocate.timeout_s, [ALLOCATE, *spec, point.axes], spec)
             return [
                 self._again(link, seq, make),
-                *self._upload(link, point.id, 0, self._kept(point.key)),
+                *self._upload(link, point.id, 0, data, point.axes),
             ]
         if not step.in_arena:
             return [self._again(link, step.seq, step.data)]
@@ -358,14 +364,16 @@ class Recovery:
             raise StaleRef(f"the bytes that were kept as {key} are gone")
         return data
 
-    def _upload(self, link: "Link", out: int, offset: int, data: bytes) -> list["Again"]:
+    def _upload(
+        self, link: "Link", out: int, offset: int, data: bytes, axes: tuple[int, ...] = ()
+    ) -> list["Again"]:
         """Copy kept bytes to the arena, in pieces, and have them uploaded."""
         replies = []
         for start in range(0, len(data), CHUNK_BYTES):
             piece = memoryview(data)[start : start + CHUNK_BYTES]
             place, settle = self._place(piece)
             seq = self._requests.number()
-            entry = _entry(seq, 0, UPLOAD_TIMEOUT_S, [UPLOAD, out, offset + start, *place])
+            entry = _entry(seq, 0, UPLOAD_TIMEOUT_S, [UPLOAD, out, offset + start, *place, axes])
             replies.append(self._again(link, seq, entry, settle))
         return replies
 

@@ -1,6 +1,7 @@
 """Arrays between the notebook and the device: small ones in the message, others by the arena."""
 
 import math
+import pickle
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ from accel_lab.compute.dtypes import itemsize
 from accel_lab.compute.flag import WORD, Sign
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import Operation, Spec
+from accel_lab.compute.user_code import answer_parts
 from accel_lab.errors import InvalidArgument, StaleRef
 
 INLINE_BYTES = 16 << 10
@@ -40,11 +42,12 @@ class Put(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=2):
 
 
 class Allocate(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=3):
-    """Make a buffer whose contents uploads will write."""
+    """Make a buffer whose contents uploads will write; its `axes` are as in a `Checkpoint`."""
 
     library: ClassVar[str] = "upload"
     shape: tuple[int, ...]
     dtype: str
+    axes: tuple[int, ...] = ()
 
     def infer(self) -> Spec:
         """Return the shape and dtype that were given."""
@@ -52,7 +55,7 @@ class Allocate(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=
 
 
 class Upload(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=4):
-    """Copy arena bytes into `out`, beginning at its byte `offset`, in C order."""
+    """Copy arena bytes into `out`, beginning at its byte `offset`, in C order of these `axes`."""
 
     library: ClassVar[str] = "upload"
     out: AccelRef
@@ -60,6 +63,7 @@ class Upload(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=4)
     segment: int
     start: int
     nbytes: int
+    axes: tuple[int, ...] = ()
 
     def changes(self) -> tuple[AccelRef, ...]:
         """Return nothing: the buffer is new, and fails with this."""
@@ -125,13 +129,18 @@ OF_TABLE = frozenset((Free, Withhold, Release))
 """What no library does: it changes the table of buffers."""
 
 
-class Download(Operation[None], frozen=True, array_like=True, eq=False, tag=5):
-    """Copy `x` in C order into the arena."""
+class Download(Operation[Any], frozen=True, array_like=True, eq=False, tag=5):
+    """Copy `x` in C order into the arena.
+
+    The answer is nothing, or with `with_axes` the axes of `x` as in a `Checkpoint`: None where its
+    elements do not follow each other in memory.
+    """
 
     library: ClassVar[str] = "download"
     x: AccelRef
     segment: int
     start: int
+    with_axes: bool = False
 
 
 class TakeBack(Operation[None], frozen=True, array_like=True, eq=False, tag=12):
@@ -167,9 +176,14 @@ class UploadActor(LibraryActor):
         self.context.backend.upload(launch.write(), 0, m.data)
 
     @handles(Allocate)
-    def allocate(self, _: Allocate, launch: Launch) -> None:
+    def allocate(self, m: Allocate, launch: Launch) -> None:
         """Allocate only."""
-        launch.write()
+        if not m.axes:
+            launch.write()
+            return
+        shape = tuple(m.shape[axis] for axis in m.axes)
+        array, _ = self.context.allocate(shape, m.dtype, launch.seq)
+        launch.take(array.transpose([m.axes.index(axis) for axis in range(len(shape))]))
 
     @handles(TakeBack)
     def take_back(self, m: TakeBack, _: Launch) -> None:
@@ -184,7 +198,8 @@ class UploadActor(LibraryActor):
     def upload(self, m: Upload, launch: Launch) -> None:
         """Copy from the arena; the bytes are read when the stream gets there."""
         source = self.context.arena.view(m.segment, m.start, m.nbytes)
-        self.context.backend.upload(launch.write(m.out), m.offset, source)
+        out = launch.write(m.out)
+        self.context.backend.upload(out.transpose(m.axes) if m.axes else out, m.offset, source)
 
     @handles(CopyIn)
     def copy_in(self, m: CopyIn, launch: Launch) -> None:
@@ -235,7 +250,11 @@ class DownloadActor(LibraryActor):
     def download(self, m: Download, launch: Launch) -> None:
         """Copy to the arena."""
         target = self.context.arena.view(m.segment, m.start, m.x.nbytes)
-        self.context.backend.download(launch.read(m.x), target)
+        x = launch.read(m.x)
+        self.context.backend.download(x, target)
+        if m.with_axes:
+            seq, axes = launch.seq, _axes_of(x)
+            launch.finish = lambda: answer_parts(seq, pickle.dumps(axes))
 
 
 def soon_s(nbytes: int) -> float:
@@ -244,6 +263,14 @@ def soon_s(nbytes: int) -> float:
     A wait that sleeps ends some 50 µs late. 0 for what takes long: that is a small part of it then.
     """
     return nbytes / _COPY_BYTES_PER_S if nbytes <= _SOON_BYTES else 0.0
+
+
+def _axes_of(array: Any) -> tuple[int, ...] | None:
+    """Return the axes of an array as they lie in memory; () for C order, None for neither."""
+    if array.flags.c_contiguous:
+        return ()
+    axes = tuple(sorted(range(array.ndim), key=lambda axis: -array.strides[axis]))
+    return axes if array.transpose(axes).flags.c_contiguous else None
 
 
 def _nothing(_: None) -> None:

@@ -101,14 +101,26 @@ class ArrayReply(Reply[Array]):
 class CheckpointReply(ArrayReply):
     """The answer of `checkpoint`: done when the contents are kept."""
 
-    __slots__ = ("_id", "_recorder", "_seq")
+    __slots__ = ("_axes", "_id", "_recorder", "_seq")
 
     def keep_as(self, recorder: Recorder, id_: int, seq: int) -> None:
         """Name the buffer whose contents these are, and the request that fetches them."""
         self._recorder, self._id, self._seq = recorder, id_, seq
 
-    def resolve(self, value: Any = None) -> None:  # noqa: ARG002 - the block holds the value
-        """Have the block's bytes kept by the thread that writes the record."""
+    def resolve(self, value: Any = None) -> None:
+        """Have the block's bytes kept by the thread that writes the record.
+
+        Parameters:
+            value: the axes of the buffer, as `Download` answers.
+        """
+        if value is None:
+            text = (
+                "a checkpoint is of use only to a buffer whose elements follow each other in "
+                "memory, and these do not; array.copy(ref) makes one whose do"
+            )
+            self.reject(InvalidArgument(text))
+            return
+        self._axes: tuple[int, ...] = value
         self._recorder.later(self._kept)
 
     def _kept(self) -> Checkpoint:
@@ -120,7 +132,7 @@ class CheckpointReply(ArrayReply):
             Reply.reject(self, OutOfMemory(text, asked_bytes=nbytes))
         else:
             Reply.resolve(self, None)
-        return Checkpoint(self._id, self._seq, key or "", self._shape, self._dtype)
+        return Checkpoint(self._id, self._seq, key or "", self._shape, self._dtype, self._axes)
 
 
 class Transfers:
@@ -340,7 +352,7 @@ class Transfers:
             if lost is not None:
                 block.release(after=lost)
 
-        message = Download(ref, block.segment_id, block.offset)
+        message = Download(ref, block.segment_id, block.offset, kind is CheckpointReply)
         try:
             return self._requests.send(
                 message, OWN_TIMEOUT, make=make, settle=settle, nowait=nowait
@@ -351,7 +363,10 @@ class Transfers:
             raise
 
     def checkpoint(self, ref: AccelRef, timeout_s: float) -> Reply[Any]:
-        """Keep a buffer's contents on the host as they are after what was sent before."""
+        """Keep a buffer's contents on the host as they are after what was sent before.
+
+        The answer is `InvalidArgument` where the elements do not follow each other in memory.
+        """
         return self._keep(ref, timeout_s)
 
     def _keep(self, ref: AccelRef, timeout_s: float, *, nowait: bool = False) -> Reply[Any]:

@@ -25,6 +25,7 @@ from accel_lab.errors import AccelError, StaleRef
 from accel_lab.journal.buffers import Buffers
 from accel_lab.journal.entry import Entry
 from accel_lab.journal.messages import message_of
+from accel_lab.libraries import array
 
 DEPENDS = "it depends on buffer"
 
@@ -187,7 +188,10 @@ class Repeater:
         if data is None:
             return
         value = np.frombuffer(data, numpy_dtype(point.dtype)).reshape(point.shape)
-        buffers.mend(point.id, self.device(entry).put(value))
+        ref = self.device(entry).put(value.transpose(point.axes) if point.axes else value)
+        if point.axes:
+            ref = array.transpose(ref, [point.axes.index(axis) for axis in range(value.ndim)])
+        buffers.mend(point.id, ref)
 
 
 class _Finder(cloudpickle.Pickler):  # type: ignore[misc]

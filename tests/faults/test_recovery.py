@@ -396,6 +396,44 @@ def test_a_checkpoint_saves_what_could_not_be_made_again(lab: System, cpu: Devic
     np.testing.assert_array_equal(value(cpu, y), 6.0 * np.ones(4))
 
 
+def test_a_checkpoint_keeps_the_order_in_memory(lab: System, cpu: Device) -> None:
+    """For in another order the same numbers add up to another sum, in the last bits."""
+    numbers = np.random.default_rng(0).standard_normal((300, 301))
+    x, y = cpu.put(numbers), cpu.put(numbers)
+    turned = array.transpose(x)
+    cubes = cpu.run(_cubes_of, y)
+    del x, y
+    for ref in (turned, cubes):
+        cpu.checkpoint(ref).result(WAIT)
+        assert ref.durability == "checkpointed"
+    results = [turned, cubes, *(cpu.run(np.sum, ref, pure=True) for ref in (turned, cubes))]
+    before = [value(cpu, ref) for ref in results]
+    strides = [cpu.run(_strides, ref, pure=True).result(WAIT) for ref in (turned, cubes)]
+    lose(lab, cpu)
+    for was, ref in zip(before, results, strict=True):
+        np.testing.assert_array_equal(value(cpu, ref), was)
+    assert [cpu.run(_strides, ref, pure=True).result(WAIT) for ref in (turned, cubes)] == strides
+    assert strides[1][0] < strides[1][1]
+
+
+def _cubes_of(x: Any) -> Any:
+    return np.transpose(np.stack([x[:9, :100], x[9:18, :100]]).copy(), (2, 0, 1))
+
+
+def _strides(x: Any) -> list[int]:
+    return [int(step) for step in x.strides]
+
+
+def test_what_has_gaps_in_memory_is_not_checkpointed(lab: System, cpu: Device) -> None:
+    x = cpu.put(A)
+    part = array.slice(x, np.s_[:, :3])
+    with pytest.raises(InvalidArgument, match=r"array\.copy"):
+        cpu.checkpoint(part).result(WAIT)
+    assert part.durability == "replayable"
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, part), A[:, :3])
+
+
 def test_a_large_upload_says_before_the_fault_that_it_will_be_lost(
     lab: System, cpu: Device
 ) -> None:
