@@ -463,7 +463,7 @@ class Recovery:
             waited = Again(reply) if isinstance(reply, Told) else reply
             try:
                 self._requests.resend(link, seq, step.data, waited, settle)
-            except Overtaken:
+            except BaseException:
                 with self._lock:
                     self._held[seq] = held
                 if (refusal := self._requests.refusal) is not None:

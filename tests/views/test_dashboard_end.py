@@ -66,10 +66,18 @@ def test_ctrl_c_before_it_serves_leaves_nobody_listening(
 def test_one_that_is_not_up_in_time_says_so_and_stops_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    serve, go_on = Dashboard._serve, threading.Event()
+
+    async def late(page: Dashboard) -> None:
+        await asyncio.to_thread(go_on.wait, 60)
+        await serve(page)
+
     with monkeypatch.context() as hasty:
+        hasty.setattr(Dashboard, "_serve", late)
         hasty.setattr(sys.modules[Dashboard.__module__], "STARTS_WITHIN_S", 0.0)
         with pytest.raises(DashboardUnavailable, match="it was not up within 0 s"):
             dashboard(lab(1))
+    go_on.set()
     for thread in threading.enumerate():
         if thread.name == "accel_lab dashboard":
             thread.join(60)
