@@ -41,6 +41,8 @@ REAPED_WITHIN_S = 10.0
 OUTSTANDING = 4096
 UPLOAD_TIMEOUT_S = Upload.timeout_s
 ROOM_WITHIN_S = 30.0
+ROOM_AGAIN_WITHIN_S = 1.0
+"""How long to wait for room in the arena, and how long once that was in vain."""
 OWN_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT")
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -116,6 +118,7 @@ class Recovery:
         self._ending: list[Ending] = []  # the one before it was
         self._probed = 0
         self._turn = 0
+        self._room_within_s = ROOM_WITHIN_S
         self.lost: dict[int, str] = {}
         self.progress: tuple[int, int] | None = None
         """How many messages have been run again, and of how many; None when none are."""
@@ -278,6 +281,7 @@ class Recovery:
 
     def _fill(self, link: "Link", plan: "_Plan") -> Recovered:
         began = time.monotonic()
+        self._room_within_s = ROOM_WITHIN_S
         self.progress = 0, len(plan.found.steps) + len(self.held)
         messages = self._run_slice(link, plan.found, plan.kept)
         self._prove(link, plan)
@@ -325,7 +329,7 @@ class Recovery:
             ends.setdefault(position, []).append(id_)
         sent: list[tuple[Step | Restore, Again]] = []
         for position, step in enumerate(found.steps):
-            sent += [(step, reply) for reply in self._send(link, step)]
+            sent += [(step, reply) for reply in self._send_if_possible(link, step, kept)]
             if position in ends:
                 self._requests.resend(link, 0, _entry(0, 0, None, [FREE, ends[position]]))
             if len(sent) >= OUTSTANDING:
@@ -333,6 +337,32 @@ class Recovery:
         for each in sent:
             self._finish(each)
         return sum(isinstance(step, Step) for step in found.steps)
+
+    def _send_if_possible(
+        self, link: "Link", step: Step | Restore, kept: set[int]
+    ) -> list["Again"]:
+        """Send what a step takes, or give up what comes of it; returns the answers to wait for."""
+        try:
+            return self._send(link, step)
+        except AccelError as error:
+            self._leave_out(link, step, kept, error)
+            return []
+
+    def _leave_out(
+        self, link: "Link", step: Step | Restore, kept: set[int], error: AccelError
+    ) -> None:
+        """Give up what a step makes or changes, which may be half done, and views of that.
+
+        It is freed, so that what needs it fails and is lost, too.
+        """
+        ids = _changed(step)
+        written = step.writes if isinstance(step, Step) else ()
+        for sharing in self._lineage.sharing(written, kept - ids).values():
+            ids |= sharing
+        for id_ in ids:
+            self.lost.setdefault(id_, f"its recovery failed: {error}")
+        self._requests.resend(link, 0, _entry(0, 0, None, [FREE, sorted(ids)]))
+        self._room_within_s = min(self._room_within_s, ROOM_AGAIN_WITHIN_S)
 
     def _send(self, link: "Link", step: Step | Restore) -> list["Again"]:
         if isinstance(step, Restore):
@@ -385,7 +415,7 @@ class Recovery:
         return [self._again(link, raw[0], _entry(raw[0], raw[1], Run.timeout_s, call), settle)]
 
     def _place(self, data: memoryview) -> tuple[tuple[int, int, int], Settle]:
-        block = self._arena.allocate(len(data), timeout_s=ROOM_WITHIN_S)
+        block = self._arena.allocate(len(data), timeout_s=self._room_within_s)
         block.view[:] = data
         place = block.segment_id, block.offset, block.nbytes
         return place, lambda lost: block.release(after=lost)
@@ -411,10 +441,8 @@ class Recovery:
             return
         if isinstance(error, ContextLost):
             raise Overtaken
-        ids = (step.checkpoint.id,) if isinstance(step, Restore) else (step.made, *step.writes)
-        for id_ in ids:
-            if id_:
-                self.lost.setdefault(id_, f"running its message again failed: {error}")
+        for id_ in _changed(step):
+            self.lost.setdefault(id_, f"running its message again failed: {error}")
 
     def _advance(self) -> None:
         if self.progress is not None:
@@ -518,6 +546,13 @@ class Again(Reply[Any]):
         if self.told is not None:
             self.told.reject(error)
         super().reject(error)
+
+
+def _changed(step: Step | Restore) -> set[int]:
+    """Return the buffers that a step makes or changes."""
+    if isinstance(step, Restore):
+        return {step.checkpoint.id}
+    return {step.made, *step.writes} - {0}
 
 
 def _by_its_own_doing(error: ContextLost) -> bool:

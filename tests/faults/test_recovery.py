@@ -21,8 +21,10 @@ from accel_lab.compute.contents import Contents
 from accel_lab.compute.events import BuffersRebuilt, GenerationChanged, OutputPrinted
 from accel_lab.compute.fault import Fault
 from accel_lab.compute.recovery import Recovery
+from accel_lab.compute.staging import CHUNK_BYTES
 from accel_lab.errors import (
     AccelError,
+    ArenaFull,
     CircuitOpen,
     ContextLost,
     DeadlineExceeded,
@@ -539,6 +541,36 @@ def test_a_recovery_that_fails_leaves_a_device_that_works(
     with pytest.raises(StaleRef, match="its recovery failed"):
         cpu.get(x)
     np.testing.assert_array_equal(value(cpu, cpu.put(np.ones(4))), np.ones(4))
+
+
+def test_what_finds_no_room_in_the_arena_is_lost_alone(
+    lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what needs it; half of it may have been there by then."""
+    place, placed = Recovery._place, []
+
+    def once(recovery: Recovery, data: memoryview) -> Any:
+        placed.append(len(data))
+        if len(placed) > 1:
+            raise ArenaFull("no room")
+        return place(recovery, data)
+
+    small, large = cpu.put(np.arange(4.0)), cpu.put(np.ones((CHUNK_BYTES + 800) // 8))
+    cpu.checkpoint(large).result(WAIT)
+    doubled, y = blas.scal(large, 2.0), array.zeros(cpu, (3,), "float64")
+    blas.scal(large, 3.0, out=large)
+    value(cpu, large)
+    monkeypatch.setattr(Recovery, "_place", once)
+    mark = lab.events.published
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, small), np.arange(4.0))
+    np.testing.assert_array_equal(value(cpu, y), np.zeros(3))
+    fact = rebuilt(lab, mark)
+    assert (fact.buffers, fact.lost, len(placed)) == (2, 2, 2)
+    for ref in (large, doubled):
+        with pytest.raises(StaleRef, match="failed"):
+            cpu.get(ref)
+    np.testing.assert_array_equal(value(cpu, blas.scal(small, 2.0)), 2 * np.arange(4.0))
 
 
 def test_two_devices_are_recovered_each_by_itself(nothing_left: None) -> None:
