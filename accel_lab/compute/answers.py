@@ -112,6 +112,8 @@ class Answers:
         self._parts: dict[int, bytearray] = {}
         self.withdrawn: dict[int, Withdrawn] = {}
         self.withheld = Withheld()
+        self.shares: Callable[[int, int], None] | None = None
+        """Told of each result of a function the operand that it is a part of, 0 for none."""
         self.rebuilding = 0
         """The thread that rebuilds an answer, and cannot read another meanwhile."""
 
@@ -191,6 +193,8 @@ class Answers:
                 shaped = self.take(report.seq)
                 if isinstance(shaped, AccelRef):
                     shaped.learn(tuple(report.shape), report.dtype)
+                    if report.shares >= 0 and self.shares is not None:
+                        self.shares(shaped.id, report.shares)
                 if shaped is not None:
                     shaped.resolve()
             elif type(report) is Answer:

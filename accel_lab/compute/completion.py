@@ -22,7 +22,7 @@ class Enqueued(Protocol):
     seq: int
     message: Any
     finish: Callable[[], Any] | None
-    shaped: tuple[tuple[int, ...], str] | None
+    shaped: tuple[tuple[int, ...], str] | tuple[tuple[int, ...], str, int] | None
     trace: Any
 
 

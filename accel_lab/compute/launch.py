@@ -63,7 +63,7 @@ class Launch:
 
     # What few launches have; a class attribute costs the others nothing.
     finish: Callable[[], Any] | None = None
-    shaped: tuple[tuple[int, ...], str] | None = None
+    shaped: tuple[tuple[int, ...], str] | tuple[tuple[int, ...], str, int] | None = None
     deferred: tuple[Callable[[], Any], Callable[[Any], None]] | None = None
     made: list[int] | None = None
     trace: "Trace | None" = None

@@ -98,6 +98,7 @@ class Lineage:
         self._checkpoints: dict[int, Checkpoint] = {}
         self._opaque: dict[int, str] = {}
         self._storages = Storages()
+        self._shares: dict[int, int] = {}  # what the context has told of results
         self.checkpoint: Callable[[int, tuple[int, ...], str], None] | None = None
         self._tidied = 0  # how many there were when it was tidied last
         self._kept_after_cut = 0
@@ -106,6 +107,10 @@ class Lineage:
     def follow(self, parts: list[bytes]) -> None:
         """Take in what was recorded; quick."""
         self._unread.extend(parts)
+
+    def shares(self, made: int, operand: int) -> None:
+        """Learn of which operand a function's result is a part, 0 for none; any thread, quick."""
+        self._shares[made] = operand
 
     # Reading.
 
@@ -133,6 +138,9 @@ class Lineage:
                     if step.made:
                         self._live.add(step.made)
                         self._storages.enter(step.made, step.shares, self._live)
+            for id_ in [one for one in list(self._shares) if one in self._storages]:
+                shared = self._shares.pop(id_)
+                self._storages.enter(id_, (shared,) if shared else (), self._live)
             return len(self._unread)
 
     def _note(self, marker: Any) -> None:

@@ -219,6 +219,10 @@ class Requests(Asides):
             self.witness(seq, reply)
         return reply
 
+    def follow_shares(self, told: Callable[[int, int], None]) -> None:
+        """Have `told` learn of which operand each function's result is a part, 0 for none."""
+        self._answers.shares = told
+
     def send_made(
         self,
         kind: type[Operation[Any]],

@@ -242,8 +242,7 @@ class RunActor(LibraryActor):
         adopted = self.context.backend.adopt(array)
         near = [ref for ref in m.refs if isinstance(ref, Buffer)]
         if adopted is not None:
-            shape, dtype, _ = self._enter(launch.result, adopted, near, launch)
-            launch.shaped = shape, dtype
+            launch.shaped = self._enter(launch.result, adopted, near, launch)
             return
         arrays: list[tuple[int, tuple[int, ...], str, int]] = []
         own: dict[int, Any] = {}
@@ -258,7 +257,8 @@ class RunActor(LibraryActor):
                 if id(obj) not in own:
                     return None
             id_ = self._next_id()
-            arrays.append((id_, *self._enter(id_, found, near, launch)))
+            shape, dtype, shared = self._enter(id_, found, near, launch)
+            arrays.append((id_, shape, dtype, max(shared, 0)))
             near.append(self.context.table.mention(id_))
             return id_
 
@@ -280,7 +280,8 @@ class RunActor(LibraryActor):
     ) -> tuple[tuple[int, ...], str, int]:
         """Enter an array; return its shape, dtype, and the buffer of `near` that it is part of.
 
-        It shares the storage of memory that is known, whoever has held it since.
+        That is 0 where it has its own memory. It shares the storage of memory that is known,
+        whoever has held it since; then it is -1.
         """
         array, shape, dtype, nbytes = adopted
         storage: Storage | None = None
@@ -293,6 +294,7 @@ class RunActor(LibraryActor):
             storage = self._seen.storage_of(array)
             if storage is not None:  # which the function may have written to
                 storage.write_on(launch.stream)
+                shared = -1
         if storage is None:
             storage = Storage(launch.stream, nbytes, launch.label)
         launch.adopt(id_, array, shape, dtype, storage)

@@ -14,6 +14,7 @@ from accel_lab.compute import printing
 from accel_lab.compute.context import Context
 from accel_lab.compute.control import Heartbeat, Look, Segment, receive_upward, send_packet
 from accel_lab.compute.freed_memory import Surplus
+from accel_lab.compute.transfer import Free
 from accel_lab.context_process import Control, SegmentBytes
 from accel_lab.errors import LibraryError
 from tests.compute.wires import Wire, service_of
@@ -63,6 +64,7 @@ def beating(monkeypatch: pytest.MonkeyPatch) -> Iterator[Beating]:
         raise SystemExit
 
     monkeypatch.setattr(os, "_exit", leave)
+    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: [Free])
     beating = Beating()
     yield beating
     beating.end()

@@ -332,6 +332,19 @@ def test_a_function_that_writes_and_raises_stale_ref_has_changed_what_it_wrote(
         value(cpu, x)
 
 
+def test_an_answer_with_memory_of_its_own_comes_back_from_its_checkpoint(
+    lab: System, cpu: Device
+) -> None:
+    """The context tells that it is no view of the operand, which is in use as well."""
+    x = cpu.put(np.arange(6.0))
+    y = cpu.run(np.add, x, 1, writes=()).result(WAIT)
+    cpu.checkpoint(y).result(WAIT)
+    assert str(y.durability) == "checkpointed"
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, y), np.arange(6.0) + 1)
+    np.testing.assert_array_equal(value(cpu, x), np.arange(6.0))
+
+
 @pytest.mark.parametrize("has_other", [False, True])
 def test_what_is_written_through_the_answer_of_a_function_is_not_forgotten(
     lab: System, cpu: Device, *, has_other: bool
