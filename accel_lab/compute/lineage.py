@@ -138,10 +138,24 @@ class Lineage:
                     if step.made:
                         self._live.add(step.made)
                         self._storages.enter(step.made, step.shares, self._live)
+                        if step.made in self._shares:
+                            self._learn(step.made)
             for id_ in [one for one in list(self._shares) if one in self._storages]:
-                shared = self._shares.pop(id_)
-                self._storages.enter(id_, (shared,) if shared else (), self._live)
+                self._learn(id_)
             return len(self._unread)
+
+    def _learn(self, id_: int) -> None:
+        """Believe what was told of a result, unless something else may be a part of it by now."""
+        shared = self._shares.pop(id_)
+        for step in reversed(self._steps):
+            if step.made == id_:
+                break
+            if id_ in step.operands:
+                return
+        if shared:
+            self._storages.enter(id_, (shared,), self._live)
+        else:
+            self._storages.renew(id_)
 
     def _note(self, marker: Any) -> None:
         if isinstance(marker, Failed):

@@ -345,6 +345,24 @@ def test_an_answer_with_memory_of_its_own_comes_back_from_its_checkpoint(
     np.testing.assert_array_equal(value(cpu, x), np.arange(6.0))
 
 
+def test_what_looks_at_an_answer_is_a_part_of_it_whenever_that_is_told(
+    lab: System, cpu: Device
+) -> None:
+    """The view is sent, and read in the record, before the answer's memory is known."""
+    x = cpu.put(np.arange(6.0))
+    y = cpu.run(np.add, x, 1, writes=())
+    part = y[2:]
+    array.copy(cpu.put(np.full(4, 9.0)), out=part)
+    for ref in (y, part):
+        cpu.checkpoint(ref).result(WAIT)
+    array.copy(cpu.put(np.full(4, 7.0)), out=part)
+    expected = value(cpu, y)
+    lose(lab, cpu)
+    with contextlib.suppress(AccelError):
+        np.testing.assert_array_equal(value(cpu, y), expected)
+    np.testing.assert_array_equal(value(cpu, x), np.arange(6.0))
+
+
 @pytest.mark.parametrize("has_other", [False, True])
 def test_what_is_written_through_the_answer_of_a_function_is_not_forgotten(
     lab: System, cpu: Device, *, has_other: bool
