@@ -150,7 +150,7 @@ class Lineage:
         for step in reversed(self._steps):
             if step.made == id_:
                 break
-            if id_ in step.operands:
+            if step.made and id_ in step.operands:
                 return
         if shared:
             self._storages.enter(id_, (shared,), self._live)
