@@ -117,15 +117,21 @@ def test_what_is_only_counted_is_as_if_it_had_been_read(
     assert seen(own) == seen(session.past)
 
 
+def written(groups: list[list[str]]) -> tuple[Session, JournalPast]:
+    """Write these groups; return the session, and a past of its own that has read them."""
+    session = Session()
+    own = JournalPast(session.store, own=True)
+    entries_in(session, groups)
+    own.read()
+    return session, own
+
+
 @settings(max_examples=60)
 @given(groups=GROUPS, keep=st.integers(0, 2000), later=GROUPS)
 def test_what_the_store_forgot_is_gone_here_too(
     groups: list[list[str]], keep: int, later: list[list[str]]
 ) -> None:
-    session = Session()
-    own = JournalPast(session.store, own=True)
-    entries_in(session, groups)
-    own.read()
+    session, own = written(groups)
     before = own.lines(range(len(own)))
     gone = session.store.trim(keep).entries
     own.forget()
@@ -147,10 +153,7 @@ def test_what_the_store_forgot_is_gone_here_too(
 def test_what_is_named_by_its_number_stays_when_the_store_forgot_it(
     groups: list[list[str]], keep: int, named: int
 ) -> None:
-    session = Session()
-    own = JournalPast(session.store, own=True)
-    entries_in(session, groups)
-    own.read()
+    session, own = written(groups)
     before = own.lines(range(len(own)))
     own.keep(named)
     session.store.trim(keep)
