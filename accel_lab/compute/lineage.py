@@ -474,6 +474,7 @@ class Lineage:
             self._opaque = {i: why for i, why in self._opaque.items() if i in self._live}
             self._live &= named | self._opaque.keys()
             self._storages.keep(named.union(self._unwritten()))
+            self._shares.clear()  # of what is gone; without its word a result may be a part of any
             self._kept_after_cut = len(self._steps)
             self._has_lost_needs = False
 

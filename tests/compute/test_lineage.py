@@ -317,17 +317,31 @@ def mixed_programs(draw: st.DrawFn) -> list[bytes]:
 
 
 @settings(max_examples=1000, deadline=None)
-@given(mixed_programs(), st.sets(st.integers(0, 30)))
-def test_what_is_not_lost_is_as_it_was(parts: list[bytes], cuts: set[int]) -> None:
-    """Whatever is a view, checkpointed, written by a function, or cut away by then."""
+@given(mixed_programs(), st.sets(st.integers(0, 30)), st.lists(st.integers(0, 9)))
+def test_what_is_not_lost_is_as_it_was(
+    parts: list[bytes], cuts: set[int], delays: list[int]
+) -> None:
+    """Whatever is a view, checkpointed, written by a function, or cut away by then.
+
+    The context tells of results whether they are views some messages after them, or never.
+    """
     whole, again, kept = Machine(), Machine(), {}
     lineage = Lineage()
+    told: dict[int, list[tuple[int, int]]] = {}
+    late = iter(delays)
     for at, data in enumerate(parts):
         if (raw := decode(data))[0] > 0:
             whole.run(data)
+            _, made, _, (tag, *fields), _ = raw
+            if tag == RUN and (delay := next(late, None)) is not None:
+                refs, (answer,) = fields[:2]
+                shared = refs[answer] if answer < len(refs) else 0
+                told.setdefault(at + delay, []).append((-made, shared))
         elif raw[0] < 0:
             kept[raw[1]] = whole.value(raw[1])
         lineage.follow([data])
+        for id_, shared in told.pop(at, ()):
+            lineage.shares(id_, shared)
         if at in cuts:
             tidy(lineage)
     found = lineage.slice(lineage.live)
