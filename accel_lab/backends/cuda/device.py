@@ -6,7 +6,8 @@ CuPy lacks are held as unsigned integers of the same width.
 
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+from threading import get_ident
 from types import ModuleType
 from typing import Any
 
@@ -48,6 +49,7 @@ class CudaDevice:
 
     def __init__(self, index: int) -> None:
         self.index = index
+        self._thread = get_ident()
         self._pool = Pool(index)
         self._events: deque[int] = deque()
         self._opened: dict[bytes, int] = {}
@@ -98,8 +100,9 @@ class CudaDevice:
         return cupy.ndarray(shape, _STORAGE[dtype])
 
     def free_bytes(self) -> int:
-        """Return what the card has free and what the pool holds unused."""
-        return self._pool.within_limit(runtime.memGetInfo()[0] + self._pool.idle_bytes())
+        """Return what the card has free and what the pool holds unused; any thread."""
+        with self._here():
+            return self._pool.within_limit(runtime.memGetInfo()[0] + self._pool.idle_bytes())
 
     def largest_free_bytes(self) -> int:
         """Return what the card has free: the driver makes one block of that.
@@ -107,7 +110,8 @@ class CudaDevice:
         The pool may have a larger one, or several that are smaller: of what it holds unused CuPy
         tells the sum alone.
         """
-        return self._pool.from_card(runtime.memGetInfo()[0])
+        with self._here():
+            return self._pool.from_card(runtime.memGetInfo()[0])
 
     def trim(self) -> None:
         """Give the card what the pool holds unused; waits for the card."""
@@ -140,7 +144,8 @@ class CudaDevice:
 
     def explain(self, error: BaseException, library: str) -> AccelError | Poison:
         """Translate what a CUDA library or a user's function raised; any thread."""
-        return faults.explain(error, library, self._status, self.free_bytes)
+        with self._here():
+            return faults.explain(error, library, self._status, self.free_bytes)
 
     def upload(self, array: Any, offset_bytes: int, source: Any) -> None:
         """Copy host bytes into a contiguous array's memory, in order on the active stream.
@@ -307,6 +312,17 @@ class CudaDevice:
         """Return the device's own status; a context in error answers every call with it."""
         status: int = runtime.streamQuery(self.active.ptr)
         return status
+
+    def _here(self) -> AbstractContextManager[Any]:
+        """Choose this card: the dispatcher's thread for now, and any other for good.
+
+        CUDA has each thread begin with the first card, and to return there would open it.
+        """
+        if get_ident() == self._thread:
+            device: AbstractContextManager[Any] = cupy.cuda.Device(self.index)
+            return device
+        runtime.setDevice(self.index)
+        return nullcontext()
 
     def _return_from_user(self) -> None:
         """Make this card and its stream current again, after what the user put there instead."""
