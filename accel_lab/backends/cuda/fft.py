@@ -192,6 +192,7 @@ class CudaFft:
     def trim(self) -> None:
         """Destroy every plan; waits for the device. The next transforms plan anew."""
         self._transforms.clear()
+        runtime.deviceSynchronize()  # another library may have asked for room, on its stream
         self._plans.close()
 
     def close(self) -> None:
