@@ -6,7 +6,7 @@ buffers in use depend on.
 """
 
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import zip_longest
 from typing import Any, NamedTuple, Self
@@ -224,23 +224,34 @@ class Lineage:
             lost = self._lost(steps, wanted)
             if lost and self._checkpoints:
                 # What cannot be had in any case is no reason not to use a checkpoint.
-                hopeless = self._hopeless() & lost.keys()
-                others = wanted - hopeless
-                lost = {id_: lost[id_] for id_ in hopeless}
-                lost |= self._lost(self._needed(others, without), others)
+                hopeless = self._hopeless(lost, without)
+                others = wanted - hopeless.keys()
+                lost = hopeless | self._lost(self._needed(others, without), others)
             if lost:
                 # What only the lost ones need is not run.
                 steps = self._needed(wanted - lost.keys(), without)
             return Slice(steps, lost)
 
-    def _hopeless(self) -> set[int]:
-        """Return the buffers that no message makes again and of which no checkpoint is kept."""
-        found: set[int] = set()
-        for step in self._steps:
-            again = not step.opaque and found.isdisjoint(step.operands)
-            if step.made and not again and step.made not in self._checkpoints:
-                found.add(step.made)
-        return found
+    def _hopeless(self, wanted: Iterable[int], without: Collection[int] = ()) -> dict[int, str]:
+        """Return why which of these could not be had even if each checkpoint could be used."""
+        undone = self._failed - self._half_done
+        undone.update(without)
+
+        def history() -> Iterator[Step | Restore]:
+            points = deque(self._points())
+            for step in self._steps:
+                while points and points[0].seq < step.seq:
+                    yield Restore(points.popleft())
+                if step.seq not in undone:
+                    yield step
+            yield from map(Restore, points)
+
+        return self._lost(history(), wanted)
+
+    def _points(self) -> list[Checkpoint]:
+        """Return the checkpoints of what is known, in order."""
+        known = (point for point in self._checkpoints.values() if point.id in self._storages)
+        return sorted(known, key=lambda point: point.seq)
 
     def _needed(self, wanted: set[int], without: Collection[int]) -> list[Step | Restore]:
         """Walk back from the last message: what changes something needed is needed too."""
@@ -248,9 +259,7 @@ class Lineage:
         ids = set(wanted)
         memory = storages.of_all(ids)
         found: list[Step | Restore] = []
-        points = sorted(
-            (c for c in self._checkpoints.values() if c.id in storages), key=lambda c: c.seq
-        )
+        points = self._points()
 
         def restore(since: int) -> None:
             while points and points[-1].seq >= since:
@@ -284,7 +293,7 @@ class Lineage:
         found.reverse()
         return found
 
-    def _lost(self, steps: list[Step | Restore], wanted: set[int]) -> dict[int, str]:
+    def _lost(self, steps: Iterable[Step | Restore], wanted: Iterable[int]) -> dict[int, str]:
         """Walk forward: what cannot be run again takes along whatever it wrote."""
         roots_of = self._storages.of
         why: dict[int, str] = {}
@@ -377,7 +386,7 @@ class Lineage:
             return ""
         live = self.live
         reason = self.slice(live | {id_}).lost.get(id_)
-        others = sorted(self._storages.sharing(id_, live) - {id_} - self._hopeless())
+        others = sorted(self._storages.sharing(id_, live) - {id_} - self._hopeless(live).keys())
         if not reason or not others:
             return reason or ""
         return (

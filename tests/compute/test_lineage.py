@@ -246,16 +246,25 @@ def test_a_checkpoint_does_not_part_views_from_what_they_look_at() -> None:
 
 
 def test_a_checkpoint_promises_nothing_that_a_recovery_cannot_keep() -> None:
-    impure = entry(2, -2, RUN, [1], b"", *[False, None, None])
-    pure = entry(3, -3, RUN, [1], b"", *[True, None, None])
-    point = encode_marker(Checkpoint(1, 4, "aa", (4,), "float32"))
-    lineage = lineage_of(zeros(1, 1), impure, pure, point)
-    assert 1 in lineage.slice(lineage.live).lost
-    assert lineage.durability(1) == "lost on fault"
-    assert "buffer 3" in lineage.durability(1).why
-    lineage.follow([free(3)])
-    assert 1 not in lineage.slice(lineage.live).lost
-    assert lineage.durability(1) == "checkpointed"
+    point = encode_marker(Checkpoint(2, 3, "aa", (4,), "float32"))
+    lineage = lineage_of(zeros(1, 1), run(2, 2, 1, answer=0, writes=[]), point)
+    assert set(lineage.slice(lineage.live).lost) == {2}
+    assert lineage.durability(2) == "lost on fault"
+    assert "buffer 1" in lineage.durability(2).why
+    lineage.follow([free(1)])
+    assert lineage.slice(lineage.live).lost == {}
+    assert lineage.durability(2) == "checkpointed"
+
+
+def test_what_is_lost_anyway_keeps_no_checkpoint_from_use() -> None:
+    """Though it shares the memory, and was made by a message that could be run again."""
+    point = encode_marker(Checkpoint(1, 5, "aa", (4,), "float32"))
+    for later in (view(4, 1, 4), run(4, 4, 1)):
+        lineage = lineage_of(zeros(1, 1), view(2, 1, 2), run(3, 3, 1, writes=[0]), later, point)
+        found = lineage.slice(lineage.live)
+        assert set(found.lost) == {2, 3, 4}
+        assert seqs(found) == [-1]
+        assert lineage.durability(1) == "checkpointed"
 
 
 @st.composite
