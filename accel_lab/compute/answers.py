@@ -26,6 +26,8 @@ ROOTS_KEPT = 1024
 
 Settle = Callable[[Hashable | None], None]
 Adopt = Callable[[Reply[Any], int, tuple[int, ...], str], AccelRef]
+Learn = Callable[[int, tuple[int, ...], str, int], None]
+"""Takes a buffer's id, shape and dtype, and what it shares, as in `Shaped`."""
 
 
 class InFlight:
@@ -112,8 +114,8 @@ class Answers:
         self._parts: dict[int, bytearray] = {}
         self.withdrawn: dict[int, Withdrawn] = {}
         self.withheld = Withheld()
-        self.shares: Callable[[int, int], None] | None = None
-        """Told of each result of a function the operand that it is a part of, 0 for none."""
+        self.learn: Learn | None = None
+        """Called with what only the context can tell of a result."""
         self.rebuilding = 0
         """The thread that rebuilds an answer, and cannot read another meanwhile."""
 
@@ -192,9 +194,10 @@ class Answers:
             elif type(report) is Shaped:
                 shaped = self.take(report.seq)
                 if isinstance(shaped, AccelRef):
-                    shaped.learn(tuple(report.shape), report.dtype)
-                    if report.shares >= 0 and self.shares is not None:
-                        self.shares(shaped.id, report.shares)
+                    shape = tuple(report.shape)
+                    shaped.learn(shape, report.dtype)
+                    if self.learn is not None:
+                        self.learn(shaped.id, shape, report.dtype, report.shares)
                 if shaped is not None:
                     shaped.resolve()
             elif type(report) is Answer:

@@ -102,7 +102,7 @@ class Assembly:
         if options.recover == "replay":
             lineage = Lineage(requests.first_unanswered, requests.unwritten)
             lineage.checkpoint = transfers.checkpoint_soon
-            requests.follow_shares(lineage.shares)
+            requests.follow_results(lineage.tell)
             recorder.followers.append(lineage.follow)
             keeper.recovery = requests.recovery = Recovery(
                 requests, recorder, lineage, self._plant.arena, self._contents, keeper.recovered

@@ -22,7 +22,8 @@ from accel_lab.compute.arena import Arena
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.digest import Digest
 from accel_lab.compute.dtypes import numpy_dtype
-from accel_lab.compute.lineage import Durability, Lineage, Restore, Slice
+from accel_lab.compute.history import Restore, Slice
+from accel_lab.compute.lineage import Durability, Lineage
 from accel_lab.compute.markers import Failed, Rebuilt
 from accel_lab.compute.operation import Spec
 from accel_lab.compute.recorder import Recorder

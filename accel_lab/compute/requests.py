@@ -17,7 +17,7 @@ from msgspec.structs import astuple
 
 from accel_lab.actor.reply import FAILED, Reply
 from accel_lab.compute import origin
-from accel_lab.compute.answers import Answers, Settle, Told
+from accel_lab.compute.answers import Answers, Learn, Settle, Told
 from accel_lab.compute.asides import Asides
 from accel_lab.compute.buffer import FREED, AccelRef, Handles, Owner, RunRef
 from accel_lab.compute.failure import depends_on
@@ -219,9 +219,9 @@ class Requests(Asides):
             self.witness(seq, reply)
         return reply
 
-    def follow_shares(self, told: Callable[[int, int], None]) -> None:
-        """Have `told` learn of which operand each function's result is a part, 0 for none."""
-        self._answers.shares = told
+    def follow_results(self, learn: Learn) -> None:
+        """Have `learn` called with what only the context can tell of results."""
+        self._answers.learn = learn
 
     def send_made(
         self,

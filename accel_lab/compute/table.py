@@ -185,6 +185,8 @@ class BufferTable:
     ) -> Buffer:
         """Enter a buffer with its memory."""
         buffer = self.mention(id_)
+        if buffer.storage is not None:  # it is made a second time
+            self._release(buffer)
         if storage.users == 0:
             self.used_bytes += storage.nbytes
         buffer.fill(array, shape, dtype, storage)

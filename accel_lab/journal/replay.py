@@ -14,7 +14,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
 from accel_lab.compute.digest import Digest
 from accel_lab.compute.fault import Inject
-from accel_lab.compute.lineage import CHANGED_NOTHING
+from accel_lab.compute.history import CHANGED_NOTHING
 from accel_lab.compute.step import step_of
 from accel_lab.compute.transfer import Download
 from accel_lab.compute.user_code import Ping

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from accel_lab.compute import lineage as lineage_module
 from accel_lab.compute.contents import Contents
-from accel_lab.compute.lineage import Lineage, Restore, Slice
+from accel_lab.compute.history import Restore, Slice
+from accel_lab.compute.lineage import Lineage
 from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, encode_marker
 from accel_lab.compute.step import decode
 from accel_lab.libraries import ACTORS
@@ -72,6 +73,16 @@ class Machine:
                 found[i][0] = (seq, i, found[i][0])
             new = [(seq, *(cell[0] for cell in found))]
             self.cells[-made] = found[answer] if answer < len(found) else new
+
+    def have(self, found: Slice, kept: dict[tuple[int, int], Any]) -> None:
+        """Do what a slice says, with what was kept by buffer and message."""
+        for step in found.steps:
+            if isinstance(step, Restore):
+                point = step.checkpoint
+                self.cells[point.id] = [kept[point.id, point.seq]]
+            else:
+                assert not step.opaque
+                self.run(step.data)
 
     def value(self, id_: int) -> Any:
         return self.cells[id_][0]
@@ -137,7 +148,7 @@ def test_a_failure_that_is_told_of_before_its_message_counts(*, cut: bool) -> No
         lineage.follow([impure, zeros(3, 3)])
         assert found in lineage.durability(1).why
         lineage.cut()
-        assert not lineage._early
+        assert not lineage._history._early
 
 
 def test_a_function_that_is_not_pure_costs_what_it_wrote_and_all_that_follows_from_it() -> None:
@@ -238,6 +249,22 @@ def test_a_checkpoint_lasts_as_long_as_something_is_made_of_it() -> None:
     assert lineage.keys == set()
 
 
+def test_what_was_made_of_an_earlier_checkpoint_is_had_after_a_later_one() -> None:
+    first, second = (
+        encode_marker(Checkpoint(1, at, key, (4,), "float32")) for at, key in ((2, "a"), (6, "b"))
+    )
+    lineage = lineage_of(zeros(1, 1), first)
+    tidy(lineage)
+    lineage.follow([copy(3, 1, made=3), copy(4, 3, out=1), second, copy(7, 1, out=3)])
+    for _ in range(2):
+        assert seqs(lineage.slice([1, 3])) == [-1, 3, -1, 7]
+        assert lineage.keys == {"a", "b"}
+        tidy(lineage)
+    lineage.follow([free(3)])
+    tidy(lineage)
+    assert lineage.keys == {"b"}
+
+
 def test_a_checkpoint_does_not_part_views_from_what_they_look_at() -> None:
     point = encode_marker(Checkpoint(1, 3, "aa", (4,), "float32"))
     lineage = lineage_of(zeros(1, 1), view(2, 1, 2), point)
@@ -325,47 +352,69 @@ def mixed_programs(draw: st.DrawFn) -> list[bytes]:
     return parts
 
 
+class Told:
+    """What the context tells of the results of functions, some messages after them, or never."""
+
+    def __init__(self, delays: list[int]) -> None:
+        self._delays = iter(delays)
+        self._waiting: list[tuple[int, int, int, int]] = []
+
+    def sent(self, at: int, data: bytes) -> None:
+        """Follow a message."""
+        seq, made, _, (tag, *fields), _ = decode(data)
+        if tag == RUN and (delay := next(self._delays, None)) is not None:
+            refs, (answer,) = fields[:2]
+            shared = refs[answer] if answer < len(refs) else 0
+            self._waiting.append((at + delay, seq, -made, shared))
+
+    def now(self, at: int) -> list[tuple[int, int]]:
+        """Return what is told at this moment."""
+        told = [(made, shared) for when, _, made, shared in self._waiting if when == at]
+        self._waiting = [one for one in self._waiting if one[0] != at]
+        return told
+
+    def first_unanswered(self) -> int | None:
+        """Return the first of whose result something is still to be told."""
+        return min((seq for _, seq, *_ in self._waiting), default=None)
+
+
+@pytest.mark.parametrize("long", [0, 20_000])
 @settings(max_examples=1000, deadline=None)
 @given(mixed_programs(), st.sets(st.integers(0, 30)), st.lists(st.integers(0, 9)))
 def test_what_is_not_lost_is_as_it_was(
-    parts: list[bytes], cuts: set[int], delays: list[int]
+    long: int, parts: list[bytes], cuts: set[int], delays: list[int]
 ) -> None:
-    """Whatever is a view, checkpointed, written by a function, or cut away by then.
-
-    The context tells of results whether they are views some messages after them, or never.
-    """
+    """Whatever is a view, checkpointed, written by a function, or cut away by then."""
     whole, again, kept = Machine(), Machine(), {}
-    lineage = Lineage()
-    told: dict[int, list[tuple[int, int]]] = {}
-    late = iter(delays)
+    told = Told(delays)
+    lineage, uncut = Lineage(told.first_unanswered), Lineage()
     for at, data in enumerate(parts):
         if (raw := decode(data))[0] > 0:
             whole.run(data)
-            _, made, _, (tag, *fields), _ = raw
-            if tag == RUN and (delay := next(late, None)) is not None:
-                refs, (answer,) = fields[:2]
-                shared = refs[answer] if answer < len(refs) else 0
-                told.setdefault(at + delay, []).append((-made, shared))
+            told.sent(at, data)
         elif raw[0] < 0:
-            kept[raw[1]] = whole.value(raw[1])
-        lineage.follow([data])
-        for id_, shared in told.pop(at, ()):
-            lineage.shares(id_, shared)
+            kept[raw[1], raw[2]] = whole.value(raw[1])
+        news = told.now(at)
+        for one in (lineage, uncut):
+            one.follow([data])
+            for id_, shared in news:
+                one.tell(id_, (4,), "float32", shared)
         if at in cuts:
-            tidy(lineage)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(lineage_module, "LONG_HISTORY", long)
+                tidy(lineage)
+            uncut.read()
     found = lineage.slice(lineage.live)
-    for step in found.steps:
-        if isinstance(step, Restore):
-            again.cells[step.checkpoint.id] = [kept[step.checkpoint.id]]
-        else:
-            assert not step.opaque
-            again.run(step.data)
+    again.have(found, kept)
     there = lineage.live - found.lost.keys()
     assert {id_: again.value(id_) for id_ in there} == {id_: whole.value(id_) for id_ in there}
     for id_ in there:
         assert [again.cells[o] is again.cells[id_] for o in there] == [
             whole.cells[o] is whole.cells[id_] for o in there
         ]
+    if not kept:
+        # A checkpoint may be gone that could not be used when it was cut.
+        assert found.lost.keys() <= uncut.slice(uncut.live).lost.keys()
 
 
 @settings(max_examples=400, deadline=None)
@@ -438,7 +487,7 @@ def test_a_history_is_cut_while_more_comes_than_is_read() -> None:
         lineage.follow([copy(seq, 1, made=seq), free(seq)] * 500)
         seq, steps = seq + 2, steps + 1
         assert steps < 1000
-    assert len(lineage._steps) < 1000
+    assert len(lineage._history.steps) < 1000
     assert lineage.live >= {1}  # which reads the rest
 
 
@@ -484,6 +533,57 @@ def test_a_checkpoint_is_given_up_with_the_messages_that_came_after_it(
     assert lineage.durability(1) == "lost on fault"
     lineage.follow([encode_marker(Checkpoint(1, 16, "new", (4,), "float32"))])
     assert lineage.durability(1) == "checkpointed"
+
+
+def test_what_is_lost_in_any_case_needs_no_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lineage_module, "LONG_HISTORY", 100)
+    lineage = lineage_of(zeros(1, 1), zeros(2, 2), copy(3, 2, made=3), run(4, 4, 2, writes=[0]))
+    seq = 5
+    for _ in range(4):
+        lineage.follow([copy(at, 1, out=2) for at in range(seq, seq + 200)])
+        tidy(lineage)
+        seq += 200
+    assert seqs(lineage.slice(lineage.live)) == [1, 2, 3]
+    assert len(lineage) == 3
+    assert "pure=True" in lineage.durability(2).why
+    lineage.follow([copy(seq, 2, made=seq), encode_marker(Checkpoint(2, 3, "old", (4,), "f"))])
+    assert set(lineage.slice(lineage.live).lost) == {2, 4, seq}
+    point = encode_marker(Checkpoint(2, seq, "new", (4,), "float32"))
+    lineage.follow([point, copy(seq + 1, 2, made=seq + 1)])
+    for _ in range(3):
+        assert set(lineage.slice(lineage.live).lost) == {4, seq}
+        tidy(lineage)
+
+
+def test_what_is_given_up_is_not_taken_for_what_it_was_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lineage_module, "LONG_HISTORY", 0)
+    lineage = lineage_of(zeros(1, 1), copy(2, 1, made=2), zeros(3, 3), run(4, 4, 1, writes=[0]))
+    for _ in range(3):
+        tidy(lineage)
+    assert seqs(lineage.slice(lineage.live)) == [1, 2, 3]
+    lineage.follow([copy(5, 1, out=3), free(1)])
+    tidy(lineage)
+    assert set(lineage.slice(lineage.live).lost) == {3, 4}
+
+
+def test_the_longest_histories_are_given_up_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lineage_module, "MOST_STEPS", 300)
+    writes = [copy(seq, 2, out=1) for seq in range(4, 504)]
+    lineage = lineage_of(zeros(1, 1), zeros(2, 2), copy(3, 1, made=3), *writes)
+    tidy(lineage)
+    assert len(lineage) == 3
+    assert [lineage.durability(id_) for id_ in (1, 2, 3)] == [
+        "lost on fault",
+        "replayable",
+        "replayable",
+    ]
+    assert "does not reach back" in lineage.durability(1).why
+    lineage.follow([copy(504, 1, made=504)])
+    assert set(lineage.slice(lineage.live).lost) == {1, 504}
+    tidy(lineage)
+    assert set(lineage.slice(lineage.live).lost) == {1, 504}
 
 
 def test_contents_are_kept_once_and_within_their_budgets() -> None:

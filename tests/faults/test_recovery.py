@@ -429,6 +429,23 @@ def test_a_checkpoint_saves_what_could_not_be_made_again(lab: System, cpu: Devic
     np.testing.assert_array_equal(value(cpu, y), 6.0 * np.ones(4))
 
 
+def test_what_was_made_of_an_earlier_checkpoint_comes_back_after_a_later_one(
+    lab: System, cpu: Device
+) -> None:
+    lineage = cpu._requests.recovery._lineage  # type: ignore[union-attr]
+    w, m = cpu.put(A), cpu.put(A)
+    for _ in range(3):
+        cpu.checkpoint(w).result(WAIT)
+        for _ in lineage.tidy(at_once=True):
+            pass
+        blas.axpy(w, m, out=m)
+        blas.scal(w, 2.0, out=w)
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, m), 8 * A)
+    np.testing.assert_array_equal(value(cpu, w), 8 * A)
+    assert settle(lambda: lab.tree().children[0].used_bytes == w.nbytes + m.nbytes)
+
+
 def test_a_checkpoint_keeps_the_order_in_memory(lab: System, cpu: Device) -> None:
     """For in another order the same numbers add up to another sum, in the last bits."""
     numbers = np.random.default_rng(0).standard_normal((300, 301))
@@ -669,13 +686,15 @@ def test_what_a_function_prints_when_it_is_run_again_is_not_shown_again(
     assert len(lab.events.history(OutputPrinted)) == 1
 
 
+@pytest.mark.parametrize("by", ["put", "a function"])
 def test_a_long_history_is_checkpointed_by_itself(
-    lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch
+    lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     """As that of a loop which updates in place: it neither grows for ever nor is lost."""
     monkeypatch.setattr(lineage, "UNREAD_LIMIT", 2000)
     monkeypatch.setattr(lineage, "LONG_HISTORY", 1000)
-    x, ones = cpu.put(np.zeros(4)), cpu.put(np.ones(4))
+    ones = cpu.put(np.ones(4))
+    x = cpu.put(np.zeros(4)) if by == "put" else cpu.run(np.zeros_like, ones, pure=True)
     for _ in range(5):
         for _ in range(1500):
             blas.axpy(ones, x, out=x)
