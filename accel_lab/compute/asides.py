@@ -9,7 +9,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.generations import Generations
 from accel_lab.compute.link import Link
 from accel_lab.compute.operation import DEFAULT_TIMEOUT_S, NO_RESULT, Operation
-from accel_lab.compute.recovery import Again
+from accel_lab.compute.resending import Again
 from accel_lab.compute.step import releasing, withholding
 from accel_lab.compute.wire import encode_entry
 from accel_lab.errors import AccelError

@@ -15,7 +15,7 @@ from accel_lab.compute.answers import InFlight, Settle
 from accel_lab.compute.link import Link
 from accel_lab.compute.markers import ContextBegan, ContextEnded, Failed
 from accel_lab.compute.openings import Openings
-from accel_lab.compute.recovery import Overtaken
+from accel_lab.compute.resending import Overtaken
 from accel_lab.compute.standby import Standby
 from accel_lab.compute.step import WITHHOLD, decode, encode, releasing, withholding
 from accel_lab.compute.transfer import Free

@@ -14,23 +14,18 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
-import numpy as np
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.answers import InFlight, Settle, Told
 from accel_lab.compute.arena import Arena
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.digest import Digest
-from accel_lab.compute.dtypes import numpy_dtype
 from accel_lab.compute.history import Restore, Slice
 from accel_lab.compute.lineage import Durability, Lineage
 from accel_lab.compute.markers import Failed, Rebuilt
-from accel_lab.compute.operation import Spec
 from accel_lab.compute.recorder import Recorder
-from accel_lab.compute.staging import CHUNK_BYTES
-from accel_lab.compute.step import ALLOCATE, FREE, RUN, UPLOAD, Step, changes_of, decode
-from accel_lab.compute.transfer import Allocate, Upload
-from accel_lab.compute.user_code import Run
+from accel_lab.compute.resending import Again, Overtaken, Resending, entry_of
+from accel_lab.compute.step import FREE, Step, changes_of
 from accel_lab.errors import AccelError, ContextLost, DependencyFailed, StaleRef
 
 if TYPE_CHECKING:
@@ -40,13 +35,8 @@ if TYPE_CHECKING:
 EXPLAINED_WITHIN_S = 10.0
 REAPED_WITHIN_S = 10.0
 OUTSTANDING = 4096
-UPLOAD_TIMEOUT_S = Upload.timeout_s
-ROOM_WITHIN_S = 30.0
-ROOM_AGAIN_WITHIN_S = 1.0
-"""How long to wait for room in the arena, and how long once that was in vain."""
 OWN_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT")
 
-_encode = msgspec.msgpack.Encoder().encode
 _DIGEST = Digest.__struct_config__.tag
 
 
@@ -54,10 +44,6 @@ class Ending(Protocol):
     """The process of a context."""
 
     reaped: bool
-
-
-class Overtaken(Exception):
-    """The context that was being filled is lost, too; the next one begins anew."""
 
 
 class Recovered(msgspec.Struct, frozen=True):
@@ -109,8 +95,7 @@ class Recovery:
         self._requests = requests
         self._recorder = recorder
         self._lineage = lineage
-        self._arena = arena
-        self._contents = contents
+        self._resending = Resending(requests, arena, contents, lineage.content_key)
         self._done = done
         self._lock = threading.Lock()
         self._known = threading.Condition(self._lock)
@@ -119,7 +104,6 @@ class Recovery:
         self._ending: list[Ending] = []  # the one before it was
         self._probed = 0
         self._turn = 0
-        self._room_within_s = ROOM_WITHIN_S
         self.lost: dict[int, str] = {}
         self.progress: tuple[int, int] | None = None
         """How many messages have been run again, and of how many; None when none are."""
@@ -282,13 +266,13 @@ class Recovery:
 
     def _fill(self, link: "Link", plan: "_Plan") -> Recovered:
         began = time.monotonic()
-        self._room_within_s = ROOM_WITHIN_S
+        self._resending.begin()
         self.progress = 0, len(plan.found.steps) + len(self.held)
         messages = self._run_slice(link, plan.found, plan.kept)
         self._prove(link, plan)
         spoiled = [id_ for id_ in plan.kept if id_ in self.lost]
         if spoiled:  # whatever is there is not what it was
-            self._requests.resend(link, 0, _entry(0, 0, None, [FREE, spoiled]))
+            self._requests.resend(link, 0, entry_of(0, 0, None, [FREE, spoiled]))
         requests = self._run_held(link, plan)
         rebuilt = tuple(sorted(plan.live - self.lost.keys()))
         seconds = time.monotonic() - began
@@ -299,7 +283,7 @@ class Recovery:
         """Connect the context without the buffers: better than no context."""
         why = f"its recovery failed: {error}"
         self.lost = dict.fromkeys(plan.kept, why)
-        self._requests.resend(link, 0, _entry(0, 0, None, [FREE, list(plan.kept)]))
+        self._requests.resend(link, 0, entry_of(0, 0, None, [FREE, list(plan.kept)]))
         self.cancel(list(self.held), partial(_needs_lost, why, why))
         return Recovered((), dict.fromkeys(plan.live, why), 0, (), 0.0)
 
@@ -332,19 +316,17 @@ class Recovery:
         for position, step in enumerate(found.steps):
             sent += [(step, reply) for reply in self._send_if_possible(link, step, kept)]
             if position in ends:
-                self._requests.resend(link, 0, _entry(0, 0, None, [FREE, ends[position]]))
+                self._requests.resend(link, 0, entry_of(0, 0, None, [FREE, ends[position]]))
             if len(sent) >= OUTSTANDING:
                 self._finish(sent.pop(0))
         for each in sent:
             self._finish(each)
         return sum(isinstance(step, Step) for step in found.steps)
 
-    def _send_if_possible(
-        self, link: "Link", step: Step | Restore, kept: set[int]
-    ) -> list["Again"]:
+    def _send_if_possible(self, link: "Link", step: Step | Restore, kept: set[int]) -> list[Again]:
         """Send what a step takes, or give up what comes of it; returns the answers to wait for."""
         try:
-            return self._send(link, step)
+            return self._resending.send(link, step)
         except AccelError as error:
             self._leave_out(link, step, kept, error)
             return []
@@ -362,76 +344,10 @@ class Recovery:
             ids |= sharing
         for id_ in ids:
             self.lost.setdefault(id_, f"its recovery failed: {error}")
-        self._requests.resend(link, 0, _entry(0, 0, None, [FREE, sorted(ids)]))
-        self._room_within_s = min(self._room_within_s, ROOM_AGAIN_WITHIN_S)
+        self._requests.resend(link, 0, entry_of(0, 0, None, [FREE, sorted(ids)]))
+        self._resending.hurry()
 
-    def _send(self, link: "Link", step: Step | Restore) -> list["Again"]:
-        if isinstance(step, Restore):
-            point = step.checkpoint
-            spec = Spec(point.shape, point.dtype)
-            data = self._kept(point.key)
-            if point.axes:
-                array = np.frombuffer(data, numpy_dtype(point.dtype)).reshape(point.shape)
-                data = array.transpose(point.axes).tobytes()
-            seq = self._requests.number()
-            make = _entry(seq, point.id, Allocate.timeout_s, [ALLOCATE, *spec, point.axes], spec)
-            return [
-                self._again(link, seq, make),
-                *self._upload(link, point.id, 0, data, point.axes),
-            ]
-        if not step.in_arena:
-            return [self._again(link, step.seq, step.data)]
-        data = self._kept(self._lineage.content_key(step.seq))
-        raw: Any = decode(step.data)
-        if step.tag == UPLOAD:
-            _, out, offset, *_ = raw[3]
-            return self._upload(link, out, offset, data)
-        return self._call(link, raw, data)
-
-    def _kept(self, key: str) -> bytes:
-        """Return bytes that the record promises; without them memory would hold anything."""
-        data = self._contents.get(key)
-        if data is None:
-            raise StaleRef(f"the bytes that were kept as {key} are gone")
-        return data
-
-    def _upload(
-        self, link: "Link", out: int, offset: int, data: bytes, axes: tuple[int, ...] = ()
-    ) -> list["Again"]:
-        """Copy kept bytes to the arena, in pieces, and have them uploaded."""
-        replies = []
-        for start in range(0, len(data), CHUNK_BYTES):
-            piece = memoryview(data)[start : start + CHUNK_BYTES]
-            place, settle = self._place(piece)
-            seq = self._requests.number()
-            entry = _entry(seq, 0, UPLOAD_TIMEOUT_S, [UPLOAD, out, offset + start, *place, axes])
-            replies.append(self._again(link, seq, entry, settle))
-        return replies
-
-    def _call(self, link: "Link", raw: Any, data: bytes) -> list["Again"]:
-        """Send a call again whose pickle went by the arena."""
-        place, settle = self._place(memoryview(data))
-        _, refs, _, pure, _, *rest = raw[3]
-        call = [RUN, refs, b"", pure, list(place), *rest]
-        return [self._again(link, raw[0], _entry(raw[0], raw[1], Run.timeout_s, call), settle)]
-
-    def _place(self, data: memoryview) -> tuple[tuple[int, int, int], Settle]:
-        block = self._arena.allocate(len(data), timeout_s=self._room_within_s)
-        block.view[:] = data
-        place = block.segment_id, block.offset, block.nbytes
-        return place, lambda lost: block.release(after=lost)
-
-    def _again(self, link: "Link", seq: int, data: bytes, settle: Settle | None = None) -> "Again":
-        reply = Again()
-        try:
-            self._requests.resend(link, seq, data, reply, settle)
-        except Overtaken:
-            if settle is not None:
-                settle(None)
-            raise
-        return reply
-
-    def _finish(self, sent: tuple[Step | Restore, "Again"]) -> None:
+    def _finish(self, sent: tuple[Step | Restore, Again]) -> None:
         """Wait for one; what it should have made or changed is lost when it has failed."""
         step, reply = sent
         self._requests.wait(reply, None, shown=False)
@@ -455,8 +371,8 @@ class Recovery:
         digests = self._lineage.digests(plan.kept - self.lost.keys(), plan.pending)
         for id_, before in digests.items():  # one by one: each is copied to the host
             seq = self._requests.number()
-            entry = _entry(seq, 0, Digest.timeout_s, [_DIGEST, id_, False])
-            reply = self._again(link, seq, entry)
+            entry = entry_of(seq, 0, Digest.timeout_s, [_DIGEST, id_, False])
+            reply = self._resending.again(link, seq, entry)
             self._requests.wait(reply, None, shown=False)
             if isinstance(reply.error, ContextLost):
                 raise Overtaken
@@ -533,22 +449,6 @@ class _Plan(NamedTuple):
     sharing: dict[int, set[int]]
 
 
-class Again(Reply[Any]):
-    """The answer to a message that is run again; a failure is passed on to `told`."""
-
-    __slots__ = ("told",)
-
-    def __init__(self, told: Told | None = None) -> None:
-        super().__init__(None, None if told is None else told.origin)
-        self.told = told
-
-    def reject(self, error: AccelError) -> None:
-        """Complete with a failure."""
-        if self.told is not None:
-            self.told.reject(error)
-        super().reject(error)
-
-
 def _changed(step: Step | Restore) -> set[int]:
     """Return the buffers that a step makes or changes."""
     if isinstance(step, Restore):
@@ -569,9 +469,3 @@ def _needs_lost(text: str, why: str, _: int) -> DependencyFailed:
 
 def _same(error: AccelError, _: int) -> AccelError:
     return error
-
-
-def _entry(
-    seq: int, result: int, timeout_s: float | None, message: list[Any], spec: Spec | None = None
-) -> bytes:
-    return _encode([seq, result, timeout_s, message, spec])

@@ -20,7 +20,7 @@ from accel_lab.compute.host_memory import free_host_bytes, host_memory_bytes
 from accel_lab.compute.keeping import Saved
 from accel_lab.compute.namespace import held_in, names
 from accel_lab.compute.operation import NO_RESULT, Operation
-from accel_lab.compute.recovery import Again, Overtaken
+from accel_lab.compute.resending import Again, Overtaken
 from accel_lab.compute.step import decode, encode, step_of
 from accel_lab.compute.stripes import Stripes
 from accel_lab.compute.user_code import Ping, Run, pack_call

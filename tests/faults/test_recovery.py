@@ -21,6 +21,7 @@ from accel_lab.compute.contents import Contents
 from accel_lab.compute.events import BuffersRebuilt, GenerationChanged, OutputPrinted
 from accel_lab.compute.fault import Fault
 from accel_lab.compute.recovery import Recovery
+from accel_lab.compute.resending import Resending
 from accel_lab.compute.staging import CHUNK_BYTES
 from accel_lab.errors import (
     AccelError,
@@ -595,20 +596,20 @@ def test_what_finds_no_room_in_the_arena_is_lost_alone(
     lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With what needs it; half of it may have been there by then."""
-    place, placed = Recovery._place, []
+    place, placed = Resending._place, []
 
-    def once(recovery: Recovery, data: memoryview) -> Any:
+    def once(resending: Resending, data: memoryview) -> Any:
         placed.append(len(data))
         if len(placed) > 1:
             raise ArenaFull("no room")
-        return place(recovery, data)
+        return place(resending, data)
 
     small, large = cpu.put(np.arange(4.0)), cpu.put(np.ones((CHUNK_BYTES + 800) // 8))
     cpu.checkpoint(large).result(WAIT)
     doubled, y = blas.scal(large, 2.0), array.zeros(cpu, (3,), "float64")
     blas.scal(large, 3.0, out=large)
     value(cpu, large)
-    monkeypatch.setattr(Recovery, "_place", once)
+    monkeypatch.setattr(Resending, "_place", once)
     mark = lab.events.published
     lose(lab, cpu)
     np.testing.assert_array_equal(value(cpu, small), np.arange(4.0))
