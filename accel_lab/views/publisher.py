@@ -45,6 +45,12 @@ def interval_s(rate_hz: float, idle_s: float, views: int) -> float:
     return max(1 / rate, views / BUDGET_HZ)
 
 
+def check_rate(rate_hz: float) -> None:
+    """Raise ValueError unless a rate is positive."""
+    if not rate_hz > 0:
+        raise ValueError(f"a view is sampled at a positive rate, not {rate_hz} Hz")
+
+
 class Place:
     """A view's place in the publisher, which does not keep the view alive."""
 
@@ -97,8 +103,7 @@ class Publisher:
             RuntimeError: no thread can be had; the next view that is added tries again.
             ValueError: the rate is not positive.
         """
-        if not rate_hz > 0:
-            raise ValueError(f"a view is sampled at a positive rate, not {rate_hz} Hz")
+        check_rate(rate_hz)
         place = Place(self, view, rate_hz)
         with self._lock:
             if self._thread is None:

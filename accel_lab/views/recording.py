@@ -27,7 +27,7 @@ from accel_lab.display.sizes import size
 from accel_lab.errors import InvalidArgument, RecordingDamaged, RecordingError
 from accel_lab.views.observer import Lab, Observer, Want, observer_of
 from accel_lab.views.player import Line, Player
-from accel_lab.views.publisher import DEFAULT_HZ, PUBLISHER
+from accel_lab.views.publisher import DEFAULT_HZ, PUBLISHER, check_rate
 from accel_lab.views.repeats import REPEATING, repeats, subject
 from accel_lab.views.scene import SAMPLE_TYPES, Scene
 from accel_lab.views.tape import decode, encode, header, read_header, stamp
@@ -312,16 +312,28 @@ class Recorder:
         self._said: dict[tuple[type[Event], str], Event] = {}  # of each kind and device, the last
         self._unsaid: dict[tuple[type[Event], str], Event] = {}  # the same again, later
         self._ended = False
+        if path.is_file():
+            with suppress(OSError):  # then it is emptied
+                path.resolve().unlink()  # whoever reads or writes it goes on with what they had
         self._file = path.open("wb", buffering=0)
         self._put(header(name))
         atexit.register(self.close)
         with observer.lock:
-            for fact in retell(observer.look()):
-                self.take(fact)
-            if not self._ended:
-                observer.want(self, ("memory", "work", "health"))
-                observer.followers.append(self.take)
-            self._flush()
+            try:
+                self._begin()
+            except BaseException:  # as when the user stops it
+                if not self._ended:
+                    self._end()
+                raise
+
+    def _begin(self) -> None:
+        """Write what was seen before, and follow."""
+        for fact in retell(self._observer.look()):
+            self.take(fact)
+        if not self._ended:
+            self._observer.want(self, ("memory", "work", "health"))
+            self._observer.followers.append(self.take)
+        self._flush()
 
     @property
     def ended(self) -> bool:
@@ -419,7 +431,7 @@ def record(
 
     Parameters:
         lab: the system.
-        path: of the file; one that is there is replaced.
+        path: of the file; one that is there is replaced, and who still has it open keeps it.
         rate_hz: how often the system is looked at, at most 30.
         limit_bytes: how large the file may become. Beyond it samples are left out, then all else;
             `dropped` counts that, and the end of the file says it.
@@ -429,6 +441,7 @@ def record(
         RecordingError: the file cannot be written.
         ValueError: the rate is not positive.
     """
+    check_rate(rate_hz)
     if limit_bytes < LEAST_BYTES:
         raise InvalidArgument(f"a recording has at least {size(LEAST_BYTES)}, not {limit_bytes} B")
     try:
@@ -438,9 +451,13 @@ def record(
     if recorder.failure is not None:
         recorder.close()
         raise RecordingError(f"{path} cannot be written: {recorder.failure}")
-    if not recorder.ended:
-        PUBLISHER.add(recorder, rate_hz=rate_hz)
-    return Recording(path, recorder)
+    try:
+        if not recorder.ended:
+            PUBLISHER.add(recorder, rate_hz=rate_hz)
+        return Recording(path, recorder)
+    except BaseException:
+        recorder.close()
+        raise
 
 
 def retell(scene: Scene) -> Iterator[Event]:

@@ -293,6 +293,62 @@ def test_a_recording_that_grows_can_be_read_meanwhile(live: Live) -> None:
     ]
 
 
+def test_a_recording_that_is_begun_again_leaves_the_first_to_whoever_has_it(live: Live) -> None:
+    """As when the cell that records is run twice."""
+    recorder = live.recording._recorder
+    assert recorder is not None
+    for number in range(50):
+        live.lab.devices[0].in_flight = number + 1
+        recorder.publish(0.0)
+    live.recording.read()
+    path, before = live.recording.path, len(live.recording)
+    second = record(live.lab, path, rate_hz=0.001)
+    live.lab.events.publish(GenerationChanged(device="gpu0", before=1, after=2))
+    live.look()
+    live.recording.close()
+    second.close()
+    for recording in (live.recording, second, Recording.open(path)):
+        assert (recording.damage, recording.whole) == ("", True)
+        assert facts_of(recording, GenerationChanged)
+    assert len(live.recording) > before > len(second)
+
+
+def test_a_recording_at_a_rate_that_cannot_be_replaces_nothing(live: Live) -> None:
+    recording = live.end()
+    with pytest.raises(ValueError, match="positive rate"):
+        record(live.lab, recording.path, rate_hz=0)
+    assert list(Recording.open(recording.path)) == list(recording)
+    assert live.observer.followers == []
+
+
+def test_a_recording_that_is_stopped_while_it_begins_follows_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush, source = Recorder._flush, lab(devices=1)
+
+    def stop(_: Recorder) -> None:
+        monkeypatch.setattr(Recorder, "_flush", flush)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Recorder, "_flush", stop)
+    with pytest.raises(KeyboardInterrupt):
+        record(source, tmp_path / "stopped.jsonl")
+    assert observer_of(source).followers == []
+
+
+def test_a_recording_that_nobody_will_look_for_follows_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    source = lab(devices=1)
+    monkeypatch.setattr(Still, "add", refuse)
+    with pytest.raises(RuntimeError, match="thread"):
+        record(source, tmp_path / "unseen.jsonl")
+    assert observer_of(source).followers == []
+
+
 def test_a_full_file_keeps_what_happens_and_counts_what_is_left_out(tmp_path: Path) -> None:
     live = Live(tmp_path / "small.jsonl", limit_bytes=16 << 10)
     for number in range(100):
