@@ -131,10 +131,8 @@ class Player:
             self._position = len(self.past.times)
             self._shown = self.past.fold()
             self._shown_at = 0
-            self._frontier = self.past.fold()
-            self._snapshots: list[Fold] = [self._frontier.copy()]
+            self._snapshots: list[Fold] = [self.past.fold()]
             self._snapshots_at = [0]
-            self._frontier_at = 0
 
     @property
     def position(self) -> int:
@@ -222,7 +220,9 @@ class Player:
             start = self._snapshots_at[nearest]
             if not start <= self._shown_at <= self._position:
                 self._shown, self._shown_at = self._snapshots[nearest].copy(), start
-            self._shown.advance(range(self._shown_at, self._position))
+            # What it has of these steps nobody knows, should it be stopped among them.
+            begin, self._shown_at = self._shown_at, -1
+            self._shown.advance(range(begin, self._position))
             self._shown_at = self._position
         return self._shown.scene
 
@@ -269,12 +269,12 @@ class Player:
     def _prepare(self, position: int) -> None:
         """Have snapshots up to a position; views are not kept waiting meanwhile."""
         with self._preparing:
-            while self._frontier_at < position:
+            while True:
                 stride = max(STRIDE, len(self.past.times) // SNAPSHOTS)
-                if self._snapshots_at[-1] + stride > position:
+                last = self._snapshots_at[-1]
+                if last + stride > position:
                     return
-                beyond = self._snapshots_at[-1] + stride
-                self._frontier.advance(range(self._frontier_at, beyond))
-                self._frontier_at = beyond
-                self._snapshots.append(self._frontier.copy())
-                self._snapshots_at.append(beyond)
+                beyond = self._snapshots[-1].copy()
+                beyond.advance(range(last, last + stride))
+                self._snapshots.append(beyond)
+                self._snapshots_at.append(last + stride)

@@ -11,6 +11,7 @@ from accel_lab.actor.events import Event
 from accel_lab.compute.events import GenerationChanged, RequestFailed
 from accel_lab.compute.samples import MemorySampled, Slice, TreeSampled, WorkTraced
 from accel_lab.compute.tree import Node
+from accel_lab.errors import JournalUnavailable
 from accel_lab.views import player as module
 from accel_lab.views.player import QUIET_S, Line, Player
 from accel_lab.views.recording import Recording
@@ -39,6 +40,9 @@ class Kept:
     def read(self) -> None:
         """Nothing comes."""
 
+    def step(self, number: int) -> None:
+        """Nothing stops a step."""
+
     def fold(self) -> "KeptFold":
         return KeptFold(self, Scene())
 
@@ -55,6 +59,7 @@ class KeptFold:
 
     def advance(self, steps: range) -> None:
         for number in steps:
+            self._past.step(number)
             self._past.folded += 1
             self.scene.add(self._past.facts[number])
 
@@ -305,3 +310,28 @@ def test_a_step_on_folds_one_and_a_step_back_no_more_than_a_stride() -> None:
         assert player.look().counted == position
     assert past.folded <= 4 * stride
     assert time.perf_counter() - begin < 4.0  # a hundredth of that on a machine by itself
+
+
+@pytest.mark.parametrize("at", [250, 700, 1150])
+@pytest.mark.parametrize("error", [JournalUnavailable("it is away"), KeyboardInterrupt()])
+def test_what_stops_a_fold_has_no_step_folded_twice(at: int, error: BaseException) -> None:
+    """As when the store is away for a moment, or the user stops the cell."""
+
+    class Stopping(Kept):
+        stops = True
+
+        def step(self, number: int) -> None:
+            if self.stops and number == at:
+                self.stops = False
+                raise error
+
+    past = Stopping([turn(float(i)) for i in range(1, 1201)])
+    player = Player(past)
+    player.seek(0)
+    with pytest.raises(type(error)):  # noqa: PT012 - whichever of them folds
+        player.seek(1200)
+        player.look()
+    player.seek(1200)
+    scene = player.look()
+    assert [fact for _, fact in scene.facts] == past.facts[-len(scene.facts) :]
+    assert scene.counted == 1200
