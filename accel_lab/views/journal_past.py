@@ -43,6 +43,7 @@ _HEADS = np.zeros(256, np.uint8)
 for _kind in Marker.__args__:
     if _kind is not SentBy:
         _HEADS[_kind.__struct_config__.tag & 0xFF] = 0x90 + len(_kind.__struct_fields__) + 1
+_GONE = ("", 0, "no longer in the journal", "", "")
 _COMPILE: bytes = msgspec.msgpack.encode(Compile.__struct_config__.tag)
 
 
@@ -213,7 +214,10 @@ class JournalPast:
         self.forgotten += count
 
     def entries(self, steps: range) -> Iterator[Entry]:
-        """Yield entries; what became of a message is known as far as the journal has been read."""
+        """Yield entries but those that are gone from the store.
+
+        What became of a message is known as far as the journal has been read.
+        """
         if not steps:
             return
         first = bisect_right(self._starts, steps[0]) - 1
@@ -221,23 +225,30 @@ class JournalPast:
         for index in range(first, beyond):
             group, start = self._groups[index], self._starts[index]
             wanted = range(max(steps[0], start), min(steps[-1] + 1, start + group.entries))
-            if self._plain[index] and len(wanted) < group.entries // 2:
+            some = self._plain[index] and len(wanted) < group.entries // 2
+            if some and index not in self._decoded:
                 after = self.aftermaths.get((group.session, group.device))
-                read = messages_of(self._whole(group), start, wanted)
+                read = messages_of(self._whole(index), start, wanted)
                 yield from [self._known(entry, after) for entry in read]
                 continue
             for entry in self._entries_of(index):
                 if entry.number in wanted:
                     yield entry
 
-    def _whole(self, group: Group) -> Group:
-        """Return a group with its data, which may have to be read again."""
+    def _whole(self, index: int) -> Group:
+        """Return a group with its data, which may have to be read again; without any part if gone.
+
+        Its entries keep their numbers then, for somebody looks.
+        """
+        group = self._groups[index]
         if group.data or not group.count:
             return group
-        found = next(self._store.groups(group.number - 1), group)
-        if found.number != group.number:
-            raise JournalDamaged(f"group {group.number} is gone")
-        return found
+        found = next(self._store.groups(group.number - 1), None)
+        if found is not None and found.number == group.number:
+            return found
+        gone = self._groups[index] = msgspec.structs.replace(group, count=0)
+        self.dropped += group.entries
+        return gone
 
     def in_flight(self, place: Place, position: int) -> int:
         """Return how many messages to a device were sent before and answered after a position."""
@@ -252,16 +263,17 @@ class JournalPast:
 
     def lines(self, steps: range) -> Sequence[Line]:
         """Return entries in words."""
-        return [line_of(entry) for entry in self.entries(steps)]
+        there = {entry.number: line_of(entry) for entry in self.entries(steps)}
+        return [there.get(number) or Line(self.times[number], *_GONE) for number in steps]
 
     def _entries_of(self, index: int) -> list[Entry]:
         """Return the entries of a group, which are decoded again unless that was lately done."""
         with self._decoding:
             found = self._decoded.pop(index, None)
             if found is None:
-                group = self._whole(self._groups[index])
+                group = self._whole(index)
                 after = self.aftermaths.get((group.session, group.device))
-                read = entries_of([group], self._starts[index])
+                read = entries_of([group] if group.count else [], self._starts[index])
                 found = [self._known(entry, after) for entry in read]
             self._decoded[index] = found
             while len(self._decoded) > DECODED:

@@ -177,6 +177,30 @@ def test_of_a_file_no_more_is_held_than_there_is_room_for(
     store.close()
 
 
+def test_what_is_not_held_and_gone_from_its_file_is_counted_and_the_rest_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_past, "HELD_BYTES", 1000)
+    session = Session()
+    entries_in(session, [MANY, ["put"], MANY, ["gemm", "fail"], MANY, ["put", "gemm"]])
+    store: Store = SqliteStore(tmp_path / "journal.db")
+    store.append(list(session.store.groups()), {})
+    view = JournalView(Replayable(JournalPast(store, own=True)))
+    past = view.source.past
+    trimmed = store.trim(1000).entries
+    count = len(past.times)
+    for position in (0, 3, count - 1):
+        view.do_seek(position)
+        view.source.look()
+    lines = past.lines(range(count))
+    gone = [number for number in range(count) if lines[number].what == "no longer in the journal"]
+    assert 0 < past.dropped == len(gone) <= trimmed
+    assert f"{len(gone)} entries are gone" in view.text(view.sample())
+    whole, kept = session.past.lines(range(count)), sorted({*range(count)}.difference(gone))
+    assert [lines[number] for number in kept] == [whole[number] for number in kept]
+    store.close()
+
+
 def test_groups_of_messages_are_not_decoded_until_somebody_looks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
