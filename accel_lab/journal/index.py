@@ -27,13 +27,16 @@ class Index:
         self._store = store
         self._numbers: list[int] = []
         self._starts: list[int] = []
-        self._first: int | None = None
+        self._first: tuple[int, str] | None = None
         self.total = 0
         self.kernels: dict[tuple[str, str], dict[int, str]] = {}
         self.damage: JournalDamaged | None = None
 
     def refresh(self) -> None:
-        """Take in what was appended and trimmed since; blocks while new groups are read."""
+        """Take in what was appended and trimmed since; blocks while new groups are read.
+
+        A journal that has taken the place of the one before is read from its beginning.
+        """
         if self._numbers and self._begins() != self._first:
             self._clear()
         if not self._numbers:
@@ -67,9 +70,10 @@ class Index:
         self._starts.clear()
         self.total = 0
 
-    def _begins(self) -> int | None:
-        """Return the number of the oldest group of a device."""
+    def _begins(self) -> tuple[int, str] | None:
+        """Return the number and the session of the oldest group of a device."""
         try:
-            return next((group.number for group in self._store.groups() if group.device), None)
+            of_devices = (group for group in self._store.groups() if group.device)
+            return next(((group.number, group.session) for group in of_devices), None)
         except JournalDamaged:
             return None

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from accel_lab import System, array, blas, jit
 from accel_lab.compute.contents import key_of
 from accel_lab.compute.fault import Inject
+from accel_lab.compute.markers import Failed, encode_marker
 from accel_lab.errors import (
     AccelError,
     InvalidArgument,
@@ -33,7 +34,7 @@ from accel_lab.views.journal_past import JournalPast
 from tests.conftest import require
 from tests.held import NOTHING, held
 from tests.journal.journaled import journaled
-from tests.journal.samples import unnumbered
+from tests.journal.samples import header, unnumbered
 
 
 def program(lab: System) -> None:
@@ -215,6 +216,23 @@ def test_an_index_follows_appending_and_trimming() -> None:
             for number in range(before, before + group.entries):
                 assert index.place(number) == (group.number - 1, before)
             before += group.entries
+
+
+def test_a_journal_that_took_the_place_of_another_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "again.journal"
+    journal = Journal(open_store(path))
+    data = encode_marker(Failed(1, "OutOfMemory", "no room"))
+    for session, count in (("first", 9), ("second", 3), ("third", 12)):
+        for file in tmp_path.iterdir():
+            file.unlink()
+        store = open_store(path)
+        store.append([header(session)], {})
+        for position in range(1, count):
+            store.append([Group(0, session, "cpu0", 1.0, 1, data, position, 1)], {})
+        store.close()
+        assert len(journal) == len(list(journal)) == count
+        assert [entry.session for entry in journal[-2:]] == [session] * 2
+        assert journal[-1].session == session
 
 
 def test_a_damaged_journal_is_read_up_to_the_damage(path: Path, tmp_path: Path) -> None:
