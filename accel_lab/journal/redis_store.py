@@ -214,5 +214,7 @@ def _answer(value: Any) -> Any:
 
 def _without_password(url: str) -> str:
     scheme, _, rest = url.partition("://")
-    host = rest.rpartition("@")[2]
-    return f"{scheme}://{host}"
+    place, _, query = rest.partition("?")
+    host = place.rpartition("@")[2]
+    options = "&".join(one for one in query.split("&") if not one.startswith("password="))
+    return f"{scheme}://{host}?{options}" if options else f"{scheme}://{host}"

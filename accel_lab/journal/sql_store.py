@@ -47,7 +47,8 @@ class SqlStore(Store):
         self._sa = sqlalchemy
         try:
             parsed = sqlalchemy.make_url(url)
-            self.name = parsed.render_as_string(hide_password=True)
+            shown = parsed.difference_update_query(["password", "sslpassword"])
+            self.name = shown.render_as_string(hide_password=True)
             self._engine = sqlalchemy.create_engine(
                 parsed, pool_pre_ping=True, pool_size=2, connect_args=_patience(parsed)
             )
