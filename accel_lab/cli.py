@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 from importlib.util import find_spec
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -22,6 +23,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command that the command line names; an error of ours is one line, exit status 1."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal may not have every character
     try:
         app()
     except (AccelError, OSError) as error:

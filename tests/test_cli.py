@@ -62,6 +62,17 @@ def test_doctor_speaks_to_people_and_to_programs(tmp_path: Path) -> None:
     assert "host: can run" in people.stdout
 
 
+@pytest.mark.parametrize("command", ["doctor", "demo --backend host"])
+def test_an_output_without_every_character_has_the_others(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = accel_lab(*command.split(), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "host" in done.stdout
+    assert "?" in done.stdout
+
+
 def test_lab_without_jupyterlab_says_what_to_install(tmp_path: Path) -> None:
     python = BarePython(tmp_path / "venv")
     python.link(f"{name}{specifier}" for name, specifier in requirements().items())
