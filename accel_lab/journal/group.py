@@ -44,6 +44,11 @@ class Group(msgspec.Struct, frozen=True):
         """Its data's size in bytes."""
         return len(self.data)
 
+    @property
+    def identity(self) -> tuple[int, str, int]:
+        """Its number, session and position: no other has these, in whichever journal."""
+        return self.number, self.session, self.position
+
     def numbered(self, number: int) -> "Group":
         """Return it with its place in a store."""
         return msgspec.structs.replace(self, number=number)

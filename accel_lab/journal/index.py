@@ -27,7 +27,7 @@ class Index:
         self._store = store
         self._numbers: list[int] = []
         self._starts: list[int] = []
-        self._first: tuple[int, str] | None = None
+        self._first: tuple[int, str, int] | None = None
         self.total = 0
         self.kernels: dict[tuple[str, str], dict[int, str]] = {}
         self.damage: JournalDamaged | None = None
@@ -70,10 +70,9 @@ class Index:
         self._starts.clear()
         self.total = 0
 
-    def _begins(self) -> tuple[int, str] | None:
-        """Return the number and the session of the oldest group of a device."""
+    def _begins(self) -> tuple[int, str, int] | None:
+        """Return what tells the oldest group of a device from any other of any journal."""
         try:
-            of_devices = (group for group in self._store.groups() if group.device)
-            return next(((group.number, group.session) for group in of_devices), None)
+            return next((group.identity for group in self._store.groups() if group.device), None)
         except JournalDamaged:
             return None

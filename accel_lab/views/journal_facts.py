@@ -80,6 +80,8 @@ class JournalFold:
         return device.take(entry)
 
     def _open(self, entry: Entry) -> None:
+        if entry.session in self._facts:
+            return  # it was told again to a store that had kept nothing
         facts = self._facts[entry.session] = entry.fields
         began = facts.get("started", entry.at)
         for name, model in facts.get("devices", {}).items():

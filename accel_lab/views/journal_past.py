@@ -81,6 +81,7 @@ class JournalPast:
         self._named = 0  # so many entries at the beginning keep their numbers
         self._own = own
         self._groups: list[Group] = []
+        self._begin = 0  # the first group of the journal that is in the store now
         self._starts = array("Q")
         self._plain = bytearray()  # of each group, whether all its parts are messages
         self._unread: dict[Place, deque[int]] = {}  # whose messages may still be answered
@@ -114,12 +115,33 @@ class JournalPast:
         with self._reading:
             if self.damage:
                 return
-            after = self._groups[-1].number if self._groups else 0
             try:
-                for group in self._store.groups(after):
+                for group in self._store.groups(self._beyond()):
                     self._take(group)
             except JournalDamaged as error:
                 self.damage = str(error)
+
+    def _beyond(self) -> int:
+        """Return behind which group to read on.
+
+        That is 0 where another journal has taken the place of this one, as in a server that has
+        kept nothing, or a file that was deleted.
+        """
+        if self._begin == len(self._groups):
+            return 0
+        last = self._groups[-1].number
+        if isinstance(self._store, MemoryStore):
+            return last
+        there = next(self._store.groups(last - 1), None)
+        if there is None:  # perhaps it will be there
+            there = next((group for group in self._store.groups() if group.device), None)
+        if there is None or there.number > last:
+            return last
+        at = bisect_left(self._groups, there.number, self._begin, key=lambda group: group.number)
+        if self._groups[at].identity == there.identity:
+            return last
+        self._begin = len(self._groups)
+        return 0
 
     def _take(self, group: Group) -> None:
         """Take in the next group."""
@@ -244,7 +266,7 @@ class JournalPast:
         if group.data or not group.count:
             return group
         found = next(self._store.groups(group.number - 1), None)
-        if found is not None and found.number == group.number:
+        if found is not None and found.identity == group.identity:
             return found
         gone = self._groups[index] = msgspec.structs.replace(group, count=0)
         self.dropped += group.entries

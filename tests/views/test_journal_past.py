@@ -201,6 +201,34 @@ def test_what_is_not_held_and_gone_from_its_file_is_counted_and_the_rest_is_show
     store.close()
 
 
+@pytest.mark.parametrize("before", [3, 8, 12])
+def test_what_a_store_that_lost_everything_was_told_again_is_read(
+    before: int, tmp_path: Path
+) -> None:
+    """As when a server that keeps nothing was away: its session begins anew, and goes on."""
+    session = Session()
+    entries_in(session, [["put", "gemm"]] * 12)
+    header, *groups = session.store.groups()
+    store = SqliteStore(tmp_path / "journal.db")
+    store.append([header, *groups[:before]], {})
+    own = JournalPast(store, own=True)
+    store.close()
+    for file in tmp_path.iterdir():
+        file.unlink()
+    own.read()
+    store.append([header, groups[before]], {})
+    own.read()
+    store.append(groups[before + 1 :], {})
+    own.read()
+    known = session.past.lines(range(len(session.past)))
+    lines = own.lines(range(len(own)))
+    beyond = lines.index(known[0], 1)
+    assert [*lines[:beyond], *lines[beyond + 1 :]] == known
+    mine, whole = own.player.look().memory["cpu0"], session.past.player.look().memory["cpu0"]
+    assert (mine.blocks, mine.generation) == (whole.blocks, whole.generation)
+    store.close()
+
+
 def test_groups_of_messages_are_not_decoded_until_somebody_looks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
