@@ -294,14 +294,17 @@ def _open(path: str | Path) -> Recording | Journal:
 
 def _against(source: Replayable, other: Any) -> Replayable:
     """Return a source that marks where the past differs from another run."""
-    past, run = source.past, _source_of(other).past
-    if not isinstance(past, JournalPast) or not isinstance(run, JournalPast):
-        raise InvalidArgument("journals can be compared; a recording does not have the messages")
-    if source.live is not None:  # then others, too, have it forget, and its entries fall
-        past = past.again()
+    past, run = _own_past(source), _own_past(_source_of(other))
     differences = compare(past, run)
     past.keep(1 + max((one.here for one in differences.found), default=-1))
     return Replayable(past, source.live, differences)
+
+
+def _own_past(source: Replayable) -> JournalPast:
+    """Return a past that nobody else has forget, for then its entries fall."""
+    if not isinstance(source.past, JournalPast):
+        raise InvalidArgument("journals can be compared; a recording does not have the messages")
+    return source.past if source.live is None else source.past.again()
 
 
 def _caption(state: State) -> str:

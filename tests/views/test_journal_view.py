@@ -17,7 +17,8 @@ from accel_lab.journal.journal import Journal
 from accel_lab.journal.memory_store import MemoryStore
 from accel_lab.libraries import blas
 from accel_lab.system import System
-from accel_lab.views import Recording, TreeView, commands
+from accel_lab.views import Recording, TreeView, commands, journal_view
+from accel_lab.views.journal_differences import Differences, compare
 from accel_lab.views.journal_past import JournalPast
 from accel_lab.views.journal_view import BINS, ROWS, JournalView
 from accel_lab.views.replayable import Replayable, replayable_of
@@ -334,6 +335,28 @@ def test_a_difference_stays_the_entry_it_was_when_older_ones_are_forgotten() -> 
         assert past.lines(range(found["here"], found["here"] + 1)) == [line]
         view.do_seek(found["here"])
         assert view.sample()["compared"]["found"] == [found]
+
+
+def test_the_other_run_may_forget_while_it_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    with System("host", name="lab", journal_bytes=8 << 10) as lab:
+        kept = [lab.devices[0].put(np.ones(4)) for _ in range(50)]
+        lab.flush()
+        source = replayable_of(lab)
+
+        def compare_meanwhile(past: JournalPast, other: JournalPast) -> Differences:
+            there = other.lines(range(len(other)))
+            for _ in range(10):
+                kept.extend(lab.devices[0].put(np.ones(4)) for _ in range(50))
+                lab.flush()
+                source._read_once()
+            assert isinstance(source.past, JournalPast)
+            assert source.past.forgotten > 0
+            assert other.lines(range(len(other))) == there
+            return compare(past, other)
+
+        monkeypatch.setattr(journal_view, "compare", compare_meanwhile)
+        view = views.journal(Journal(run().store), compare=lab)
+        assert view.sample()["compared"]["with"] == "lab"
 
 
 def test_a_live_journal_is_read_beside_the_views(view: JournalView, system: System) -> None:
