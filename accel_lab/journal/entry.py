@@ -6,6 +6,7 @@ message, so an entry's `outcome` is what has been read so far.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import index
 from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -394,7 +395,7 @@ class _Reader:
             )
         if kind is Compile:
             place.aftermath.kernels[abs(result)] = str(values[1])
-        shaped = Spec(tuple(spec[0]), spec[1]) if spec and spec[1] else None
+        shaped = Spec(tuple(map(index, spec[0])), spec[1]) if spec and spec[1] else None
         return self._new(
             group,
             place,
@@ -495,8 +496,10 @@ def _listed(fields: dict[str, Any], operands: tuple[str, ...]) -> str:
 
 
 def _shown(value: Any, *, operand: bool) -> str:
-    if operand:
-        return f"#{value}" if isinstance(value, int) else ", ".join(f"#{id_}" for id_ in value)
+    if operand and isinstance(value, int):
+        return f"#{value}"
+    if operand and isinstance(value, list):
+        return ", ".join(f"#{id_}" for id_ in value)
     if isinstance(value, bytes):
         return f"<{len(value)} bytes>"
     text = repr(value)

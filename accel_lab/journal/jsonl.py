@@ -11,6 +11,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from operator import index
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,6 +37,8 @@ _FACTS = (
     "cell",
     "keys",
 )
+
+_NOT_WRITTEN = (KeyError, TypeError, ValueError)
 
 _parts = msgspec.msgpack.Decoder(list[Any])
 _map = msgspec.msgpack.Decoder(dict[str, Any])
@@ -102,7 +105,7 @@ class _Numbered:
         self._number, line = next(self._lines)
         try:
             found = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self.damaged(error) from error
         if not isinstance(found, dict):
             raise self.damaged("it is no object")
@@ -151,13 +154,15 @@ class _Reading:
                 part = next(self._lines, None)
                 if part is None:
                     raise self._lines.damaged("it is cut off")
+                if ("facts" in part) == bool(facts["device"]):
+                    raise self._lines.damaged("it is no part of this group")
                 parts.append(_part_of(part))
             data = b"".join(parts)
             if "data" in facts:
                 data = base64.b64decode(facts["data"], validate=True)
             fields = {name: facts[name] for name in _FACTS}
             return msgspec.convert(fields | {"number": self._count + 1, "data": data}, Group)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (*_NOT_WRITTEN, AttributeError, OverflowError, StopIteration) as error:
             raise self._lines.damaged(repr(error)) from error
 
     def _contents(self, contents: dict[str, bytes]) -> dict[str, Any] | None:
@@ -174,7 +179,7 @@ class _Reading:
                 found.append(base64.b64decode(line["base64"], validate=True))
                 if not left:
                     contents[key] = whole(key, found)
-            except (KeyError, TypeError, ValueError) as error:
+            except _NOT_WRITTEN as error:
                 raise self._lines.damaged(repr(error)) from error
         return None
 
@@ -186,17 +191,25 @@ def _write(file: IO[str], line: dict[str, Any]) -> None:
 
 def _write_group(file: IO[str], group: Group) -> None:
     facts = {name: getattr(group, name) for name in _FACTS}
+    try:
+        parts = list(_lines_of(group, facts))
+    except (*_NOT_WRITTEN, IndexError, OverflowError) as error:
+        raise JournalDamaged(f"group {group.number} does not decode: {error}") from error
+    _write(file, {"group": facts})
+    for part in parts:
+        _write(file, part)
+
+
+def _lines_of(group: Group, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the parts of a group; what these do not tell is added to its facts."""
     if not group.device:
-        _write(file, {"group": facts})
         known = _map.decode(group.data)
-        _write(file, {"facts": {name: _plain(value) for name, value in known.items()}})
+        yield {"facts": {name: _plain(value) for name, value in known.items()}}
         return
     raws = _parts.decode(_ARRAY32 + group.count.to_bytes(4, "big") + group.data)
     if b"".join(map(_encode, raws)) != group.data:  # whoever wrote it has another encoder
         facts["data"] = base64.b64encode(group.data).decode()
-    _write(file, {"group": facts})
-    for raw in raws:
-        _write(file, _line_of(raw))
+    yield from map(_line_of, raws)
 
 
 def _line_of(raw: list[Any]) -> dict[str, Any]:
@@ -234,9 +247,10 @@ def _part_of(line: dict[str, Any]) -> bytes:
     fields = line["fields"]
     values = [_back(value) for value in (fields.values() if isinstance(fields, dict) else fields)]
     if "marker" in line:
-        return _encode([line["marker"], *values])
+        return _encode([index(line["marker"]), *values])
+    seq, result = index(line["seq"]), index(line["result"])
     timeout_s, spec = _back(line["timeout_s"]), _back(line["spec"])
-    return _encode([line["seq"], line["result"], timeout_s, [line["tag"], *values], spec])
+    return _encode([seq, result, timeout_s, [line["tag"], *values], spec])
 
 
 def _write_content(file: IO[str], key: str, data: bytes | None) -> None:

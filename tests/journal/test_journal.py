@@ -1,6 +1,8 @@
 """Reading a journal: the whole, a part, some kind, as a table; what is gone or damaged is told."""
 
+import contextlib
 import json
+import re
 import sqlite3
 import time
 from pathlib import Path
@@ -370,6 +372,37 @@ def test_json_lines_of_something_else_are_refused_by_name(
     (tmp_path / "x.jsonl").write_text(text)
     with pytest.raises(JournalError, match=match):
         Journal.from_jsonl(tmp_path / "x.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        (r'"seq": \d+', '"seq": []'),
+        (r'"result": \d+', '"result": "x"'),
+        (r'"seq": \d+', f'"seq": {1 << 70}'),
+        (r'"marker": -\d+', '"marker": null'),
+        (r'"device": ""', '"device": "cpu0"'),
+        (r'"device": "cpu0"', '"device": ""'),
+        (r'"fields": \{', '"fields": {"more": {}, '),
+        (r'"spec": \[\[\d+', '"spec": [[null'),
+        (r'"group": \{', '"group": [], "other": {'),
+        (r'^\{"seq"', "[" * 200_000),
+    ],
+)
+def test_json_lines_that_were_changed_are_damaged_from_there(
+    was: str, now: str, path: Path, tmp_path: Path
+) -> None:
+    Journal.open(path).to_jsonl(tmp_path / "x.jsonl")
+    lines = (tmp_path / "x.jsonl").read_text().splitlines()
+    changed = next(at for at, line in enumerate(lines) if re.search(was, line))
+    lines[changed] = re.sub(was, now, lines[changed], count=1)
+    (tmp_path / "x.jsonl").write_text("\n".join(lines))
+    journal = Journal.from_jsonl(tmp_path / "x.jsonl")
+    with pytest.raises(JournalDamaged):
+        list(journal)
+    with contextlib.suppress(JournalDamaged):  # what does not decode can be written
+        journal.to_jsonl(tmp_path / "y.jsonl")
+    assert "it is damaged" in repr(journal.filter())
 
 
 def test_json_lines_that_cannot_be_read_or_written(tmp_path: Path) -> None:
