@@ -229,7 +229,12 @@ class Watch:
         self._selector.register(self._woken, selectors.EVENT_READ)
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="accel_lab watch", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:  # no thread can be had
+            self._selector.close()
+            os.close(self._woken)
+            raise
 
     def sources(self) -> list[FeedSource]:
         """Return the systems, those that run first, the newest first; any thread.

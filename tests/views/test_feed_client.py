@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from accel_lab.views import feed_client, feed_folder, feed_lines, feed_shown
 from accel_lab.views.feed import FEED
 from accel_lab.views.feed_client import STALE_AFTER_S, Watch
 from accel_lab.views.feed_folder import Name
+from tests.held import NOTHING, held
 from tests.project import ROOT
 from tests.views.feeds import tree_of
 from tests.views.made_up import Lab
@@ -148,6 +150,17 @@ def test_who_finds_no_descriptor_left_looks_again(
     eventually(watch.sources)
     watch.close()
     assert len(refused) == 3
+
+
+def test_who_can_have_no_thread_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    before = held()
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="new thread"):
+        Watch()
+    assert before.more() == NOTHING
 
 
 def test_a_look_without_descriptors_takes_nobody_for_dead(
