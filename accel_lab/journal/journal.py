@@ -118,10 +118,19 @@ class Journal(Sequence[Entry]):
     @property
     def dropped(self) -> int:
         """How many entries this process has lost or forgotten: for want of room, or by policy."""
-        lost = 0 if self._writer is None else self._writer.dropped
+        lost = self.lost()
         if isinstance(self.store, MemoryStore):
             return lost + self.store.dropped
         return lost + (0 if self._writer is None else self._writer.trimmed)
+
+    @property
+    def lost(self) -> Callable[[], int]:
+        """Says how many entries have never come to the store, now and later.
+
+        It does not keep the system alive.
+        """
+        writer = self._writer
+        return lambda: 0 if writer is None else writer.dropped
 
     @property
     def damage(self) -> JournalDamaged | None:

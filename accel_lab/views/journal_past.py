@@ -61,11 +61,19 @@ class JournalPast:
     Parameters:
         dropped: how many entries are known to be gone already.
         own: whether this process writes it, so that what it holds need not be proven.
+        lost: says how many entries have never come to the store.
     """
 
     kind = "journal"
 
-    def __init__(self, store: Store, *, dropped: int = 0, own: bool = False) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        dropped: int = 0,
+        own: bool = False,
+        lost: Callable[[], int] = lambda: 0,
+    ) -> None:
         self.times = array("d")
         self.faults = array("Q")
         self.turns = array("Q")
@@ -80,6 +88,8 @@ class JournalPast:
         self.forgotten = 0
         self._named = 0  # so many entries at the beginning keep their numbers
         self._own = own
+        self._lost = lost
+        self._lost_before = lost()
         self._groups: list[Group] = []
         self._begin = 0  # the first group of the journal that is in the store now
         self._starts = array("Q")
@@ -115,6 +125,8 @@ class JournalPast:
         with self._reading:
             if self.damage:
                 return
+            before, self._lost_before = self._lost_before, self._lost()
+            self.dropped += self._lost_before - before
             try:
                 for group in self._store.groups(self._beyond()):
                     self._take(group)
@@ -191,7 +203,7 @@ class JournalPast:
         """
         gone = self._store.dropped if isinstance(self._store, MemoryStore) else 0
         dropped = self.dropped + gone - self._dropped_there
-        return JournalPast(self._store, dropped=dropped, own=self._own)
+        return JournalPast(self._store, dropped=dropped, own=self._own, lost=self._lost)
 
     def _forget(self) -> None:
         store = self._store

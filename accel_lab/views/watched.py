@@ -137,8 +137,11 @@ class Onlooker:
             return None
         lab = self._source.lab
         journal = None if lab is None else journal_of(lab)
-        dropped = 0 if journal is None else journal.dropped
-        past = JournalPast(self._store, dropped=dropped, own=True)
+        if journal is None:
+            past = JournalPast(self._store, own=True)
+        else:
+            dropped, lost = journal.dropped, journal.lost
+            past = JournalPast(self._store, dropped=dropped, own=True, lost=lost)
         return Replayable(past, self, stays=True)
 
     def want(self, holder: object, wants: Iterable[Want]) -> None:

@@ -1,8 +1,9 @@
 """The scrubber's Python half: where it is, what it says, and what other views show meanwhile."""
 
+import contextlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,8 +14,10 @@ from accel_lab import AccelRef, views
 from accel_lab.compute.events import BuffersRebuilt, RequestFailed
 from accel_lab.compute.markers import Failed
 from accel_lab.errors import AccelError, InvalidArgument, JournalUnavailable
+from accel_lab.journal.group import Group
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.memory_store import MemoryStore
+from accel_lab.journal.writer import COMMIT_GROUPS
 from accel_lab.libraries import blas
 from accel_lab.system import System
 from accel_lab.views import Recording, TreeView, commands, journal_view
@@ -357,6 +360,37 @@ def test_the_other_run_may_forget_while_it_is_compared(monkeypatch: pytest.Monke
         monkeypatch.setattr(journal_view, "compare", compare_meanwhile)
         view = views.journal(Journal(run().store), compare=lab)
         assert view.sample()["compared"]["with"] == "lab"
+
+
+class Away(MemoryStore):
+    """A store that takes nothing for a while."""
+
+    away = False
+
+    def append(self, groups: Sequence[Group], contents: Mapping[str, bytes]) -> int:
+        if self.away:
+            raise JournalUnavailable("it is away")
+        return super().append(groups, contents)
+
+
+def test_entries_that_never_came_to_the_store_are_told() -> None:
+    store = Away(None)
+    with System("host", name="lab", journal=store) as lab:
+        view = views.journal(lab)
+        assert "dropped" not in view.sample()
+        store.away = True
+        assert lab._writer is not None
+        lab._writer.backlog_bytes = 1000
+        kept: list[AccelRef] = []
+        for _ in range(COMMIT_GROUPS + 10):
+            kept += [lab.devices[0].put(np.ones(30)) for _ in range(9)]
+            with contextlib.suppress(JournalUnavailable):
+                lab.journal.flush()
+        store.away = False
+        lab.journal.flush()
+        dropped = lab.journal.dropped
+        assert view.sample()["dropped"] == dropped > 0
+        assert f"{dropped} entries are gone" in str(view)
 
 
 def test_a_live_journal_is_read_beside_the_views(view: JournalView, system: System) -> None:
