@@ -93,18 +93,26 @@ def distance(recorded: npt.NDArray[Any], replayed: npt.NDArray[Any]) -> float:
     Equal infinities, and NaN with NaN, are no difference; any other of them makes it infinite.
     """
     a, b = _wide(recorded), _wide(replayed)
+    exact = recorded.dtype.kind in "iu"
     with np.errstate(all="ignore"):
-        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        same = recorded == replayed if exact else (a == b) | (np.isnan(a) & np.isnan(b))
         finite = np.isfinite(a) & np.isfinite(b)
         if not np.all(same | finite):
             return math.inf
         # Scaled, so that no square overflows.
         scale = max(float(np.max(np.abs(x), initial=0, where=finite)) for x in (a, b)) or 1.0
-        off = float(np.linalg.norm(np.where(same, 0, a / scale - b / scale).ravel()))
+        apart = _apart(recorded, replayed) / scale if exact else a / scale - b / scale
+        off = float(np.linalg.norm(np.where(same, 0, apart).ravel()))
         size = float(np.linalg.norm(np.where(finite, a / scale, 0).ravel()))
     if not off:
         return 0.0
     return off / size if size else math.inf
+
+
+def _apart(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return how far integers are apart, of which a float64 may not have every one."""
+    apart: npt.NDArray[Any] = np.maximum(a, b) - np.minimum(a, b)
+    return apart.view(f"u{a.dtype.itemsize}")
 
 
 def _wide(x: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -36,6 +36,24 @@ def test_what_is_not_finite_differs_unless_it_is_the_same() -> None:
     assert distance(np.zeros(0), np.zeros(0)) == 0
 
 
+@pytest.mark.parametrize(
+    ("dtype", "a", "b"),
+    [
+        ("int64", 2**60, 2**60 + 1),
+        ("int64", -(2**63), 1 - 2**63),
+        ("int64", -(2**63), 2**63 - 1),
+        ("uint64", 2**64 - 1, 2**64 - 2),
+        ("int8", -128, 127),
+        ("bool", False, True),
+    ],
+)
+def test_integers_that_are_not_equal_are_apart(dtype: str, a: int, b: int) -> None:
+    """A float64 does not tell all of them from each other."""
+    x, y = np.array([a, 1], dtype), np.array([b, 1], dtype)
+    assert distance(x, y) == pytest.approx(abs(a - b) / math.hypot(a, 1), rel=1e-12, abs=0)
+    assert distance(x, x) == 0
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_epsilon_is_the_distance_from_one_to_the_next_number(dtype: str) -> None:
     one = numpy_dtype(dtype).type(1)
