@@ -14,6 +14,7 @@ from pathlib import Path
 from accel_lab.doctor.cgroup import ControlGroup
 from accel_lab.doctor.finding import HOST_AND_CUDA, Finding
 
+ANSWER_S = 10.0
 SHM = Path("/dev/shm")  # noqa: S108 - measured, never written
 
 
@@ -113,15 +114,25 @@ def _shared_memory() -> Finding:
 
 
 def _compiler() -> Finding:
-    named = shlex.split(os.environ.get("CXX", ""))[:1]
+    try:
+        named = shlex.split(os.environ.get("CXX", ""))[:1]
+    except ValueError as error:
+        return _no_compiler(f"CXX holds no command: {error}")
     for name in named or ("c++", "g++", "clang++"):
         if found := _compiler_version(name):
             return _ok("compiler", found)
+    if named:
+        there = "does not answer" if shutil.which(named[0]) else "is not there"
+        return _no_compiler(f"{named[0]}, which CXX names, {there}")
+    return _no_compiler("no c++, g++ or clang++")
+
+
+def _no_compiler(found: str) -> Finding:
     return Finding(
         topic="machine",
         name="compiler",
         state="limited",
-        found=f"{named[0]}, which CXX names, is not there" if named else "no c++, g++ or clang++",
+        found=found,
         disables="jit on the host backend: CUDA C++ without a GPU is compiled by it",
         command="sudo apt-get install g++" if shutil.which("apt-get") else "",
     )
@@ -130,8 +141,11 @@ def _compiler() -> Finding:
 def _compiler_version(name: str) -> str | None:
     if (path := shutil.which(name)) is None:
         return None
-    done = subprocess.run(  # noqa: S603 - a fixed name found on the path
-        [path, "--version"], capture_output=True, text=True, check=False, timeout=10
-    )
-    version = re.search(r"\d+(\.\d+)+", done.stdout)
+    try:
+        done = subprocess.run(  # noqa: S603 - a name found on the path
+            [path, "--version"], capture_output=True, check=False, timeout=ANSWER_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    version = re.search(r"\d+(\.\d+)+", done.stdout.decode(errors="replace"))
     return f"{name} {version[0]}" if version else f"{name} of unknown version"

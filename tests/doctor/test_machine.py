@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from accel_lab.doctor import machine as module
 from accel_lab.doctor.cgroup import ControlGroup
 from accel_lab.doctor.machine import machine, size
 from tests.doctor.filing import by_name
@@ -85,3 +86,28 @@ def test_compiler_is_the_one_that_kernels_are_built_by(monkeypatch: pytest.Monke
     assert compiler.state == "limited"
     assert "/nowhere/g++" in compiler.found
     assert "jit" in compiler.disables
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        (b"\x7fELF of no machine", "{}, which CXX names, does not answer"),
+        (b"#!/no/such/shell\n", "{}, which CXX names, does not answer"),
+        (b"#!/bin/sh\nexec sleep 60\n", "{}, which CXX names, does not answer"),
+        (b"#!/bin/sh\nprintf 'g\\374 13.2'\n", "{} 13.2"),
+    ],
+)
+def test_a_compiler_that_does_not_answer_is_told(
+    script: bytes, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c++"
+    path.write_bytes(script)
+    path.chmod(0o755)
+    monkeypatch.setenv("CXX", str(path))
+    monkeypatch.setattr(module, "ANSWER_S", 0.5)
+    assert by_name(machine())["compiler"].found == found.format(path)
+
+
+def test_a_compiler_that_is_no_command_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "'g++ -O1")
+    assert by_name(machine())["compiler"].found == "CXX holds no command: No closing quotation"
