@@ -1,5 +1,6 @@
 """Reading a journal: the whole of it, the last entries, those of one kind."""
 
+import operator
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
@@ -217,7 +218,7 @@ class Journal(Sequence[Entry]):
         if isinstance(index, slice):
             span = range(total)[index]
             return Lines(self._span(span), self._title(f"{len(span)} of {total} entries"))
-        number = index.__index__()
+        number = operator.index(index)
         if not -total <= number < total:
             raise IndexError(f"there is no entry {number} in a journal of {total}")
         (entry,) = self._span(range(total)[number : number + 1 or None])

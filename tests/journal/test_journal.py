@@ -96,6 +96,11 @@ def test_an_index_and_a_slice_say_what_a_list_says(path: Path) -> None:
         journal[len(every)]
 
 
+def test_an_index_that_is_none_is_refused_as_by_a_list(path: Path) -> None:
+    with pytest.raises(TypeError):
+        Journal.open(path)["last"]  # type: ignore[call-overload]
+
+
 def test_sessions_are_one_journal(path: Path) -> None:
     journal = Journal.open(path)
     assert len({entry.session for entry in journal}) == 2
