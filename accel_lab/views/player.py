@@ -127,7 +127,7 @@ class Player:
 
     def begin(self) -> None:
         """Go to the end, and know nothing of what was folded."""
-        with self._preparing, self.lock:
+        with self.lock, self._preparing:  # in the order of who looks
             self._position = len(self.past.times)
             self._shown = self.past.fold()
             self._shown_at = 0

@@ -1,7 +1,8 @@
 """A position in a past, and the scene there."""
 
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -335,3 +336,29 @@ def test_what_stops_a_fold_has_no_step_folded_twice(at: int, error: BaseExceptio
     scene = player.look()
     assert [fact for _, fact in scene.facts] == past.facts[-len(scene.facts) :]
     assert scene.counted == 1200
+
+
+def test_who_looks_does_not_wait_for_who_begins_anew_and_they_for_them() -> None:
+    player = Player(Kept([turn(float(i)) for i in range(1, 1201)]))
+    looks = threading.Event()
+
+    def look() -> None:
+        with player.lock:
+            looks.set()
+            wait_until(lambda: beginner.is_alive() and player._preparing.locked(), 0.5)
+            player.look()
+
+    looker = threading.Thread(target=look, daemon=True)
+    beginner = threading.Thread(target=player.begin, daemon=True)
+    looker.start()
+    assert looks.wait(10)
+    beginner.start()
+    for thread in (looker, beginner):
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def wait_until(is_so: Callable[[], bool], most_s: float) -> None:
+    end = time.monotonic() + most_s
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.001)
