@@ -136,7 +136,7 @@ class JournalDevice:
         if made and made != written:
             shared = self._buffers.get(entry.fields.get(kind.aliased, 0))
             root = made if shared is None else shared.root
-            self._buffers[made] = Buffer(entry.spec, f"{entry.name} #{entry.seq}", root)
+            self._buffers[made] = Buffer(entry.spec, f"{entry.title} #{entry.seq}", root)
             if entry.spec is None:
                 self._unshaped[entry.seq] = made
         return ()
@@ -156,8 +156,11 @@ class JournalDevice:
         return ()
 
     def _held(self, entry: Entry) -> Iterable[Event]:
+        """Have the buffers inside an answer in place of it, which is none itself."""
+        answer = self._buffers.pop(self._unshaped.get(entry.seq, 0), None)
+        owner = f"Run #{entry.seq}" if answer is None else answer.owner
         for id_ in entry.fields["ids"]:
-            self._buffers[id_] = Buffer(None, f"Run #{entry.seq}", id_)
+            self._buffers[id_] = Buffer(None, owner, id_)
         return ()
 
     def _start(self, entry: Entry) -> Iterator[Event]:
@@ -203,7 +206,8 @@ class JournalDevice:
 
     def _failed(self, entry: Entry) -> Iterator[Event]:
         owner = entry.name if entry.name != entry.kind else f"#{entry.seq}"
-        made = next((id_ for id_, one in self._buffers.items() if one.owner == owner), None)
+        seq = f" #{entry.seq}"
+        made = next((id_ for id_, one in self._buffers.items() if one.owner.endswith(seq)), None)
         if made is not None:
             del self._buffers[made]
         if entry.fields["kind"] not in TAKEN_BACK:

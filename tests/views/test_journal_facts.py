@@ -22,7 +22,8 @@ from accel_lab.compute.events import (
 from accel_lab.compute.markers import Marker
 from accel_lab.compute.operation import Operation
 from accel_lab.compute.transfer import Free, Put
-from accel_lab.errors import AccelError
+from accel_lab.compute.user_code import Run
+from accel_lab.errors import AccelError, UserCodeError
 from accel_lab.journal.group import Group
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.memory_store import MemoryStore
@@ -484,3 +485,44 @@ def test_a_run_that_ended_is_compared_to_its_last_message() -> None:
     assert found.found == (
         Difference("cpu0", "it ends before the other", 3, 5, "", found.found[0].other),
     )
+
+
+def test_what_functions_made_is_theirs_and_what_failed_made_nothing() -> None:
+    written = Written()
+    written.began()
+    written.put(1, 1)
+    for seq, called in ((2, "step"), (3, "fails"), (4, "both"), (5, "")):
+        fields = ([1], b"", False, None, None, called)
+        written.raw(seq, Run, -seq, fields, None)
+    written.mark(markers.Result(2, "digest", "", (4,), "float32"))
+    written.mark(markers.Failed(3, "UserCodeError", "ValueError: no"))
+    written.mark(markers.Arrays(4, [100, 101]))
+    written.mark(markers.Failed(5, "UserCodeError", "ValueError: no"))
+    memory = written.past.player.look().memory["cpu0"]
+    assert [(block.ids, block.owner) for block in memory.blocks] == [
+        ((1,), "Put #1"),
+        ((2,), "step #2"),
+    ]
+    assert memory.unlisted == 2
+
+
+def test_the_past_has_the_owners_that_the_system_had() -> None:
+    def step(x: Any) -> Any:
+        return x + 1
+
+    def fail(x: Any) -> Any:
+        raise ValueError(x.shape)
+
+    with System("host", results="digests") as lab:
+        device = lab.devices[0]
+        x = device.put(np.ones(4))
+        kept = [device.run(step, x), device.run(fail, x)]
+        kept[0].result()
+        with pytest.raises(UserCodeError):
+            kept[1].result()
+        lab.flush()
+        now = str(views.vram(lab))
+        then = JournalPast(lab.journal.store).player.look().memory["cpu0"]
+        assert [block.owner for block in then.blocks] == ["Put #1", f"step #{kept[0].id}"]
+        assert all(block.owner in now for block in then.blocks)
+        assert then.unlisted == 0
