@@ -61,6 +61,8 @@ class Telling:
     def __init__(self, journal: Journal) -> None:
         self._store: Store = journal.store
         self._dropped = journal.dropped
+        self._lost = journal.lost
+        self._lost_before = self._lost()
         self._after = -1  # nothing was looked at
         self._first = 0
         self._due = 0.0
@@ -131,6 +133,8 @@ class Telling:
         try:
             if self._after < 0:
                 self._begin()
+            before, self._lost_before = self._lost_before, self._lost()
+            self._first += self._lost_before - before
             for group in self._store.groups(self._after):
                 if group.number > self._after + 1:
                     self._first = self._before(group.number)

@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from accel_lab.journal.group import Group
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.memory_store import MemoryStore
 from accel_lab.journal.sqlite_store import SqliteStore
+from accel_lab.journal.writer import COMMIT_GROUPS
 from accel_lab.views import feed, feed_client, feed_journal, feed_lines, feed_reader, feed_shown
 from accel_lab.views.feed import FEED
 from accel_lab.views.feed_client import FeedSource, Watch
@@ -27,6 +29,7 @@ from accel_lab.views.replayable import Replayable
 from tests.project import ROOT
 from tests.views.made_up import lab as made_up
 from tests.views.processes import eventually
+from tests.views.test_journal_view import Away
 
 FAREWELL_S = feed.FAREWELL_S
 SPEAKER = Speaker(feed=feed_lines.SCHEMA, pid=1, version="9.9", program="train.py", folder="/")
@@ -169,6 +172,28 @@ def test_what_the_store_forgets_before_it_is_told_is_counted() -> None:
     assert not why
     assert told[0].first == 1 + 39 * 10 - 10 * len(told)
     assert [one.first for one in told[1:]] == [one.first + 10 for one in told[:-1]]
+
+
+def test_what_never_came_to_the_store_is_counted() -> None:
+    """Its writer may wait for a store that is away with so much only."""
+    store = Away(None)
+    with System("host", journal=store) as lab:
+        telling = Telling(lab.journal)
+        told = [*telling.take()]
+        assert lab._writer is not None
+        lab._writer.backlog_bytes = 1000
+        store.away = True
+        for _ in range(COMMIT_GROUPS + 10):
+            with suppress(JournalUnavailable):
+                work(lab, 3)
+        store.away = False
+        work(lab, 1)
+        lab.journal.flush()
+        dropped = lab.journal.dropped
+        told += telling.rest(time.monotonic() + 60)[0]
+    assert dropped > 0
+    last = told[-1]
+    assert last.first + last.group.entries == dropped + sum(one.group.entries for one in told)
 
 
 def test_a_reader_keeps_so_much_and_counts_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
