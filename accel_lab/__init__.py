@@ -9,6 +9,8 @@ for; `from accel_lab import gpu` asks.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from accel_lab import open_systems
+
 if TYPE_CHECKING:
     from accel_lab import actor as actor
     from accel_lab import errors as errors
@@ -70,6 +72,14 @@ _HOMES = {
     "unload_ipython_extension": "accel_lab.extension",
     "views": "accel_lab.views",
 }
+
+
+def _offer(_: object) -> None:
+    """Have dashboards find the systems of this process, also of one that imports no view."""
+    importlib.import_module("accel_lab.views.feed")  # adds a hook of its own, which is called, too
+
+
+open_systems.opened.append(_offer)
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 _open: "weakref.WeakKeyDictionary[System, None]" = weakref.WeakKeyDictionary()
 """In the order in which they were opened."""
 opened: "list[Callable[[System], None]]" = []
-"""Called with each system that is open, in the thread that opened it."""
+"""Called with each system that is open, in the thread that opened it; one that another has just
+added is called, too."""
 ended: "list[Callable[[System], None]]" = []
 """Called with each system that was closed, in the thread that closed it."""
 

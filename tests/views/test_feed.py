@@ -57,6 +57,26 @@ def test_the_first_lines_say_who_speaks_and_of_what(lab: Lab, runtime: Path) -> 
     assert tree.root == lab.tree()
 
 
+@pytest.mark.parametrize(
+    "opens", ["from accel_lab import System; lab = System('host')", "from accel_lab import gpu"]
+)
+def test_a_program_that_imports_no_view_is_found(opens: str, runtime: Path) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", f"{opens}; print('open', flush=True); input()"],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "open\n"
+        with connect(runtime) as reader, reader.makefile("rb") as lines:
+            speaker = msgspec.json.decode(lines.readline(), type=feed_lines.Speaker)
+        program.communicate("\n")
+    assert speaker.pid == program.pid
+
+
 def test_two_systems_of_a_process_are_told_apart(lab: Lab, watch: Watch) -> None:
     other = made_up(1)
     other.name = "other"
