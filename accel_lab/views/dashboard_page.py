@@ -100,6 +100,7 @@ class Page:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._look: Look | None = None
+        self._beside: set[str] = set()  # what there was while it lived, or when it was chosen
         self._front: Front | None = None
         self._beat = -float("inf")
         self.systems = Systems(self._take, sizing_mode="stretch_width")
@@ -143,9 +144,12 @@ class Page:
         if self._look is None:
             if sources:
                 self._look_at(sources[0])
-        elif self._look.source.ended and not self._look.replaying:
+        elif not self._look.source.ended:
+            self._beside = {source.key for source in sources}
+        elif not self._look.replaying:
             for source in sources:
-                if not source.ended and _program(source) == _program(self._look.source):
+                is_new = not source.ended and source.key not in self._beside
+                if is_new and _program(source) == _program(self._look.source):
                     self._look_at(source)
                     break
 
@@ -153,6 +157,7 @@ class Page:
         if self._look is not None and source is self._look.source:
             return
         self._look = Look(source, self._desk.kind)
+        self._beside = {one.key for one in self._desk.sources()}
         state, columns, stamp = self._desk.drawing(source)
         self._front = self._desk.front(
             self._look.take,

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from accel_lab import System, blas
+from accel_lab.compute.samples import SystemEnded
 from accel_lab.errors import InvalidArgument
 from accel_lab.views import Recording, record
 from accel_lab.views.feed_client import FeedSource
@@ -103,6 +104,31 @@ def test_a_recording_is_scrubbed_by_each_page_and_its_own_views_stay(tmp_path: P
         eventually(lambda: seen(one)["replay"]["position"] == 0)
         assert seen(other)["replay"]["position"] == count == recording.player.position
         assert "unkept" not in msgspec.json.decode(one.systems.state)
+
+
+def test_a_page_follows_to_what_comes_after_and_not_to_what_was_there_beside() -> None:
+    """Two runs of one script: when one ends the page stays, until that is started anew."""
+    speaks = speaker()
+    one, beside, again = (
+        FeedSource(f"1-2-{n}", speaks, Topic(system=n, name=f"run{n}", opened=float(n)))
+        for n in (1, 2, 3)
+    )
+    sources = [beside, one]
+    page = Page(Desk(lambda: list(sources), LabView))
+
+    def shown() -> str:
+        page.update()
+        return str(msgspec.json.decode(page.systems.state)["shown"])
+
+    page.choose(one.key)
+    one.hear(SystemEnded(name=one.name))
+    assert shown() == one.key
+    page.choose(beside.key)
+    assert shown() == beside.key
+    page.choose(one.key)
+    assert shown() == one.key, "what has ended can be looked at while another runs"
+    sources.insert(0, again)
+    assert shown() == again.key
 
 
 def heard() -> Watched:
