@@ -23,7 +23,7 @@ from accel_lab.actor.supervision import OneForOne
 from accel_lab.actor.system import ActorSystem
 from accel_lab.compute import origin
 from accel_lab.compute.arena import Arena
-from accel_lab.compute.assembly import Assembly, Options, Recover, Results
+from accel_lab.compute.assembly import SPARE, Assembly, Options, Recover, Results
 from accel_lab.compute.background import Background
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.device import Device
@@ -156,7 +156,7 @@ class System:
         require_registered(messages(), ACTORS, module.SUPPORT, self.backend)
         self.name = name or f"lab{next(_names)}"
         self.events = EventStream()
-        self._closing = threading.Lock()
+        self._closing, self._trying = threading.Lock(), threading.Lock()
         self._forked = False
         origin.follow_notebook()
         self._dispatcher = Dispatcher(f"accel_lab {self.name}")
@@ -264,7 +264,8 @@ class System:
             JournalUnavailable: compute-sanitizer is asked for, and not installed.
             InvalidArgument: the system keeps no journal.
         """
-        found = explain(self.journal, self, device, timeout_s=timeout_s, spare=self._spare)
+        with self._trying:  # one spare at a time
+            found = explain(self.journal, self, device, timeout_s=timeout_s, spare=self._spare)
         if found.culprit is None:
             return found
         if not sanitize:
@@ -283,9 +284,9 @@ class System:
         with self._closing:
             if self._closed:
                 raise closed(device.name)
-            name = f"{device.name} spare"
+            name = f"{device.name}{SPARE}"
             keeper, spare = self._assembly.device(name, index, options, None, self)
-            actor = self._actors.spawn(partial(DeviceActor, [keeper], strategy))
+            actor = self._actors.spawn(partial(DeviceActor, [keeper], strategy), name=name)
             self._keepers.append(keeper)
         try:
             yield _Spare(self.name, self.backend, [spare])

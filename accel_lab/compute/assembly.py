@@ -16,6 +16,9 @@ from accel_lab.compute.staging import CopyPool
 from accel_lab.compute.transfers import Transfers
 from accel_lab.compute.witness import Witness
 
+SPARE = " spare"
+"""What the name of a second context on a device's hardware ends with: what may break it is tried
+there, so that its loss is no fault of the system's."""
 QUEUE_LIMIT = 1024
 QUEUE_TIMEOUT_S = 60.0
 Recover = Literal["stale", "replay"]

@@ -26,10 +26,12 @@ from accel_lab.compute.events import (
     RequestFailed,
 )
 from accel_lab.errors import CircuitOpen, InvalidArgument, LibraryError, SystemClosed
+from accel_lab.errors import ContextLost as ContextWasLost
 from accel_lab.views.incidents import Incident, duration, incidents
 from accel_lab.views.observer import Want
 from accel_lab.views.scene import FACTS, Fact, Scene
 from accel_lab.views.supervision import SupervisionView, _answered, html, state_of, text
+from accel_lab.views.timeline import TimelineView
 from tests.views.made_up import lab as made_up
 
 LOST = (
@@ -526,6 +528,27 @@ def test_real_faults_are_told_and_a_real_circuit_is_reset(
     assert view.sample()["closed"]
     assert "acts" not in view.sample()
     assert capsys.readouterr().err == ""
+
+
+def stopped(lab: System) -> list[str]:
+    return [event.path for event in lab.events.history(ActorStopped)]
+
+
+def test_what_a_spare_context_is_lost_of_is_no_fault_and_over() -> None:
+    """As `explain` loses it, which a failure's own text asks for."""
+    with System("host") as lab:
+        views = SupervisionView(lab), TimelineView(lab)
+        with pytest.raises(ContextWasLost):
+            lab.inject("kill").result()
+        lab.ready()
+        for _ in range(2):
+            assert lab.explain().culprit is not None
+        until(lambda: stopped(lab).count("/cpu0 spare") == 2)
+        rows, marks = views[0].sample()["rows"], views[1].sample()["marks"]
+    assert [row["path"] for row in rows if row["level"] == "fault"] == ["cpu0"]
+    assert "recovering" not in {row["outcome"] for row in rows}
+    assert {row["path"] for row in rows} == {"cpu0", "cpu0 spare"}
+    assert {device for _, device, _, _ in marks} == {"cpu0"}
 
 
 def test_a_fault_that_strikes_before_the_view_waits_for_it_is_not_told_of_again(
