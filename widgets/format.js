@@ -21,6 +21,11 @@ export function look(state) {
   return STATES[state] ?? UNKNOWN;
 }
 
+/** What is said of a system of which nothing was seen, as where a replay begins. */
+export function unseen({ closed }) {
+  return closed ? "The system was closed before it was seen." : "Nothing of it was seen yet.";
+}
+
 /** Bytes with a unit: 0 B, 3.2 MiB, 139 GiB. */
 export function bytes(size) {
   const unit = unitOf(size);

@@ -2,7 +2,7 @@
 // a line about one slice, and the newest slices as a table.
 
 import { h } from "./dom.js";
-import { count, plural } from "./format.js";
+import { count, plural, unseen } from "./format.js";
 import { freshBadge } from "./fresh_badge.js";
 import { icon } from "./icons.js";
 import { timelineHeight, timelineIsOf, timelinePath } from "./timeline_lanes.js";
@@ -95,7 +95,7 @@ function timelineBody(view) {
       { key: "plot", class: "timeline-plot", style: `block-size: ${timelineHeight(lanes)}px` },
       h("canvas", { key: "canvas", class: "timeline-canvas", role: "application", tabindex: 0, "aria-label": `Timeline of ${state?.name || "the system"}`, "aria-describedby": `${id}-summary` }),
       h("p", { key: "summary", id: `${id}-summary`, class: "al-sr timeline-summary" }, timelineSummary(view)),
-      lanes.length === 0 && h("p", { key: "none", class: "timeline-none al-muted" }, state ? "This system has no devices." : "Waiting for the first look."),
+      lanes.length === 0 && h("p", { key: "none", class: "timeline-none al-muted" }, state ? (state.name ? "This system has no devices." : unseen(state)) : "Waiting for the first look."),
     ),
   );
 }

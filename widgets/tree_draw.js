@@ -1,7 +1,7 @@
 // The device tree as plain nodes: a header, a treegrid, and a line that spells one row out.
 
 import { h } from "./dom.js";
-import { bytes, count, look, memory, percent, plural } from "./format.js";
+import { bytes, count, look, memory, percent, plural, unseen } from "./format.js";
 import { freshBadge } from "./fresh_badge.js";
 import { icon } from "./icons.js";
 import { isTroubled, rows, summary, walk } from "./tree_rows.js";
@@ -194,7 +194,7 @@ function meter({ name, kind, used_bytes: used, total_bytes: total }) {
 function note(root, visible, state, { filter, troubledOnly }) {
   const text = () => {
     if (!state) return "Waiting for the first snapshot.";
-    if (!root) return "The system was closed before it was seen.";
+    if (!root) return unseen(state);
     if (!visible.length) return troubledOnly && !filter ? "Nothing needs attention." : "No actor matches.";
     return summary(root).devices ? "" : "This system has no devices.";
   };

@@ -9,7 +9,7 @@
 // have left is in `objects: [{name, space, what, bytes, kept}]`, of `object_count`.
 
 import { h } from "./dom.js";
-import { bytes, count, look, percent, plural } from "./format.js";
+import { bytes, count, look, percent, plural, unseen } from "./format.js";
 import { freshBadge } from "./fresh_badge.js";
 import { icon } from "./icons.js";
 import { VramLooks, vramKind } from "./vram_look.js";
@@ -185,7 +185,7 @@ export function vramDescribe(piece, { generation, lost = false }) {
 function vramNote(state) {
   if (!state) return h("p", { key: "note", class: "vram-note" }, "Waiting for the first snapshot.");
   const devices = state.devices ?? [];
-  if (!devices.length) return h("p", { key: "note", class: "vram-note" }, "This system has no devices.");
+  if (!devices.length) return h("p", { key: "note", class: "vram-note" }, state.lab ? "This system has no devices." : unseen(state));
   if (!devices.some((device) => device.strip?.length)) return null;
   const gaps = devices.some((device) => device.strip?.some((piece) => piece.gap));
   return h("p", { key: "note", class: "vram-note" }, `Blocks in the order of their addresses, as wide as they are large, but 4 px at least. ${gaps ? "A gap between them is drawn narrow, whatever its size; less than 64 KiB is not drawn." : "There is no gap of 64 KiB or more between them."}`);

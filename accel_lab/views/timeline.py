@@ -77,7 +77,8 @@ class TimelineView(View):
         if known.span is not None:
             state["span"] = list(known.span)
         if self.source.lab is None:
-            state["at"] = scene.at
+            where = getattr(self.source, "where", None)  # also before the first step
+            state["at"] = scene.at or (where["at"] if where is not None else 0.0)
         if isinstance(self.source, Still):
             state["of"] = self.source.of
         return state

@@ -20,7 +20,7 @@ from accel_lab.journal.memory_store import MemoryStore
 from accel_lab.journal.writer import COMMIT_GROUPS
 from accel_lab.libraries import blas
 from accel_lab.system import System
-from accel_lab.views import Recording, TreeView, commands, journal_view
+from accel_lab.views import Recording, TimelineView, TreeView, commands, journal_view
 from accel_lab.views.journal_differences import Differences, compare
 from accel_lab.views.journal_past import JournalPast
 from accel_lab.views.journal_view import BINS, ROWS, JournalView
@@ -150,6 +150,13 @@ def test_the_other_views_of_the_page_show_the_past_with_it(
     view.do_live()
     assert tree.sample()["root"]["children"][0]["generation"] == 2
     assert replayable_of(system) is view.source
+
+
+def test_before_the_first_entry_the_timeline_is_where_the_replay_is(view: JournalView) -> None:
+    view.do_seek(0)
+    state = TimelineView(view.source).sample()
+    assert (state["name"], state["devices"]) == ("", [])
+    assert state["at"] == state["replay"]["at"] > 0
 
 
 def test_from_live_the_next_fault_is_the_last(view: JournalView) -> None:

@@ -259,6 +259,8 @@ test("the table has what runs, then the newest", () => {
 test("before the first look there is a word, and names are text", () => {
   const before = { ...caseView(), state: null, lanes: [], ring: new TimelineRing() };
   assert.match(toHtml(...timelineDraw(before).filter(Boolean)), /Waiting for the first look/);
+  const unseen = { ...before, state: { ...CASE.state, name: "", devices: [], rows: [], running: [], marks: [] } };
+  assert.match(toHtml(...timelineDraw(unseen).filter(Boolean)), /Nothing of it was seen yet/);
   const state = { ...CASE.state, devices: ["<b>"], rows: [], works: [], running: [], marks: [] };
   const odd = toHtml(...timelineDraw({ ...caseView(), state, lanes: timelineLanes(state) }).filter(Boolean));
   assert.ok(!odd.includes("<b>"));

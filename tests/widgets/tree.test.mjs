@@ -152,6 +152,7 @@ test("live, stale, closed and waiting are told in words", () => {
   assert.match(html({ root, closed: true, replay }), /al-replay.*<strong>REPLAY<\/strong> entry 1,203 of 4,000 · \d\d:\d\d:\d\d\.250</);
   assert.match(html(null), />waiting<.*Waiting for the first snapshot/);
   assert.match(html({ root: null, closed: true }), /closed before it was seen/);
+  assert.match(html({ root: null, closed: false, replay }), /Nothing of it was seen yet\./);
 });
 
 test("no devices, no match and nothing to attend to each say so", () => {

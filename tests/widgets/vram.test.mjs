@@ -61,6 +61,7 @@ test("what is old, empty or not seen says so", () => {
   assert.match(html(system(device([]))), />Nothing is allocated\.</);
   assert.match(html(system({ name: "gpu0", state: "starting" })), />not seen yet</);
   assert.match(html(system()), />This system has no devices\.</);
+  assert.match(html({ ...system(), lab: "" }), />Nothing of it was seen yet\.</);
   assert.match(html(null), />waiting<.*Waiting for the first snapshot/);
   assert.match(html({ ...system(device([block(1)])), closed: true }), />closed · last state</);
   assert.match(html(system(device([block(1)])), { stale: 3.2 }), />stale 3\.2 s</);
