@@ -89,7 +89,7 @@ function vramLegend(state, rows, { looks }) {
   const pieces = (state?.devices ?? []).flatMap((device) => device.strip ?? []);
   const entry = (key, classes, words) => h("li", { key, class: "vram-entry" }, h("span", { class: `vram-swatch ${classes}`, "aria-hidden": "true" }), words);
   const entries = [
-    ...kinds.map(([kind, size]) => entry(`kind ${kind}`, vramClasses(kind, looks), [kind, h("span", { class: "al-muted" }, bytes(size))])),
+    ...kinds.map(([kind, size]) => entry(`kind ${kind}`, vramClasses(kind, looks), [h("span", { class: "vram-kind" }, kind), h("span", { class: "al-muted" }, bytes(size))])),
     pieces.some((piece) => piece.small) && entry("small", "vram-bundle", "small blocks"),
     pieces.some((piece) => piece.gap) && entry("gap", "vram-gap", "free, or not ours"),
     rows.some((row) => row.lost) && entry("lost", "vram-lost", "lost but kept"),

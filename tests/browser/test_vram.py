@@ -59,6 +59,20 @@ try:
 except Exception as error:
     print(type(error).__name__)
 """
+LONG = """
+import numpy as np
+from accel_lab import System, views
+lab = System("host", devices=1, name="lab")
+def {name}(x): return x * 2
+kept = [lab.devices[0].run({name}, np.ones((256, 256))).result() for _ in range(6)]
+views.vram(lab)
+""".format(name="scaled_to_the_unit_of_the_reference_detector" * 3)
+# Of the elements that a selector finds: those that leave the box around them.
+LEFT = """(found, box) => found.filter((one) => {
+    const seen = one.getBoundingClientRect();
+    const { left, right } = one.closest(box).getBoundingClientRect();
+    return seen.left < left - 1 || seen.right > right + 1;
+}).length"""
 A, LAYER, PRODUCT, CHANGED = 1, 2, 4, 5  # the numbers of the buffers, in the order of SHOW
 
 
@@ -205,3 +219,12 @@ def check_accessible(notebook: "Notebook", theme: str, name: str = "") -> None:
     assert said == []
     assert {"color-contrast", "aria-required-children", "aria-meter-name"} <= kept
     notebook.screenshot(name or f"vram-{theme}")
+
+
+def test_a_long_name_is_read_from_its_beginning(open_notebook: "OpenNotebook") -> None:
+    notebook = open_notebook([LONG])
+    notebook.run(0)
+    notebook.wait(0)
+    notebook.expect(".vram-block .vram-label >> nth=0").to_be_visible()
+    for found, box in ((".vram-label", ".vram-block"), (".vram-legend span", ".vram-legend")):
+        assert notebook.view.locator(found).evaluate_all(LEFT, box) == 0
