@@ -33,6 +33,8 @@ ELSEWHERE = {"name": "elsewhere", "display_name": "Elsewhere", "language": "othe
 
 
 THEME = "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
+EXECUTE = "(command) => window.jupyterapp.commands.execute(command)"
+KEEP = "@jupyter-widgets/jupyterlab-manager:saveWidgetState"  # Save Widget State Automatically
 
 
 @pytest.fixture
@@ -94,6 +96,25 @@ def test_a_saved_notebook_is_read_without_a_kernel(
         )
         page.locator(".jp-Notebook").screenshot(path=SCREENSHOTS / f"saved-{theme.lower()}.png")
     lab_tab.check()
+
+
+def test_ones_own_views_are_as_they_were_last_when_their_state_was_saved(
+    open_notebook: "OpenNotebook", jupyter: "JupyterLab"
+) -> None:
+    notebook = open_notebook(CELLS[:2])
+    notebook.page.evaluate(EXECUTE, KEEP)
+    try:
+        for cell in range(2):
+            notebook.run(cell)
+            notebook.wait(cell)
+        notebook.expect(".al-lab-bar .al-badge").to_have_text("live")
+        notebook.page.evaluate(EXECUTE, "docmanager:save")
+        jupyter.end_kernels()
+        notebook.reload()
+        notebook.expect(".al-lab-bar .al-badge").to_contain_text("stale")
+        notebook.expect("tr[data-path='lab/cpu0'] .al-state >> nth=0").to_have_text("running")
+    finally:
+        notebook.page.evaluate(EXECUTE, KEEP)
 
 
 def reads(place: "Locator", words: list[str]) -> None:
