@@ -39,6 +39,7 @@ class LiveView(AnyWidget):
         self.discarded = False
         self._ended = False
         AnyWidget.__init__(self)
+        _take_anywhere(self.comm)
         self.kind.__init__(self._view, source)
         place = self._place = PUBLISHER.add(self, rate_hz=rate_hz)
         self._unfollow = self._view.source.on_news(place.nudge)
@@ -120,6 +121,15 @@ def _obey(widget: LiveView, content: Any, _: object) -> None:
     """Take a message from the front end; whichever thread the kernel takes comms in."""
     view = widget._view  # noqa: SLF001  (the two are one noun)
     commands.take(view, content)
+
+
+def _take_anywhere(comm: Any) -> None:
+    """Have what the page sends taken in the subshell that it names, also while a cell runs.
+
+    From 7.4 on ipykernel has it wait for the shell that last sent something, which is the cells'.
+    """
+    if hasattr(comm, "_reply_subshell_for"):
+        comm._reply_subshell_for = lambda _, named: named  # noqa: SLF001  (there is no other way)
 
 
 @cache

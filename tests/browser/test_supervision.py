@@ -79,6 +79,14 @@ def test_faults_are_rows_with_their_recovery_and_a_circuit_can_be_reset(
     assert complaints(notebook) == []  # what was asked for is no error
 
 
+@pytest.mark.parametrize("block", ["time.sleep(15)", "await asyncio.sleep(15)"])
+def test_a_button_is_obeyed_while_a_cell_runs(show: "Callable[..., Notebook]", block: str) -> None:
+    notebook = show(f"import asyncio, time\n{block}")
+    notebook.run(2)
+    inject(notebook, "kill")
+    notebook.expect(f"{FAULT} .al-supervision-outcome", timeout_s=10).to_have_text("recovered")
+
+
 def a_killed_context_is_a_row(notebook: "Notebook") -> None:
     expect = notebook.expect
     inject(notebook, "kill")
