@@ -58,6 +58,6 @@ def indices(devices: int | list[int] | None, count: int, backend: str) -> list[i
         raise InvalidArgument(f"devices={devices!r} names a device twice")
     limit = count if backend != "host" else HOST_DEVICES
     if not asked or not all(0 <= index < limit for index in asked):
-        text = f"{devices!r} asks for devices that are not there: {backend} has {count}"
+        text = f"{devices!r} asks for devices that are not there: {backend} has {limit}"
         raise InvalidArgument(text)
     return asked

@@ -499,6 +499,7 @@ def test_a_system_that_is_closed_before_it_is_up_leaves_nothing(nothing_left: No
         ({"timeout_s": "x"}, "timeout_s is a number of seconds"),
         ({"suspend_after_s": True}, "suspend_after_s is a number of seconds"),
         ({"devices": "x"}, "devices is a count, 0 or more, not 'x'"),
+        ({"devices": 65}, "65 asks for devices that are not there: host has 64"),
         ({"devices": [0, 0]}, r"devices=\[0, 0\] names a device twice"),
         ({"strategy": 3}, "it cannot be 3"),
         ({"journal": 3}, "journal is 'memory', a path, a URL, a Store or None: 3"),
