@@ -39,7 +39,7 @@ export function drawSupervision(state, view) {
 }
 
 function feedHeader(state, view) {
-  const { faults, open } = feedSummary(state?.rows);
+  const { faults, open } = feedSummary(state ?? {});
   return h(
     "div",
     { key: "header", class: "al-header" },

@@ -79,10 +79,10 @@ export function feedUnshown({ older = {}, forgotten = 0 }) {
   return [n > 0 && some, forgotten > 0 && `${forgotten} facts before that are forgotten.`].filter(Boolean).join(" ");
 }
 
-/** How many rows there are of each kind: {faults, open}. */
-export function feedSummary(rows) {
-  const faults = (rows ?? []).filter((row) => row.level === "fault");
-  return { faults: faults.length, open: faults.filter((row) => row.outcome === FEED_OPENED || row.outcome === "recovering").length };
+/** How many faults there were, those that are not shown included, and how many are not over: {faults, open}. */
+export function feedSummary({ rows = [], older = {} }) {
+  const faults = rows.filter((row) => row.level === "fault");
+  return { faults: faults.length + (older.fault ?? 0), open: faults.filter((row) => row.outcome === FEED_OPENED || row.outcome === "recovering").length };
 }
 
 /** The devices whose circuit is open, as a state lists them. */

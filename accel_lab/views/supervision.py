@@ -257,6 +257,7 @@ def _cause(row: State) -> str:
 def _caption(state: State) -> str:
     ending = " (closed)" if state["closed"] else ""
     faults = sum(row["level"] == "fault" for row in state["rows"])
+    faults += state.get("older", {}).get("fault", 0)
     said = f"{state.get('lab') or 'supervision'}: {faults} fault{'' if faults == 1 else 's'}"
     return ". ".join((said + ending, *unshown(state)))
 

@@ -24,6 +24,14 @@ lab = System("host", devices=2, name="lab", max_restarts=1).ready()
 views.supervision(lab)"""
 HEALTH = "views.health(lab)"
 FAULT = "tr.al-supervision-fault"
+# Whether what a cell has would fit with a longer text.
+FITS = """(tag, text) => {
+    const [node, before] = [tag.firstChild, tag.firstChild.data];
+    node.data = text;
+    const { scrollWidth, clientWidth } = tag.closest("td");
+    node.data = before;
+    return scrollWidth <= clientWidth;
+}"""
 TOOK = re.compile(r"^\d+(\.\d)? m?s$")
 
 
@@ -97,6 +105,9 @@ def a_killed_context_is_a_row(notebook: "Notebook") -> None:
     expect(f"{FAULT} .al-supervision-cause").to_have_text(" its process ended with SIGKILL")
     expect(f"{FAULT} .al-supervision-decision").to_contain_text("restart")
     expect(f"{FAULT} .al-supervision-generation").to_have_text("g1 → g2")
+    assert notebook.view.locator(f"{FAULT} .al-supervision-generation *").evaluate(
+        FITS, "g98 → g99"
+    )
     expect(f"{FAULT} .al-supervision-took").to_have_text(TOOK)
     expect("[role=status]").to_have_text(  # which is said once, soon after the row is there
         re.compile(r"^cpu0: context lost, its process ended with SIGKILL, recover(ed in |ing$)")

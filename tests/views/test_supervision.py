@@ -418,6 +418,7 @@ def test_history_is_bounded_and_says_what_is_missing() -> None:
     assert state["rows"][-1]["at"] == FACTS + 499
     said = str(view).splitlines()[0]
     assert f"{older} older ones are not shown. 500 facts before that are forgotten" in said
+    assert f": {FACTS} faults. " in said
 
 
 @pytest.mark.parametrize("seen", ["before", "after"])

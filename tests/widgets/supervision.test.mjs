@@ -64,7 +64,9 @@ test("every outcome has a look, and a fault that ends with a stop has another th
 });
 
 test("totals count faults and those that are not over", () => {
-  assert.deepEqual(feedSummary([note(0), row(1), row(2, { outcome: "circuit open" }), row(3, { outcome: "recovering" })]), { faults: 3, open: 2 });
+  const rows = [note(0), row(1), row(2, { outcome: "circuit open" }), row(3, { outcome: "recovering" })];
+  assert.deepEqual(feedSummary({ rows }), { faults: 3, open: 2 });
+  assert.deepEqual(feedSummary({ rows, older: { fault: 16, note: 2 } }), { faults: 19, open: 2 });
   assert.deepEqual(openCircuits({ devices: [{ name: "gpu0", state: "circuit open" }, { name: "gpu1", state: "running" }] }), ["gpu0"]);
 });
 
