@@ -5,6 +5,7 @@ process. It can be looked at only: no button of it acts on a system.
 """
 
 import asyncio
+import errno
 import logging
 import socket
 import threading
@@ -242,6 +243,8 @@ def _free_port(address: str, port: int) -> int:
         try:
             probe.bind((address, port))
         except OSError as error:
-            raise DashboardUnavailable(f"no dashboard at {address}:{port}: {error}") from error
+            taken = ": port 0 is any that is free" if error.errno == errno.EADDRINUSE else ""
+            text = f"no dashboard at {address}:{port}: {error}{taken}"
+            raise DashboardUnavailable(text) from error
         found: int = probe.getsockname()[1]
         return found

@@ -238,8 +238,9 @@ def test_a_closed_dashboard_leaves_no_thread_and_no_socket() -> None:
         fetch(page.url)
 
 
-def test_a_port_that_is_taken_is_named(served: Dashboard) -> None:
-    with pytest.raises(DashboardUnavailable, match=f"127.0.0.1:{served.port}"):
+def test_a_port_that_is_taken_is_named_and_how_to_have_another(served: Dashboard) -> None:
+    told = f"127.0.0.1:{served.port}: .* in use: port 0 is any that is free"
+    with pytest.raises(DashboardUnavailable, match=told):
         dashboard(made_up(1), port=served.port)
 
 
