@@ -1,5 +1,6 @@
 """The library on the page `add-a-library` works, added to a copy of the project as it says."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -63,8 +64,11 @@ def _files(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def run(project: Path, *command: str, text: str = "") -> None:
+    """Run Python in the copy, which comes first of all places that have the package."""
+    path = os.pathsep.join([str(project), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, *command],
+        env=os.environ | {"PYTHONPATH": path},
         input=text,
         capture_output=True,
         text=True,
