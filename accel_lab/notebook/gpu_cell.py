@@ -260,6 +260,7 @@ class GpuCells:
     def _space(self, device: "Device") -> Space:
         """Return what is known of the namespace; after a loss, define again what can be."""
         space: Space = device.notes.setdefault(self, Space(device.generation))
+        space.let_go(self._names)
         if space.generation != device.generation:
             space = device.notes[self] = space.after_loss(device.generation)
         if space.lost is not None:

@@ -1,6 +1,7 @@
 """What the notebook knows of its namespace in one device's context, and of what a loss costs."""
 
-from collections.abc import Iterable
+import weakref
+from collections.abc import Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,11 +66,31 @@ class Space:
         """Whether a name of the notebook stands for what cells have bound it to."""
         return name in self.bound and self.bound[name] is value
 
+    def let_go(self, names: Container[str]) -> None:
+        """Take note of what the notebook has deleted since: the next cell does not have it.
+
+        An object stays at its name as long as anything in the notebook still holds its handle.
+
+        Parameters:
+            names: the notebook's.
+        """
+        deleted = {name for name in self.bound if name not in names}
+        for name in deleted:
+            handle = self.bound.pop(name)
+            held = weakref.ref(handle)
+            del handle
+            if isinstance(known := held(), ObjectRef):
+                self.bound[name] = known
+            else:
+                self.given.add(name)
+        self.pieces = [piece._replace(names=piece.names - deleted) for piece in self.pieces]
+
     def tell(self, given: Iterable[str], gone: Iterable[str]) -> None:
         """Take note of the names that a cell gets, and of those that are forgotten before it."""
         self.given = (self.given | set(given)).difference(gone)
         for name in (*given, *gone):  # what cells have bound them to is not there any more
             self.bound.pop(name, None)
+            self.tensors.pop(name, None)
 
     def behind(self, names: Iterable[str]) -> set[str]:
         """Return the globals that functions and classes read which cells have defined so."""

@@ -97,6 +97,26 @@ def test_what_the_notebook_has_deleted_is_gone_for_its_functions_and_cells(
         notebook("step(2.0)")
 
 
+def test_what_cells_have_bound_and_the_notebook_has_deleted_is_gone_for_cells(
+    notebook: Notebook,
+) -> None:
+    notebook("def f():\n    return 'mine'\nx, y, z, _own = [1], np.ones(2), [3], 4")
+    other = notebook.names["z"]
+    for name in ("f", "x", "y", "z"):
+        del notebook.names[name]
+    for name in ("x", "y", "f()"):
+        with pytest.raises(UserCodeError, match="is not defined"):
+            notebook(name)
+    assert other.get() == [3], "the notebook has it by another name"
+    del other
+    with pytest.raises(UserCodeError, match="'z' is not defined"):
+        notebook("z")
+    assert notebook("_own") == "4", "of which the notebook has had no handle"
+    lose(notebook)
+    with pytest.raises(UserCodeError, match="'f' is not defined"):
+        notebook("f()")
+
+
 def test_what_a_cell_binds_as_it_was_before_is_bound_in_the_notebook(notebook: Notebook) -> None:
     define(notebook, "best = None")
     notebook("best is None")

@@ -118,15 +118,17 @@ def test_free_gives_back_what_cells_have_named_too(lab: Lab) -> None:
         lab.gpu.get(lab.names["a"]).result()
 
 
-def test_a_name_of_a_cell_goes_with_a_del_in_a_cell_and_not_in_the_notebook(lab: Lab) -> None:
-    lab("%%gpu gpu\nlarge = np.zeros((100, 100)); model = {'w': np.zeros((10, 10))}")
+def test_a_name_of_a_cell_goes_with_a_del_in_a_cell_or_with_the_cell_after_one(lab: Lab) -> None:
+    lab("%%gpu gpu\nlarge, model = np.zeros((100, 100)), {'w': np.zeros((10, 10))}")
+    lab("%%gpu gpu\nwide = large + 1")
     lab("del large, model")
     assert {"%%gpu large", "%%gpu model"} <= {
         name for row in lab.gpu.resident for name in row.kept_by
     }
-    lab("%%gpu gpu\ndel large")
-    assert not [row for row in lab.gpu.resident if row.nbytes >= 80_000]
     lab.gpu.resident["%%gpu model"].drop()  # type: ignore[union-attr]
+    lab("%%gpu gpu\npass")
+    assert {"wide"} == {row.kept_by[0] for row in lab.gpu.resident}
+    lab("%%gpu gpu\ndel wide")
     assert not list(lab.gpu.resident)
 
 
