@@ -21,7 +21,9 @@ def text(value: Any) -> str:
     """Return a value's repr on one line, cut."""
     try:
         line = " ".join(_repr(value).split())
-    except Exception as error:  # noqa: BLE001 - the user's own repr
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the user's own repr, which may exit
         line = f"<its repr raised {type(error).__name__}>"
     return line if len(line) <= TEXT_LIMIT else f"{line[: TEXT_LIMIT - 1]}…"
 

@@ -37,7 +37,7 @@ Frame = tuple[str, int, str, str, list[tuple[str, str]]]
 def frames_of(error: BaseException) -> tuple[Frame, ...]:
     """Return the frames of the user's own code that an error has passed, the innermost last.
 
-    An interrupt ends the telling, not the caller.
+    After an interrupt values are named by their types; another ends the telling, not the caller.
     """
     told: list[Frame] = []
     teller = _Teller()
@@ -87,7 +87,13 @@ class _Teller(reprlib.Repr):
 
     def tell(self, value: Any) -> str:
         """Return a value's text, cut."""
-        text = " ".join(self.repr(value).split())
+        try:
+            text = " ".join(self.repr(value).split())
+        except KeyboardInterrupt:
+            self._until = 0.0
+            text = self.repr(value)
+        except BaseException as error:  # noqa: BLE001 - an exit is the user's own repr's
+            text = f"<its repr raised {type(error).__name__}>"
         text = text if len(text) <= TEXT else f"{text[: TEXT - 1]}…"
         self._left -= len(text)
         return text

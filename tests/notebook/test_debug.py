@@ -251,6 +251,11 @@ class Rude:
         raise OSError
 
 
+class Exiting:
+    def __repr__(self) -> str:
+        raise SystemExit
+
+
 class deque:  # noqa: N801 - not the one that reprlib takes it for
     def __repr__(self) -> str:
         return "my own"
@@ -272,10 +277,11 @@ class Stopped:
         (np.zeros(101), "float64[101]"),
         ("two\nlines", r"'two\nlines'"),
         (Rude(), "<its repr raised OSError>"),
+        (Exiting(), "<its repr raised SystemExit>"),
         ([deque()], "[my own]"),
         (list(range(100)), "[0, 1, 2, 3, 4, 5, 6, 7, ...]"),
     ],
-    ids=["array", "scalar", "large array", "text", "rude", "name", "list"],
+    ids=["array", "scalar", "large array", "text", "rude", "exit", "name", "list"],
 )
 def test_values_are_told_on_one_line(value: Any, text: str) -> None:
     assert told(failing, value) == {"value": text}
@@ -306,7 +312,14 @@ def test_all_of_it_fits_into_a_message(lab: Lab) -> None:
     assert sum(map(len, texts)) < post_mortem.ALL_TEXT + 10 * len(texts)
 
 
-def test_an_interrupt_ends_the_telling() -> None:
+def test_after_an_interrupt_there_are_types() -> None:
+    def passing(value: Any) -> str:
+        text = "told before"
+        failing(value)
+        return text
+
     with pytest.raises(ValueError, match="Stopped") as caught:
-        failing(Stopped())
-    assert post_mortem.frames_of(caught.value) == ()
+        passing(Stopped())
+    *_, outer, inner = post_mortem.frames_of(caught.value)
+    assert inner[4] == [("value", "<Stopped>")]
+    assert outer[4] == [("value", "<Stopped>"), ("text", "<str>")]

@@ -30,6 +30,17 @@ def test_an_object_is_described_as_it_describes_itself(notebook: Notebook) -> No
     assert "..." in notebook.names["loop"]._resident.text
 
 
+def test_a_repr_that_exits_costs_nothing_else(notebook: Notebook) -> None:
+    notebook(
+        "class Exiting:\n"
+        "    def __repr__(self):\n"
+        "        raise SystemExit\n"
+        "early, thing, late = 1, Exiting(), 2"
+    )
+    assert "<its repr raised SystemExit>" in repr(notebook.names["thing"])
+    assert notebook("early, late") == "(1, 2)"
+
+
 def test_items_that_are_not_shown_are_not_asked_how_they_look(notebook: Notebook) -> None:
     """As a tensor on a card has to be fetched for that."""
     notebook(
