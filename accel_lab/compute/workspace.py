@@ -189,10 +189,11 @@ class Workspace:
         for pair in cell.modules:
             name, _, module = pair.partition("=")
             self.names[name] = _imported(module)
+        for name, value in cell.given.items():
+            if self.names.get(name, _NOTHING) is not value:
+                self._serials.pop(name, None)  # a handle of what the name stood for is stale
         self.names.update(cell.given)
         self._told |= cell.given
-        for name in cell.given:
-            self._serials.pop(name, None)  # a handle of what the name stood for is stale
         self._lent = {
             name: (cell.given[name], self._lend(cell.given[name], ways))
             for name, ways in cell.returned.items()

@@ -10,6 +10,7 @@ import pytest
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.errors import InvalidArgument, StaleRef, UserCodeError
+from accel_lab.notebook.gpu_cell import GpuCells
 from accel_lab.notebook.object_ref import ObjectRef
 from tests.faults.conftest import settle
 from tests.notebook.cells import Notebook
@@ -81,6 +82,18 @@ def test_another_name_of_an_object_is_not_what_the_notebook_binds_to_its_own(
     assert best.get() == 5
     with pytest.raises(StaleRef, match="'history' was deleted, bound anew"):
         old.get()
+
+
+def test_a_handle_that_goes_in_as_what_its_name_stands_for_stays_good(notebook: Notebook) -> None:
+    """As after the extension's module was loaded again, which forgets what cells have bound."""
+    notebook("history = [5]")
+    notebook._cells = GpuCells(notebook.names, lambda _: notebook.gpu)
+    notebook("history.append(6)\nhistory = history")
+    history = notebook.names["history"]
+    assert history.get() == [5, 6]
+    notebook("history.append(7)")
+    assert notebook.names["history"] is history
+    assert history.get() == [5, 6, 7]
 
 
 def test_a_copy_of_a_handle_is_one_of_the_object_and_its_pickle_is_for_its_context(
