@@ -1,6 +1,7 @@
 """What a `%%gpu` cell takes along of the notebook: by itself, if it is small."""
 
 import builtins
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -28,6 +29,7 @@ CAPTURE_BYTES = 16 << 20
 """A larger capture belongs on the device."""
 _HIDDEN = ("exit", "quit")
 """Built-in functions that IPython takes away while a cell runs."""
+_NAME = re.compile(r"'(\w+)'")
 _ARRAYS = ("__array_interface__", "__cuda_array_interface__", "__dlpack__")
 
 
@@ -175,11 +177,18 @@ class Captures:
 
     def why_missing(self, device: Device, error: AccelError) -> StaleRef | None:
         """Return what is behind a NameError: the cell uses what was lost before it makes it."""
-        if not isinstance(error.__cause__, NameError):
-            return None
-        text = str(error.__cause__)  # its `name` does not travel
-        found = (pair for pair in self.lost.items() if f"'{pair[0]}'" in text)
-        return next((_stale(device, *pair) for pair in found), None)
+        name = _missing(error)
+        return _stale(device, name, self.lost[name]) if name in self.lost else None
+
+    def unseen(self, error: AccelError) -> str:
+        """Return what is behind a NameError: a name of the notebook's that the cell does not have.
+
+        Empty if it is something else.
+        """
+        name = _missing(error)
+        if name in {*self.given, *self.kept, *self.lost} or name not in self.home.names:
+            return ""
+        return "" if _is_there(name, self.home.names[name]) else name
 
 
 def captures_of(source: str, home: Home, device: Device, space: Space) -> Captures:
@@ -228,6 +237,14 @@ def _is_there(name: str, value: Any) -> bool:
 def is_ipythons(value: Any) -> bool:
     """Whether this is what IPython has put into the notebook by itself."""
     return str(getattr(value, "__module__", "")).startswith("IPython.")
+
+
+def _missing(error: AccelError) -> str:
+    """Return the name that a NameError is about, which a cell has raised; empty if it is none."""
+    if not isinstance(error.__cause__, NameError):
+        return ""
+    found = _NAME.search(str(error.__cause__))  # its `name` does not travel
+    return found[1] if found is not None else ""
 
 
 def _stale(device: Device, name: str, value: Any) -> StaleRef:

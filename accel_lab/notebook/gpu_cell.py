@@ -216,6 +216,11 @@ class GpuCells:
             )
             if isinstance(error, UserCodeError):
                 error.remedy = "Correct the cell; the text has its lines, __cause__ its exception."
+                if unseen := captures.unseen(error):
+                    error.remedy = (
+                        f"Write {unseen} in the cell, if only on a line of its own: it goes along "
+                        "with a cell whose own text has it, outside of strings."
+                    )
             offer_frames(device, error)
             if (stale := captures.why_missing(device, error)) is not None:
                 raise stale from error

@@ -175,6 +175,12 @@ def test_a_cell_that_awaits_says_what_to_do(lab: Lab, line: str) -> None:
     assert lab("%%gpu gpu\nimport asyncio\nasync def f(): await asyncio.sleep(0)\n1") is None
 
 
+def test_what_only_the_notebook_has_of_ipython_is_not_said_to_go_along(lab: Lab) -> None:
+    error = lab.fail("%%gpu gpu\nget_ipython()")
+    assert isinstance(error, UserCodeError)
+    assert error.remedy.startswith("Correct the cell")
+
+
 def test_it_says_why_it_cannot(
     lab: Lab, debugged: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

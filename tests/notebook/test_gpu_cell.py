@@ -12,7 +12,7 @@ import pytest
 
 from accel_lab import System, blas
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import InvalidArgument, UserCodeError
 from accel_lab.notebook.captures import CAPTURE_BYTES
 from accel_lab.notebook.gpu_cell import GpuCells
 from accel_lab.notebook.names import used_names
@@ -44,6 +44,25 @@ def test_an_array_in_a_cell_is_the_buffer_itself(notebook: Notebook) -> None:
 
 def test_xp_is_the_module_of_the_devices_arrays(notebook: Notebook) -> None:
     assert notebook("xp.__name__") == "'numpy'"
+
+
+def test_a_name_inside_a_text_is_not_seen_and_that_is_said(notebook: Notebook) -> None:
+    notebook("later = [lambda: seed + 1]")
+    for source in ("eval('seed + 1')", "later[0]()"):
+        notebook.names["seed"] = 3
+        with pytest.raises(UserCodeError, match="'seed' is not defined") as caught:
+            notebook(source)
+        assert caught.value.remedy.startswith("Write seed in the cell, if only on a line of its")
+        assert notebook(f"seed\n{source}") == "4"
+        del notebook.names["seed"]
+        with pytest.raises(UserCodeError, match="'seed' is not defined") as caught:
+            notebook(source)
+        assert caught.value.remedy.startswith("Correct the cell")
+
+
+def test_what_stands_in_an_f_string_is_code(notebook: Notebook) -> None:
+    notebook.names |= {"k": 3, "width": 5}
+    assert notebook("f'{k + 1!r:>{width}}'") == "'    4'"
 
 
 def test_a_cell_after_another_knows_its_names(notebook: Notebook) -> None:
