@@ -132,6 +132,22 @@ class Captures:
         done = {*bound, *used, *self.given, *self.kept}
         self.add_behind(done, device, space, strict=False)
 
+    def add_anew(self, device: Device, space: Space) -> set[str]:
+        """Take what has another value by now under names that cells have got before.
+
+        What they have left may use it, as functions in lists and generators do.
+
+        Returns the names of what cannot be taken.
+        """
+        anew = {
+            name
+            for name, before in space.given.items()
+            if name.strip("_") and self.home.names.get(name, before) is not before
+        }
+        for name in sorted(anew.difference(self.given)):
+            self._try_to_add(device, space, name, self.home.names[name])
+        return anew.difference(self.given)
+
     def _try_to_add(self, device: Device, space: Space, name: str, value: Any) -> None:
         with suppress(InvalidArgument, StaleRef):
             if not is_lost(device, value):
@@ -206,11 +222,13 @@ def captures_of(source: str, home: Home, device: Device, space: Space) -> Captur
         elif name in home.names and not _is_there(name, value):
             found.add(device, space, name, value)
     found.add_behind(used, device, space)
+    past = found.add_anew(device, space)
     found.add_bound(bound, used, device, space)
+    past |= {name for name in home.names.keys() & bound if found.is_past(space, name)}
     found.gone = [
         name
-        for name in space.given | (bound & space.bound.keys())
-        if name not in home.names or (name in bound and found.is_past(space, name))
+        for name in space.given.keys() | (bound & space.bound.keys())
+        if name not in home.names or name in past
     ]
     return found
 

@@ -347,7 +347,8 @@ class GpuCells:
                     space.tensors[name] = handle, kind
             else:  # the notebook's name stands for something else
                 space.bound.pop(name, None)
-        space.given -= made.keys() | ran.gone
+        for name in (*made, *ran.gone):
+            space.given.pop(name, None)
         for name in ran.gone:
             known = space.bound.pop(name, _nothing)
             if name in captures.given and (chosen is None or name in chosen):

@@ -28,8 +28,8 @@ class Space:
     """What functions may change, wherever they are called."""
     private: set[str] = field(default_factory=set)
     """Names with an underscore that cells have bound: the notebook has no handles of these."""
-    given: set[str] = field(default_factory=set)
-    """Names that cells have got of the notebook, and have not bound themselves since."""
+    given: dict[str, Any] = field(default_factory=dict)
+    """What cells have got of the notebook, by names that they have not bound themselves since."""
     lost: dict[str, Any] | None = None
     """What the names stood for in a context that was lost, until what can be is defined again."""
     lost_private: set[str] = field(default_factory=set)
@@ -82,12 +82,14 @@ class Space:
             if isinstance(known := held(), ObjectRef):
                 self.bound[name] = known
             else:
-                self.given.add(name)
+                self.given[name] = None
         self.pieces = [piece._replace(names=piece.names - deleted) for piece in self.pieces]
 
-    def tell(self, given: Iterable[str], gone: Iterable[str]) -> None:
-        """Take note of the names that a cell gets, and of those that are forgotten before it."""
-        self.given = (self.given | set(given)).difference(gone)
+    def tell(self, given: dict[str, Any], gone: Iterable[str]) -> None:
+        """Take note of what a cell gets, and of the names that are forgotten before it."""
+        self.given |= given
+        for name in gone:
+            self.given.pop(name, None)
         for name in (*given, *gone):  # what cells have bound them to is not there any more
             self.bound.pop(name, None)
             self.tensors.pop(name, None)

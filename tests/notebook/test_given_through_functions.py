@@ -1,5 +1,6 @@
 """What functions of the notebook's change there when a cell calls them."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -168,6 +169,20 @@ def test_functions_that_cells_have_defined_see_what_the_notebook_has_bound_since
     assert notebook("scaled(2.0)") == "4.0", "the cell's own is the last one"
     notebook.names["OFFSET"] = (n for n in range(3))  # it cannot go there, and scaled needs it not
     assert notebook("scaled(2.0)") == "4.0"
+
+
+def test_what_a_cell_has_had_once_is_what_the_notebook_has_now(notebook: Notebook) -> None:
+    """Also for what no text leads to: generators, functions in lists, names inside strings."""
+    notebook.names |= {"step_size": 3, "lock": [1]}
+    notebook(
+        "def steps():\n    while True:\n        yield step_size\n"
+        "ahead = steps()\nlater = [lambda: step_size]\n(next(ahead), lock)"
+    )
+    notebook.names |= {"step_size": 4, "lock": [2]}
+    assert notebook("next(ahead), later[0](), eval('step_size'), eval('lock')") == "(4, 4, 4, [2])"
+    notebook.names["lock"] = threading.Lock()
+    with pytest.raises(UserCodeError, match="'lock' is not defined"):
+        notebook("eval('lock')")
 
 
 def test_what_is_no_global_of_a_cells_function_is_not_taken_along(notebook: Notebook) -> None:
