@@ -68,13 +68,13 @@ class Ran:
     """What a cell did: the arrays and objects that it bound to names.
 
     `generation` is that of the context in which it ran; `cost` is there if it was measured. `same`
-    has, for an array that the notebook knows by another name as well, that name. `plain` has a copy
-    of each object of plain data that is new or has changed, `renewed` says what those look like
-    that have changed. `returned` has what the notebook gave and the cell has changed, `changed` the
-    parts that it has changed of what goes back in parts; `stays` tells those that cannot go back,
-    `beyond` those that have too many parts to compare. `generators` has what the notebook's global
-    generators draw from now. `shown_bytes` is what it displayed meanwhile, `stopped` where an
-    interrupt has ended it.
+    has, for an array that the notebook knows by another name as well, that name, and so for what it
+    has given. `plain` has a copy of each object of plain data that is new or has changed, `renewed`
+    says what those look like that have changed. `returned` has what the notebook gave and the cell
+    has changed, `changed` the parts that it has changed of what goes back in parts; `stays` tells
+    those that cannot go back, `beyond` those that have too many parts to compare. `generators` has
+    what the notebook's global generators draw from now. `shown_bytes` is what it displayed
+    meanwhile, `stopped` where an interrupt has ended it.
     """
 
     generation: int

@@ -275,6 +275,7 @@ class Workspace:
         ran = self.outcome()
         return replace(
             ran,
+            same=before.same | ran.same,
             renewed=before.renewed | ran.renewed,
             plain=before.plain | ran.plain,
             returned=before.returned,
@@ -293,7 +294,7 @@ class Workspace:
         """
         generators, self._generators = self._generators, {}
         ran = Ran(self._generation, stopped=self._stopped, generators=generators)
-        self._give_back(ran)
+        own = self._give_back(ran)
         known = {id(self._told[name]): name for name in self._arrays_told()}
         for name, value in self.names.items():
             if name in self._own or isinstance(value, ModuleType):
@@ -317,6 +318,8 @@ class Workspace:
                 self._count += 1
                 self._serials[name] = self._count
                 ran.residents[name] = self._describe(name)
+                if id(value) in own:
+                    ran.same[name] = own[id(value)]
         ran.gone = [name for name in self._told if name not in self.names]
         for name in ran.gone:
             del self._told[name]
@@ -324,12 +327,14 @@ class Workspace:
         self._copy(ran, used)
         return ran
 
-    def _give_back(self, ran: Ran) -> None:
+    def _give_back(self, ran: Ran) -> dict[int, str]:
         """Return what the notebook has given and the cell has changed in place.
 
-        What is not plain any more stays here, as if the cell had bound it.
+        What is not plain any more stays here, as if the cell had bound it. All else has, when it is
+        changed there, whatever it has here; that is returned, by `id`.
         """
         lent, self._lent = self._lent, {}
+        own: dict[int, str] = {}
         for name, (value, before) in lent.items():
             bound = self.names.get(name) is value
             if isinstance(before, Lent):
@@ -341,14 +346,19 @@ class Workspace:
                 if other and bound:
                     self._told.pop(name, None)
                     ran.stays[name] = written(name, value, other[0])
+                if not other and not before.beyond:
+                    own[id(value)] = name
                 continue
             now = copied(value)
             if now is None:
                 if bound:
                     self._told.pop(name, None)
                     ran.stays[name] = f"something in {name}"
-            elif now != before:
+                continue
+            own[id(value)] = name
+            if now != before:
                 ran.returned[name] = now
+        return own
 
     def _copy(self, ran: Ran, used: frozenset[str]) -> None:
         """Copy the objects of plain data that the notebook does not know as they are."""

@@ -184,6 +184,15 @@ class Captures:
                 "what a cell changes in it does not come back; bind that to a name of its own\n"
             )
 
+    def own(self, ran: Ran, chosen: frozenset[str] | None) -> dict[str, Any]:
+        """Return what is the notebook's own of what a cell has bound, by the new names."""
+        return {
+            name: self.given[first]
+            for name, first in ran.same.items()
+            if name in ran.residents and first in self.returned
+            if chosen is None or {name, first} <= chosen
+        }
+
     def _keep(self, space: Space, name: str, ref: AccelRef) -> None:
         """Take an array that is there under its name, as the kind of tensor that it may be."""
         self.kept[name] = ref

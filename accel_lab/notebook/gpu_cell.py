@@ -338,8 +338,13 @@ class GpuCells:
         set_states(ran.generators)
         space.renew(ran)
         made: dict[str, Any] = dict(ran.arrays)
+        own = captures.own(ran, chosen)
         for name in ran.residents:
-            made[name] = self._object(device, space, ran, name)
+            if name not in own:
+                made[name] = self._object(device, space, ran, name)
+        for name, value in own.items():
+            self._names[name] = space.given[name] = value
+            space.bound.pop(name, None)
         for name, handle in made.items():
             if chosen is None or name in chosen:
                 self._names[name] = space.bound[name] = handle
@@ -349,6 +354,12 @@ class GpuCells:
                 space.bound.pop(name, None)
         for name in (*made, *ran.gone):
             space.given.pop(name, None)
+        self._delete(space, captures, ran, chosen)
+
+    def _delete(
+        self, space: Space, captures: Captures, ran: Ran, chosen: frozenset[str] | None
+    ) -> None:
+        """Delete what a cell has deleted, where the notebook has nothing else by that name."""
         for name in ran.gone:
             known = space.bound.pop(name, _nothing)
             if name in captures.given and (chosen is None or name in chosen):

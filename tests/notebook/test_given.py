@@ -57,6 +57,32 @@ def test_a_list_of_the_notebooks_that_gets_an_array_stays_with_the_arrays(
     assert notebook("len(kept), kept[1].sum()") == "(2, np.float64(2.0))"
 
 
+def test_a_name_that_a_cell_binds_to_the_notebooks_own_is_the_notebooks_own(
+    notebook: Notebook,
+) -> None:
+    losses, config = [1], {"inner": {"n": 0}}
+    notebook.names |= {"losses": losses, "config": config}
+    notebook("history = losses\nhistory.append(2)\nsame = config")
+    assert notebook.names["history"] is losses
+    assert notebook.names["same"] is config
+    notebook("history.append(3)\nsame['inner']['n'] += 1")
+    assert (losses, config) == ([1, 2, 3], {"inner": {"n": 1}})
+    notebook("last, losses = losses, []\nlast.append(4)")
+    assert notebook.names["last"] is losses
+    assert losses == [1, 2, 3, 4]
+    assert notebook.names["losses"].get() == []
+    notebook("chosen = config\nchosen['inner']['n'] = 9", "-o chosen")
+    assert config == {"inner": {"n": 1}}, "it was not asked for"
+    assert notebook.names["chosen"].get() == {"inner": {"n": 9}}
+    notebook("kept = config\nkept['array'] = np.ones(2)")
+    for name in ("kept", "config"):
+        assert isinstance(notebook.names[name], ObjectRef), "of which the context has more"
+    with pytest.raises(UserCodeError):
+        notebook("early = last\nearly.append(5)\n1 / 0")
+    assert notebook.names["early"] is losses
+    assert losses[-1] == 5
+
+
 CLASSES = """
 import numpy as np
 class Config:
