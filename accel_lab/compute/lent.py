@@ -1,9 +1,10 @@
 """What a cell has of the notebook's that is not plain data, and which parts of it it changes."""
 
+import pickle
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -11,8 +12,12 @@ from accel_lab.compute.parts import ATOMS, Part, Way, children, items, parts_of
 from accel_lab.compute.plain import CONTAINERS, PLAIN_FACTORIES, frozen, thawed
 from accel_lab.compute.renewal import copied, holds_changing, is_array, made, renew
 from accel_lab.compute.tensors import State, has_state
+from accel_lab.compute.weaving import unwoven, woven
 
 _NOTHING = object()
+
+Place: TypeAlias = tuple[Way, Any, bytes | None]
+"""The way to a holder, the key of a part in it, and the part's copy if it has one."""
 
 
 class Moved(NamedTuple):
@@ -22,11 +27,18 @@ class Moved(NamedTuple):
     copy: bytes | None
 
 
+class Woven(NamedTuple):
+    """Something new: a pickle in which numbers stand for what was elsewhere in what was lent."""
+
+    data: bytes
+    moved: list[Moved]
+
+
 class Change(NamedTuple):
     """What has become of one part: its new values, and what it has no more.
 
-    The values are ATOMS, and copies of all else, or Moved. `order` is that of a mapping's keys
-    where the values alone do not tell it, and `factory` the new one of a defaultdict.
+    The values are ATOMS, and copies of all else, or Moved, or Woven. `order` is that of a mapping's
+    keys where the values alone do not tell it, and `factory` the new one of a defaultdict.
     """
 
     way: Way
@@ -62,7 +74,7 @@ class Lent:
         self._on_device = on_device
         self._parts, self.beyond = parts_of(value, self._copy)
         self._factories = {id(part.holder): _factory(part.holder) for part in self._parts}
-        self._places = {
+        self._places: dict[int, Place] = {
             id(part.before[key]): (part.way, key, copy)
             for part in reversed(self._parts)  # the first place counts
             for key, copy in part.copies.items()
@@ -106,25 +118,48 @@ class Lent:
             if type(child) in ATOMS:
                 values[key] = child
                 continue
-            place = None if child is old else self._places.get(id(child))
-            if place is None and child is old:
-                place = way, key, copies[key]
-            if place is not None and holds_changing(child) and place[2] is not None:
-                parts.append(self._part(*place, child))
-                place = (*place[:2], None)
-            if place is not None:
-                was_in, was_at, copy = place
-                value = None if copy is None else self._now(was_in, was_at, child, child)
-            else:
-                copy = copies.get(key)
-                value = self._now(way, key, child, old)
-            if value is None and (place is None or copy is not None):
+            place = (way, key, copies[key]) if child is old else self._places.get(id(child))
+            if place is None:
+                value = self._woven(child, parts) or self._now(way, key, child, old)
+                if value is None:
+                    other.append((*way, key))
+                elif value != copies.get(key):
+                    values[key] = value
+                continue
+            moved = self._moved(place, child, parts)
+            if moved is None:
                 other.append((*way, key))
-            elif child is not old and place is not None:
-                values[key] = Moved((*was_in, was_at), None if value == copy else value)
-            elif value != copy:
-                values[key] = value
+            elif child is not old or moved.copy is not None:
+                values[key] = moved
         return values
+
+    def _moved(self, place: Place, child: Any, parts: list[Part]) -> Moved | None:
+        """Return where something was, and what it is now; None if that cannot go back."""
+        way, key, copy = place
+        if copy is not None and holds_changing(child):
+            parts.append(self._part(way, key, copy, child))
+            copy = None
+        now = None if copy is None else self._now(way, key, child, child)
+        if now is None and copy is not None:
+            return None
+        return Moved((*way, key), None if now == copy else now)
+
+    def _woven(self, child: Any, parts: list[Part]) -> Woven | None:
+        """Return a new container in which there is something that was lent; None of all else."""
+        found: list[Moved] = []
+
+        def number(one: Any) -> int | None:
+            place = self._places.get(id(one))
+            if place is None:
+                return None
+            moved = self._moved(place, one, parts)
+            if moved is None:
+                raise pickle.PicklingError
+            found.append(moved)
+            return len(found) - 1
+
+        data = woven(child, number)
+        return Woven(data, found) if data is not None and found else None
 
     def _part(self, way: Way, key: Any, copy: bytes, holder: Any) -> Part:
         before = thawed(copy)
@@ -171,9 +206,10 @@ def _moved(mine: Any, changes: list[Change]) -> dict[Way, Any]:
     found: dict[Way, Any] = {}
     for change in changes:
         for value in change.values.values():
-            if type(value) is Moved:
-                with suppress(LookupError, TypeError):
-                    found[value.place] = _at(mine, value.place)
+            for one in value.moved if type(value) is Woven else (value,):
+                if type(one) is Moved:
+                    with suppress(LookupError, TypeError):
+                        found[one.place] = _at(mine, one.place)
     return found
 
 
@@ -195,17 +231,26 @@ def _set(holder: Any, values: dict[Any, Any], gone: list[Any], moved: dict[Way, 
         if type(value) in ATOMS:
             holder[key] = value
             continue
-        old, copy = _item(holder, key), value
-        if type(value) is Moved:
-            holder[key] = old = moved[value.place]
-            copy = value.copy
-            if copy is None:
-                continue
-        elif id(old) in staying:
-            old = None
-        new = thawed(copy)
-        if not renew(old, new) and type(new) is not State:
-            holder[key] = made(new)
+        if type(value) is Woven:
+            holder[key] = unwoven(value.data, [_renewed(one, moved) for one in value.moved])
+        elif type(value) is Moved:
+            new = _renewed(value, moved)
+            if new is not _item(holder, key):  # a tuple has it already
+                holder[key] = new
+        else:
+            old, new = _item(holder, key), thawed(value)
+            old = None if id(old) in staying else old
+            if not renew(old, new) and type(new) is not State:
+                holder[key] = made(new)
+
+
+def _renewed(one: Moved, moved: dict[Way, Any]) -> Any:
+    """Return what has moved, as it is now."""
+    mine = moved[one.place]
+    if one.copy is None:
+        return mine
+    new = thawed(one.copy)
+    return mine if renew(mine, new) or type(new) is State else made(new)
 
 
 def _order(before: dict[Any, Any], now: dict[Any, Any]) -> list[Any]:

@@ -57,6 +57,29 @@ def test_a_list_of_the_notebooks_that_gets_an_array_stays_with_the_arrays(
     assert notebook("len(kept), kept[1].sum()") == "(2, np.float64(2.0))"
 
 
+def test_what_has_got_another_place_has_both(notebook: Notebook) -> None:
+    """In what was lent or in something new, changed since or not; it is the same object there."""
+    trainer, array = trained(notebook), np.zeros(2)
+    config: dict[str, Any] = {"first": {"n": 1}, "trainer": trainer, "array": array, "log": [[0]]}
+    first, log = config["first"], config["log"][0]
+    notebook.names |= {"config": config, "pair": ([1], {"a": [1]})}
+    notebook(
+        "config['again'] = config['first']\nconfig['first']['n'] = 2\n"
+        "config['groups'] = [config['first'], {'by': (config['trainer'], config['array'], 'x')}]\n"
+        "config['trainer'].epoch = 3\nconfig['array'] += 1\n"
+        "config['log'] = [config['log'], config['log'].pop()]\n"
+        "pair[0].append(2)\npair[1]['a'].append(2)"
+    )
+    assert notebook.names["config"] is config
+    assert config["first"] is config["again"] is config["groups"][0] is first
+    assert config["groups"][1]["by"] == (trainer, array, "x")
+    assert config["groups"][1]["by"][1] is array
+    assert (first, trainer.epoch, array.tolist()) == ({"n": 2}, 3, [1.0, 1.0])
+    assert config["log"] == [[], [0]]
+    assert config["log"][1] is log
+    assert notebook.names["pair"] == ([1, 2], {"a": [1, 2]})
+
+
 def test_a_name_that_a_cell_binds_to_the_notebooks_own_is_the_notebooks_own(
     notebook: Notebook,
 ) -> None:
