@@ -189,7 +189,7 @@ def change(mine: Any, changes: list[Change]) -> None:
     """Change what was lent as the copy was changed; what is not there any more is left out."""
     moved = _moved(mine, changes)
     for way, values, gone, order, factory in reversed(changes):  # the ways are as they were
-        with suppress(LookupError, TypeError):  # the notebook has changed it meanwhile
+        with suppress(AttributeError, LookupError, TypeError):  # the notebook has changed it since
             changing = _at(mine, way)
             holder = items(changing)
             _set(holder, values, gone, moved)

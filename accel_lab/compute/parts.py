@@ -23,7 +23,7 @@ ATOMS: frozenset[type] = frozenset((str, int, float, bool, complex, type(None)))
 _DATES: frozenset[type] = frozenset((date, datetime, time, timedelta))
 _KEYS: frozenset[type] = ATOMS | _DATES | {bytes}
 _HOLDERS: frozenset[type] = MAPPINGS | {list, tuple, deque}
-_BASES = (dict, list, deque)
+_BASES = (dict, list, deque, tuple)
 """What of these a class of the notebook's may derive from."""
 _slots: "WeakKeyDictionary[type, dict[str, MemberDescriptorType]]" = WeakKeyDictionary()
 

@@ -184,6 +184,37 @@ def test_what_a_cell_changes_in_slots_is_changed_in_the_notebook(notebook: Noteb
     assert not hasattr(counter, "log")
 
 
+TUPLES = """
+from collections import namedtuple
+from typing import NamedTuple
+Pair = namedtuple("Pair", "log n")
+class Named(NamedTuple):
+    log: list
+    config: dict
+    def note(self, loss):
+        self.log.append(loss)
+class Derived(Pair):
+    pass
+"""
+
+
+def test_what_a_cell_changes_inside_named_tuples_is_changed_in_the_notebook(
+    notebook: Notebook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notebook.names["__name__"] = "__main__"
+    made = "pair, named, all = Pair([1], 2), Named([1], {'n': [1]}), [Derived([1], 2), Pair(3, 4)]"
+    exec(f"{TUPLES}\n{made}", notebook.names)  # noqa: S102 - as IPython does
+    pair, named, (derived, plain) = (notebook.names[name] for name in ("pair", "named", "all"))
+    notebook(
+        "pair.log.append(2)\nnamed.note(2)\nnamed.config['n'].append(2)\n"
+        "all[0].log.append(2)\nall[0].label = 'new'\nall[1].n"
+    )
+    assert (pair, named) == (([1, 2], 2), ([1, 2], {"n": [1, 2]}))
+    assert (derived.log, derived.label) == ([1, 2], "new")
+    assert notebook.names["all"] == [derived, plain]
+    assert capsys.readouterr().err == ""
+
+
 def test_a_list_of_more_numbers_than_plain_data_has_is_changed_in_place(
     notebook: Notebook, capsys: pytest.CaptureFixture[str]
 ) -> None:
