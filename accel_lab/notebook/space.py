@@ -1,7 +1,7 @@
 """What the notebook knows of its namespace in one device's context, and of what a loss costs."""
 
 import weakref
-from collections.abc import Container, Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +11,9 @@ from accel_lab.compute.definitions import changed, definitions, globals_behind
 from accel_lab.compute.execution import Piece, Ran
 from accel_lab.notebook.names import bound_names
 from accel_lab.notebook.object_ref import ObjectRef
+
+_PAST = object()
+"""In place of what the notebook has given, and has no more by that name."""
 
 
 @dataclass
@@ -66,7 +69,7 @@ class Space:
         """Whether a name of the notebook stands for what cells have bound it to."""
         return name in self.bound and self.bound[name] is value
 
-    def let_go(self, names: Container[str]) -> None:
+    def let_go(self, names: Mapping[str, Any]) -> None:
         """Take note of what the notebook has deleted since: the next cell does not have it.
 
         An object stays at its name as long as anything in the notebook still holds its handle.
@@ -74,6 +77,8 @@ class Space:
         Parameters:
             names: the notebook's.
         """
+        given = self.given.items()
+        self.given |= {name: _PAST for name, one in given if names.get(name, _PAST) is not one}
         deleted = {name for name in self.bound if name not in names}
         for name in deleted:
             handle = self.bound.pop(name)
@@ -82,7 +87,7 @@ class Space:
             if isinstance(known := held(), ObjectRef):
                 self.bound[name] = known
             else:
-                self.given[name] = None
+                self.given[name] = _PAST
         self.pieces = [piece._replace(names=piece.names - deleted) for piece in self.pieces]
 
     def tell(self, given: dict[str, Any], gone: Iterable[str]) -> None:

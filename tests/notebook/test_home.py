@@ -107,8 +107,10 @@ def test_what_cells_have_bound_and_the_notebook_has_deleted_is_gone_for_cells(
     for name in ("x", "y", "f()"):
         with pytest.raises(UserCodeError, match="is not defined"):
             notebook(name)
-    assert other.get() == [3], "the notebook has it by another name"
-    del other
+    notebook.names["other"] = other
+    assert notebook("other") == "[3]", "the notebook has it by another name"
+    assert other.get() == [3]
+    del other, notebook.names["other"]
     with pytest.raises(UserCodeError, match="'z' is not defined"):
         notebook("z")
     assert notebook("_own") == "4", "of which the notebook has had no handle"
