@@ -206,9 +206,13 @@ class Launch:
         return LibraryError(text, library=library, name="NO_RESULT")
 
     def abandon(self) -> None:
-        """Forget what this launch entered."""
+        """Forget what this launch entered, but for the result's name: others may have read that."""
+        table = self.context.table
         for id_ in self.made or ():
-            self.context.table.free(id_)
+            if id_ == self.result:
+                table.leave(table.mention(id_))
+            else:
+                table.free(id_)
 
     @property
     def label(self) -> str:

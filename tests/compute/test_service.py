@@ -28,7 +28,7 @@ from accel_lab.compute.wire import (
     decode_reports,
     encode_entry,
 )
-from accel_lab.errors import LibraryError
+from accel_lab.errors import InvalidArgument, LibraryError
 from tests.compute.wires import Wire, service_of
 
 
@@ -39,6 +39,7 @@ class Make(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=97):
     well: bool = True
     later: bool = False
     untold: bool = False
+    halfway: bool = False
 
     def infer(self) -> Spec:
         return Spec((2,), "float32")
@@ -84,6 +85,8 @@ class Forgetful(LibraryActor):
     def _make(self, m: Make, launch: Launch) -> None:
         if m.well:
             launch.write()[:] = 1
+        if m.halfway:
+            raise InvalidArgument("these values cannot be")
 
 
 @pytest.fixture
@@ -109,7 +112,12 @@ def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
 
 def serve(context: Context, *entries: bytes) -> list[Any]:
     """Serve these entries, each a frame, and return the reports."""
-    wire = Wire([batch([entry]) for entry in entries])
+    return serve_frames(context, *(batch([entry]) for entry in entries))
+
+
+def serve_frames(context: Context, *frames: bytes) -> list[Any]:
+    """Serve these frames and return the reports."""
+    wire = Wire(list(frames))
     service = service_of(wire, context)
     service.run()
     while service._deferral.begun:
@@ -145,6 +153,25 @@ def test_a_handler_that_makes_nothing_is_a_typed_failure(
     assert failures[2].root == 1
     assert [r.seqs for r in reports if isinstance(r, Done)] == [[3]]
     assert [r.library for r in reports if isinstance(r, LibraryRestarted)] == ["test"]
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "deferred"])
+@pytest.mark.parametrize("result", [1, -1], ids=["announced", "shape unknown"])
+def test_what_is_read_of_a_result_that_fails_halfway_depends_on_it(
+    context: Context, result: int, *, later: bool
+) -> None:
+    """It may have been read before the failure: both come in one frame."""
+    spec = Make().infer() if result > 0 else None
+    frame = batch(
+        [
+            encode_entry(1, result, 600.0, Make(halfway=True, later=later), spec),
+            encode_entry(2, 2, 600.0, Double(buffer(1)), spec),
+        ]
+    )
+    first, second = serve_frames(context, frame)
+    assert (first.kind, second.kind) == ("InvalidArgument", "DependencyFailed")
+    assert second.root == first.root == 1
+    assert context.table.used_bytes == 0
 
 
 def test_a_failure_that_cannot_be_told_is_answered(context: Context) -> None:
