@@ -56,7 +56,9 @@ def reduced(op: str, dtype: str, asked: str) -> str:
         TypeError: NumPy does not reduce it so.
     """
     options = {"dtype": numpy_dtype(asked)} if asked else {}
-    return canonical(np.asarray(getattr(np, op)(np.ones(1, numpy_dtype(dtype)), **options)).dtype)
+    # With an axis left: of nothing but a number NumPy takes a root that it refuses of arrays.
+    sample = np.ones((1, 1), numpy_dtype(dtype))
+    return canonical(getattr(np, op)(sample, axis=0, **options).dtype)
 
 
 @lru_cache(maxsize=4096, typed=True)  # True, 1 and 1.0 are three things

@@ -526,6 +526,7 @@ REFUSED: dict[str, tuple[Callable[[AccelRef], object], tuple[str, ...]]] = {
     "axis twice": (lambda x: x.sum((0, -2)), ("(0, -2)", "twice")),
     "two axes of a place": (lambda x: x.argmax((0, 1)), ("argmax takes one axis",)),
     "nothing": (lambda x: x[:0].max(), ("float32[0, 3]", "empty")),
+    "roots in integers": (lambda x: x.std(0, dtype="int8"), ("no std of float32 in int8",)),
     "out": (lambda x: array.sum(x, out=x), ("Reduce results in float32[]", "out is")),
     "numbers missing": (
         lambda x: x.device.ask(array.Where(x, None, x)),
