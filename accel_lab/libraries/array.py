@@ -17,7 +17,7 @@ from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.arithmetic import *  # noqa: F403 - array.add and all the others
-from accel_lab.libraries.elementwise import BINARY, UNARY, BinaryOp, UnaryOp, number_of
+from accel_lab.libraries.elementwise import BINARY, UNARY, BinaryOp, UnaryOp, paired
 from accel_lab.libraries.elementwise import Binary as Binary
 from accel_lab.libraries.elementwise import Unary as Unary
 from accel_lab.libraries.elementwise import Where as Where
@@ -403,13 +403,12 @@ class ArrayActor(LibraryActor):
     @handles(Binary)
     def binary(self, m: Binary, launch: Launch) -> None:
         """Enqueue one function of two operands."""
-        x, y = (number_of(m, m.number) if ref is None else ref for ref in (m.x, m.y))
-        self._apply(launch, m.op, output(launch, "x", "y"), x, y)
+        self._apply(launch, m.op, output(launch, "x", "y"), *paired(*m.sides()))
 
     @handles(Where)
     def where(self, m: Where, launch: Launch) -> None:
         """Enqueue one choice."""
-        self._apply(launch, "where", launch.empty(), m.condition, *m.sides())
+        self._apply(launch, "where", launch.empty(), m.condition, *paired(*m.sides()))
 
     @handles(Matmul)
     def matmul(self, m: Matmul, launch: Launch) -> None:

@@ -15,7 +15,7 @@ from accel_lab.compute.device import Device, device_of
 from accel_lab.compute.dtypes import is_complex, is_float
 from accel_lab.compute.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries.operand import Number, Scalar, kind, require_out, result
+from accel_lab.libraries.operand import TRAVELLING, Number, Scalar, kind, require_out, result
 from accel_lab.libraries.promotion import Promoted, promote, weak
 from accel_lab.libraries.shape import broadcast
 
@@ -84,7 +84,7 @@ Operand: TypeAlias = AccelRef | Scalar | npt.NDArray[Any]
 UNARY: frozenset[str] = frozenset(get_args(UnaryOp))
 BINARY: frozenset[str] = frozenset(get_args(BinaryOp))
 _NUMBERS = frozenset({bool, int, float, complex})
-_TRAVELLING = range(-(2**63), 2**64)
+_INT64 = range(-(2**63), 2**63)
 
 
 class Unary(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=107):
@@ -134,6 +134,14 @@ class Binary(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=10
             raise InvalidArgument("Binary takes x and y, or one of them and a number")
         require_out(self, self.out, spec)
         return spec
+
+    def sides(self) -> tuple[AccelRef | Number, AccelRef | Number]:
+        """Return what stands for `x` and for `y`."""
+        x, y = self.x, self.y
+        return (
+            number_of(self, self.number) if x is None else x,
+            number_of(self, self.number) if y is None else y,
+        )
 
 
 class Where(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=109):
@@ -209,7 +217,7 @@ def where(condition: AccelRef, x: Operand, y: Operand) -> AccelRef:
         InvalidArgument: the shapes do not broadcast, or the dtypes have none in common.
     """
     device = device_of(condition)
-    sides = [side(device, one) for one in (x, y)]
+    sides = side(device, x, y), side(device, y, x)
     left, right = (one if isinstance(one, AccelRef) else None for one in sides)
     numbers = tuple(one for one in sides if not isinstance(one, AccelRef))
     return device.ask(Where(condition, left, right, numbers))
@@ -241,14 +249,38 @@ def side(device: Device, value: Operand, beside: Operand | None = None) -> Accel
         return value
     if isinstance(value, np.ndarray | np.generic):
         return device.put(value)
-    if type(value) is int and value not in _TRAVELLING and isinstance(beside, AccelRef):
-        dtype = beside.dtype
-        return float(value) if is_float(dtype) or is_complex(dtype) else value
+    if type(value) is int and value not in TRAVELLING and isinstance(beside, AccelRef):
+        return among(value, beside.dtype)
     if isinstance(value, bool | int | float | complex):
         return value
     raise InvalidArgument(
         f"an operand is a buffer, a number or a NumPy array, not a {type(value).__name__}"
     )
+
+
+def paired(
+    x: AccelRef | Number, y: AccelRef | Number
+) -> tuple[AccelRef | Number, AccelRef | Number]:
+    """Return two operands as they are computed with: a number as `among` has it."""
+    if isinstance(x, AccelRef):
+        return x, y if isinstance(y, AccelRef) else among(y, x.dtype)
+    return among(x, y.dtype) if isinstance(y, AccelRef) else x, y
+
+
+def among(number: Number, dtype: str) -> Number:
+    """Return a number as it is computed with beside elements of a dtype.
+
+    NumPy takes no integer beyond int64 beside floats, and beyond 64 bits none can travel.
+
+    Raises:
+        InvalidArgument: it is an integer too large for any float.
+    """
+    if type(number) is not int or number in _INT64 or not (is_float(dtype) or is_complex(dtype)):
+        return number
+    try:
+        return float(number)
+    except OverflowError:
+        raise InvalidArgument(f"an integer is too large beside {dtype}") from None
 
 
 def number_of(message: Operation[Any], value: Any) -> Number:

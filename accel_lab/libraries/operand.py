@@ -4,6 +4,7 @@ A refusal names the operand, what it is and what was expected. Nothing here touc
 """
 
 import math
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ Number: TypeAlias = bool | int | float | complex
 Scalar: TypeAlias = Number | np.generic
 
 MAX_ELEMENTS = 2**58  # of 16 bytes at most: a size in bytes stays far below 2**63
+TRAVELLING = range(-(2**63), 2**64)
 _FLOATS = frozenset(filter(is_float, NAMES))
 _COMPLEXES = frozenset(filter(is_complex, NAMES))
 _RANGES = {
@@ -134,8 +136,16 @@ def output(launch: Launch, *operands: str) -> Any:
 
 
 def plain(value: Scalar | None) -> Any:
-    """Return a NumPy scalar as Python's number, which can travel; anything else as it is."""
-    return value.item() if isinstance(value, np.generic) else value
+    """Return a number as it can travel: NumPy's as Python's, an integer of over 64 bits as a float.
+
+    No integer dtype has one so large. Anything else is returned as it is.
+    """
+    if isinstance(value, np.generic):
+        return value.item()
+    if type(value) is int and value not in TRAVELLING:
+        with suppress(OverflowError):  # the message refuses it
+            return float(value)
+    return value
 
 
 def element(message: Operation[Any], name: str, value: Any, dtype: str) -> Number:

@@ -19,7 +19,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
 from accel_lab.compute.dtypes import NAMES, canonical, is_complex, is_float, numpy_dtype
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries import array
+from accel_lab.libraries import array, blas, rng
 from accel_lab.libraries.elementwise import BINARY, UNARY, BinaryOp, UnaryOp
 from accel_lab.libraries.reduction import PLACES, REDUCE, SPREADS, ReduceOp
 from tests.contract.samples import (
@@ -551,8 +551,29 @@ def test_comparing_with_an_integer_that_the_dtype_lacks_is_true_or_false(device:
     assert (x == -1).get().tolist() == [False, False]
 
 
-def test_a_number_too_large_for_64_bits_is_a_float_beside_floats(device: Device) -> None:
-    near(device, (array.full(device, 1, 2) * 10**30).get(), np.array([2], np.float32) * 10**30)
+@pytest.mark.parametrize("large", [2**63, 2**64 - 1, 10**30])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "complex64"])
+def test_an_integer_beyond_int64_is_a_float_beside_floats(
+    device: Device, dtype: str, large: int
+) -> None:
+    x = array.full(device, 2, 1, dtype)
+    for one in (
+        x * large,
+        array.where(x == 0, x, large),
+        array.where(x == 0, large, x) * large,
+        array.full(device, 2, large, dtype),
+        blas.scal(x, large),
+    ):
+        np.testing.assert_allclose(one.get().astype(complex), [float(large)] * 2, rtol=2.0**-8)
+    assert array.logical_and(x, large).get().all()
+    assert (x != large).get().all()
+    if dtype != "complex64":
+        assert (x <= large).get().all()
+        assert (array.minimum(large, x) == 1).get().all()
+        drawn = rng.uniform(device, 2, dtype, low=large, high=large)
+        np.testing.assert_allclose(drawn.get().astype(float), [float(large)] * 2, rtol=2.0**-8)
+    with refused(device, "too large beside"):
+        _ = x + 10**400
 
 
 @pytest.mark.parametrize("in_place", ["x", "y"])
