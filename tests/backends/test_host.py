@@ -185,3 +185,10 @@ def test_a_reshape_never_copies(shape: tuple[int, ...]) -> None:
             assert (view == source.reshape(shape)).all()
     assert HostArray().reshape(base, shape) is not None
     assert HostArray().reshape(base.T, (6,)) is None
+
+
+def test_a_power_that_is_refused_leaves_what_it_would_have_been_written_to() -> None:
+    x, y = np.array([2, 3]), np.array([2, -1])
+    with pytest.raises(InvalidArgument, match="negative integer powers"):
+        HostArray().apply("power", (x, y), ("int64", "int64"), x, dtype="int64")
+    assert x.tolist() == [2, 3]
