@@ -6,8 +6,9 @@ single precision, float64 and complex128 in double. Operands may be views of any
 are not transformed are a batch.
 """
 
+import operator
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsIndex
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import device_of
@@ -117,7 +118,7 @@ def fft(x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = N
     Raises:
         InvalidArgument, UnsupportedDtype: as `c2c`.
     """
-    return c2c(x, s=_points(n), axes=axis, norm=norm)
+    return c2c(x, s=_points(n), axes=_one("axis", axis), norm=norm)
 
 
 def ifft(x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = None) -> AccelRef:
@@ -126,7 +127,7 @@ def ifft(x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = 
     Raises:
         InvalidArgument, UnsupportedDtype: as `c2c`.
     """
-    return c2c(x, s=_points(n), axes=axis, norm=norm, inverse=True)
+    return c2c(x, s=_points(n), axes=_one("axis", axis), norm=norm, inverse=True)
 
 
 def fft2(
@@ -191,7 +192,7 @@ def rfft(x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = 
     Raises:
         InvalidArgument, UnsupportedDtype: as `r2c`.
     """
-    return r2c(x, s=_points(n), axes=axis, norm=norm)
+    return r2c(x, s=_points(n), axes=_one("axis", axis), norm=norm)
 
 
 def irfft(x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = None) -> AccelRef:
@@ -200,7 +201,7 @@ def irfft(x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None =
     Raises:
         InvalidArgument, UnsupportedDtype: as `c2r`.
     """
-    return c2r(x, s=_points(n), axes=axis, norm=norm)
+    return c2r(x, s=_points(n), axes=_one("axis", axis), norm=norm)
 
 
 def rfft2(
@@ -338,11 +339,19 @@ def _ints(name: str, value: Integers | None) -> tuple[int, ...] | None:
     return None if value is None else ints(name, value)
 
 
+def _one(name: str, value: SupportsIndex) -> int:
+    """Return the only integer that an argument may be."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InvalidArgument(f"{name} must be one integer, not {value!r}") from None
+
+
 def _points(n: int | None) -> tuple[int, ...] | None:
     """Return the extent of one axis; here -1 is no word for the operand's own."""
     if n is None:
         return None
-    (points,) = ints("n", n)
+    points = _one("n", n)
     if points < 1:
         raise InvalidArgument(f"n is {points}; a transform needs at least one point")
     return (points,)

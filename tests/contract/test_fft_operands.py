@@ -163,7 +163,10 @@ REFUSED: dict[str, tuple[Callable[[Any], object], tuple[str, ...]]] = {
         lambda b: fft.fft(b.x, norm=b.text),
         ("C2C: norm is '2'", "'backward', 'ortho' or 'forward'"),
     ),
-    "n that is no integer": (lambda b: fft.fft(b.x, b.text), ("n must be integers, not '2'",)),
+    "n that is no integer": (lambda b: fft.fft(b.x, b.text), ("n must be one integer, not '2'",)),
+    "n for two axes": (lambda b: fft.fft(b.x, b.two), ("n must be one integer, not (2, 2)",)),
+    "two axes for one": (lambda b: fft.rfft(b.real, axis=b.two), ("axis must be one integer",)),
+    "no axis for one": (lambda b: fft.ifft(b.x, axis=b.none), ("axis must be one integer",)),
     "axes that are no integers": (
         lambda b: fft.fftn(b.x, axes=b.text),
         ("axes must be integers, not '2'",),
@@ -199,6 +202,8 @@ def test_a_mistake_is_refused_with_what_and_what_was_expected(device: Device, mi
         number=array.zeros(device, (), "complex64"),
         ask=device.ask,
         numbers=[3],
+        two=(2, 2),
+        none=None,
         text="2",
     )
     with refused(device, *words):
