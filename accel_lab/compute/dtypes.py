@@ -58,7 +58,7 @@ def canonical(dtype: object) -> str:
         raise _unknown(dtype)
     try:
         return _lookup(dtype)
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):  # NumPy parses "f4, (2,3)f8"
         raise _unknown(dtype) from None
 
 

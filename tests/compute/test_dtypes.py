@@ -36,7 +36,9 @@ def test_byte_order_and_spelling_do_not_change_the_name() -> None:
     assert pythons == ["bool", "int64", "float64", "complex128"]
 
 
-@pytest.mark.parametrize("wrong", [None, "float33", "S4", "M8[s]", object, [], {}, 3, "f4,f4"])
+@pytest.mark.parametrize(
+    "wrong", [None, "float33", "S4", "M8[s]", object, [], {}, 3, "f4,f4", "f4,("]
+)
 def test_an_unknown_dtype_is_refused_with_the_list_of_names(wrong: object) -> None:
     with pytest.raises(InvalidArgument, match=r"bool, int8.*bfloat16.*complex128"):
         dtypes.canonical(wrong)
