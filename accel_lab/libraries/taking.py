@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import device_of
@@ -10,7 +11,7 @@ from accel_lab.compute.dtypes import numpy_dtype
 from accel_lab.compute.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.elementwise import Operand, side
-from accel_lab.libraries.operand import describe, result
+from accel_lab.libraries.operand import describe, plain, result
 
 
 class Take(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=112):
@@ -45,7 +46,7 @@ class Take(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=112)
         return result(self, shape, x.dtype)
 
 
-def take(x: AccelRef, indices: Operand, axis: int | None = None) -> AccelRef:
+def take(x: AccelRef, indices: Operand, axis: int | np.integer[Any] | None = None) -> AccelRef:
     """Return the elements of `x` at `indices`, as `Take` says; does not block.
 
     A NumPy array of indices is uploaded.
@@ -57,7 +58,7 @@ def take(x: AccelRef, indices: Operand, axis: int | None = None) -> AccelRef:
     at = side(device, np.asarray(indices) if isinstance(indices, int) else indices)
     if not isinstance(at, AccelRef):
         raise InvalidArgument(f"Take: indices are to be integers, not {at!r}")
-    return device.ask(Take(x, at, axis))
+    return device.ask(Take(x, at, plain(axis)))
 
 
 def is_taking(index: Any) -> bool:
@@ -69,14 +70,21 @@ def taken(x: AccelRef, index: Any) -> AccelRef:
     """Return x[index] for an index that is an array of integers; does not block.
 
     Raises:
-        InvalidArgument: it is a mask, of which only the device knows how many elements it keeps.
+        InvalidArgument: it is a mask, of which only the device knows how many elements it keeps,
+            or a list that is no array.
     """
-    at = np.asarray(index) if isinstance(index, list) else index
-    if isinstance(at, np.ndarray) and at.size == 0 and isinstance(index, list):
-        at = at.astype(np.int64)
+    at = _array(index) if isinstance(index, list) else index
     if str(at.dtype) == "bool":
         raise InvalidArgument(
             "a mask keeps as many elements as it has True, which only the device knows: take "
             "array.where(mask, x, 0), or gpu.run(lambda x, mask: x[mask], x, mask, pure=True)"
         )
     return take(x, at, 0)
+
+
+def _array(index: list[Any]) -> npt.NDArray[Any]:
+    try:
+        at = np.asarray(index)
+    except ValueError:
+        raise InvalidArgument(f"Take: {index!r} has rows of several lengths") from None
+    return at if at.size else at.astype(np.int64)

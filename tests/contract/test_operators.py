@@ -354,7 +354,7 @@ def test_integers_in_square_brackets_take_rows(
         near(device, value(device, on[indices.tolist()]), x[indices.tolist() or slice(0)])
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     wrapped = np.take(x, indices, axis, mode="wrap")
-    near(device, value(device, array.take(on, indices, axis)), wrapped)
+    near(device, value(device, array.take(on, indices, np.int64(axis))), wrapped)
     near(device, value(device, array.take(on, indices)), np.take(x, indices, mode="wrap"))
 
 
@@ -374,6 +374,8 @@ def test_a_mask_and_mixed_indices_are_refused_with_what_to_do(device: Device) ->
         _ = x[:, np.array([0, 1])]
     with refused(device, "float64[2, 3]", "integers"):
         _ = x[x]
+    with refused(device, "[[0], [0, 1]] has rows of several lengths"):
+        _ = x[[[0], [0, 1]]]
     empty, none = x[:0], array.zeros(device, 1, "int8")
     with refused(device, "nothing to take"):
         array.take(empty, none, 0)
