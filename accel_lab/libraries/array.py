@@ -157,7 +157,7 @@ class Reshape(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=1
 
     def infer(self) -> Spec:
         """Return the shape that was given, with -1 worked out."""
-        return Spec(filled_shape(self.x, self.shape), self.x.dtype)
+        return result(self, filled_shape(self.x, self.shape), self.x.dtype)
 
 
 class Transpose(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=106):

@@ -75,9 +75,10 @@ def result(message: Operation[Any], shape: tuple[int, ...], dtype: str) -> Spec:
     Raises:
         InvalidArgument: no device could ever address it.
     """
-    if math.prod(shape) > MAX_ELEMENTS:
+    if math.prod(filter(None, shape)) > MAX_ELEMENTS:  # an array of none has strides too
         raise InvalidArgument(
-            f"{kind(message)} would make {dtype}{list(shape)}, more than {MAX_ELEMENTS} elements"
+            f"{kind(message)} would make {dtype}{list(shape)}, whose extents above 0 multiply to "
+            f"more than {MAX_ELEMENTS} elements"
         )
     return Spec(shape, dtype)
 

@@ -2,6 +2,7 @@
 
 import math
 import operator
+import sys
 from collections.abc import Iterable
 from typing import Any, SupportsIndex, TypeAlias
 
@@ -148,10 +149,7 @@ def indexed_shape(x: AccelRef, index: tuple[Index, ...]) -> tuple[int, ...]:
 def _entry(entry: Any) -> Index:
     try:
         if isinstance(entry, slice):
-            start, stop, step = (
-                None if part is None else operator.index(part)
-                for part in (entry.start, entry.stop, entry.step)
-            )
+            start, stop, step = map(_bound, (entry.start, entry.stop, entry.step))
             return start, stop, step
         if entry is None:
             return None
@@ -160,6 +158,13 @@ def _entry(entry: Any) -> Index:
     except TypeError:
         pass
     raise InvalidArgument(f"Slice: an index has ints, slices, None and Ellipsis, not {entry!r}")
+
+
+def _bound(part: SupportsIndex | None) -> int | None:
+    """Return a part of a slice as it travels; beyond any axis all are one."""
+    if part is None:
+        return None
+    return max(-sys.maxsize, min(operator.index(part), sys.maxsize))
 
 
 def _length(entry: Any, axis: int, x: AccelRef) -> int:

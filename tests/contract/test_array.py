@@ -190,6 +190,15 @@ def test_a_slice_is_what_numpy_slices(
     assert_same(value(device, ref), expected)
 
 
+@pytest.mark.parametrize("far", [2**63, 2**70])
+@pytest.mark.parametrize("index", [np.s_[:9], np.s_[-9:], np.s_[::9], np.s_[::-9]])
+def test_a_slice_may_end_far_outside(device: Device, index: slice, far: int) -> None:
+    x = np.arange(4.0)
+    start, stop, step = (part and part * far for part in (index.start, index.stop, index.step))
+    ref = array.slice(device.put(x), np.s_[start:stop:step])
+    assert_same(value(device, ref), x[start:stop:step])
+
+
 @settings(max_examples=40)
 @given(data=st.data(), shape=shapes, layout=layouts)
 def test_a_reshape_has_the_same_elements_in_c_order(
@@ -281,6 +290,14 @@ REFUSED: dict[str, tuple[Callable[[Any], object], tuple[str, ...]]] = {
     "more elements than can be": (
         lambda b: array.zeros(b.device, (2**40, 2**40)),
         ("Zeros", "[1099511627776, 1099511627776]", "elements"),
+    ),
+    "longer than can be, of nothing": (
+        lambda b: array.zeros(b.device, (2**62, 0)),
+        ("Zeros", "[4611686018427387904, 0]", "elements"),
+    ),
+    "reshaped to that": (
+        lambda b: array.reshape(b.empty, (2**60, 0)),
+        ("Reshape", "[1152921504606846976, 0]", "elements"),
     ),
     "more axes than can be": (lambda b: array.zeros(b.device, (1,) * 33), ("33 axes", "32")),
     "unknown dtype": (lambda b: array.zeros(b.device, 2, "float31"), ("float31", "float32")),
