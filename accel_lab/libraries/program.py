@@ -18,6 +18,7 @@ KERNEL = "kernel"
 """What stands for a dtype in the token of a compiled kernel."""
 
 MAX_THREADS = 1024
+MAX_DEPTH = 64
 MAX_EXTENT = 2**31 - 1
 MAX_NDIM = 3
 
@@ -174,6 +175,10 @@ def triples(grid: Extents, block: Extents) -> tuple[Triple, Triple]:
     if math.prod(threads) > MAX_THREADS:
         raise InvalidArgument(
             f"block {threads} has {math.prod(threads)} threads; a block has at most {MAX_THREADS}"
+        )
+    if threads[2] > MAX_DEPTH:
+        raise InvalidArgument(
+            f"block {threads} has {threads[2]} in z; a block has at most {MAX_DEPTH}"
         )
     return blocks, threads
 

@@ -226,6 +226,7 @@ def test_a_kernel_tells_what_became_of_it(device: Device) -> None:
         ((), 1, "grid is one to three"),
         (1, 1025, "1025 threads.*at most 1024"),
         (1, (32, 32, 2), "2048 threads"),
+        (1, (1, 1, 65), "65 in z.*at most 64"),
         (1.5, 1, "grid must be integers"),
         (2**31, 1, "grid is one to three"),
         ((1, 65536, 1), 1, "larger than"),
