@@ -98,7 +98,7 @@ class Arguments:
                 try:
                     self._pack_numbers(self._block, self._numbers_at, *pick(values))
                 except (struct.error, OverflowError, TypeError, ValueError):
-                    raise self._wrong(values) from None
+                    raise self._wrong(refs, values) from None
             self._values = values
         for storage in self._reads:
             if storage.writer is not stream:
@@ -191,8 +191,12 @@ class Arguments:
             return lambda values: (values[only],)
         return itemgetter(*numbers)
 
-    def _wrong(self, values: tuple[Any, ...]) -> InvalidArgument:
-        """Find the number that does not fit."""
+    def _wrong(self, refs: tuple[AccelRef, ...], values: tuple[Any, ...]) -> InvalidArgument:
+        """Find the number that does not fit, or that stands where a buffer has to."""
+        try:
+            self._take(refs, values)
+        except InvalidArgument as error:
+            return error
         for i, (parameter, value) in enumerate(zip(self.parameters, values, strict=True)):
             if parameter.is_pointer:
                 continue

@@ -26,6 +26,13 @@ from accel_lab.libraries.program import (
 )
 
 _PLAIN = frozenset({int, float, bool, complex, bytes})
+_PYTHONS: tuple[tuple[Any, type[Any]], ...] = (
+    (bool, bool),
+    (int, int),  # or a class of the user's own, as an IntEnum
+    ((float, np.floating), float),  # `item` of a long double is one
+    ((complex, np.complexfloating), complex),
+    (bytes, bytes),
+)
 
 
 class Kernel:
@@ -87,7 +94,7 @@ class Kernel:
         ref = self.ref
         if ref.failed and not isinstance(ref.error, CompileError):
             ref = self.ref = self._compile()  # it was lost while it was being compiled
-        given = grid, block, shared_bytes, *args
+        given = grid, block, shared_bytes, *(args if type(args) is tuple else _several(args))
         ask, repeats = self.device.ask_of, self._repeats
         try:
             return ask(LaunchKernel, (ref, *given), _launch, timeout_s, repeats)
@@ -156,6 +163,19 @@ class Kernel:
         return f"<Kernel {self.name} of {self.device.name}, {state}>"
 
 
+def _several(args: Any) -> Iterable[Any]:
+    """Return the arguments of a launch.
+
+    Raises:
+        InvalidArgument: it is one, which some would take for its rows or letters.
+    """
+    if isinstance(args, AccelRef | np.ndarray | str | bytes) or not isinstance(args, Iterable):
+        raise InvalidArgument(
+            f"args are the kernel's arguments in a tuple, as (x, n) or (x,), not {args!r}"
+        )
+    return args
+
+
 def _launch(
     kernel: AccelRef, grid: Extents, block: Extents, shared_bytes: int, *args: Any
 ) -> LaunchKernel:
@@ -193,19 +213,16 @@ def _travelling(arg: Any) -> Any:
         return arg
     if isinstance(arg, np.void):
         return arg.tobytes()
-    if isinstance(arg, np.generic):
-        plain = arg.item()
-        return plain if type(plain) in _PLAIN else float(plain)
     if isinstance(arg, bytearray | memoryview):
         return bytes(arg)
     if isinstance(arg, np.ndarray):
         raise InvalidArgument(
             f"an argument is a NumPy array {arg.dtype}{list(arg.shape)}; put() it on the device"
         )
-    plain_types: tuple[type[Any], ...] = (int, float, complex)
-    for kind in plain_types:  # a class of the user's own, as an IntEnum
-        if isinstance(arg, kind):
-            return kind(arg)
+    plain = arg.item() if isinstance(arg, np.generic) else arg
+    for kinds, python in _PYTHONS:
+        if isinstance(plain, kinds):
+            return python(plain)
     raise InvalidArgument(
         f"a kernel takes buffers, numbers and bytes, and no {type(arg).__name__}: {arg!r}"
     )

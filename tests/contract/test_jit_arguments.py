@@ -144,15 +144,39 @@ def test_a_wrong_count_names_the_signature(device: Device) -> None:
         ((1.5, "x"), r"argument 0 of fill is the float 1.5"),
     ],
 )
-def test_a_wrong_kind_of_argument_is_named(device: Device, args: Any, said: str) -> None:
+@pytest.mark.parametrize("before", [False, True], ids=["at first", "after a launch"])
+def test_a_wrong_kind_of_argument_is_named(
+    device: Device, args: Any, said: str, *, before: bool
+) -> None:
     buffers = {
         "x": array.zeros(device, 4, "float32"),
         "x64": array.zeros(device, 4, "float64"),
     }
     kernel = jit.compile(device, FILL, "fill")
     given = [buffers.get(arg, arg) if isinstance(arg, str) else arg for arg in args]
+    if before:
+        kernel(1, 4, (buffers["x"], 1.0)).result(WAIT_S)
     with pytest.raises(InvalidArgument, match=said):
         kernel(1, 4, given).result(WAIT_S)
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [np.str_("5"), np.datetime64("2020-01-01"), np.timedelta64(1, "s"), "5", [5], slice(5)],
+    ids=lambda thing: type(thing).__name__,
+)
+def test_what_is_no_number_is_refused_at_the_call(device: Device, thing: Any) -> None:
+    kernel = jit.compile(device, FILL, "fill")
+    with pytest.raises(InvalidArgument, match=f"and no {type(thing).__name__}"):
+        kernel(1, 4, (None, thing))
+
+
+def test_one_argument_is_not_taken_for_several(device: Device) -> None:
+    kernel = jit.compile(device, FILL, "fill")
+    args: Any
+    for args in (array.zeros(device, 2), np.zeros(2), "fi", b"fi", 5, None):
+        with pytest.raises(InvalidArgument, match=r"args are .* in a tuple, as .*\(x,\), not"):
+            kernel(1, 4, args)
 
 
 def test_a_numpy_array_is_refused_at_the_call(device: Device) -> None:
@@ -227,9 +251,12 @@ def test_a_struct_is_passed_by_its_bytes(device: Device) -> None:
 def test_a_complex_number_is_two_floats(device: Device) -> None:
     source = "__global__ void set(float2 z, double2 w, float2* x, double2* y) { *x = z; *y = w; }"
     x, y = array.zeros(device, 1, "complex64"), array.zeros(device, 1, "complex128")
-    jit.compile(device, source, "set")(1, 1, (1 - 2j, np.complex128(3 + 4j), x, y)).result(WAIT_S)
-    assert value(device, x)[0] == 1 - 2j
-    assert value(device, y)[0] == 3 + 4j
+    kernel = jit.compile(device, source, "set")
+    for wide in (np.complex128(3 + 4j), np.clongdouble(3 + 4j)):
+        kernel(1, 1, (1 - 2j, wide, x, y)).result(WAIT_S)
+        assert value(device, x)[0] == 1 - 2j
+        assert value(device, y)[0] == 3 + 4j
+        array.copy(array.zeros(device, 1, "complex128"), out=y)
 
 
 def test_numbers_may_change_while_buffers_stay(device: Device) -> None:
