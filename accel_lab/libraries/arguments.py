@@ -18,6 +18,7 @@ from accel_lab.compute.stream import Storage, Stream
 from accel_lab.compute.table import Buffer
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.operand import describe
+from accel_lab.libraries.program import NULL
 from accel_lab.libraries.signature import Parameter
 
 _FORMATS = {
@@ -138,7 +139,7 @@ class Arguments:
                     raise self._refused(i, describe(ref))
                 continue
             if ref is None:
-                if type(value) is not int or value != 0:
+                if value != NULL and (type(value) is not int or value != 0):
                     raise self._refused(i, _given(value), "give a buffer, or None for no memory")
                 addresses.append(0)
                 continue
@@ -277,6 +278,8 @@ def _raw(value: Any, size: int) -> bytes:
 
 def _given(value: Any) -> str:
     """Describe a value as it travelled."""
+    if value == NULL:
+        return "None"
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
     if isinstance(value, list):

@@ -17,6 +17,7 @@ from accel_lab.compute.repeats import Repeats
 from accel_lab.display.progress import REFRESH_S, Bar
 from accel_lab.errors import CompileError, InvalidArgument, StaleRef
 from accel_lab.libraries.program import (
+    NULL,
     Compile,
     Extents,
     InspectKernel,
@@ -59,8 +60,12 @@ class Kernel:
         self.device = device
         self.source = source
         self.name = name
-        self.options = (options,) if isinstance(options, str) else tuple(options)
-        self.headers = dict(headers or {})
+        try:
+            self.options = (options,) if isinstance(options, str) else tuple(options)
+            self.headers = dict(headers or {})
+        except (TypeError, ValueError):
+            text = f"options are texts, and headers texts by names, not {options!r} and {headers!r}"
+            raise InvalidArgument(text) from None
         self._repeats = Repeats()
         self.ref: AccelRef = self._compile()
 
@@ -208,7 +213,7 @@ def _travelling(arg: Any) -> Any:
         InvalidArgument: it is nothing that a kernel takes.
     """
     if arg is None:
-        return 0
+        return NULL
     if type(arg) in _PLAIN:
         return arg
     if isinstance(arg, np.void):

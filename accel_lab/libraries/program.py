@@ -17,6 +17,9 @@ Triple: TypeAlias = tuple[int, int, int]
 KERNEL = "kernel"
 """What stands for a dtype in the token of a compiled kernel."""
 
+NULL = b""
+"""What travels for None, a pointer to nothing; a number would be taken for one."""
+
 MAX_THREADS = 1024
 MAX_DEPTH = 64
 MAX_EXTENT = 2**31 - 1

@@ -261,6 +261,7 @@ def test_more_shared_memory_than_there_is_is_refused(device: Device) -> None:
         ("step", ["-I/usr/include"], "headers="),
         ("step", ["--gpu-architecture=sm_70"], "not one of -std=c"),
         ("step", ["-std=c++11"], "not one of -std=c"),
+        ("step", None, "options are texts, and headers texts by names, not None and None"),
     ],
 )
 def test_a_compilation_that_cannot_be_is_refused_at_the_call(
@@ -274,6 +275,12 @@ def test_a_compilation_that_cannot_be_is_refused_at_the_call(
 def test_a_header_is_a_name_and_no_way_out(device: Device, header: str) -> None:
     with pytest.raises(InvalidArgument, match="a header is named as"):
         jit.compile(device, STEP, "step", headers={header: ""})
+
+
+def test_headers_without_texts_are_refused(device: Device) -> None:
+    names: Any = ["part.h"]
+    with pytest.raises(InvalidArgument, match=r"headers texts by names, not \(\) and \['part.h'\]"):
+        jit.compile(device, STEP, "step", headers=names)
 
 
 def test_what_is_no_text_is_refused_at_the_call(device: Device) -> None:

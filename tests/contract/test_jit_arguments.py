@@ -142,6 +142,7 @@ def test_a_wrong_count_names_the_signature(device: Device) -> None:
         (("x", "x"), r"argument 1 of fill is float32\[4\].*parameter is float"),
         ((7, 1.0), r"argument 0 of fill is the int 7.*float\*.*give a buffer"),
         ((1.5, "x"), r"argument 0 of fill is the float 1.5"),
+        (("x", None), r"argument 1 of fill is None, and .* float"),
     ],
 )
 @pytest.mark.parametrize("before", [False, True], ids=["at first", "after a launch"])
@@ -230,7 +231,7 @@ def test_none_is_a_pointer_to_nothing(device: Device) -> None:
     source = "__global__ void tell(const float* x, int* y) { *y = x ? 1 : 2; }"
     kernel = jit.compile(device, source, "tell")
     x, y = array.zeros(device, 1, "float32"), array.zeros(device, 1, "int32")
-    for pointer, said in ((None, 2), (x, 1), (None, 2)):
+    for pointer, said in ((None, 2), (x, 1), (None, 2), (0, 2)):
         kernel(1, 1, (pointer, y)).result(WAIT_S)
         assert value(device, y)[0] == said
 
