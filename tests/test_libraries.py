@@ -1,7 +1,7 @@
 """Every library is there as a whole, and what is there by half is refused with where it belongs."""
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, ClassVar, get_type_hints
 
@@ -19,7 +19,7 @@ from accel_lab.compute.operation import Operation, Spec
 from accel_lab.compute.support import check
 from accel_lab.context_process import _statistics
 from accel_lab.errors import BackendUnavailable, InvalidArgument, UnsupportedDtype
-from accel_lab.libraries import ACTORS
+from accel_lab.libraries import ACTORS, array, jit, rng
 from accel_lab.libraries.program import KERNEL
 from accel_lab.libraries.registration import Kind, messages, require_registered
 from tests.project import PACKAGE, ROOT
@@ -171,6 +171,24 @@ def test_half_a_library_is_refused_with_what_is_missing(wrong: str) -> None:
 def test_a_library_that_the_backend_does_not_make_is_refused() -> None:
     with pytest.raises(BackendUnavailable, match=r"host\.device lacks 'made_up'.*add what makes"):
         Context(HostBackend(0), [actor(Cumsum)], None, 1, ROW, None)  # type: ignore[arg-type]
+
+
+WITHOUT_A_DEVICE: dict[str, Callable[[Any], object]] = {
+    "zeros": lambda wrong: array.zeros(wrong, 2),
+    "full": lambda wrong: array.full(wrong, 2, 1.0),
+    "words": rng.words,
+    "integers": lambda wrong: rng.integers(wrong, 4),
+    "uniform": rng.uniform,
+    "normal": rng.normal,
+    "Generator": rng.Generator,
+    "compile": lambda wrong: jit.compile(wrong, "__global__ void f() {}", "f"),
+}
+
+
+@pytest.mark.parametrize("function", WITHOUT_A_DEVICE)
+def test_a_device_that_was_forgotten_is_named(function: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"a device comes first, .* and not \(2, 3\)"):
+        WITHOUT_A_DEVICE[function]((2, 3))
 
 
 def test_a_message_without_a_tag_is_refused_when_it_is_sent() -> None:

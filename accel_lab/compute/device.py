@@ -503,6 +503,18 @@ def _places(
     return tuple(i for i, ref in enumerate(refs) if any(ref is written for written in writes))
 
 
+def device_first(device: Device) -> Device:
+    """Return the device that is the first argument of what makes something out of nothing.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    if not isinstance(device, Device):
+        text = f"a device comes first, as lab.devices[0] or accel_lab.gpu, and not {device!r}"
+        raise InvalidArgument(text)
+    return device
+
+
 def device_of(ref: AccelRef) -> Device:
     """Return the device of an operand, for the functions beside messages.
 

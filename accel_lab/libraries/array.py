@@ -11,7 +11,7 @@ import builtins
 from typing import Any, ClassVar, Literal, Protocol
 
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.device import Device, device_of
+from accel_lab.compute.device import Device, device_first, device_of
 from accel_lab.compute.dtypes import canonical, is_complex
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import Operation, Spec
@@ -180,7 +180,7 @@ def zeros(device: Device, shape: Integers, dtype: object = "float32") -> AccelRe
     Raises:
         InvalidArgument: no such shape or dtype.
     """
-    return device.ask(Zeros(ints("shape", shape), canonical(dtype)))
+    return device_first(device).ask(Zeros(ints("shape", shape), canonical(dtype)))
 
 
 def full(
@@ -194,7 +194,7 @@ def full(
     Raises:
         InvalidArgument: no such shape or dtype, or the dtype does not hold the value.
     """
-    return device.ask(Full(ints("shape", shape), plain(value), canonical(dtype)))
+    return device_first(device).ask(Full(ints("shape", shape), plain(value), canonical(dtype)))
 
 
 def copy(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:

@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex, TypedDict
 import numpy as np
 
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.device import Device
+from accel_lab.compute.device import Device, device_first
 from accel_lab.compute.dtypes import canonical
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.draw import (
@@ -57,13 +57,13 @@ class Generator:
         stream: which of the seed's 2**48 streams.
 
     Raises:
-        InvalidArgument: no such seed or stream.
+        InvalidArgument: no device, or no such seed or stream.
     """
 
     def __init__(
         self, device: Device, seed: SupportsIndex | None = None, *, stream: SupportsIndex = 0
     ) -> None:
-        self.device = device
+        self.device = device_first(device)
         self._lock = threading.Lock()
         key = secrets.randbits(64) if seed is None else seed
         self.state = State(seed=whole(key), stream=whole(stream), offset=0, spawned=0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.device import Device
+from accel_lab.compute.device import Device, device_first
 from accel_lab.compute.limits import require_timeout
 from accel_lab.compute.operation import OWN_TIMEOUT
 from accel_lab.compute.repeats import Repeats
@@ -57,7 +57,7 @@ class Kernel:
         options: Iterable[str] = (),
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.device = device
+        self.device = device_first(device)
         self.source = source
         self.name = name
         try:

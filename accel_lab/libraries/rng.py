@@ -8,7 +8,7 @@ import secrets
 from typing import Any, Protocol, SupportsIndex
 
 from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.device import Device
+from accel_lab.compute.device import Device, device_first
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.libraries.draw import Draw, Integers, Normal, Uniform, Words
 from accel_lab.libraries.generator import Generator, State, described, integer_range, whole
@@ -51,7 +51,7 @@ def words(
         InvalidArgument: something does not fit.
     """
     what = described(shape, dtype, out, "uint32")
-    return device.ask(Words(*what, *_place(seed, stream, offset), out))
+    return device_first(device).ask(Words(*what, *_place(seed, stream, offset), out))
 
 
 def integers(
@@ -76,7 +76,7 @@ def integers(
     what = described(shape, dtype, out, "int64")
     first, last = integer_range(low, high)
     place = _place(seed, stream, offset)
-    return device.ask(Integers(*what, *place, out, low=first, last=last))
+    return device_first(device).ask(Integers(*what, *place, out, low=first, last=last))
 
 
 def uniform(
@@ -99,7 +99,9 @@ def uniform(
         InvalidArgument: something does not fit.
     """
     what = described(shape, dtype, out, "float32")
-    return device.ask(Uniform(*what, *_place(seed, stream, offset), out, plain(low), plain(high)))
+    return device_first(device).ask(
+        Uniform(*what, *_place(seed, stream, offset), out, plain(low), plain(high))
+    )
 
 
 def normal(
@@ -122,7 +124,9 @@ def normal(
         InvalidArgument: something does not fit.
     """
     what = described(shape, dtype, out, "float32")
-    return device.ask(Normal(*what, *_place(seed, stream, offset), out, plain(mean), plain(std)))
+    return device_first(device).ask(
+        Normal(*what, *_place(seed, stream, offset), out, plain(mean), plain(std))
+    )
 
 
 def _place(
