@@ -15,7 +15,15 @@ from accel_lab.compute.device import Device, device_of
 from accel_lab.compute.dtypes import is_complex, is_float
 from accel_lab.compute.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries.operand import TRAVELLING, Number, Scalar, kind, require_out, result
+from accel_lab.libraries.operand import (
+    TRAVELLING,
+    Number,
+    Scalar,
+    arrived,
+    kind,
+    require_out,
+    result,
+)
 from accel_lab.libraries.promotion import Promoted, promote, weak
 from accel_lab.libraries.shape import broadcast
 
@@ -289,8 +297,7 @@ def number_of(message: Operation[Any], value: Any) -> Number:
     Raises:
         InvalidArgument: it is none.
     """
-    if isinstance(value, list) and len(value) == 2:  # noqa: PLR2004 - a complex number's parts
-        return complex(*value)
+    value = arrived(value)
     if type(value) not in _NUMBERS:
         raise InvalidArgument(f"{kind(message)}: {value!r} is no number of Python's")
     number: Number = value

@@ -149,6 +149,13 @@ def plain(value: Scalar | None) -> Any:
     return value
 
 
+def arrived(value: Any) -> Any:
+    """Return a number as it was before it travelled; anything else as it is."""
+    if isinstance(value, list) and [type(part) for part in value] == [float, float]:
+        return complex(*value)
+    return value
+
+
 def element(message: Operation[Any], name: str, value: Any, dtype: str) -> Number:
     """Return a number as the Python type that a dtype's elements have.
 
@@ -162,8 +169,7 @@ def element(message: Operation[Any], name: str, value: Any, dtype: str) -> Numbe
     """
     if type(value) is float and dtype in _FLOATS:
         return value
-    if isinstance(value, list):
-        value = complex(*value)
+    value = arrived(value)
     if isinstance(value, complex):
         if dtype in _COMPLEXES:
             return value

@@ -319,6 +319,14 @@ REFUSED: dict[str, tuple[Callable[[Any], object], tuple[str, ...]]] = {
         ("1j", "float32", "complex"),
     ),
     "no number": (lambda b: array.full(b.device, 2, b.text), ("value must be a number, not str",)),
+    "two numbers": (
+        lambda b: array.full(b.device, 2, [1, 2], "complex64"),  # type: ignore[arg-type]
+        ("value must be a number, not list",),
+    ),
+    "three numbers": (
+        lambda b: array.full(b.device, 3, [1.0, 2.0, 3.0]),  # type: ignore[arg-type]
+        ("value must be a number, not list",),
+    ),
     "too large an integer": (
         lambda b: array.full(b.device, 2, 10**400),
         ("too large", "float32"),
