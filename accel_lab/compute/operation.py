@@ -104,7 +104,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         if not all(isinstance(ref, AccelRef) and ref.known for ref in operands):
             return ""
         try:
-            spec = self.infer()
+            spec = inferred(self)
         except InvalidArgument as error:
             return f"nothing: {error}"
         return f"{spec.dtype}[{', '.join(map(str, spec.shape))}]" if spec is not None else ""
@@ -139,6 +139,35 @@ def _brief(value: object) -> str:
     if isinstance(value, tuple) and any(isinstance(one, AccelRef) for one in value):
         return f"({', '.join(map(_brief, value))})"
     return reprlib.repr(value)
+
+
+def inferred(message: Operation[Any]) -> Spec | None:
+    """Return what a message infers.
+
+    Raises:
+        InvalidArgument: its own, or a field is of another type than it declares, on which `infer`
+            has stumbled.
+    """
+    try:
+        return message.infer()
+    except (TypeError, AttributeError):
+        _require_types(message)
+        raise
+
+
+def _require_types(message: Operation[Any]) -> None:
+    kind = type(message)
+    hints, operands = typing.get_type_hints(kind), sum(operand_fields(kind), ())
+    for name in kind.__struct_fields__:
+        value, hint = getattr(message, name), hints[name]
+        if name in operands:
+            continue
+        try:
+            msgspec.convert(value, hint, dec_hook=lambda _, given: given)
+        except msgspec.ValidationError:
+            wanted = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+            text = f"{kind.__name__}: {name} is of type {wanted}, and {value!r} is not"
+            raise InvalidArgument(text) from None
 
 
 def travelling(root: type[Operation[Any]] = Operation) -> Iterator[type[Operation[Any]]]:
@@ -180,7 +209,7 @@ def no_operand(message: Operation[Any]) -> InvalidArgument:
     required, optional, many = operand_fields(type(message))
     for name in (*required, *optional, *many):
         value = getattr(message, name)
-        for one in value if isinstance(value, tuple) else (value,):
+        for one in value if name in many else (value,):
             if not isinstance(one, AccelRef) and not (one is None and name in optional):
                 return InvalidArgument(
                     f"{type(message).__name__}.{name} must be an AccelRef, not "

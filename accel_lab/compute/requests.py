@@ -30,6 +30,7 @@ from accel_lab.compute.operation import (
     OWN_TIMEOUT,
     Operation,
     Spec,
+    inferred,
     no_operand,
 )
 from accel_lab.compute.owners import name_owners
@@ -177,7 +178,7 @@ class Requests(Asides):
             except AttributeError:
                 raise no_operand(message) from None
             if known:
-                spec = message.infer()
+                spec = inferred(message)
                 expected = spec or NO_RESULT
                 if plan.listed:
                     dtype = operands[0].dtype if operands else message.dtype_key
@@ -357,7 +358,7 @@ class Requests(Asides):
                 return False
         if plan.listed and message.dtype_key not in plan.supported:
             return False
-        message.infer()
+        inferred(message)
         return True
 
     def _plan(self, kind: type[Operation[Any]]) -> Plan:

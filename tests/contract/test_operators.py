@@ -530,6 +530,26 @@ REFUSED: dict[str, tuple[Callable[[AccelRef], object], tuple[str, ...]]] = {
     "nothing": (lambda x: x[:0].max(), ("float32[0, 3]", "empty")),
     "roots in integers": (lambda x: x.std(0, dtype="int8"), ("no std of float32 in int8",)),
     "out": (lambda x: array.sum(x, out=x), ("Reduce results in float32[]", "out is")),
+    "out in a tuple": (
+        lambda x: array.add(x, x, out=(x,)),  # type: ignore[arg-type]
+        ("Binary.out must be an AccelRef, not tuple",),
+    ),
+    "no buffer in a tuple": (
+        lambda x: x.device.ask(array.Copy(x, ())),  # type: ignore[arg-type]
+        ("Copy.out must be an AccelRef, not tuple",),
+    ),
+    "axis without a tuple": (
+        lambda x: x.device.ask(array.Reduce("sum", x, 0)),  # type: ignore[arg-type]
+        ("Reduce: axis is of type tuple[int, ...] | None, and 0 is not",),
+    ),
+    "texts for axes": (
+        lambda x: x.device.ask(array.Transpose(x, ("a", "b"))),  # type: ignore[arg-type]
+        ("Transpose: axes is of type tuple[int, ...] | None, and ('a', 'b') is not",),
+    ),
+    "list of words": (
+        lambda x: x.device.ask(array.Unary(["sin"], x)),  # type: ignore[arg-type]
+        ("Unary: op is of type Literal['negative'", "['sin'] is not"),
+    ),
     "numbers missing": (
         lambda x: x.device.ask(array.Where(x, None, x)),
         ("a number for each",),
