@@ -84,6 +84,8 @@ class BufferTable:
 
         None for one whose message has to begin by itself.
         """
+        self.values: set[int] = set()
+        """The ids of functions' answers that are no arrays."""
         self.forget: Callable[[int], None] = _nothing
         """Drop what is kept elsewhere of a buffer, if anything is."""
 
@@ -106,7 +108,7 @@ class BufferTable:
 
         Raises:
             DependencyFailed: the message that should have made it failed.
-            StaleRef: it was freed, or is of another generation.
+            StaleRef: it was freed, is of another generation, or is no array.
         """
         assert isinstance(buffer, Buffer)
         if buffer.storage is not None:
@@ -118,6 +120,9 @@ class BufferTable:
             text = f"buffer {buffer.id} was never made: {what} failed"
             raise DependencyFailed(text)
         self._buffers.pop(buffer.id, None)
+        if buffer.id in self.values:
+            text = f"the answer of buffer {buffer.id} is not an array, and so no operand"
+            raise StaleRef(text)
         text = f"buffer {buffer.id} is not in this generation's table: it was freed or lost"
         raise StaleRef(text)
 
@@ -210,6 +215,8 @@ class BufferTable:
         buffer = self._buffers.pop(id_, None)
         if self.begun:
             self.begun.pop(id_, None)
+        if self.values:
+            self.values.discard(id_)
         if buffer is not None:
             if self.away:
                 self.forget(id_)

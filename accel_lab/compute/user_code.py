@@ -269,6 +269,8 @@ class RunActor(LibraryActor):
             text = f"{what}: {text_of(error) or type(error).__name__}"
             raise user_code_error(TypeError(text)) from error
 
+        if launch.result:
+            self.context.table.values.add(launch.result)
         launch.finish = lambda: answer_parts(launch.seq, data, arrays)
 
     def _enter(

@@ -3,9 +3,11 @@
 from typing import Any
 
 import numpy as np
+import pytest
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
+from accel_lab.errors import StaleRef
 
 
 def total(x: Any) -> Any:
@@ -26,6 +28,16 @@ def test_a_number_that_an_array_gives_is_a_buffer(device: Device) -> None:
 
 def test_a_number_of_pythons_is_a_number(device: Device) -> None:
     assert type(device.run(number, device.put(np.arange(4.0))).result(60)) is float
+
+
+def test_a_value_is_no_operand_and_says_so(device: Device) -> None:
+    """Nobody can tell before the function has returned; then it was called freed or lost."""
+    answer = device.run(number, device.put(np.arange(4.0)))
+    early = answer + 1
+    assert answer.result(60) == 6.0
+    for sum_ in (early, answer + 1):
+        with pytest.raises(StaleRef, match=rf"answer of buffer {answer.id} is not an array"):
+            sum_.result(60)
 
 
 def keep(x: Any) -> Any:
