@@ -21,8 +21,9 @@ NULL = b""
 """What travels for None, a pointer to nothing; a number would be taken for one."""
 
 MAX_THREADS = 1024
-MAX_DEPTH = 64
+MAX_BLOCK = (1024, 1024, 64)
 MAX_EXTENT = 2**31 - 1
+MAX_GRID = (MAX_EXTENT, 65535, 65535)
 MAX_NDIM = 3
 
 _NAME = re.compile(r"(?:[A-Za-z_]\w*::)*(?P<base>[A-Za-z_]\w*)\s*(?:<.*>)?")
@@ -179,10 +180,9 @@ def triples(grid: Extents, block: Extents) -> tuple[Triple, Triple]:
         raise InvalidArgument(
             f"block {threads} has {math.prod(threads)} threads; a block has at most {MAX_THREADS}"
         )
-    if threads[2] > MAX_DEPTH:
-        raise InvalidArgument(
-            f"block {threads} has {threads[2]} in z; a block has at most {MAX_DEPTH}"
-        )
+    for name, given, limits in (("grid", blocks, MAX_GRID), ("block", threads, MAX_BLOCK)):
+        if any(n > limit for n, limit in zip(given, limits, strict=True)):
+            raise InvalidArgument(f"{name} {given} is larger than {limits}")
     return blocks, threads
 
 

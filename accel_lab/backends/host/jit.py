@@ -22,7 +22,6 @@ from accel_lab.libraries.signature import TABLE, parameters_of, table_bytes
 
 FORMAT = 2
 SHARED_LIMIT = 227 << 10
-_GRID_LIMITS = (2**31 - 1, 65535, 65535)
 _PARAMETERS_LIMIT = 1024
 _LOG = "log.txt"
 _PRINTS = re.compile(r"\b(?:printf|puts|putchar)\b")
@@ -67,17 +66,13 @@ class HostKernel:
         """Run every block to its end.
 
         Raises:
-            InvalidArgument: no such grid, or more shared memory than there is.
+            InvalidArgument: more shared memory than there is.
             UserCodeError: the threads of a block wait for each other for ever.
         """
         if shared_bytes > SHARED_LIMIT:
             raise InvalidArgument(
                 f"{self._built.program.name}: {shared_bytes} bytes of shared memory are more than "
                 f"the {SHARED_LIMIT} that a block has"
-            )
-        if any(n > limit for n, limit in zip(grid, _GRID_LIMITS, strict=True)):
-            raise InvalidArgument(
-                f"{self._built.program.name}: grid {grid} is larger than {_GRID_LIMITS}"
             )
         _run(self.name, self._launch, self._printed, self.arguments.at, grid, block)
 
