@@ -12,6 +12,7 @@ from accel_lab.compute.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.elementwise import Operand, side
 from accel_lab.libraries.operand import describe, plain, result
+from accel_lab.libraries.shape import require_extents
 
 
 class Take(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=112):
@@ -43,7 +44,7 @@ class Take(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=112)
             extent, shape = x.shape[at], (*x.shape[:at], *indices.shape, *x.shape[at + 1 :])
         if extent == 0 and indices.size:
             raise InvalidArgument(f"Take: there is nothing to take of x {describe(x)}")
-        return result(self, shape, x.dtype)
+        return result(self, require_extents("Take", shape), x.dtype)
 
 
 def take(x: AccelRef, indices: Operand, axis: int | np.integer[Any] | None = None) -> AccelRef:

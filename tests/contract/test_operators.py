@@ -379,6 +379,9 @@ def test_a_mask_and_mixed_indices_are_refused_with_what_to_do(device: Device) ->
     empty, none = x[:0], array.zeros(device, 1, "int8")
     with refused(device, "nothing to take"):
         array.take(empty, none, 0)
+    many, first = array.zeros(device, (1,) * 32), array.zeros(device, (1,) * 32, "int8")
+    with refused(device, "Take: 63 axes are more than 32"):
+        array.take(many, first, 0)
 
 
 def test_the_rest_of_numpys_methods(device: Device) -> None:
