@@ -1,7 +1,8 @@
 """Work of a library that blocks, as a compilation, done beside the dispatcher.
 
 While it runs, messages that name one of its buffers, or a buffer of a message that waits already,
-wait behind it in their order. All others pass.
+wait behind it in their order. So does a function that is not pure, once anything waits: it may look
+at what it does not name. All others pass.
 """
 
 import os
@@ -14,6 +15,7 @@ from accel_lab.compute.launch import Launch
 from accel_lab.compute.operation import operands_of
 from accel_lab.compute.stream import Storage
 from accel_lab.compute.transfer import Free
+from accel_lab.compute.user_code import Run
 
 WORKERS = 4
 
@@ -74,7 +76,8 @@ class Deferral:
             self._behind.append(type(entry)(0, 0, None, Free(held), None))
             return False
         buffers = _buffers(entry)
-        if self._touched.isdisjoint(buffers):
+        looks_around = type(message) is Run and not message.pure
+        if self._touched.isdisjoint(buffers) and not (looks_around and self._behind):
             return False
         self._touched.update(buffers)
         self._behind.append(entry)
