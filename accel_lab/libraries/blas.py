@@ -44,7 +44,8 @@ class Gemm(Product, frozen=True, array_like=True, eq=False, tag=140):
     """Multiply matrices: alpha op(a) @ op(b) + beta c, with op(a) (m, k) and op(b) (k, n).
 
     `trans_a` and `trans_b` are "n" (as it is), "t" (transposed) or "c" (conjugate-transposed).
-    `c` (m, n) and `beta` come together. `out` may be `c`, and must not be `a` or `b`.
+    `c` (m, n) and `beta` come together. `out` may be `c`, and must not be `a` or `b`. With an
+    alpha of 0 the product is left out, and with a beta of 0 `c`: no infinity or NaN there counts.
     """
 
     def infer(self) -> Spec:

@@ -76,6 +76,8 @@ class Compile(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=2
         for text in (*self.headers.values(), *self.headers, *self.options):
             if not isinstance(text, str):
                 raise InvalidArgument(f"Compile takes options and headers as str, not {text!r}")
+        if any("\0" in text for text in texts):
+            raise InvalidArgument("Compile: a source or header ends at its first NUL character")
         for header in self.headers:
             if _HEADER.fullmatch(header) is None:
                 raise InvalidArgument(

@@ -116,6 +116,19 @@ def test_where_beta_is_zero_c_and_y_are_not_read(device: Device) -> None:
     assert value(device, blas.gemv(a, array.slice(a, 0), nan, beta=0)).tolist() == [2, 2]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+def test_where_alpha_is_zero_the_product_is_left_out(device: Device, dtype: str) -> None:
+    nans, c = array.full(device, (2, 2), float("nan"), dtype), array.full(device, (2, 2), 2, dtype)
+    nan, y = array.full(device, 2, float("nan"), dtype), array.full(device, 2, 2, dtype)
+    batch = array.full(device, (3, 2, 2), float("nan"), dtype)
+    assert (value(device, blas.gemm(nans, nans, alpha=0)) == 0).all()
+    assert (value(device, blas.gemm_strided_batched(batch, nans, alpha=0)) == 0).all()
+    assert (value(device, blas.gemm(nans, nans.T, c, alpha=0, beta=3, trans_a="t")) == 6).all()
+    assert (value(device, blas.gemm(nans, nans, c, alpha=0, beta=1, out=c)) == 2).all()
+    assert (value(device, blas.gemv(nans, nan, alpha=0)) == 0).all()
+    assert (value(device, blas.gemv(nans, nan, y, alpha=0, beta=3)) == 6).all()
+
+
 def test_a_chain_needs_no_answer_in_between(device: Device) -> None:
     x = device.put(np.array([[0.0, 1], [1, 1]]))
     power = x

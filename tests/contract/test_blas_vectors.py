@@ -79,6 +79,14 @@ def test_axpy_and_scal_are_element_by_element(
         assert_equal(value(device, blas.scal(on_x, alpha)), exact.astype(x.dtype))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_factor_of_minus_zero_is_another_than_one_of_zero(device: Device, dtype: str) -> None:
+    x = array.full(device, 3, 1, dtype)
+    for alpha in (0.0, -0.0, 0.0, -0.0):
+        signs = np.signbit(value(device, blas.scal(x, alpha)).astype("float32"))
+        assert signs.all() == signs.any() == np.signbit(alpha)
+
+
 @settings(max_examples=20)
 @given(seed=seeds, shape=shapes, dtype=st.sampled_from(WIDE))
 def test_axpy_and_scal_are_linear(

@@ -271,6 +271,12 @@ def test_a_compilation_that_cannot_be_is_refused_at_the_call(
         jit.compile(device, STEP, name, options=options)
 
 
+def test_a_source_does_not_end_in_its_midst(device: Device) -> None:
+    for source, headers in ((f"// a\0b\n{STEP}", {}), (STEP, {"part.h": "int i;\0"})):
+        with pytest.raises(InvalidArgument, match="first NUL character"):
+            jit.compile(device, source, "step", headers=headers)
+
+
 @pytest.mark.parametrize("header", ["../up.h", "/etc/up.h", "", "a//b.h", ".h"])
 def test_a_header_is_a_name_and_no_way_out(device: Device, header: str) -> None:
     with pytest.raises(InvalidArgument, match="a header is named as"):

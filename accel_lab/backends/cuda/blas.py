@@ -53,7 +53,7 @@ class CudaBlas:
         self._device = device
         self._stream: CudaStream | None = None
         self._products: dict[Any, Multiply | None] = {}
-        self._factors: dict[str, dict[Number, Factor]] = {dtype: {} for dtype in PRECISIONS}
+        self._factors: dict[str, dict[Number | str, Factor]] = {dtype: {} for dtype in PRECISIONS}
         self._updates: dict[tuple[UpdateName, str], Update] = {}
         self._kernels: dict[tuple[UpdateName, str], Any] = {}
         self._workspace = cupy.ndarray((WORKSPACE_BYTES,), "B")
@@ -274,12 +274,14 @@ class CudaBlas:
     def _factor(self, dtype: str, value: Number) -> Factor:
         """Return an alpha or beta in host memory; keep the result until cuBLAS's call returns."""
         known = self._factors[dtype]
-        factor = known.get(value)
+        zero = "" if value else repr(value)  # -0.0 is equal to 0.0, and another factor
+        key = zero if "-" in zero else value
+        factor = known.get(key)
         if factor is None:
             if len(known) >= CACHE_LIMIT:
                 known.clear()
             held = np.array([PRECISIONS[dtype].scalar(value)])
-            factor = known[value] = (held.ctypes.data, held)
+            factor = known[key] = (held.ctypes.data, held)
         return factor
 
     def update_again(

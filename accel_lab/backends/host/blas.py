@@ -95,6 +95,9 @@ class HostBlas:
 def _multiply(
     a: Any, b: Any, c: Any | None, out: Any, *, dtype: str, alpha: Number, beta: Number
 ) -> None:
+    if alpha == 0:  # the BLAS does not read a and b then, nor may what is in them count
+        out[...] = 0 if c is None else np.multiply(_wide(c, dtype), beta)
+        return
     if alpha == 1 and c is None and dtype not in _NARROW:
         np.matmul(a, b, out=out)
         return
