@@ -74,7 +74,7 @@ class CudaBlas:
         trans_b: Trans,
     ) -> None:
         """Write alpha op(a) @ op(b) + beta c (cublasGemmEx, cublasGemmStridedBatchedEx)."""
-        if not a.size or not out.size:
+        if not alpha or not a.size or not out.size:
             self._update_only(c, out, dtype, beta)
             return
         # `_c_contiguous` is ten times cheaper than `flags`, and a small product is all overhead.
@@ -111,7 +111,7 @@ class CudaBlas:
         trans: Trans,
     ) -> None:
         """Write alpha op(a) @ x + beta y, as the product with a matrix of one column."""
-        if not a.size or not out.size:
+        if not alpha or not a.size or not out.size:
             self._update_only(y, out, dtype, beta)
             return
         key = (dtype, trans, _layout(a), x.strides, out.strides)
@@ -251,7 +251,10 @@ class CudaBlas:
             enqueued()
 
     def _update_only(self, c: Any | None, out: Any, dtype: str, beta: Number) -> None:
-        """Write beta c: a sum of no products is zero."""
+        """Write beta c: the product counts for nothing.
+
+        cuBLAS says so of an alpha of 0, too, but some of its kernels in half precision do not.
+        """
         if not out.size:
             return
         self._device.active.enqueuing()
