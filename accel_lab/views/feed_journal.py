@@ -16,6 +16,7 @@ from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.journal.group import Group
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.memory_store import MemoryStore
+from accel_lab.journal.replaced import is_replaced
 from accel_lab.journal.store import Store
 from accel_lab.views.observer import Lab
 
@@ -65,6 +66,7 @@ class Telling:
         self._lost_before = self._lost()
         self._after = -1  # nothing was looked at
         self._first = 0
+        self._positions: dict[str, int] = {}  # how far each session was looked at
         self._due = 0.0
         self._why = ""  # the last look did not find all
         self._reading: threading.Thread | None = None
@@ -133,6 +135,8 @@ class Telling:
         try:
             if self._after < 0:
                 self._begin()
+            elif is_replaced(self._store, self._after, self._was_read):
+                self._after = 0
             before, self._lost_before = self._lost_before, self._lost()
             self._first += self._lost_before - before
             for group in self._store.groups(self._after):
@@ -150,6 +154,15 @@ class Telling:
         self._found.append(Passage(group=group, first=self._first))
         self._first += group.entries
         self._after = group.number
+        self._pass(group)
+
+    def _pass(self, group: Group) -> None:
+        """Note that a group was looked at; that of a session's facts may come again."""
+        self._positions[group.session] = max(group.position, self._positions.get(group.session, 0))
+
+    def _was_read(self, group: Group) -> bool:
+        """Whether a group of the store was looked at."""
+        return group.position <= self._positions.get(group.session, -1)
 
     def _begin(self) -> None:
         """Pass over all but the newest, and say in which sessions these are."""
@@ -162,6 +175,7 @@ class Telling:
             while nbytes > TOLD_BYTES:
                 passed = newest.popleft()
                 nbytes -= passed.nbytes
+                self._pass(passed)
                 if not passed.device:
                     begun[passed.session] = passed, first
                 first += passed.entries

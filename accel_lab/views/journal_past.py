@@ -28,6 +28,7 @@ from accel_lab.journal.entry import (
 )
 from accel_lab.journal.group import Group
 from accel_lab.journal.memory_store import MemoryStore
+from accel_lab.journal.replaced import is_replaced
 from accel_lab.journal.store import Store
 from accel_lab.libraries.program import Compile
 from accel_lab.views.journal_facts import JournalFold, Place
@@ -136,24 +137,20 @@ class JournalPast:
     def _beyond(self) -> int:
         """Return behind which group to read on.
 
-        That is 0 where another journal has taken the place of this one, as in a server that has
-        kept nothing, or a file that was deleted.
+        That is 0 where another journal has taken the place of this one.
         """
         if self._begin == len(self._groups):
             return 0
         last = self._groups[-1].number
-        if isinstance(self._store, MemoryStore):
-            return last
-        there = next(self._store.groups(last - 1), None)
-        if there is None:  # perhaps it will be there
-            there = next((group for group in self._store.groups() if group.device), None)
-        if there is None or there.number > last:
-            return last
-        at = bisect_left(self._groups, there.number, self._begin, key=lambda group: group.number)
-        if self._groups[at].identity == there.identity:
-            return last
-        self._begin = len(self._groups)
-        return 0
+        if is_replaced(self._store, last, self._was_read):
+            self._begin = len(self._groups)
+            return 0
+        return last
+
+    def _was_read(self, group: Group) -> bool:
+        """Whether this journal has a group of the store, which is no later than its last."""
+        at = bisect_left(self._groups, group.number, self._begin, key=lambda one: one.number)
+        return self._groups[at].identity == group.identity
 
     def _take(self, group: Group) -> None:
         """Take in the next group."""

@@ -196,6 +196,44 @@ def test_what_never_came_to_the_store_is_counted() -> None:
     assert last.first + last.group.entries == dropped + sum(one.group.entries for one in told)
 
 
+@pytest.mark.parametrize("session", ["s", "t"])
+def test_a_journal_that_has_taken_the_place_of_what_was_told_is_told(
+    session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the file was deleted: the same session goes on in another, or another begins."""
+    monkeypatch.setattr(feed_journal, "EVERY_S", 0.0)
+    monkeypatch.setattr(feed_journal, "TOLD_BYTES", 450)
+    store = SqliteStore(tmp_path / "journal.db")
+    header = Group(0, "s", "", 1.0, 1, b"", 0, 1)
+    store.append([header, *map(group, range(1, 10))], {})
+    telling = Telling(Journal(store))
+    assert [one.group.position for one in told(telling)] == [0, 6, 7, 8, 9]
+    store.close()
+    for file in tmp_path.glob("journal.db*"):
+        file.unlink()
+    assert told(telling) == []
+    first = 10 if session == "s" else 1
+    new = [group(number, session=session) for number in range(first, first + 30)]
+    store.append([msgspec.structs.replace(header, session=session), *new[:2]], {})
+    found = told(telling)
+    store.append(new[2:], {})
+    found += told(telling)
+    store.close()
+    assert [one.group.position for one in found] == [0, *(one.position for one in new)]
+    assert [one.first for one in found] == [91, *range(92, 92 + 300, 10)], "none counts as gone"
+
+
+def told(telling: Telling) -> list[Passage]:
+    """Return what a reader is told until there is no more for now."""
+    found: list[Passage] = []
+    while True:
+        found += telling.take()
+        assert telling._reading is not None
+        telling._reading.join(60)
+        if not telling._found:
+            return found
+
+
 def test_a_reader_keeps_so_much_and_counts_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed_client, "TOLD_BYTES", 1000)
     source = FeedSource("1", SPEAKER, Topic(system=1, name="lab", opened=1.0, journal=True))
