@@ -148,7 +148,11 @@ class JournalView(View):
         self.source.player.play(speed)
 
     def do_speed(self, speed: float) -> None:
-        """Go on at another speed, now or when it is next played."""
+        """Go on at another speed, now or when it is next played.
+
+        Raises:
+            InvalidArgument: the speed is not a finite one above 0; the one before stays.
+        """
         if self.source.player.playing:
             self.source.player.play(speed)
         else:

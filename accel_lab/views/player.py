@@ -1,11 +1,13 @@
 """A system's past, played: the scene as it was after so many steps, forward and back."""
 
+import math
 import threading
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+from accel_lab.errors import InvalidArgument
 from accel_lab.views.observer import Lab, Want
 from accel_lab.views.scene import Scene
 
@@ -118,7 +120,7 @@ class Player:
     ) -> None:
         self.past = past
         self.lock = lock or threading.RLock()
-        self.speed = 1.0
+        self._speed = 1.0
         self._clock = clock
         self._playing: tuple[float, float] | None = None  # the clock's second, and that shown then
         self._preparing = threading.Lock()
@@ -157,6 +159,19 @@ class Player:
             self._go_on()
             return self._playing is not None
 
+    @property
+    def speed(self) -> float:
+        """How many times as fast as it was it goes on; it is set while it does not play.
+
+        Raises:
+            InvalidArgument: the speed is not a finite one above 0.
+        """
+        return self._speed
+
+    @speed.setter
+    def speed(self, speed: float) -> None:
+        self._speed = _positive(speed)
+
     def seek(self, position: int) -> None:
         """Go to a position, the nearest there is; blocks while what leads there is folded."""
         position = min(max(0, position), len(self.past.times))
@@ -190,17 +205,15 @@ class Player:
         """Go on by itself, `speed` times as fast as it was; from the start when it is at the end.
 
         Raises:
-            ValueError: the speed is not positive.
+            InvalidArgument: the speed is not a finite one above 0.
         """
-        speed = self.speed if speed is None else speed
-        if not speed > 0:
-            raise ValueError(f"a past is played at a positive speed, not {speed}")
+        speed = self._speed if speed is None else _positive(speed)
         if self.position == len(self.past.times):
             self.seek(0)
         self._prepare(len(self.past.times))
         with self.lock:
             moment = self.at if self._playing is not None else self._time_of(self._position)
-            self.speed = speed
+            self._speed = speed
             self._playing = self._clock(), moment
         self._tell()
 
@@ -250,7 +263,7 @@ class Player:
     def _moment(self, now: float) -> float:
         assert self._playing is not None
         since, shown = self._playing
-        return shown + (now - since) * self.speed
+        return shown + (now - since) * self._speed
 
     def _go_on(self) -> None:
         """Move to where playing has got; with `lock` held."""
@@ -261,8 +274,8 @@ class Player:
         self._position = max(before, bisect_right(times, moment))
         if self._position == len(times):
             self._playing = None
-        elif times[self._position] - moment > QUIET_S * self.speed:
-            self._playing = now, times[self._position] - QUIET_S * self.speed
+        elif times[self._position] - moment > QUIET_S * self._speed:
+            self._playing = now, times[self._position] - QUIET_S * self._speed
         if self._position != before:
             self._tell()
 
@@ -278,3 +291,9 @@ class Player:
                 beyond.advance(range(last, last + stride))
                 self._snapshots.append(beyond)
                 self._snapshots_at.append(last + stride)
+
+
+def _positive(speed: float) -> float:
+    if not 0 < speed < math.inf:
+        raise InvalidArgument(f"a past is played at a finite speed above 0, not {speed}")
+    return speed

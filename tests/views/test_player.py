@@ -12,7 +12,7 @@ from accel_lab.actor.events import Event
 from accel_lab.compute.events import GenerationChanged, RequestFailed
 from accel_lab.compute.samples import MemorySampled, Slice, TreeSampled, WorkTraced
 from accel_lab.compute.tree import Node
-from accel_lab.errors import JournalUnavailable
+from accel_lab.errors import InvalidArgument, JournalUnavailable
 from accel_lab.views import player as module
 from accel_lab.views.player import QUIET_S, Line, Player
 from accel_lab.views.recording import Recording
@@ -258,10 +258,14 @@ def test_a_pause_stays() -> None:
 
 
 def test_a_speed_that_is_not_positive_is_refused() -> None:
-    player, _ = played(turn(1.0))
-    for speed in (0.0, -1.0, float("nan")):
-        with pytest.raises(ValueError, match="positive speed"):
+    player, _ = played(turn(1.0), turn(2.0))
+    for speed in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(InvalidArgument, match="a finite speed above 0"):
             player.play(speed)
+        with pytest.raises(InvalidArgument, match="a finite speed above 0"):
+            player.speed = speed
+    player.play()
+    assert (player.playing, player.speed) == (True, 1.0)
 
 
 def test_who_watches_is_told_of_every_move() -> None:
