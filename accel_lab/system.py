@@ -616,10 +616,15 @@ def _store(journal: str | Path | Store) -> Store:
         raise InvalidArgument(f"journal is 'memory', a path, a URL, a Store or None: {journal!r}")
     store = open_store(journal)
     if isinstance(store, SqliteStore):
-        if not store.path.parent.is_dir():
+        try:
+            is_in_folder, is_folder = store.path.parent.is_dir(), store.path.is_dir()
+        except OSError as error:  # its name is too long, or nobody may look
+            text = f"there can be no journal={str(journal)!r}: {error.strerror}"
+            raise InvalidArgument(text) from error
+        if not is_in_folder:
             text = f"journal={str(journal)!r}: there is no folder {store.path.parent}"
             raise InvalidArgument(text)
-        if store.path.is_dir():
+        if is_folder:
             raise InvalidArgument(f"journal={str(journal)!r} is a folder; name a file in it")
     return store
 

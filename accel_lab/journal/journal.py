@@ -58,10 +58,17 @@ class Journal(Sequence[Entry]):
         Raises:
             JournalUnavailable: there is none, or its server does not answer.
             JournalError: it is of a later version, or no journal.
+            InvalidArgument: it names no store.
         """
         store = open_store(spec)
-        if isinstance(store, SqliteStore) and not store.path.exists():
-            raise _unread(f"there is no journal at {store.path}")
+        if isinstance(store, SqliteStore):
+            try:
+                is_there = store.path.exists()
+            except OSError as error:  # its name is too long, or nobody may look
+                text = f"there can be no journal at {store.path}: {error.strerror}"
+                raise _unread(text) from error
+            if not is_there:
+                raise _unread(f"there is no journal at {store.path}")
         with suppress(JournalDamaged):
             next(store.groups(), None)
         return cls(store)

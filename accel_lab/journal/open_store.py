@@ -25,6 +25,9 @@ def open_store(spec: str | Path | Store) -> Store:
         return spec
     if isinstance(spec, Path):
         return SqliteStore(spec)
+    if not isinstance(spec, str):
+        text = f"a journal is 'memory', a path, a URL or a Store, not of type {type(spec).__name__}"
+        raise InvalidArgument(text)
     if not spec:
         raise InvalidArgument("a journal is 'memory', a path, a URL or a Store, not nothing")
     if spec == "memory":

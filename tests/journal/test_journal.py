@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel_lab import System, array, blas, jit
+from accel_lab import System, array, blas, jit, views
 from accel_lab.compute.contents import key_of
 from accel_lab.compute.fault import Inject
 from accel_lab.compute.markers import Failed, encode_marker
@@ -275,8 +275,22 @@ def test_opening_what_is_not_there(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     with pytest.raises(InvalidArgument):
         Journal.open("")
+    with pytest.raises(InvalidArgument, match="a path, a URL or a Store, not of type int"):
+        Journal.open(3)  # type: ignore[arg-type]
     (tmp_path / "other.db").write_bytes(b"")
     assert Journal.open(tmp_path / "other.db")[:]._repr_html_()
+
+
+def test_a_name_that_is_too_long_is_refused(tmp_path: Path) -> None:
+    before = held()
+    for path in (tmp_path / ("x" * 300), "x" * 5000, f"{'x' * 300}/journal"):
+        with pytest.raises(JournalUnavailable, match="File name too long"):
+            Journal.open(path)
+        with pytest.raises(JournalUnavailable, match="File name too long"):
+            views.journal(path)
+        with pytest.raises(InvalidArgument, match="File name too long"):
+            System("host", journal=path)
+    assert before.more() == NOTHING
 
 
 def test_a_journal_is_read_while_another_process_would_write_it(tmp_path: Path) -> None:
