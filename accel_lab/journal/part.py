@@ -1,7 +1,8 @@
 """The part of a journal that is to be run again."""
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from operator import index
+from typing import SupportsIndex, TypeAlias
 
 from accel_lab.compute.user_code import Run
 from accel_lab.errors import JournalDamaged, JournalError
@@ -12,7 +13,7 @@ from accel_lab.libraries.program import Compile
 
 CODE = frozenset(kind.__name__ for kind in (Run, Compile))
 
-Where: TypeAlias = int | Entry | None
+Where: TypeAlias = SupportsIndex | Entry | None
 
 
 def read(journal: Recorded) -> tuple[list[Entry], str]:
@@ -33,11 +34,14 @@ def position(entries: Sequence[Entry], where: Where, default: int) -> int:
     """
     if where is None:
         return default
-    if isinstance(where, int):
-        return slice(where, None).indices(len(entries))[0]
-    for index, entry in enumerate(entries):
+    if not isinstance(where, Entry):
+        number, count = index(where), len(entries)
+        if not -count <= number <= count:  # behind the last, nothing is left to run
+            raise JournalError(f"there is no entry {number} in a journal of {count}")
+        return number + count if number < 0 else number
+    for at, entry in enumerate(entries):
         if entry.number == where.number:
-            return index
+            return at
     raise JournalError(f"entry {where.number} is not in the part of the journal that was given")
 
 

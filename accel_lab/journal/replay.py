@@ -19,7 +19,7 @@ from accel_lab.compute.step import step_of
 from accel_lab.compute.transfer import Download
 from accel_lab.compute.user_code import Ping
 from accel_lab.display.progress import REFRESH_S, Bar
-from accel_lab.errors import AccelError
+from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.journal.comparer import Comparer
 from accel_lab.journal.comparison import Comparison
 from accel_lab.journal.entry import Entry
@@ -107,6 +107,7 @@ class Replay:
 
     Raises:
         JournalError: there is code and no leave to run it, or no such entry; nothing was run.
+        InvalidArgument: that is no system.
     """
 
     def __init__(
@@ -120,6 +121,9 @@ class Replay:
         allow_code: bool = False,
         progress: bool = True,
     ) -> None:
+        if isinstance(system, type) or not hasattr(system, "devices"):
+            text = f"a journal is run again on a System; this is {system!r}"
+            raise InvalidArgument(text)
         entries, damage = read(journal)
         begin, end = position(entries, from_, 0), position(entries, to, len(entries))
         self._part = entries[begin:end]

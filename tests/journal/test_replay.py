@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from accel_lab import AccelRef, Device, System, array, blas, fft, jit, rng
-from accel_lab.errors import ContextLost, JournalError, UserCodeError
+from accel_lab.errors import ContextLost, InvalidArgument, JournalError, UserCodeError
 from accel_lab.journal.entry import Entry
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.replay import Replay, replay
@@ -392,6 +392,20 @@ def test_an_entry_that_is_not_there_is_refused(source: System, lab: System) -> N
     ping = next(entry for entry in record if entry.name == "Ping")
     with pytest.raises(JournalError, match="not in the part"):
         replay(Recording(lab), lab, from_=ping)
+    entries = [*record]
+    for beyond in (10**9, len(entries) + 1, -len(entries) - 1):
+        with pytest.raises(JournalError, match=f"no entry {beyond} in a journal of "):
+            replay(record, lab, from_=beyond)
+        with pytest.raises(JournalError, match=f"no entry {beyond} in a journal of "):
+            replay(record, lab, to=beyond)
+    report = replay(record, lab, from_=np.int64(-len(entries)), to=len(entries))
+    assert sum(report.skipped.values()) == replay(record, lab).skipped.total() > 0
+
+
+@pytest.mark.parametrize("other", [3, None, System], ids=str)
+def test_what_is_no_system_runs_no_journal(source: System, other: Any) -> None:
+    with pytest.raises(InvalidArgument, match="run again on a System; this is"):
+        source.journal.replay(other)
 
 
 def test_memory_is_freed_where_the_record_frees_it() -> None:
