@@ -104,7 +104,7 @@ class _Numbered:
     def __next__(self) -> dict[str, Any]:
         self._number, line = next(self._lines)
         try:
-            found = json.loads(line)
+            found = json.loads(line, parse_float=_finite, parse_constant=_finite)
         except (ValueError, RecursionError) as error:
             raise self.damaged(error) from error
         if not isinstance(found, dict):
@@ -275,6 +275,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value), "bits": struct.pack(">d", value).hex()}  # a NaN has a payload
     return value
+
+
+def _finite(text: str) -> float:
+    """Return a number as it is written; others than finite ones are, in another way."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number that is written so")
+    return number
 
 
 def _back(value: Any) -> Any:

@@ -405,6 +405,8 @@ def test_json_lines_of_something_else_are_refused_by_name(
         (r'"fields": \{', '"fields": {"more": {}, '),
         (r'"spec": \[\[\d+', '"spec": [[null'),
         (r'"group": \{', '"group": [], "other": {'),
+        (r'"at": [\d.]+', '"at": 1e400'),
+        (r'"at": [\d.]+', '"at": NaN'),
         (r'^\{"seq"', "[" * 200_000),
     ],
 )
