@@ -168,6 +168,33 @@ def test_a_missing_compiler_says_what_to_install(
             kernel.result(WAIT)
 
 
+@pytest.mark.parametrize(
+    ("script", "command", "match"),
+    [
+        (b"", "'{} -O1", "CXX holds no command: No closing quotation; correct it, or unset it"),
+        (b"#!/no/such/shell\n", "{}", "c++ cannot be started: No such file.*name it in CXX"),
+        (b"\x7fELF of no machine", "{}", "c++ cannot be started: Exec format error"),
+        (b"#!/bin/sh\nprintf 'd\\351faut' >&2\nexit 1\n", "{}", "does not compile:\nd.faut"),
+    ],
+)
+def test_a_compiler_that_cannot_be_started_is_told(
+    nothing_left: None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    script: bytes,
+    command: str,
+    match: str,
+) -> None:
+    path = tmp_path / "c++"
+    path.write_bytes(script)
+    path.chmod(0o755)
+    monkeypatch.setenv("CXX", command.format(path))
+    with System("host", recover="stale") as lab:
+        kernel = jit.compile(lab.devices[0], FILL, "fill")
+        with pytest.raises(CompileError, match=match.replace("++", r"\+\+")):
+            kernel.result(WAIT)
+
+
 def test_the_compiler_may_be_chosen(
     nothing_left: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -84,9 +84,12 @@ def compiler() -> list[str]:
     """Return the command of the C++ compiler: `CXX`, else the first there is.
 
     Raises:
-        CompileError: there is none.
+        CompileError: there is none, or `CXX` holds no command.
     """
-    command = shlex.split(os.environ.get("CXX", ""))
+    try:
+        command = shlex.split(os.environ.get("CXX", ""))
+    except ValueError as error:
+        raise CompileError(f"CXX holds no command: {error}; correct it, or unset it") from error
     names = [command[0]] if command else _CANDIDATES
     for name in names:
         if path := shutil.which(name):
@@ -96,11 +99,12 @@ def compiler() -> list[str]:
 
 @cache
 def version_of(command: tuple[str, ...]) -> str:
-    """Return what a compiler says of itself."""
-    done = subprocess.run(  # noqa: S603 - the user's compiler
-        [*command, "--version"], capture_output=True, text=True, check=False
-    )
-    return done.stdout.partition("\n")[0]
+    """Return what a compiler says of itself.
+
+    Raises:
+        CompileError: it cannot be started.
+    """
+    return _run([*command, "--version"]).stdout.partition("\n")[0]
 
 
 @cache
@@ -124,7 +128,7 @@ def build(program: Compile, folder: Path, home: Path) -> tuple[bytes, str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     (folder / UNIT).write_text(translated(program))
-    done = subprocess.run(  # noqa: S603 - the user's compiler
+    done = _run(
         [
             *command,
             *_flags(program.options),
@@ -135,16 +139,29 @@ def build(program: Compile, folder: Path, home: Path) -> tuple[bytes, str]:
             LIBRARY,
             UNIT,
         ],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"LC_ALL": "C"},
+        folder,
     )
     log = (done.stderr + done.stdout)[:_LOG_LIMIT].strip()
     if done.returncode != 0:
         raise compile_error(program, log, _why(program))
     return (folder / LIBRARY).read_bytes(), log
+
+
+def _run(command: list[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the user's compiler."""
+    try:
+        return subprocess.run(  # noqa: S603 - it is the user's
+            command,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            env=os.environ | {"LC_ALL": "C"},
+        )
+    except OSError as error:  # it is for another machine, or its interpreter is not there
+        text = f"{command[0]} cannot be started: {error.strerror}; {INSTALL}"
+        raise CompileError(text) from error
 
 
 def translated(program: Compile) -> str:
