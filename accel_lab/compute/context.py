@@ -15,6 +15,7 @@ from accel_lab.compute.owners import told
 from accel_lab.compute.spill import Spill
 from accel_lab.compute.stream import Stream
 from accel_lab.compute.table import BufferTable
+from accel_lab.display.sizes import size
 from accel_lab.errors import AccelError, BackendUnavailable, OutOfMemory
 
 
@@ -143,17 +144,18 @@ class Context:
         """Describe an allocation that cannot be had."""
         free = self.free_bytes()
         largest = min(free, self.backend.largest_free_bytes())
-        asked = f"{asked_bytes} bytes were" if asked_bytes else "more was"
-        text = f"{asked} asked for and {free} are free of {self.limit_bytes}"
+        write = size if size(asked_bytes) != size(free) else _exactly
+        asked = f"{write(asked_bytes)} were" if asked_bytes else "more was"
+        text = f"{asked} asked for and {write(free)} are free of {size(self.limit_bytes)}"
         if free:
-            text += f", {largest} of these in one piece"
+            text += f", {write(largest)} of these in one piece"
         if largest < free:
             text += " and the rest in pieces that the pool keeps"
         if self.spill.held_bytes:
-            text += f"; {self.spill.held_bytes} bytes wait on the host"
+            text += f"; {size(self.spill.held_bytes)} wait on the host"
         others = self.backend.others()
         if others:
-            used = ", ".join(f"{name} has {size} bytes" for name, size in others)
+            used = ", ".join(f"{name} has {size(nbytes)}" for name, nbytes in others)
             text += f"; beside us {used}"
         found = self.table.largest_owners()
         cells = self.cell_names({id_ for one in found for id_ in one.ids})
@@ -221,3 +223,8 @@ class Context:
 
 def _none(_: Collection[int]) -> dict[int, list[str]]:
     return {}
+
+
+def _exactly(nbytes: int) -> str:
+    """Write a number of bytes that is told beside one that is nearly the same."""
+    return f"{nbytes:,} bytes"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from accel_lab.compute import tracebacks
 from accel_lab.compute.namespace import LIMIT_S, handles, names
+from accel_lab.display.sizes import size
 from accel_lab.errors import OutOfMemory
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def told(owners: tuple[tuple[str, int], ...], kept_by: tuple[tuple[str, ...], ..
         shown = ", ".join(known[:NAMED])
         if len(known) > NAMED:
             shown += f" and {len(known) - NAMED} more"
-        parts.append(f"{label} with {nbytes} bytes" + (f" (kept by {shown})" if shown else ""))
+        parts.append(f"{label} with {size(nbytes)}" + (f" (kept by {shown})" if shown else ""))
     return f"; the largest owners: {', '.join(parts) or 'none of ours'}"
 
 

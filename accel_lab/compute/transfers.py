@@ -128,7 +128,7 @@ class CheckpointReply(ArrayReply):
         key = self._recorder.contents.put(self._landing.view.data)
         self._landing.release()
         if key is None:
-            text = f"the contents, {nbytes} bytes, exceed what may be kept"
+            text = f"the contents, {size(nbytes)}, exceed what may be kept"
             Reply.reject(self, OutOfMemory(text, asked_bytes=nbytes))
         else:
             Reply.resolve(self, None)

@@ -40,7 +40,7 @@ def test_the_names_of_the_largest_owners_are_told(
     assert error.kept_by[0] == ("image",)
     assert "layers['w']" in error.kept_by[1]
     assert error.owner_ids == ((MAIN.image.id,), (layers["w"].id,))
-    assert "Zeros #1 with 307200 bytes (kept by image)" in str(error)
+    assert "Zeros #1 with 300 KiB (kept by image)" in str(error)
     assert "kept_by" in error.remedy
 
 
@@ -65,7 +65,7 @@ def test_what_has_no_name_is_an_owner_without_one(full: Device) -> None:
     found = [iter([array.zeros(full, (300, KIB), dtype="uint8")])]  # nobody looks in there
     error = refused(full)
     assert error.kept_by == ((),)
-    assert str(error).endswith("the largest owners: Zeros #1 with 307200 bytes")
+    assert str(error).endswith("the largest owners: Zeros #1 with 300 KiB")
     del found
 
 
@@ -102,8 +102,17 @@ def test_what_is_free_is_told_with_the_largest_piece_of_it(full: Device) -> None
         left,
         left,
     )
-    text = f"{1000 * KIB} bytes were asked for and {left} are free of {1 << 20}, {left} of these"
+    text = "1000 KiB were asked for and 724 KiB are free of 1 MiB, 724 KiB of these"
     assert str(error).startswith(f"{text} in one piece; the largest owners: ")
+    del kept
+
+
+def test_what_is_nearly_free_is_told_exactly(full: Device) -> None:
+    kept = array.zeros(full, (24 * KIB + 256,), dtype="uint8")
+    error = refused(full)
+    left = (1 << 20) - 24 * KIB - 256
+    text = f"1,024,000 bytes were asked for and {left:,} bytes are free of 1 MiB, {left:,} bytes of"
+    assert str(error).startswith(text)
     del kept
 
 
@@ -113,7 +122,7 @@ def test_pieces_that_the_pool_keeps_are_told_apart(full: Device) -> None:
     full.run(in_pieces, 100).result(WAIT)
     error = refused(full)
     assert (error.free_bytes, error.largest_free_bytes) == ((1 << 20) - 300 * KIB, 100)
-    assert ", 100 of these in one piece and the rest in pieces that the pool keeps;" in str(error)
+    assert ", 100 B of these in one piece and the rest in pieces that the pool keeps;" in str(error)
     del kept
 
 
@@ -150,8 +159,7 @@ def break_copies() -> None:
 def test_many_names_are_counted() -> None:
     text = told((("Zeros #1", 8), ("Put #2", 4)), (("a", "b", "c", "d", "e"), ()))
     assert text == (
-        "; the largest owners: Zeros #1 with 8 bytes (kept by a, b, c and 2 more), "
-        "Put #2 with 4 bytes"
+        "; the largest owners: Zeros #1 with 8 B (kept by a, b, c and 2 more), Put #2 with 4 B"
     )
     assert told((), ()) == "; the largest owners: none of ours"
 

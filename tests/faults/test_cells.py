@@ -62,7 +62,7 @@ def test_late_output_and_failures_appear_under_the_cell_that_sent_the_request(
             shown[cell] += message["content"]["text"]
     assert shown["run"] == "said in the context\nto stderr\n"
     assert shown["fail"].startswith("accel_lab: cpu0, in Zeros")
-    assert "OutOfMemory: 4194304 bytes were asked for" in shown["fail"]
+    assert "OutOfMemory: 4 MiB were asked for" in shown["fail"]
     opened = shown["open"].replace("accel_lab: starting cpu0…\n", "")  # on a slow machine
     assert (opened, shown["later"]) == ("", "here\n")
 

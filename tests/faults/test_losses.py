@@ -221,7 +221,7 @@ def test_out_of_memory_of_a_function_says_what_it_asked_for(nothing_left: None, 
         with pytest.raises(OutOfMemory) as caught:
             lab.devices[0].run(take, asked).result(WAIT)
         assert caught.value.asked_bytes == asked
-        told = f"{asked} bytes were asked for" if asked else "more was asked for"
+        told = "1 PiB were asked for" if asked else "more was asked for"
         assert str(caught.value).startswith(told)
 
 
@@ -549,7 +549,7 @@ def test_what_depends_on_a_failure_says_what_that_was(nothing_left: None) -> Non
     with System("host", memory_bytes=1 << 20, spill=False) as lab:
         (cpu,) = lab.devices
         large = array.zeros(cpu, (1 << 22,), "uint8")
-        told = f"OutOfMemory in Zeros #{cpu.last_number}: {1 << 22} bytes were asked for and "
+        told = f"OutOfMemory in Zeros #{cpu.last_number}: 4 MiB were asked for and "
         for number in (1, 2):
             with pytest.raises(DependencyFailed, match=re.escape(told)) as caught:
                 ((large + number) * 2).get()

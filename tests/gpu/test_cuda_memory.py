@@ -11,6 +11,7 @@ import pytest
 from accel_lab import AccelRef, System, array, blas
 from accel_lab.compute.device import Device
 from accel_lab.compute.resident import ResidentBuffer
+from accel_lab.display.sizes import size
 from accel_lab.errors import OutOfMemory, UserCodeError
 
 pytestmark = pytest.mark.gpu
@@ -99,7 +100,7 @@ def test_what_fails_among_pieces_says_how_much_there_is_in_one() -> None:
         assert total - used >= 2 * EACH  # else there are no pieces, and this shows nothing
         assert error.asked_bytes < error.free_bytes == POOL * EACH - used
         assert error.largest_free_bytes == POOL * EACH - total
-        told = f"{error.largest_free_bytes} of these in one piece and the rest in pieces"
+        told = f"{size(error.largest_free_bytes)} of these in one piece and the rest in pieces"
         assert told in str(error)
         assert ["kept[" in names[0] for names in error.kept_by] == [True, True]
         large = array.zeros(device, (error.largest_free_bytes,), dtype="uint8")
