@@ -76,7 +76,7 @@ def _cores() -> Finding:
             name="cores",
             state="limited",
             found=f"{found}, of which the control group grants {granted:.2g}",
-            disables="work beyond that share waits, in every process of the group",
+            disables="more work at once: what is beyond that share waits, in all of the group",
         )
     return _ok("cores", found)
 
@@ -104,8 +104,7 @@ def _shared_memory() -> Finding:
             name="shared memory",
             state="limited",
             found=f"no {SHM}",
-            disables="nothing of accel_lab, whose arrays have no name there; other libraries may "
-            "need it",
+            disables="what of other libraries needs it; accel_lab's arrays have no name there",
         )
     stat = os.statvfs(SHM)
     total, free = stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize

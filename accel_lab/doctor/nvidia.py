@@ -23,6 +23,7 @@ DRIVER_COMMANDS = {
     "ubuntu": "sudo ubuntu-drivers install",
 }
 HOST_REMAINS = "the cuda backend; the host backend computes the same on the CPU"
+DRIVER_FIRST = "the cuda backend, which needs the driver first; the host backend needs neither"
 
 
 class Nvidia(NamedTuple):
@@ -63,7 +64,7 @@ def own_contexts() -> Iterator[Finding]:
             name="own CUDA context",
             state="limited",
             found=f"this process has one on card {', '.join(map(str, cards))}",
-            disables=UNPROTECTED,
+            disables=f"the protection of this process: {UNPROTECTED}",
         )
 
 

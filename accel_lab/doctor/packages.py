@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from accel_lab.doctor.finding import CUDA, HOST_AND_CUDA, Backend, Finding, Topic
 from accel_lab.doctor.install import pip_command, pip_install
-from accel_lab.doctor.nvidia import HOST_REMAINS, CudaVersion
+from accel_lab.doctor.nvidia import DRIVER_FIRST, HOST_REMAINS, CudaVersion
 
 CUDA_MAJORS = (12, 13)
 LIBRARY_FOLDERS = ("CUDA_PATH/lib64", "CUDA_HOME/lib64", "CONDA_PREFIX/lib")
@@ -115,8 +115,9 @@ def cuda_packages(driver: CudaVersion | None) -> Iterator[Finding]:
             disables=f"importing cupy for CUDA {major}: both write the same files",
             command=pip_command(f"uninstall {' '.join(wrong)}"),
         )
+    disables = HOST_REMAINS if driver else DRIVER_FIRST
     for package in cuda(major):
-        yield _find("cuda", package, HOST_REMAINS, command, CUDA)
+        yield _find("cuda", package, disables, command, CUDA)
 
 
 def _find(

@@ -61,7 +61,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             table.add_section()
         yield table
         for command, gaps in self._gaps().items():
-            lines = [f"{', '.join(names)} disables {text}" for text, names in gaps.items()]
+            lines = [
+                f"{', '.join(names)}: what does not work is {text}" for text, names in gaps.items()
+            ]
             yield Text("\n" + "\n".join(lines))
             if command:
                 yield Text(f"  {command}", "bold", no_wrap=True, overflow="ignore")

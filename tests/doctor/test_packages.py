@@ -53,6 +53,12 @@ def install_cuda(install: Install, major: int) -> None:
 
 
 @needs_no_cuda
+def test_packages_are_of_no_use_before_there_is_a_driver() -> None:
+    assert {"needs the driver first" in f.disables for f in cuda_packages(None)} == {True}
+    assert {"needs the driver first" in f.disables for f in cuda_packages((13, 0))} == {False}
+
+
+@needs_no_cuda
 @pytest.mark.parametrize("major", [12, 13])
 def test_cuda_packages_are_found_without_importing_them(install: Install, major: int) -> None:
     install_cuda(install, major)

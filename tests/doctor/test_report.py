@@ -117,6 +117,14 @@ def test_text_gives_one_command_for_all_that_it_installs() -> None:
     assert "cuda: cannot run (see cupy, nvmath-python)" in text
 
 
+def test_text_says_what_does_not_work_without_one_or_several() -> None:
+    other = msgspec.structs.replace(MISSING, name="cublas")
+    driver = msgspec.structs.replace(MISSING, name="driver", command="")
+    lines = str(report_of(driver, MISSING, other)).splitlines()
+    assert "driver: what does not work is the cuda backend" in lines
+    assert "cupy, cublas: what does not work is the cuda backend" in lines
+
+
 class Table(HTMLParser):
     """Collects what a screen reader would announce."""
 
