@@ -152,6 +152,7 @@ class Control(threading.Thread):
         self._seen: dict[int, _Seen] = {}
         self._unread_s = 0.0
         self._looked = time.monotonic()
+        self._told_bytes = 0
         self._surplus = surplus
 
     def run(self) -> None:
@@ -170,7 +171,7 @@ class Control(threading.Thread):
             now = time.monotonic()
             self._watch(now)
             self._keep_house(now)
-            if now >= beat:
+            if now >= beat or self._context.table.used_bytes != self._told_bytes:
                 beat = now + HEARTBEAT_S
                 send_packet(self._channel, self._heartbeat())
 
@@ -184,9 +185,10 @@ class Control(threading.Thread):
 
     def _heartbeat(self) -> Heartbeat:
         context, table = self._context, self._context.table
+        self._told_bytes = table.used_bytes
         return Heartbeat(
             self._service.busy_seq,
-            table.used_bytes,
+            self._told_bytes,
             len(table),
             sum(stream.waits for stream in list(context.streams.values())),
             {name: _statistics(actor) for name, actor in list(context.actors.items())},

@@ -404,7 +404,8 @@ class DeviceKeeper:
             return
         if isinstance(packet, Heartbeat):
             self._beat = time.monotonic()
-            self.used_bytes = packet.used_bytes
+            fills = self.requests.state != "running"  # what was there is coming back
+            self.used_bytes = max(packet.used_bytes, self.used_bytes if fills else 0)
             self.waits = packet.waits
             self.statistics = packet.statistics
             self.requests.flush()
@@ -528,6 +529,8 @@ class DeviceKeeper:
         self._beat = time.monotonic()
         self.model, self.total_bytes, self.libraries = born.model, born.total_bytes, born.libraries
         self.library_restarts, self.statistics = {}, {}
+        if self.recovery is None:
+            self.used_bytes = 0
         probing = self.requests.state == "half-open"
         self._plant.events.publish(
             facts.ContextStarted(

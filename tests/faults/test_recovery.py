@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -38,6 +38,7 @@ from tests.faults.conftest import pid_of, settle, wait_for
 from tests.faults.digested import assert_given_up
 
 WAIT = 30.0
+MIB = 1 << 20
 A = np.random.default_rng(0).standard_normal((64, 64))
 
 
@@ -707,3 +708,27 @@ def test_a_long_history_is_checkpointed_by_itself(
     lose(lab, cpu)
     np.testing.assert_array_equal(value(cpu, x), 7500.0 * np.ones(4))
     assert rebuilt(lab, mark).messages < 7000
+
+
+@pytest.mark.parametrize("recover", ["replay", "stale"])
+def test_the_tree_says_what_a_device_has_also_when_that_is_new(
+    nothing_left: None, recover: Literal["replay", "stale"]
+) -> None:
+    with System("host", recover=recover) as lab:
+        (cpu,) = lab.ready().devices
+
+        def used() -> int | None:
+            return lab.tree().children[0].used_bytes
+
+        kept: list[AccelRef] = []
+        for _ in range(5):
+            kept.append(cpu.put(np.ones(MIB // 8)).result(WAIT))
+            assert settle(lambda: used() == len(kept) * MIB, 0.6)
+        with pytest.raises(ContextLost):
+            lab.inject("kill", cpu).result(WAIT)
+        assert settle(lambda: cpu.state == "running")
+        if recover == "stale":
+            assert used() == 0
+        else:
+            assert not settle(lambda: used() == 0, 0.5)
+            assert used() == 5 * MIB
