@@ -27,9 +27,16 @@ export function drawHealth(state, view) {
       "div",
       { key: "scroll", class: `al-health-scroll${state?.closed ? " al-health-last" : ""}`, tabindex: 0, role: "region", "aria-label": "Readings" },
       sources.map((source, i) => healthSource(state, source, view.tracks?.[i], view)),
-      sources.length === 0 && h("p", { key: "note", class: "al-health-note" }, state?.closed ? "The system was closed before anything was read." : "Waiting for the first readings."),
+      sources.length === 0 && h("p", { key: "note", class: "al-health-note" }, healthNote(state)),
     ),
   ];
+}
+
+/** Say why there is no reading. */
+function healthNote(state) {
+  if (state?.replay?.kind === "journal") return "A journal has no readings; a recording has.";
+  if (state?.closed) return "The system was closed before anything was read.";
+  return state?.replay ? "Nothing of it was read yet." : "Waiting for the first readings.";
 }
 
 function healthHeader(state, view) {

@@ -199,4 +199,7 @@ def _rows(state: State) -> Iterator[tuple[str, str, str, str, str]]:
 def _caption(state: State) -> str:
     ending = " (closed)" if state["closed"] else ""
     title = f"{state['lab'] or 'health'}: health{ending}"
-    return title if state["sources"] else f"{title}, nothing read yet"
+    if state["sources"]:
+        return title
+    is_journal = state.get("replay", {}).get("kind") == "journal"
+    return f"{title}, {'a journal has no readings' if is_journal else 'nothing read yet'}"

@@ -20,7 +20,7 @@ from accel_lab.journal.memory_store import MemoryStore
 from accel_lab.journal.writer import COMMIT_GROUPS
 from accel_lab.libraries import blas
 from accel_lab.system import System
-from accel_lab.views import Recording, TimelineView, TreeView, commands, journal_view
+from accel_lab.views import HealthView, Recording, TimelineView, TreeView, commands, journal_view
 from accel_lab.views.journal_differences import Differences, compare
 from accel_lab.views.journal_past import JournalPast
 from accel_lab.views.journal_view import BINS, ROWS, JournalView
@@ -157,6 +157,13 @@ def test_before_the_first_entry_the_timeline_is_where_the_replay_is(view: Journa
     state = TimelineView(view.source).sample()
     assert (state["name"], state["devices"]) == ("", [])
     assert state["at"] == state["replay"]["at"] > 0
+
+
+def test_a_journal_says_that_it_has_no_readings(view: JournalView) -> None:
+    health = HealthView(view.source)
+    for position in (0, 3):
+        view.do_seek(position)
+        assert "health, a journal has no readings" in health.text(health.sample())
 
 
 def test_from_live_the_next_fault_is_the_last(view: JournalView) -> None:

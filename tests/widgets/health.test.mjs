@@ -61,4 +61,10 @@ test("the moment that all views look at is drawn where it is, if it is in the wi
 test("nothing read yet says so", () => {
   assert.match(html(null), /Waiting for the first readings\./);
   assert.match(html({ lab: "lab", sources: [], closed: true }), /closed before anything was read/);
+  const replay = { kind: "recording", position: 0, count: 9, at: 1 };
+  assert.match(html({ lab: "", sources: [], closed: false, replay }), />Nothing of it was read yet\.</);
+  for (const closed of [false, true]) {
+    const past = { lab: "lab", sources: [], closed, replay: { ...replay, kind: "journal" } };
+    assert.match(html(past), />A journal has no readings; a recording has\.</);
+  }
 });
