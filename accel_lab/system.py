@@ -122,6 +122,9 @@ class System:
         JournalUnavailable: a package for the journal's store is missing; says which.
     """
 
+    _explained: tuple[float, Explanation] | None = None
+    """With which limit the last culprit was found, and how."""
+
     def __init__(
         self,
         backend: str = "auto",
@@ -251,7 +254,9 @@ class System:
         """Say which message ended the last context that was lost; blocks until it is known.
 
         What was in flight is run again in a spare context on the same hardware, one message at a
-        time, also functions that are not pure.
+        time, also functions that are not pure. The spare's end is a ContextLost of a device of its
+        own, "cpu0 spare". Who was told a culprit and asks again, of the same loss, with the same
+        limit, is told the same; nothing is run then.
 
         Parameters:
             device: which; that of the last loss when not given.
@@ -265,7 +270,17 @@ class System:
             InvalidArgument: the system keeps no journal.
         """
         with self._trying:  # one spare at a time
-            found = explain(self.journal, self, device, timeout_s=timeout_s, spare=self._spare)
+            limit_s, known = self._explained or (0.0, None)
+            found = explain(
+                self.journal,
+                self,
+                device,
+                timeout_s=timeout_s,
+                spare=self._spare,
+                known=known if limit_s == timeout_s else None,
+            )
+            if found.culprit is not None:
+                self._explained = timeout_s, found
         if found.culprit is None:
             return found
         if not sanitize:

@@ -41,6 +41,7 @@ def explain(
     timeout_s: float = LIMIT_S,
     allow_code: bool = False,
     spare: Spare | None = None,
+    known: Explanation | None = None,
 ) -> Explanation:
     """Say which message ended a device's last lost context; blocks until it is known.
 
@@ -55,6 +56,7 @@ def explain(
         allow_code: run functions and kernels of a session that was not this process's.
         spare: opens a system with one device to try on; a second context on the same device when
             not given.
+        known: of a loss of this process, returned when that is the last one still.
 
     Raises:
         JournalError: no context was lost, or there is code and no leave to run it.
@@ -62,6 +64,10 @@ def explain(
     began = time.monotonic()
     entries, _ = read(journal)
     loss = _last_loss(entries, device.name if isinstance(device, Device) else device)
+    is_own = loss.session in journal.own_sessions
+    lost = loss.device, loss.generation
+    if known is not None and is_own and lost == (known.device, known.generation):
+        return known
     suspects, needed = _slice(entries, loss)
     if not allow_code:
         refuse_code([*needed, *suspects], journal)
@@ -81,7 +87,7 @@ def explain(
         explained.get("name", ""),
         len(loss.fields["in_flight"]),
         culprit,
-        _named(trial.operands, failed) if loss.session in journal.own_sessions else trial.operands,
+        _named(trial.operands, failed) if is_own else trial.operands,
         "" if culprit is None else _kernel(culprit),
         trial.error,
         trial.messages,

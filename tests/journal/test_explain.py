@@ -1,6 +1,7 @@
 """Finding the message that ended a context."""
 
 import os
+import queue
 import random
 import signal
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from accel_lab import AccelRef, Device, System, array, blas, jit, rng
 from accel_lab.actor.reply import Reply
+from accel_lab.compute.events import ContextLost as Lost
 from accel_lab.compute.events import ContextStarted
 from accel_lab.compute.fault import Inject
 from accel_lab.errors import ContextLost, JournalError, StaleRef
@@ -176,6 +178,25 @@ def test_a_kill_from_outside_does_not_show_again(lab: System, tmp_path: Path) ->
     assert found.culprit is None
     assert "SIGKILL" in found.cause or found.name == "SIGKILL"
     assert "did not show again" in str(found)
+
+
+def test_who_asks_at_each_loss_that_is_told_is_told_the_same_of_the_spares_and_ends() -> None:
+    """A spare context is lost, too, which is told as any loss is."""
+    with System("host") as lab:
+        losses: queue.SimpleQueue[Lost] = queue.SimpleQueue()
+        with lab.events.subscribe(losses.put, Lost):
+            with pytest.raises(ContextLost):
+                lab.inject("kill").result()
+            told, found = [losses.get(timeout=30.0)], [lab.explain()]
+            told.append(losses.get(timeout=30.0))
+            found.append(lab.explain())
+            assert [one.device for one in told] == ["cpu0", "cpu0 spare"]
+            assert found[1] is found[0]
+            assert losses.empty()
+            assert lab.explain(timeout_s=50.0) is not found[0], "it may have another culprit"
+            with pytest.raises(ContextLost):
+                lab.inject("kill").result()
+            assert lab.explain().generation == found[0].generation + 1
 
 
 def test_without_a_loss_there_is_nothing_to_explain() -> None:
