@@ -1,4 +1,4 @@
-// The supervision feed, live. State: {rows, lab, devices, closed, older?, forgotten?, acts?, faults?},
+// The supervision feed, live. State: {rows, lab, devices, closed, older?, forgotten?, acts?, faults?, asked?},
 // as JSON in bytes; `supervision_rows.js` says what a row is.
 
 import { standalone } from "./standalone.js";

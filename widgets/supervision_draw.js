@@ -6,6 +6,8 @@ import { freshBadge } from "./fresh_badge.js";
 import { icon } from "./icons.js";
 import { feedActor, feedCause, feedClock, feedGenerations, feedRows, feedSummary, feedUnshown, openCircuits, outcomeLook } from "./supervision_rows.js";
 
+const FEED_ASKED = 3; // of more faults that are to come it is only said how many
+
 /** What only the person who looks decides. */
 export function feedView() {
   return {
@@ -70,7 +72,14 @@ function feedTools(state, view) {
         devices.length > 1 && feedChoice("target", "On this device", devices.map(({ name }) => [name, name])),
         h("button", { key: "go", type: "button", class: "al-supervision-button", "data-do": "inject" }, icon("warn", 12), "Inject fault"),
       ),
+    state.acts && h("span", { key: "asked", class: "al-muted", role: "status" }, feedAsked(state.asked ?? [])),
   );
+}
+
+/** Say which faults a device has not come to yet. */
+function feedAsked(asked) {
+  if (!asked.length) return "";
+  return `Injecting ${asked.length > FEED_ASKED ? plural(asked.length, "fault") : asked.join(", ")}…`;
 }
 
 function feedChoice(name, label, options) {

@@ -54,12 +54,14 @@ class SupervisionView(View):
     def __init__(self, source: Lab | Source) -> None:
         super().__init__(source)
         self._folded: tuple[Scene, object, State] | None = None
+        self._asked: dict[Reply[None], tuple[str, Fault]] = {}  # the faults that are to come
 
     def fold(self, scene: Scene) -> State:
         """Fold the facts into rows, the oldest first."""
         nodes = () if scene.tree is None else scene.tree.children
         devices = [(node.name, node.state) for node in nodes if node.kind == "device"]
-        mark = (scene.counted, scene.closed, devices, self.source.lab is None)
+        asked = tuple(self._asked.values())
+        mark = (scene.counted, scene.closed, devices, self.source.lab is None, asked)
         if self._folded is None or self._folded[0] is not scene or self._folded[1] != mark:
             self._folded = scene, mark, self._state(scene, devices)
         return self._folded[2]
@@ -72,6 +74,8 @@ class SupervisionView(View):
         if self.source.lab is not None and not scene.closed:
             state["acts"] = True
             state["faults"] = list(FAULTS)
+            if asked := list(self._asked.values()):
+                state["asked"] = [f"{fault} on {device}" for device, fault in asked]
         return state
 
     def text(self, state: State) -> str:
@@ -92,7 +96,15 @@ class SupervisionView(View):
             SystemClosed: there is no system to act upon.
         """
         reply = self._system().inject(fault, device, timeout_s=HANG_S if fault == "hang" else None)
-        reply.add_waiter(partial(_answered, device, fault, reply))
+        self._asked[reply] = device, fault
+        reply.add_waiter(partial(self._answered, reply))
+
+    def _answered(self, reply: Reply[None]) -> None:
+        """Say what else than the fault became of a request; whichever thread completes it."""
+        device, fault = self._asked.pop(reply, ("", ""))
+        error = reply.error
+        if device and error is not None and not isinstance(error, (*EXPECTED, SystemClosed)):
+            sys.stderr.write(f"inject {fault} on {device}: {type(error).__name__}: {error}\n")
 
     def do_reset(self, device: str) -> None:
         """Close a device's open circuit: try a context on probation; does not wait for it.
@@ -184,13 +196,6 @@ def html(state: State, style: str = "") -> str:
         lines += f'<tr><th scope="row"{styled}>{first}</th>{cells}</tr>'
     body = f"<tbody>{lines}</tbody>" if lines else ""
     return f"<table>{caption}<thead><tr>{heads}</tr></thead>{body}</table>"
-
-
-def _answered(device: str, fault: str, reply: Reply[Any]) -> None:
-    """Say what else than the fault became of the request; whichever thread completes it."""
-    error = reply.error
-    if error is not None and not isinstance(error, (*EXPECTED, SystemClosed)):
-        sys.stderr.write(f"inject {fault} on {device}: {type(error).__name__}: {error}\n")
 
 
 def _row(incident: Incident) -> State:

@@ -30,7 +30,7 @@ from accel_lab.errors import ContextLost as ContextWasLost
 from accel_lab.views.incidents import Incident, duration, incidents
 from accel_lab.views.observer import Want
 from accel_lab.views.scene import FACTS, Fact, Scene
-from accel_lab.views.supervision import SupervisionView, _answered, html, state_of, text
+from accel_lab.views.supervision import SupervisionView, html, state_of, text
 from accel_lab.views.timeline import TimelineView
 from tests.views.made_up import lab as made_up
 
@@ -476,12 +476,29 @@ def test_an_unchanged_scene_is_not_folded_again() -> None:
     assert len(view.sample()["rows"]) == 1
 
 
-def test_only_what_was_not_asked_for_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_what_was_not_asked_for_is_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = made_up(devices=1)
     for error in (LibraryError("asked for"), SystemClosed("closed"), CircuitOpen("it is open")):
         reply: Reply[None] = Reply()
         reply.reject(error)
-        _answered("gpu0", "library", reply)
+        monkeypatch.setattr(source, "inject", lambda *_, reply=reply, **__: reply, raising=False)
+        SupervisionView(source).do_inject("gpu0", "library")
     assert capsys.readouterr().err == "inject library on gpu0: CircuitOpen: it is open\n"
+
+
+def test_a_fault_that_a_busy_device_has_not_come_to_is_told() -> None:
+    with System("host") as lab:
+        view = SupervisionView(lab)
+        (cpu,) = lab.devices
+        assert "asked" not in view.sample()
+        busy = cpu.run(time.sleep, 1000)
+        for _ in range(2):
+            view.do_inject("cpu0", "library")
+        assert view.sample()["asked"] == ["library on cpu0"] * 2
+        busy.cancel()
+        until(lambda: "asked" not in view.sample())
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -106,6 +106,10 @@ test("buttons are there only where they act", () => {
   const acting = html(state([row(1)], { ...open, acts: true }));
   assert.match(acting, /data-do="inject"/);
   assert.match(acting, /data-do="reset" data-device="gpu0"/);
+  assert.doesNotMatch(acting, /Injecting/);
+  const asked = (...asked) => html(state([], { ...open, acts: true, asked }));
+  assert.match(asked("hang on gpu0", "kill on gpu0"), /role="status">Injecting hang on gpu0, kill on gpu0…</);
+  assert.match(asked(..."abcd"), />Injecting 4 faults…</);
   const watching = html(state([row(1)], open));
   assert.doesNotMatch(watching, /data-do="(inject|reset)"/);
   assert.match(watching, /gpu0: circuit open/);
