@@ -23,6 +23,7 @@ from accel_lab.compute.standby import Late, LoopStandby, Standby
 from accel_lab.compute.transfer import TakeBack
 from accel_lab.compute.tree import State
 from accel_lab.compute.wire import Report, encode_entry
+from accel_lab.display.failure import interrupt
 from accel_lab.display.progress import REFRESH_S
 from accel_lab.display.sizes import size
 from accel_lab.errors import Cancelled, InvalidArgument
@@ -121,7 +122,7 @@ class Waiting:
         except KeyboardInterrupt:
             self.interrupted(reply)
             self.taken(reply)
-            raise KeyboardInterrupt from None  # without the frames of whoever reads the wire
+            raise interrupt() from None  # without the frames of whoever reads the wire
 
     def taken(self, reply: Reply[Any]) -> None:
         """Have all that a request has printed appear before its cell takes the answer."""

@@ -7,7 +7,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, cast
 
 from accel_lab.display.summary import Labelled, as_html, as_text
 
@@ -117,6 +118,33 @@ def of_cell(error: BaseException) -> list[str]:
     if hasattr(shell, "kernel"):
         _put_below(shell, details(whole(error)))
     return short(error, colour=str(shell.colors).lower() != "nocolor").split("\n")
+
+
+def interrupt() -> KeyboardInterrupt:
+    """Return what to raise where a wait is interrupted; a notebook shows the user's lines of it."""
+    error: Any = KeyboardInterrupt()
+    error._render_traceback_ = _of_interrupt  # not one that holds the error, and so its frames
+    return cast("KeyboardInterrupt", error)
+
+
+def _of_interrupt() -> list[str]:
+    """Return what IPython prints of the interrupt that it is about to show."""
+    error, shell = sys.exc_info()[1] or getattr(sys, "last_value", None), _shell()
+    if shell is None or not isinstance(error, KeyboardInterrupt):
+        return ["KeyboardInterrupt"]
+    own = _without_ours(error.__traceback__)
+    shown: list[str] = shell.InteractiveTB.structured_traceback(KeyboardInterrupt, error, own)
+    return shown
+
+
+def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the frames of this package."""
+    if trace is None:
+        return None
+    below = _without_ours(trace.tb_next)
+    if trace.tb_frame.f_code.co_filename.startswith(PACKAGE):
+        return below
+    return TracebackType(below, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
 
 
 def short(error: BaseException, *, colour: bool = False) -> str:

@@ -1,5 +1,6 @@
 """The stop button while a `%%gpu` cell runs, in a real kernel."""
 
+import re
 import statistics
 import sys
 import time
@@ -68,6 +69,23 @@ def test_a_stopped_cell_shows_its_own_lines_only(client: BlockingKernelClient, l
     assert last == "KeyboardInterrupt"
     assert "accel_lab" not in cell.told
     assert "accel_lab" not in ran(client, "%tb").told
+
+
+def test_a_cell_that_is_stopped_while_it_waits_shows_its_own_lines_only(
+    client: BlockingKernelClient,
+) -> None:
+    slow = "def slow():\n    import time\n    print('runs', flush=True)\n    time.sleep(1000)\n"
+    cell = Cell(client, f"{slow}def wait():\n    return gpu.run(slow).result()\nwait()")
+    cell.until("runs\n")
+    cell.stop()
+    cell.until()
+    assert cell.error == "KeyboardInterrupt"
+    for shown in (cell.told, ran(client, "%tb").told):
+        told = re.sub(r"\x1b\[[\d;]*m", "", shown)
+        assert "wait()" in told
+        assert "return gpu.run(slow).result()" in told
+        assert told.count("\nCell In") + told.count("\nFile") == 2, "no line of anybody else's"
+        assert told.rstrip().endswith("KeyboardInterrupt:")
 
 
 def test_classes_of_cells_pickle_in_the_context(client: BlockingKernelClient) -> None:
