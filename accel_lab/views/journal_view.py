@@ -8,9 +8,11 @@ import html as markup
 import os
 import time
 from bisect import bisect_left
+from collections.abc import Callable
+from functools import wraps
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Concatenate, ParamSpec
 
 from accel_lab.errors import InvalidArgument
 from accel_lab.journal.journal import Journal
@@ -31,6 +33,20 @@ TEXT_WORDS = 72
 _COLUMNS = ("Entry", "Time", "Device", "Generation", "What", "Outcome")
 _MARKS = {"fault": "✕", "turn": "↻", "": ""}
 _RUNNING = "running"
+P = ParamSpec("P")
+
+
+def _alone(
+    move: Callable[Concatenate["JournalView", P], None],
+) -> Callable[Concatenate["JournalView", P], None]:
+    """Have no other thread move the views of a source meanwhile, or have it forget."""
+
+    @wraps(move)
+    def alone(view: "JournalView", /, *args: P.args, **named: P.kwargs) -> None:
+        with view.source.moving:
+            move(view, *args, **named)
+
+    return alone
 
 
 class JournalView(View):
@@ -130,6 +146,7 @@ class JournalView(View):
         caption = f"<caption>{markup.escape(said)}</caption>"
         return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 
+    @_alone
     def do_seek(self, position: int | None = None, at: float | None = None) -> None:
         """Go to a position, or to a moment; blocks while what leads there is folded."""
         self.source.replay()
@@ -138,16 +155,19 @@ class JournalView(View):
         elif position is not None:
             self.source.player.seek(position)
 
+    @_alone
     def do_step(self, n: int = 1) -> None:
         """Pause and go on, or back."""
         self.source.replay()
         self.source.player.step(n)
 
+    @_alone
     def do_play(self, speed: float | None = None) -> None:
         """Go on by itself."""
         self.source.replay()
         self.source.player.play(speed)
 
+    @_alone
     def do_speed(self, speed: float) -> None:
         """Go on at another speed, now or when it is next played.
 
@@ -160,11 +180,13 @@ class JournalView(View):
             self.source.player.speed = speed
             self.source.player.pause()
 
+    @_alone
     def do_pause(self) -> None:
         """Stay at the position."""
         self.source.replay()
         self.source.player.pause()
 
+    @_alone
     def do_next_fault(self) -> None:
         """Go to the next failure; from live, to the last."""
         if self.source.replaying:
@@ -174,6 +196,7 @@ class JournalView(View):
         if faults := self.source.past.faults:
             self.source.player.seek(faults[-1] + 1)
 
+    @_alone
     def do_live(self) -> None:
         """Show the system as it is, if there is one."""
         self.source.go_live()

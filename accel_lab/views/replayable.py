@@ -20,6 +20,9 @@ READ_EVERY_S = 0.5
 class Replayable:
     """What the views of a page draw: the system as it is, or its past at the player's position.
 
+    Attributes:
+        moving: who holds it moves the views, from the first step to the last; taken before `lock`.
+
     Parameters:
         past: what can be looked back at.
         live: the system; None for a past that nothing is added to.
@@ -43,6 +46,7 @@ class Replayable:
         self.differences = differences
         self.player = player or Player(past, lock=live.lock if live is not None else None)
         self.lock = self.player.lock
+        self.moving = threading.RLock()
         self._stays = stays
         self._replaying = live is None
         self._keeps = self._replaying  # what is looked at does not go

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -194,6 +195,32 @@ def test_steps_plays_and_pauses(view: JournalView) -> None:
     assert view.sample()["playing"] is True
     view.do_pause()
     assert "playing" not in view.sample()
+
+
+def test_two_threads_move_the_views_one_after_the_other(
+    view: JournalView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the store might forget, once it is live, what the other goes to."""
+    player, told = view.source.player, list[str]()
+
+    def go_live() -> None:
+        view.do_live()
+        told.append("live")
+
+    other = threading.Thread(target=go_live)
+    play = player.play
+
+    def play_slowly(speed: float | None = None) -> None:
+        other.start()
+        other.join(0.2)
+        play(speed)
+        told.append("plays")
+
+    monkeypatch.setattr(player, "play", play_slowly)
+    view.do_play()
+    other.join(60)
+    assert told == ["plays", "live"]
+    assert not view.source.replaying
 
 
 def test_a_moment_is_sought_by_its_time() -> None:
