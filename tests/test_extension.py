@@ -96,7 +96,7 @@ def test_faults_are_a_table(notebook: Shell, lab: System) -> None:
     faults = notebook("%lab_faults 1")
     assert isinstance(faults, Faults)
     (head, columns, row) = repr(faults).splitlines()
-    assert head.startswith("one: 1 fault. 1 older")
+    assert head == "one: 2 faults. 1 older one is not shown"
     assert columns.split()[:3] == ["Time", "Outcome", "Actor"]
     assert "context lost" in row
     assert faults._repr_html_().count("<tr>") == 2

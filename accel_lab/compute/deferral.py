@@ -1,8 +1,8 @@
 """Work of a library that blocks, as a compilation, done beside the dispatcher.
 
 While it runs, messages that name one of its buffers, or a buffer of a message that waits already,
-wait behind it in their order. So does a function that is not pure, once anything waits: it may look
-at what it does not name. All others pass.
+wait behind it in their order. So does a function that is not pure, once another one waits: they
+may share what they do not name. All others pass.
 """
 
 import os
@@ -18,6 +18,8 @@ from accel_lab.compute.transfer import Free
 from accel_lab.compute.user_code import Run
 
 WORKERS = 4
+_FUNCTION = "a function"
+"""Stands among what is touched for all that functions may share."""
 
 
 class Deferred:
@@ -77,9 +79,11 @@ class Deferral:
             return False
         buffers = _buffers(entry)
         looks_around = type(message) is Run and not message.pure
-        if self._touched.isdisjoint(buffers) and not (looks_around and self._behind):
+        if self._touched.isdisjoint(buffers) and not (looks_around and _FUNCTION in self._touched):
             return False
         self._touched.update(buffers)
+        if looks_around:
+            self._touched.add(_FUNCTION)
         self._behind.append(entry)
         return True
 

@@ -270,7 +270,8 @@ def _caption(state: State) -> str:
 def unshown(state: State) -> list[str]:
     """Say in sentences without a full stop what a state does not hold."""
     older = sum(state.get("older", {}).values())
-    said = [f"{older} older ones are not shown"] if older else []
+    ones = "one is" if older == 1 else "ones are"
+    said = [f"{older} older {ones} not shown"] if older else []
     if forgotten := state.get("forgotten"):
         said.append(f"{forgotten} facts before that are forgotten")
     return said

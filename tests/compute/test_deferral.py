@@ -87,17 +87,17 @@ def test_what_names_the_result_waits_and_the_rest_passes(world: World) -> None:
     assert [entry.seq for entry in world.deferral.released()] == [2, 4]
 
 
-def test_functions_stay_in_order_behind_what_waits(world: World) -> None:
+def test_functions_stay_in_order_behind_one_that_waits(world: World) -> None:
     """They share memory that they do not name; a pure one has only what it names."""
     gate = threading.Event()
     world.defer(1, 10, gate.wait, lambda _: None)
     first, pure = Run((), b"", pure=False), Run((), b"", pure=True)
-    touching = [Touch(world.table.mention(id_)) for id_ in (10, 13)]
-    sent = enumerate((first, touching[0], first, pure, touching[1]), 2)
+    naming = Run((world.table.mention(10),), b"", pure=False)
+    sent = enumerate((first, naming, first, pure, Touch(world.table.mention(13))), 2)
     held = [world.deferral.hold_back(Entry(seq, 9 + seq, None, one)) for seq, one in sent]
     gate.set()
     world.finish()
-    assert held == [False, True, True, False, True], "at first nothing waits"
+    assert held == [False, True, True, False, True], "at first none waits"
     assert [entry.seq for entry in world.deferral.released()] == [3, 4, 6]
 
 
