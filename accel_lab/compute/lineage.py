@@ -61,6 +61,7 @@ class Lineage:
         self._history = History()
         self._told: dict[int, tuple[tuple[int, ...], str, int]] = {}
         self.checkpoint: Callable[[int, tuple[int, ...], str], None] | None = None
+        self._newest_made = 0  # of the buffers that were read of
         self._tidied = 0  # how many there were when it was tidied last
         self._kept_after_cut = 0
 
@@ -96,6 +97,7 @@ class Lineage:
                 else:
                     step = step_of(entry, data)
                     history.add(step)
+                    self._newest_made = max(step.made, self._newest_made)
                     if step.made in self._told:
                         history.learn(step.made, *self._told.pop(step.made))
             for id_ in [one for one in list(self._told) if one in history.storages]:
@@ -202,7 +204,9 @@ class Lineage:
         """Forget the messages on which no buffer in use depends."""
         with self._lock:
             self._history.cut(self._unanswered(), self._unwritten(), long=LONG_HISTORY)
-            self._told.clear()  # of what is gone; without its word a result may be a part of any
+            # Of what is gone; without its word a result may be a part of any.
+            for id_ in [one for one in list(self._told) if one <= self._newest_made]:
+                del self._told[id_]
             self._kept_after_cut = len(self._history.steps)
 
     def _bound(self) -> None:

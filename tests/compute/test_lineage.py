@@ -474,6 +474,15 @@ def test_what_shared_memory_is_known_as_long_as_somebody_wants_to() -> None:
     assert lineage.sharing([2], {1, 3, 4}) == {2: set()}
 
 
+def test_what_is_told_of_a_result_counts_though_its_message_is_read_after_a_cut() -> None:
+    lineage = lineage_of(zeros(1, 1))
+    lineage.read()
+    lineage.tell(2, (4,), "float32", 0)
+    lineage.follow([run(2, 2, 1)])
+    lineage.cut()
+    assert lineage.sharing([2], {1}) == {2: set()}
+
+
 def test_a_history_is_cut_while_more_comes_than_is_read() -> None:
     """A loop that sends without end does not put it off for ever."""
     lineage = Lineage()
