@@ -61,6 +61,7 @@ class Context:
         self.table = BufferTable()
         self.spill = Spill(self, spill_bytes)
         self.table.away, self.table.forget = self.spill.held, self.spill.forget
+        self.table.moved = self.forget_addresses
         self.streams: dict[str, Stream] = {}
         self.actors: dict[str, LibraryActor] = {}
         self.routes: dict[type[Operation[Any]], Route] = {}
@@ -133,6 +134,11 @@ class Context:
             return self.backend.empty(shape, dtype), None
         except MemoryError as error:
             return None, error
+
+    def forget_addresses(self) -> None:
+        """Have the libraries take every buffer anew: one may be elsewhere."""
+        for actor in self.actors.values():
+            actor.forget_addresses()
 
     def trim(self) -> None:
         """Give back what libraries and the pool hold for later; may wait for the device."""

@@ -256,7 +256,7 @@ class LibraryActor:
             trim()
 
     def forget_addresses(self) -> None:
-        """Forget where buffers lie: one has left the device, and may come back elsewhere."""
+        """Forget where buffers lie: one has lost its memory, and may come back elsewhere."""
 
     def close(self) -> None:
         """Release the library's handles."""

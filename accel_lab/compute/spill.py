@@ -154,8 +154,6 @@ class Spill:
         self.held_bytes += data.nbytes
         self.moved += 1
         context.table.leave(buffer)
-        for actor in context.actors.values():
-            actor.forget_addresses()
         return True
 
     def _return(self, buffer: Buffer, now: int) -> None:

@@ -88,6 +88,8 @@ class BufferTable:
         """The ids of functions' answers that are no arrays."""
         self.forget: Callable[[int], None] = _nothing
         """Drop what is kept elsewhere of a buffer, if anything is."""
+        self.moved: Callable[[], None] = _never
+        """Called when a buffer that had memory may get other memory."""
 
     def __len__(self) -> int:
         return len(self._buffers)
@@ -191,7 +193,7 @@ class BufferTable:
         """Enter a buffer with its memory."""
         buffer = self.mention(id_)
         if buffer.storage is not None:  # it is made a second time
-            self._release(buffer)
+            self.leave(buffer)
         if storage.users == 0:
             self.used_bytes += storage.nbytes
         buffer.fill(array, shape, dtype, storage)
@@ -225,8 +227,9 @@ class BufferTable:
             self._release(buffer)
 
     def leave(self, buffer: Buffer) -> None:
-        """Free the memory of a buffer whose contents are kept elsewhere."""
+        """Free the memory of a buffer whose contents are kept elsewhere, or come again."""
         self._release(buffer)
+        self.moved()
 
     def _release(self, buffer: Buffer) -> None:
         storage = buffer.storage
@@ -260,4 +263,8 @@ class BufferTable:
 
 
 def _nothing(_: int) -> None:
+    pass
+
+
+def _never() -> None:
     pass

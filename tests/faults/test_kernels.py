@@ -95,6 +95,21 @@ def test_a_kernel_is_compiled_again_after_a_loss(lab: System, cpu: Device) -> No
     assert kernel.inspect().result(WAIT).cached
 
 
+def test_a_kernel_finds_a_buffer_that_is_made_twice_as_it_comes_back(nothing_left: None) -> None:
+    """First of messages, for what was made of it, and then of its checkpoint."""
+    with System("host") as lab:
+        cpu = lab.devices[0]
+        bump = jit.compile(cpu, "__global__ void bump(float* x) { x[threadIdx.x] += 1; }", "bump")
+        x = array.zeros(cpu, (3,), "float32")
+        bump(1, 3, (x,))
+        made = x * 2
+        cpu.checkpoint(x).result(WAIT)
+        bump(1, 3, (x,))
+        with pytest.raises(ContextLost):
+            lab.inject("kill", cpu).result(WAIT)
+        assert (made.get().tolist(), x.get().tolist()) == ([2, 2, 2], [2, 2, 2])
+
+
 def test_a_kernel_whose_context_is_lost_while_it_compiles_is_compiled_again(
     nothing_left: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gate: Path
 ) -> None:
