@@ -57,8 +57,10 @@ class Generations(Waiting):
             self._token = token
             return True
 
-    def rebuilding(self, link: Link) -> set[int]:
+    def rebuilding(self, link: Link) -> tuple[set[int], int]:
         """Return the requests that wait for a context which is being filled.
+
+        With them comes the number of the last request: later ones wait for it, too.
 
         Raises:
             Overtaken: it is lost.
@@ -68,7 +70,7 @@ class Generations(Waiting):
                 raise Overtaken
             if self._freed:
                 self._frees()  # for the record: no context has them
-            return set(self._queue)
+            return set(self._queue), self._seq
 
     def unsent(self) -> tuple[list[int], list[bytes]]:
         """Return the buffers of which no context knows yet that they are freed, and what waits."""

@@ -7,6 +7,7 @@ buffers in use depend on.
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 from accel_lab.compute.contents import Contents
@@ -56,6 +57,7 @@ class Lineage:
         self._unanswered = unanswered
         self._unwritten = unwritten
         self._lock = threading.RLock()
+        self._is_still = False
         self._unread: list[bytes] = []
         self._made = Steps()
         self._history = History()
@@ -83,6 +85,8 @@ class Lineage:
     def read(self, limit: int | None = None) -> int:
         """Read what has come, at most `limit` parts; returns how many are left."""
         with self._lock:
+            if self._is_still:
+                return len(self._unread)
             count = len(self._unread) if limit is None else min(limit, len(self._unread))
             parts = self._unread[:count]
             del self._unread[:count]
@@ -104,6 +108,17 @@ class Lineage:
                 history.learn(id_, *self._told.pop(id_))
             return len(self._unread)
 
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Read what has come, and nothing more while this lasts."""
+        with self._lock:
+            self.read()
+            self._is_still = True
+            try:
+                yield
+            finally:
+                self._is_still = False
+
     # Asking.
 
     @property
@@ -117,6 +132,12 @@ class Lineage:
         """Return the key of the bytes that a request took from the arena."""
         content = self._history.contents.get(seq)
         return content.key if content is not None else ""
+
+    def later_than(self, seq: int) -> set[int]:
+        """Return the numbers of the messages that were sent after this one."""
+        with self._lock:
+            self.read()
+            return {step.seq for step in self._history.steps if step.seq > seq}
 
     def steps_of(self, seqs: Collection[int]) -> list[Step]:
         """Return the messages of these numbers, in order."""

@@ -251,17 +251,20 @@ class Recovery:
 
     def _plan(self, link: "Link") -> "_Plan":
         """Find out what to make and what to run, at a moment when nothing is freed or sent."""
-        queued = self._requests.rebuilding(link)
+        queued, last = self._requests.rebuilding(link)
         self._recorder.drain()
         unanswered = self.held.keys() | queued
-        pending = {step.seq: step for step in self._lineage.steps_of(unanswered)}
-        named = {id_ for step in pending.values() for id_ in step.operands}
-        made = {step.made for step in pending.values()} - {0}
-        live = self._lineage.live
-        wanted = (live | named) - made
-        found = self._lineage.slice(wanted, unanswered)
-        self.lost = dict(found.lost)
-        sharing = self._lineage.sharing(self._requests.unwritten(), wanted - found.lost.keys())
+        with self._lineage.still():  # what is sent meanwhile waits, and is not to be run twice
+            unanswered |= self._lineage.later_than(last)
+            pending = {step.seq: step for step in self._lineage.steps_of(unanswered)}
+            named = {id_ for step in pending.values() for id_ in step.operands}
+            made = {step.made for step in pending.values()} - {0}
+            live = self._lineage.live
+            wanted = (live | named) - made
+            found = self._lineage.slice(wanted, unanswered)
+            self.lost = dict(found.lost)
+            there = wanted - found.lost.keys()
+            sharing = self._lineage.sharing(self._requests.unwritten(), there)
         return _Plan(found, pending, live - made, live | named, (named | made) - live, sharing)
 
     def _fill(self, link: "Link", plan: "_Plan") -> Recovered:

@@ -518,6 +518,27 @@ def test_what_is_sent_while_the_buffers_are_made_waits_its_turn(
     np.testing.assert_array_equal(value(cpu, doubled), 4.0 * np.ones(4))
 
 
+def test_what_is_sent_while_it_is_found_out_what_to_run_is_run_once(
+    lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = cpu.put(A), cpu.put(A)
+    requests, made = cpu._requests, []
+    rebuilding = requests.rebuilding
+
+    def send_then(link: Any) -> Any:
+        waiting = rebuilding(link)
+        blas.axpy(x, y, out=y)
+        made.append(x * 3)
+        return waiting
+
+    monkeypatch.setattr(requests, "rebuilding", send_then)
+    lose(lab, cpu)
+    assert settle(lambda: bool(made))
+    np.testing.assert_array_equal(value(cpu, y), 2 * A)
+    np.testing.assert_array_equal(value(cpu, made[0]), 3 * A)
+    assert made[0].durability == y.durability == "replayable"
+
+
 def test_a_history_that_faults_again_stops_at_the_circuit(
     nothing_left: None, tmp_path: Path
 ) -> None:
