@@ -39,7 +39,7 @@ class Contents:
         self._lock = threading.Lock()
         self._held: dict[str, bytes] = {}
         self._fresh: set[str] = set()
-        self._needed_bytes = 0
+        self._needed_bytes = self._needed_spilled_bytes = 0
         self._spilled: dict[str, tuple[int, int]] = {}
         self._free = FreeList(spill_bytes)
         self._file = -1
@@ -92,11 +92,16 @@ class Contents:
                 offset, nbytes = self._spilled.pop(key)
                 self._free.give(offset, nbytes)
                 self.spilled_bytes -= nbytes
-            self._needed_bytes = self.used_bytes
+            self._needed_bytes, self._needed_spilled_bytes = self.used_bytes, self.spilled_bytes
 
     @property
     def crowded(self) -> bool:
-        """Whether most of the memory is used, and more than was needed when that was last seen."""
+        """Whether most of the memory is used, and more than was needed when that was last seen.
+
+        Or whether much more was spilled since then.
+        """
+        if self.spilled_bytes - self._needed_spilled_bytes > self.spill_bytes // 16:
+            return True
         grown = self.used_bytes - self._needed_bytes > self.memory_bytes // 16
         return grown and self.used_bytes > self.memory_bytes * 3 // 4
 

@@ -638,3 +638,15 @@ def test_contents_are_crowded_only_when_there_is_something_new_to_forget() -> No
     assert not contents.crowded
     assert contents.put(bytes([1]) * 200) is not None
     assert contents.crowded
+
+
+def test_what_was_spilled_is_forgotten_though_the_memory_is_full_of_what_is_needed() -> None:
+    contents = Contents(memory_bytes=1600, spill_bytes=1600)
+    needed = contents.put(bytes(1600))
+    assert needed is not None
+    contents.retain({needed})
+    for number in range(1, 100):
+        assert contents.put(bytes([number]) * 100) is not None
+        if contents.crowded:
+            contents.retain({needed})
+    assert contents.spilled_bytes < 1600
