@@ -109,7 +109,7 @@ def a_killed_context_is_a_row(notebook: "Notebook") -> None:
         FITS, "g98 → g99"
     )
     expect(f"{FAULT} .al-supervision-took").to_have_text(TOOK)
-    expect("[role=status]").to_have_text(  # which is said once, soon after the row is there
+    expect(".al-sr[role=status]").to_have_text(  # which is said once, soon after the row is there
         re.compile(r"^cpu0: context lost, its process ended with SIGKILL, recover(ed in |ing$)")
     )
 
