@@ -3,7 +3,6 @@
 It has no thread and no lock of its own; `Lineage` follows the record and keeps one of these.
 """
 
-import sys
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from itertools import zip_longest
@@ -12,10 +11,9 @@ from typing import Any, NamedTuple
 from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, Result
 from accel_lab.compute.step import Effects, Step, decode
 from accel_lab.compute.storages import Storages
+from accel_lab.compute.trial import BEYOND, GivenUp, Trial
 from accel_lab.errors import Interrupted, UserCodeError
 
-BEYOND = "the record does not reach back to the message that made it"
-_DEPENDS = "it depends on buffer"
 _CHANGED = "a function that failed may have changed it"
 _IN_USER_CODE = frozenset((Interrupted.__name__, UserCodeError.__name__))
 _NOT_RUN = frozenset(("Cancelled", "CircuitOpen", "DependencyFailed", "StaleRef"))
@@ -39,24 +37,6 @@ class Slice(NamedTuple):
 
     steps: list[Step | Restore]
     lost: dict[int, str]
-
-
-class _GivenUp(NamedTuple):
-    """A buffer whose messages are forgotten.
-
-    Attributes:
-        since: up to this message it is known what it held.
-        why: the reason, for people.
-        changed: the last message that changed it.
-    """
-
-    since: int
-    why: str
-    changed: int
-
-    def is_had_by(self, point: Checkpoint | None) -> bool:
-        """Whether this holds what it held last."""
-        return point is not None and point.seq >= self.changed
 
 
 class History:
@@ -86,7 +66,7 @@ class History:
         self._specs: dict[int, tuple[tuple[int, ...], str]] = {}
         self._opaque: dict[int, str] = {}  # why no message makes these again
         self._hopeless_once: set[int] = set()  # when it was cut last
-        self._given_up: dict[int, _GivenUp] = {}
+        self._given_up: dict[int, GivenUp] = {}
 
     # What happens.
 
@@ -265,7 +245,7 @@ class History:
 
     def _lost(self, steps: Iterable[Step | Restore], wanted: Iterable[int]) -> dict[int, str]:
         """Walk forward: return why which of these cannot be had if all of this is done."""
-        trial = _Trial(self.storages, self._opaque, self._given_up)
+        trial = Trial(self.storages, self._opaque, self._given_up)
         settled, half_done = trial.settled, self._half_done
         for position, step in enumerate(steps):
             if isinstance(step, Restore):
@@ -353,7 +333,7 @@ class History:
                 before = self._given_up[id_]
                 self._given_up[id_] = before._replace(changed=max(at, before.changed))
             elif id_ not in named:
-                self._given_up[id_] = _GivenUp(self._newest, why, at)
+                self._given_up[id_] = GivenUp(self._newest, why, at)
 
     def forget(self) -> None:
         """Forget all messages."""
@@ -418,70 +398,6 @@ class History:
         named.update(wanted)
         self.live &= named
         self.storages.keep(named.union(of_interest))
-
-
-class _Trial:
-    """What is had when messages are run: one that cannot be takes along whatever it writes.
-
-    Attributes:
-        settled: effects, by `id`, that change nothing if they are run once more.
-    """
-
-    def __init__(
-        self, storages: Storages, opaque: dict[int, str], given_up: dict[int, _GivenUp]
-    ) -> None:
-        self._roots_of = storages.of
-        self._opaque = opaque
-        self._given_up = given_up
-        self._why: dict[int, str] = {}
-        self._spoilt: dict[int, tuple[int, str]] = {}  # memory: where it was spoilt last, and why
-        self._made: dict[int, int] = {}  # buffers: where they were made or restored
-        self._restored: dict[int, Checkpoint] = {}
-        self._spoilt_anew: set[int] = set()  # memory, since something was restored last
-        self.settled: set[int] = set()
-
-    def restore(self, position: int, point: Checkpoint) -> None:
-        """Make a buffer of what was kept."""
-        self._made[point.id] = position
-        self._restored[point.id] = point
-        self._spoilt_anew.clear()
-        self.settled.clear()
-
-    def run(self, position: int, step: Step, never: str) -> None:
-        """Run a message, unless it never can be, or an operand is not had."""
-        reason, now = never, step.seq
-        for id_ in step.operands:
-            if not reason and (text := self._gone(id_, now)):
-                # What a long chain depends on is what its first link depends on.
-                reason = text if text.startswith(_DEPENDS) else f"{_DEPENDS} {id_}: {text}"
-        if reason:
-            self._why[step.made] = reason
-            for id_ in step.writes:
-                text, roots = self._gone(id_, now) or reason, self._roots_of(id_)
-                self._spoilt.update((root, (position, text)) for root in roots)
-                if not self._spoilt_anew.issuperset(roots):
-                    self._spoilt_anew.update(roots)
-                    self.settled.clear()
-        elif step.made:
-            self._made[step.made] = position
-        if not (step.made or step.in_arena) and self._given_up.keys().isdisjoint(step.operands):
-            self.settled.add(id(step.effects))
-
-    def gone(self, wanted: Iterable[int]) -> dict[int, str]:
-        """Return why which of these are not had in the end."""
-        return {id_: text for id_ in wanted if (text := self._gone(id_, sys.maxsize))}
-
-    def _gone(self, id_: int, now: int) -> str:
-        """Return why a buffer is not had when message `now` would be run; "" if it is."""
-        given_up, point = self._given_up.get(id_), self._restored.get(id_)
-        if given_up is not None and given_up.since < now and not given_up.is_had_by(point):
-            return given_up.why
-        opaque = "" if point else self._opaque.get(id_)
-        if opaque or id_ not in self._made:
-            return opaque or self._why.get(id_, BEYOND)
-        spoilt, roots = self._spoilt, self._roots_of(id_)
-        marks = (spoilt[root] for root in roots if root in spoilt)
-        return next((text for position, text in marks if position > self._made[id_]), "")
 
 
 class _Written:

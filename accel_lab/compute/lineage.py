@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 from accel_lab.compute.contents import Contents
-from accel_lab.compute.history import BEYOND, History, Restore, Slice
+from accel_lab.compute.history import History, Restore, Slice
 from accel_lab.compute.markers import marker_of
 from accel_lab.compute.step import FREE, Step, Steps, decode, entries_of
+from accel_lab.compute.trial import BEYOND
 from accel_lab.compute.wire import batch
 
 UNREAD_LIMIT = 50_000
