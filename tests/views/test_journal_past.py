@@ -162,29 +162,32 @@ def test_what_is_named_by_its_number_stays_when_the_store_forgot_it(
     assert len(own) + own.forgotten == len(before)
 
 
-def test_of_a_file_no_more_is_held_than_there_is_room_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def filed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Session, Store]]:
+    """Write to a file what is more than a past holds."""
     monkeypatch.setattr(journal_past, "HELD_BYTES", 1000)
     session = Session()
     entries_in(session, [MANY, ["put"], MANY, ["gemm", "fail"], MANY, ["put", "gemm"]])
-    store: Store = SqliteStore(tmp_path / "journal.db")
+    store = SqliteStore(tmp_path / "journal.db")
     store.append(list(session.store.groups()), {})
+    yield session, store
+    store.close()
+
+
+def test_of_a_file_no_more_is_held_than_there_is_room_for(
+    filed: tuple[Session, Store],
+) -> None:
+    session, store = filed
     own = JournalPast(store, own=True)
     held = sum(len(group.data) for group in own._groups)
     assert held < 2000 < sum(group.nbytes for group in session.store.groups())
     assert seen(own) == seen(session.past)
-    store.close()
 
 
 def test_what_is_not_held_and_gone_from_its_file_is_counted_and_the_rest_is_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filed: tuple[Session, Store],
 ) -> None:
-    monkeypatch.setattr(journal_past, "HELD_BYTES", 1000)
-    session = Session()
-    entries_in(session, [MANY, ["put"], MANY, ["gemm", "fail"], MANY, ["put", "gemm"]])
-    store: Store = SqliteStore(tmp_path / "journal.db")
-    store.append(list(session.store.groups()), {})
+    session, store = filed
     view = JournalView(Replayable(JournalPast(store, own=True)))
     past = view.source.past
     trimmed = store.trim(1000).entries
@@ -198,7 +201,6 @@ def test_what_is_not_held_and_gone_from_its_file_is_counted_and_the_rest_is_show
     assert f"{len(gone)} entries are gone" in view.text(view.sample())
     whole, kept = session.past.lines(range(count)), sorted({*range(count)}.difference(gone))
     assert [lines[number] for number in kept] == [whole[number] for number in kept]
-    store.close()
 
 
 @pytest.mark.parametrize("before", [3, 8, 12])
