@@ -53,7 +53,9 @@ def run(
     peers: bool = False,
     began: Callable[[str], object] = lambda _: None,
 ) -> Report:
-    """Measure; blocks for some minutes, or less than one when `quick`.
+    """Measure; blocks for ten minutes, or less than one when `quick`.
+
+    An interrupt ends it with what has been measured by then.
 
     Parameters:
         only: the benchmarks to run, of `NAMES` and `OPTIONAL`; all of `NAMES` when empty.
@@ -96,13 +98,18 @@ def run(
             "journal": lambda: journaled.journal(lab.backend, effort),
             "peers": lambda: empty.peers(peer.device, effort, versions, notes),
         }
-        for name in there_are:
-            if name in chosen:
+        order = [name for name in there_are if name in chosen]
+        for position, name in enumerate(order):
+            try:
                 began(name)
-                try:
-                    rows += map(judged, measures[name]())
-                except CompileError as error:  # the host's kernels need a C++ compiler
-                    notes.append(f"{name} is not measured: {error}")
+                rows += map(judged, measures[name]())
+            except CompileError as error:  # the host's kernels need a C++ compiler
+                notes.append(f"{name} is not measured: {error}")
+            except KeyboardInterrupt:
+                if not rows:
+                    raise
+                notes.append(f"interrupted: {', '.join(order[position:])} not measured")
+                break
         here = machine(peer, lab.tree().children[0].detail)
         here.libraries.update(versions)
         return Report(

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -228,6 +229,16 @@ def test_cell_measures_what_awaits_and_shows_one_plain_report() -> None:
 def test_unknown_benchmark_is_refused_before_anything_starts() -> None:
     with pytest.raises(InvalidArgument, match=r"axpi.*there are gemm, axpy"):
         suite.run("host", only=["axpi"])
+
+
+def test_an_interrupt_leaves_what_was_measured_by_then() -> None:
+    def began(name: str) -> None:
+        if name == "await":
+            signal.raise_signal(signal.SIGINT)
+
+    report = suite.run("host", quick=True, only=["ask", "await", "ping"], began=began)
+    assert {row.group for row in report.rows} == {"ask"}
+    assert report.notes == ("interrupted: await, ping not measured",)
 
 
 def test_both_backends_have_the_same_baseline() -> None:
