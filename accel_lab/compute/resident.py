@@ -19,6 +19,7 @@ from accel_lab.compute.control import Look
 from accel_lab.compute.holding import Held, Holdings, Thing
 from accel_lab.compute.kept_objects import CELLS
 from accel_lab.compute.namespace import handles, names
+from accel_lab.compute.referrers import referrers
 from accel_lab.display import failure, table
 from accel_lab.display.sizes import memory, size
 from accel_lab.errors import AccelError, InvalidArgument
@@ -433,11 +434,11 @@ def _keepers(device: "Device") -> dict[int, list[tuple[str, AccelRef]]]:
 def _holders(refs: list[AccelRef]) -> Iterator[tuple[str, AccelRef]]:
     """Yield what holds handles that no name leads to, by its type; "" where nothing is found."""
     known = {id(ref): ref for ref in refs}
-    holders = gc.get_referrers(*refs) if refs else []  # before what is yielded holds them, too
+    holders = referrers(refs)  # before what is yielded holds them, too
     yield from (("", ref) for ref in refs)
     for holder in holders:
         kind = type(holder)
-        if holder is refs or holder is known or kind is FrameType:
+        if holder is known or kind is FrameType:
             continue
         for held in gc.get_referents(holder):
             if id(held) in known:

@@ -14,6 +14,7 @@ from typing import Any
 from accel_lab.compute import frames
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.namespace import Namespace, below, handles, names
+from accel_lab.compute.referrers import referrers
 
 LAST = "the last error"
 LIMIT_S = 1.0
@@ -80,7 +81,7 @@ def _alone(values: list[Any], holders: set[int]) -> list[Any]:
     """Return those that nothing refers to but these holders."""
     left = {id(value): value for value in values if gc.is_tracked(value)}
     own = {id(values), id(left)}
-    for holder in gc.get_referrers(*left.values()) if left else ():
+    for holder in referrers(list(left.values())):
         if id(holder) not in holders and id(holder) not in own:
             for held in gc.get_referents(holder):
                 left.pop(id(held), None)

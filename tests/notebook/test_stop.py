@@ -65,6 +65,7 @@ def test_a_stopped_cell_shows_its_own_lines_only(client: BlockingKernelClient, l
     assert first.startswith('  File "<gpu cell ')
     assert first.endswith(", line 5, in <module>")
     assert told[0] == "    spin(0)"
+    told = [one for one in told if one.strip(" ~^")]  # Python 3.13 marks the call
     assert told[1].endswith(", in spin")
     assert last == "KeyboardInterrupt"
     assert "accel_lab" not in cell.told
