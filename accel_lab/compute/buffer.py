@@ -166,7 +166,8 @@ class AccelRef(Reply["AccelRef"], Operators):
     def durability(self) -> "Durability":
         """What a fault would do to it: `replayable`, `checkpointed` or `lost on fault`.
 
-        A str with the reason in `.why`. Blocks for a moment, to read what was recorded.
+        A str with the reason in `.why`. Blocks to read what was recorded: for a moment, or, of
+        100 000 messages and more, for a second.
         """
         return self.device.durability(self)
 
@@ -250,8 +251,8 @@ class AccelRef(Reply["AccelRef"], Operators):
         yield "state", self.standing
         if self.is_valid:
             durability = self.device.durability_now(self)
-            text = "being recorded" if durability is None else f"{durability}: {durability.why}"
-            yield "durability", text
+            waits = "not known yet, .durability waits for it"
+            yield "durability", f"{durability}: {durability.why}" if durability else waits
 
     def __repr__(self) -> str:
         born = "" if self.generation == FREED else f" of generation {self._born()}"

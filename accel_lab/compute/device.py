@@ -337,9 +337,9 @@ class Device:
         return recovery.durability(ref.id)
 
     def durability_now(self, ref: AccelRef) -> Durability | None:
-        """Return what a fault would do to a buffer; None while that is being recorded.
+        """Return what a fault would do to a buffer; None where a moment is too short to tell.
 
-        Does not wait for anything longer than a moment, 20 ms at most.
+        That is after about 20 ms: bytes are being copied for the record, or it is long.
         """
         recovery = self._requests.recovery
         if not ref.is_valid or recovery is None:

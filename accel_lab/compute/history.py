@@ -3,10 +3,12 @@
 It has no thread and no lock of its own; `Lineage` follows the record and keeps one of these.
 """
 
+import math
+import time
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
-from itertools import zip_longest
-from typing import Any, NamedTuple
+from itertools import takewhile, zip_longest
+from typing import Any, NamedTuple, TypeVar
 
 from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, Result
 from accel_lab.compute.step import Effects, Step, decode
@@ -19,6 +21,8 @@ _IN_USER_CODE = frozenset((Interrupted.__name__, UserCodeError.__name__))
 _NOT_RUN = frozenset(("Cancelled", "CircuitOpen", "DependencyFailed", "StaleRef"))
 CHANGED_NOTHING = _NOT_RUN | {"ContextLost", "ContextReplaced", "DeadlineExceeded"}
 """The failures after which no buffer holds what a message may have written."""
+_CLOCK_EVERY = 256
+_Any = TypeVar("_Any")
 
 
 class Restore(NamedTuple):
@@ -49,6 +53,7 @@ class History:
         checkpoints: the contents of buffers.
         storages: which buffers share memory.
         has_lost_needs: since the last cut something was freed, or kept elsewhere.
+        until: when a walk along the messages ends with TimeoutError, as `time.monotonic` tells.
     """
 
     def __init__(self) -> None:
@@ -58,6 +63,7 @@ class History:
         self.checkpoints: list[Checkpoint] = []
         self.storages = Storages()
         self.has_lost_needs = False
+        self.until = math.inf
         self._newest = 0  # the number of the last message
         self._failed: set[int] = set()
         self._half_done: set[int] = set()
@@ -223,7 +229,8 @@ class History:
         written = _Written(storages)
         undone = self._failed - self._half_done
         again: set[int] = set()  # the effects that are needed wherever they stand
-        for step in reversed(self.steps):
+        # Before all that is needed was made nothing is.
+        for step in takewhile(lambda _: ids, self._in_time(reversed(self.steps))):
             seq, made, effects = step.seq, step.made, step.effects
             if points and points[-1].seq >= seq:
                 restore(seq)
@@ -247,12 +254,18 @@ class History:
         """Walk forward: return why which of these cannot be had if all of this is done."""
         trial = Trial(self.storages, self._opaque, self._given_up)
         settled, half_done = trial.settled, self._half_done
-        for position, step in enumerate(steps):
+        for position, step in enumerate(self._in_time(steps)):
             if isinstance(step, Restore):
                 trial.restore(position, step.checkpoint)
             elif id(step.effects) not in settled or step.seq in half_done:
                 trial.run(position, step, self._never(step))
         return trial.gone(wanted)
+
+    def _in_time(self, steps: Iterable[_Any]) -> Iterator[_Any]:
+        for position, step in enumerate(steps):
+            if not position % _CLOCK_EVERY and time.monotonic() > self.until:
+                raise TimeoutError
+            yield step
 
     def _may_lack_some(self) -> bool:
         """Whether there is anything that cannot be run again; quick."""

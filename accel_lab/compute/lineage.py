@@ -5,7 +5,9 @@ when somebody asks, or when there are many. What it keeps is then cut down to th
 buffers in use depend on.
 """
 
+import math
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -187,6 +189,25 @@ class Lineage:
             return Durability("checkpointed", "its contents are kept")
         plural = "" if messages == 1 else "s"
         return Durability("replayable", f"{messages} message{plural} would make it again")
+
+    def durability_by(self, id_: int, until: float) -> Durability | None:
+        """Return what a fault would do to a buffer; None where that takes longer than until then.
+
+        `until` is of `time.monotonic`. What has been read by then stays read.
+        """
+        if not self._lock.acquire(timeout=max(0.0, until - time.monotonic())):
+            return None
+        try:
+            while self.read(READ_AT_ONCE):
+                if time.monotonic() > until:
+                    return None
+            self._history.until = until
+            return self.durability(id_)
+        except TimeoutError:
+            return None
+        finally:
+            self._history.until = math.inf
+            self._lock.release()
 
     def _parted(self, id_: int, found: Slice) -> str:
         """Return why a checkpoint does not help a buffer, though it is all that could."""

@@ -93,12 +93,11 @@ class Recorder:
         return Content(seq, key or "", "" if key else "what may be kept is used up")
 
     def drain_quickly(self) -> bool:
-        """Drain unless bytes have to be copied; return whether all is drained. 20 ms at most."""
+        """Drain what needs no copy of bytes; return whether that is all. 20 ms at most."""
         if not self._draining.acquire(timeout=MOMENT_S):
             return False
         try:
-            if not self._later:
-                self.drain()
+            self._drain(later=0)
             return not self._later
         finally:
             self._draining.release()
@@ -111,10 +110,12 @@ class Recorder:
         with self._draining:
             # Counted first: what is said of a message is not to be told before the message, for a
             # history that is cut in between would have no use for it.
-            later, parts = len(self._later), self._parts
-            taken = [parts.popleft() for _ in range(len(parts))]
-            taken += [encode_marker(self._later.popleft()()) for _ in range(later)]
-            if taken:
-                for follow in self.followers:
-                    follow(taken)
-            return len(taken)
+            return self._drain(later=len(self._later))
+
+    def _drain(self, later: int) -> int:
+        taken = [self._parts.popleft() for _ in range(len(self._parts))]
+        taken += [encode_marker(self._later.popleft()()) for _ in range(later)]
+        if taken:
+            for follow in self.followers:
+                follow(taken)
+        return len(taken)

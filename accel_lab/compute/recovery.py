@@ -23,7 +23,7 @@ from accel_lab.compute.digest import Digest
 from accel_lab.compute.history import Restore, Slice
 from accel_lab.compute.lineage import Durability, Lineage
 from accel_lab.compute.markers import Failed, Rebuilt
-from accel_lab.compute.recorder import Recorder
+from accel_lab.compute.recorder import MOMENT_S, Recorder
 from accel_lab.compute.resending import Again, Overtaken, Resending, entry_of
 from accel_lab.compute.step import FREE, Step, changes_of
 from accel_lab.errors import AccelError, ContextLost, DependencyFailed, StaleRef
@@ -114,8 +114,9 @@ class Recovery:
         return self._lineage.durability(id_)
 
     def durability_now(self, id_: int) -> Durability | None:
-        """Return what a loss would do to a buffer; None while that is being recorded."""
-        return self._lineage.durability(id_) if self._recorder.drain_quickly() else None
+        """Return what a loss would do to a buffer; None where a moment is too short to tell."""
+        until = time.monotonic() + MOMENT_S
+        return self._lineage.durability_by(id_, until) if self._recorder.drain_quickly() else None
 
     # What happens to the device; system thread.
 

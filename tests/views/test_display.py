@@ -15,6 +15,7 @@ from accel_lab.actor.reply import Reply
 from accel_lab.bench.machine import Machine
 from accel_lab.bench.report import Report as BenchReport
 from accel_lab.bench.row import Row
+from accel_lab.compute.wire import encode_entry
 from accel_lab.doctor.report import Report as DoctorReport
 from accel_lab.errors import (
     AccelError,
@@ -24,7 +25,7 @@ from accel_lab.errors import (
     JournalError,
     StaleRef,
 )
-from accel_lab.libraries import blas, fft
+from accel_lab.libraries import array, blas, fft
 from accel_lab.system import System
 from tests.interactive import Shell, shell
 from tests.project import ROOT
@@ -135,10 +136,26 @@ def test_durability_is_not_waited_for(lab: System) -> None:
     thread.start()
     held.wait(WAIT_S)
     begin = time.monotonic()
-    assert read(ref).facts["durability"] == "being recorded"
+    assert read(ref).facts["durability"] == "not known yet, .durability waits for it"
     assert time.monotonic() - begin < 5.0
     done.set()
     thread.join()
+
+
+def test_a_long_history_is_not_waited_for() -> None:
+    with System("host") as lab:
+        (gpu,) = lab.devices
+        ref = gpu.put(np.ones(3)).result()
+        lab.flush()
+        zeros = array.Zeros((4,), "float32")
+        sent = [encode_entry(n, n, None, zeros) for n in range(10**6, 10**6 + 100_000)]
+        gpu._requests.recovery._lineage.follow(sent)  # type: ignore[union-attr]
+        begin = time.monotonic()
+        shown = read(ref).facts["durability"]
+        told_at = time.monotonic()
+        assert ref.durability == "replayable"
+        assert told_at - begin < (time.monotonic() - told_at) / 3
+        assert shown == "not known yet, .durability waits for it"
 
 
 def test_a_stale_buffer_a_failed_one_and_an_answer_that_is_no_array(lab: System) -> None:
