@@ -17,6 +17,7 @@ from accel_lab.compute.trial import BEYOND, GivenUp, Trial
 from accel_lab.errors import Interrupted, UserCodeError
 
 _CHANGED = "a function that failed may have changed it"
+_PARTED = "its checkpoint cannot be used while buffer {} is in use, which may share its memory"
 _IN_USER_CODE = frozenset((Interrupted.__name__, UserCodeError.__name__))
 _NOT_RUN = frozenset(("Cancelled", "CircuitOpen", "DependencyFailed", "StaleRef"))
 CHANGED_NOTHING = _NOT_RUN | {"ContextLost", "ContextReplaced", "DeadlineExceeded"}
@@ -128,7 +129,7 @@ class History:
         for step in reversed(self.steps):
             if step.made == id_:
                 break
-            if step.made and id_ in step.operands:
+            if step.made and id_ in step.shares:
                 return
         if shares:
             self.storages.enter(id_, (shares,), self.live)
@@ -163,14 +164,35 @@ class History:
         steps = self._needed(wanted, without)
         lost = self._lost(steps, wanted)
         if lost and self.checkpoints:
-            # What cannot be had in any case is no reason not to use a checkpoint.
-            hopeless = self.hopeless(lost, without)
-            others = wanted - hopeless.keys()
-            lost = hopeless | self._lost(self._needed(others, without), others)
+            lost = self._reconciled(wanted, lost, without)
         if lost:
             # What only the lost ones need is not run.
             steps = self._needed(wanted - lost.keys(), without)
         return Slice(steps, lost)
+
+    def _reconciled(
+        self, wanted: set[int], lost: Iterable[int], without: Collection[int]
+    ) -> dict[int, str]:
+        """Return why which are lost when checkpoints are used in spite of others.
+
+        What cannot be had in any case keeps none from use, and of two that keep each other from it
+        that of the buffer made first is used.
+        """
+        found = self.hopeless(lost, without)
+        pointed, storages = self._last_points().keys(), self.storages
+        while True:
+            others = wanted - found.keys()
+            stuck = self._lost(self._needed(others, without), others)
+            parted: dict[int, str] = {}
+            memory: set[int] = set()
+            for id_ in sorted(stuck.keys() & pointed, reverse=True):
+                beside = storages.sharing(id_, others) - {id_}
+                if beside and memory.isdisjoint(storages.of(id_)):
+                    parted[id_] = f"{stuck[id_]}; {_PARTED.format(min(beside))}"
+                memory.update(storages.of(id_))
+            found |= parted or stuck
+            if not parted:
+                return found
 
     def hopeless(self, wanted: Iterable[int], without: Collection[int] = ()) -> dict[int, str]:
         """Return why which of these could not be had even if each checkpoint could be used."""
@@ -312,7 +334,7 @@ class History:
             self.give_up({id_: hopeless[id_] for id_ in twice}, pending)
             self._hopeless_once = set(hopeless)
             wanted -= self._given_up_for_good().keys()
-            needed = self._needed(wanted) + self._needed(wanted - hopeless.keys())
+            needed = self._needed(wanted) + self.slice(wanted).steps
         points = [step.checkpoint for step in needed if isinstance(step, Restore)]
         points += [point for point in self._last_points().values() if point.id in wanted]
         self.checkpoints = list(dict.fromkeys(points))

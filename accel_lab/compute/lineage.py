@@ -180,7 +180,10 @@ class Lineage:
         with self._lock:
             self.read()
             found = self.slice([id_])
-            reason = found.lost.get(id_) or self._parted(id_, found)
+            reason = found.lost.get(id_)
+            if not reason and any(isinstance(step, Restore) for step in found.steps):
+                # With what else is in use its checkpoint may be of no use.
+                reason = self._history.slice(self.live | {id_}).lost.get(id_)
         if reason:
             return Durability("lost on fault", reason)
         restored = sum(isinstance(step, Restore) for step in found.steps)
@@ -208,20 +211,6 @@ class Lineage:
         finally:
             self._history.until = math.inf
             self._lock.release()
-
-    def _parted(self, id_: int, found: Slice) -> str:
-        """Return why a checkpoint does not help a buffer, though it is all that could."""
-        if not any(isinstance(step, Restore) for step in found.steps):
-            return ""
-        live, history = self.live, self._history
-        reason = history.slice(live | {id_}).lost.get(id_)
-        others = sorted(history.storages.sharing(id_, live) - {id_} - history.hopeless(live).keys())
-        if not reason or not others:
-            return reason or ""
-        return (
-            f"{reason}; its checkpoint cannot be used while buffer {others[0]} is in use, which "
-            "may share its memory"
-        )
 
     # Staying small.
 

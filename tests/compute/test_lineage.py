@@ -294,6 +294,37 @@ def test_what_is_lost_anyway_keeps_no_checkpoint_from_use() -> None:
         assert lineage.durability(1) == "checkpointed"
 
 
+def test_of_two_checkpoints_that_keep_each_other_from_use_the_older_buffers_is_used() -> None:
+    """Neither could be had without, and whether they share memory is not known."""
+    first, second = (encode_marker(Checkpoint(id_, 4, "a", (4,), "float32")) for id_ in (1, 2))
+    for made in (run(2, 2, 1, writes=[]), view(2, 1, 2)):
+        lineage = lineage_of(zeros(1, 1), made, run(3, 3, 1, writes=[0]), free(3), first, second)
+        for _ in range(3):
+            found = lineage.slice(lineage.live)
+            assert (set(found.lost), seqs(found)) == ({2}, [-1])
+            assert lineage.durability(1) == "checkpointed"
+            assert lineage.durability(2) == "lost on fault"
+            assert "while buffer 1 is in use" in lineage.durability(2).why
+            tidy(lineage)
+        lineage.follow([free(1)])
+        assert lineage.slice(lineage.live).lost == {}
+        assert lineage.durability(2) == "checkpointed"
+
+
+def test_a_checkpoint_is_kept_that_is_of_use_once_another_is_not_used() -> None:
+    """That of 2 keeps those of 1 from use; the earlier of these has the view of 1 come back."""
+    points = [
+        encode_marker(Checkpoint(id_, at, str(at), (4,), "f4"))
+        for id_, at in ((1, 4), (1, 6), (2, 7))
+    ]
+    made = zeros(1, 1), run(2, 2, 1, writes=[]), run(3, 3, 1, writes=[0]), free(3)
+    lineage = lineage_of(*made, points[0], view(5, 1, 5), *points[1:])
+    for _ in range(3):
+        found = lineage.slice(lineage.live)
+        assert (set(found.lost), seqs(found)) == ({2}, [-1, 5])
+        tidy(lineage)
+
+
 @st.composite
 def programs(draw: st.DrawFn) -> list[bytes]:
     """Draw a history: buffers made, overwritten, viewed, freed, and requests that failed."""

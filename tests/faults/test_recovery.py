@@ -347,6 +347,40 @@ def test_an_answer_with_memory_of_its_own_comes_back_from_its_checkpoint(
     np.testing.assert_array_equal(value(cpu, x), np.arange(6.0))
 
 
+def test_both_checkpoints_are_of_use_of_an_answer_and_its_operand(
+    lab: System, cpu: Device, gate: Path
+) -> None:
+    """Though something was computed of the answer before its memory was known."""
+    x = cpu.put(np.arange(6.0))
+    cpu.run(_add_one, x)
+    y = cpu.run(_double, x, gate, writes=())
+    total = blas.nrm2(y)
+    assert x.durability == "lost on fault"
+    gate.touch()
+    for ref in (x, y):
+        cpu.checkpoint(ref).result(WAIT)
+        assert ref.durability == "checkpointed"
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, x), np.arange(6.0) + 1)
+    np.testing.assert_array_equal(value(cpu, y), 2 * (np.arange(6.0) + 1))
+    assert not total.is_valid
+
+
+def test_of_a_view_and_its_buffer_that_are_both_checkpointed_the_buffer_comes_back(
+    lab: System, cpu: Device
+) -> None:
+    x = cpu.put(np.arange(6.0))
+    part = array.slice(x, np.s_[2:])
+    cpu.run(_add_one, x).result(WAIT)
+    for ref in (x, part):
+        cpu.checkpoint(ref).result(WAIT)
+    assert (x.durability, part.durability) == ("checkpointed", "lost on fault")
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, x), np.arange(6.0) + 1)
+    with pytest.raises(StaleRef, match=f"while buffer {x.id} is in use"):
+        cpu.get(part)
+
+
 def test_what_looks_at_an_answer_is_a_part_of_it_whenever_that_is_told(
     lab: System, cpu: Device
 ) -> None:
