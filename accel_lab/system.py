@@ -23,7 +23,7 @@ from accel_lab.actor.supervision import OneForOne
 from accel_lab.actor.system import ActorSystem
 from accel_lab.compute import origin
 from accel_lab.compute.arena import Arena
-from accel_lab.compute.assembly import SPARE, Assembly, Options, Recover, Results
+from accel_lab.compute.assembly import Assembly, Options, Recover, Results
 from accel_lab.compute.background import Background
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.device import Device
@@ -254,9 +254,9 @@ class System:
         """Say which message ended the last context that was lost; blocks until it is known.
 
         What was in flight is run again in a spare context on the same hardware, one message at a
-        time, also functions that are not pure. The spare's end is a ContextLost of a device of its
-        own, "cpu0 spare". Who was told a culprit and asks again, of the same loss, with the same
-        limit, is told the same; nothing is run then.
+        time, also functions that are not pure. What becomes of the spare is in the explanation,
+        and not among the events. Who was told a culprit and asks again, of the same loss, with the
+        same limit, is told the same; nothing is run then.
 
         Parameters:
             device: which; that of the last loss when not given.
@@ -299,9 +299,11 @@ class System:
         with self._closing:
             if self._closed:
                 raise closed(device.name)
-            name = f"{device.name}{SPARE}"
-            keeper, spare = self._assembly.device(name, index, options, None, self)
-            actor = self._actors.spawn(partial(DeviceActor, [keeper], strategy), name=name)
+            name = f"{device.name} spare"
+            # Its faults are none of the system's.
+            actors = ActorSystem(self.name, dispatcher=self._dispatcher)
+            keeper, spare = self._assembly.device(name, index, options, None, self, actors.events)
+            actor = actors.spawn(partial(DeviceActor, [keeper], strategy), name=name)
             self._keepers.append(keeper)
         try:
             yield _Spare(self.name, self.backend, [spare])

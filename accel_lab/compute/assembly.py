@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
+from accel_lab.actor.events import EventStream
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.device import Device
 from accel_lab.compute.keeper import DeviceKeeper, Plant
@@ -16,9 +17,6 @@ from accel_lab.compute.staging import CopyPool
 from accel_lab.compute.transfers import Transfers
 from accel_lab.compute.witness import Witness
 
-SPARE = " spare"
-"""What the name of a second context on a device's hardware ends with: what may break it is tried
-there, so that its loss is no fault of the system's."""
 QUEUE_LIMIT = 1024
 QUEUE_TIMEOUT_S = 60.0
 Recover = Literal["stale", "replay"]
@@ -64,14 +62,21 @@ class Assembly:
         self._is_card = is_card
 
     def device(
-        self, name: str, index: int, options: Options, recorder: Recorder | None, system: Any
+        self,
+        name: str,
+        index: int,
+        options: Options,
+        recorder: Recorder | None,
+        system: Any,
+        events: EventStream | None = None,
     ) -> tuple[DeviceKeeper, Device]:
         """Return a device, and its keeper, which has not begun; system is whose it is.
 
         Parameters:
             recorder: of what it is sent; None where that is not recorded.
+            events: tell what becomes of it; the system's when not given.
         """
-        plant = self._plant
+        plant = self._plant if events is None else self._plant.telling(events)
         keeper = DeviceKeeper(name, index, plant)
         requests = Requests(
             name,

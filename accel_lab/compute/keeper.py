@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -96,6 +96,11 @@ class Plant(msgspec.Struct, frozen=True):
     limit_bytes: int | None
     spill_bytes: int
     spin_s: float
+
+    def telling(self, events: EventStream) -> Self:
+        """Return the same for a device of which the system's own events do not tell."""
+        background = Background(self.dispatcher, events)
+        return msgspec.structs.replace(self, events=events, background=background)
 
 
 class DeviceKeeper:

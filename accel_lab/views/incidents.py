@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from accel_lab.actor.events import ActorRestarted, ActorStarted, ActorStopped, Event
-from accel_lab.compute.assembly import SPARE
 from accel_lab.compute.events import (
     BuffersRebuilt,
     CircuitClosed,
@@ -141,10 +140,7 @@ class _Pairing:
         }
 
     def finish(self) -> list[Incident]:
-        """Return them in order; a process whose end nothing explains is a note of its own.
-
-        So is what became of a spare context.
-        """
+        """Return them in order; a process whose end nothing explains is a note of its own."""
         for device, exits in self._exits.items():
             for number, fact in exits:
                 end = Incident(
@@ -152,10 +148,6 @@ class _Pairing:
                 )
                 end.steps.append((fact.at, _ended(fact)))
                 self.all.append(end)
-        for one in self.all:
-            if one.device.endswith(SPARE):  # which was opened to break
-                one.level = "note"
-                one.outcome = "ended" if one.is_open else one.outcome
         return sorted(self.all, key=lambda incident: incident.number)
 
     def add(self, number: int, fact: Fact) -> None:

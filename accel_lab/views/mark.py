@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from accel_lab.actor.events import Event
-from accel_lab.compute.assembly import SPARE
 from accel_lab.compute.events import (
     CircuitOpened,
     ContextLost,
@@ -32,8 +31,6 @@ def mark_of(fact: Event) -> Mark | None:
     if tell is None:
         return None
     kind, device, text = tell(fact)
-    if device.endswith(SPARE):
-        return None
     return Mark(fact.at, device, kind, text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
 
 
