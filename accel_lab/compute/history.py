@@ -11,7 +11,7 @@ from itertools import takewhile, zip_longest
 from typing import Any, NamedTuple, TypeVar
 
 from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, Result
-from accel_lab.compute.step import Effects, Step, decode
+from accel_lab.compute.step import Effects, Step, decode, size_of
 from accel_lab.compute.storages import Storages
 from accel_lab.compute.trial import BEYOND, GivenUp, Trial
 from accel_lab.errors import Interrupted, UserCodeError
@@ -312,6 +312,11 @@ class History:
 
     # Staying small.
 
+    @property
+    def size(self) -> int:
+        """How many messages it has; those of many bytes count for more."""
+        return size_of([step.data for step in self.steps])
+
     def cut(self, pending: int | None, of_interest: Iterable[int], *, long: int) -> None:
         """Forget the messages on which no buffer in use depends.
 
@@ -327,7 +332,8 @@ class History:
         self.give_up({}, pending)
         wanted -= self._given_up_for_good().keys()
         needed = self._needed(wanted)
-        if (self.checkpoints or len(needed) > long) and self._may_lack_some():
+        sent = [step.data for step in needed if isinstance(step, Step)]
+        if (self.checkpoints or size_of(sent) > long) and self._may_lack_some():
             hopeless = self.hopeless(wanted)
             # Twice, for what would help may still be on its way to be kept.
             twice = hopeless.keys() & self._hopeless_once

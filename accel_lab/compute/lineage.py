@@ -15,7 +15,7 @@ from typing import Any, Self
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.history import History, Restore, Slice
 from accel_lab.compute.markers import marker_of
-from accel_lab.compute.step import FREE, Step, Steps, decode, entries_of
+from accel_lab.compute.step import FREE, Step, Steps, decode, entries_of, size_of
 from accel_lab.compute.trial import BEYOND
 from accel_lab.compute.wire import batch
 
@@ -67,12 +67,13 @@ class Lineage:
         self._told: dict[int, tuple[tuple[int, ...], str, int]] = {}
         self.checkpoint: Callable[[int, tuple[int, ...], str], None] | None = None
         self._newest_made = 0  # of the buffers that were read of
-        self._tidied = 0  # how many there were when it was tidied last
+        self._grown = 0  # by how much since it was tidied last
         self._kept_after_cut = 0
 
     def follow(self, parts: list[bytes]) -> None:
         """Take in what was recorded; quick."""
         self._unread.extend(parts)
+        self._grown += size_of(parts)
 
     def tell(self, made: int, shape: tuple[int, ...], dtype: str, shares: int) -> None:
         """Learn of a result what only the context could tell; any thread, quick.
@@ -220,17 +221,17 @@ class Lineage:
         Parameters:
             at_once: also one that is not large, for the sake of what it keeps.
         """
-        if len(self) - self._tidied < UNREAD_LIMIT and not at_once:
+        if self._grown < UNREAD_LIMIT and not at_once:
             return
+        self._grown = 0
         for _ in range(0, len(self._unread), READ_AT_ONCE):  # more may come as fast as it is read
             self.read(READ_AT_ONCE)
             yield
         history = self._history
-        if history.has_lost_needs or at_once or len(history.steps) > 2 * self._kept_after_cut:
+        if history.has_lost_needs or at_once or history.size > 2 * self._kept_after_cut:
             self.cut()
         yield
         self._bound()
-        self._tidied = len(history.steps)
 
     def cut(self) -> None:
         """Forget the messages on which no buffer in use depends."""
@@ -239,19 +240,19 @@ class Lineage:
             # Of what is gone; without its word a result may be a part of any.
             for id_ in [one for one in list(self._told) if one <= self._newest_made]:
                 del self._told[id_]
-            self._kept_after_cut = len(self._history.steps)
+            self._kept_after_cut = self._history.size
 
     def _bound(self) -> None:
         """Have buffers with long histories checkpointed; give up what grows beyond all bounds."""
         history = self._history
         with self._lock:
-            if len(history.steps) > MOST_STEPS:
+            if history.size > MOST_STEPS:
                 worn = dict.fromkeys(history.overwritten(MOST_STEPS // 100), BEYOND)
                 history.give_up(worn, self._unanswered())
                 self.cut()
-            if len(history.steps) > MOST_STEPS:
+            if history.size > MOST_STEPS:
                 history.forget()
-            long = len(history.steps) > LONG_HISTORY
+            long = history.size > LONG_HISTORY
             helped = history.worn(LONG_HISTORY // 100) if long else []
         if self.checkpoint is not None:
             for one in helped:

@@ -21,6 +21,7 @@ ALLOCATE = Allocate.__struct_config__.tag
 RUN = Run.__struct_config__.tag
 WITHHOLD = Withhold.__struct_config__.tag
 RELEASE = Release.__struct_config__.tag
+USUAL_BYTES = 512
 
 
 class Effects(msgspec.Struct, frozen=True, gc=False):
@@ -135,6 +136,11 @@ class Steps:
             self._known.keep(said, effects)
         result = entry.result
         return Step(entry.seq, _made(result, effects) if result else 0, data, effects)
+
+
+def size_of(parts: Collection[bytes]) -> int:
+    """Return how many these are; one counts once more for each USUAL_BYTES that it holds."""
+    return len(parts) + sum([len(part) // USUAL_BYTES for part in parts])
 
 
 def changes_of(step: Step) -> tuple[int, ...]:

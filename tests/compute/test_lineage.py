@@ -36,13 +36,21 @@ def view(seq: int, x: int, made: int) -> bytes:
     return entry(seq, made, SLICE, x, [])
 
 
-def run(seq: int, made: int, *refs: int, answer: int = 9, writes: list[int] | None = None) -> bytes:
+def run(
+    seq: int,
+    made: int,
+    *refs: int,
+    answer: int = 9,
+    writes: list[int] | None = None,
+    nbytes: int = 1,
+) -> bytes:
     """Call a function that answers with an operand, or with an array of its own.
 
     Parameters:
         writes: the places of what it writes; a function is pure without.
+        nbytes: how long it is.
     """
-    blob = bytes([answer])
+    blob = bytes([answer]) * nbytes
     return entry(seq, -made, RUN, list(refs), blob, writes is None, None, writes)
 
 
@@ -491,6 +499,29 @@ def test_a_long_history_is_cut_to_what_is_in_use() -> None:
         pass
     assert len(lineage) == 1
     assert lineage.live == {1}
+
+
+def test_a_history_of_large_messages_is_cut_sooner() -> None:
+    """What is remembered of those that nobody needs is less than 32 MiB."""
+    lineage = Lineage()
+    most = 0
+    for seq in range(1, 10_000):
+        lineage.follow([run(seq, seq, nbytes=16 << 10), free(seq)])
+        for _ in lineage.tidy():
+            pass
+        most = max(most, len(lineage._history.steps) + len(lineage._unread) // 2)
+    assert most < 2000
+
+
+def test_a_needed_history_of_large_messages_is_given_up_sooner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lineage_module, "MOST_STEPS", 600)
+    for nbytes, durability in (1, "replayable"), (16 << 10, "lost on fault"):
+        chain = [run(seq, seq, seq - 1, nbytes=nbytes) for seq in range(2, 30)]
+        lineage = lineage_of(zeros(1, 1), *chain)
+        tidy(lineage)
+        assert lineage.durability(29) == durability
 
 
 def test_what_shared_memory_is_known_as_long_as_somebody_wants_to() -> None:
