@@ -24,7 +24,9 @@ NOTHING: tuple[set[tuple[str, str]], set[threading.Thread]] = set(), set()
 
 
 def held() -> Held:
-    return Held(descriptors(), set(threading.enumerate()))
+    """Return what is held now, without what is there for a zygote that is kept."""
+    threads = {one for one in threading.enumerate() if one.name != kept_zygote.THREAD}
+    return Held(descriptors(), threads)
 
 
 def descriptors() -> set[tuple[str, str]]:

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -20,8 +19,8 @@ from typing import Any, NamedTuple
 from accel_lab.compute.surroundings import variables
 
 KEPT_S = 60.0
-MARGIN_S = 10.0
-"""How much longer it waits than it may be taken, so that it does not end as it is taken."""
+THREAD = "accel_lab zygote"
+"""The name of the thread that ends it, and reaps it, when nobody has taken it."""
 _LIMITS = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
 
 
@@ -41,7 +40,7 @@ class _Kept(NamedTuple):
     child: subprocess.Popen[bytes]
     channel: socket.socket
     owner: int
-    since: float
+    expiry: threading.Timer
 
 
 _kept: list[_Kept] = []
@@ -71,18 +70,22 @@ def _sources(folder: Path) -> dict[str, tuple[int, int]]:
 
 def keep(birth: Birth, child: subprocess.Popen[bytes], channel: socket.socket) -> None:
     """Keep a zygote that has no contexts and no longer ends with the thread that started it."""
+    expiry = threading.Timer(KEPT_S, _expire, [child])
+    expiry.name, expiry.daemon = THREAD, True
     with _taking:
-        before, _kept[:] = _kept[:], [_Kept(birth, child, channel, os.getpid(), time.monotonic())]
+        before, _kept[:] = _kept[:], [_Kept(birth, child, channel, os.getpid(), expiry)]
     _end(before)
+    try:
+        expiry.start()
+    except RuntimeError:  # no thread can be had
+        end()
 
 
 def take(birth: Birth) -> tuple[subprocess.Popen[bytes], socket.socket] | None:
     """Return the one that is kept, if it is as one that is started now; else that ends."""
-    with _taking:
-        found, _kept[:] = _kept[:], []
-    for one in found:
-        fresh = time.monotonic() - one.since < KEPT_S and one.child.poll() is None
-        if one.owner == os.getpid() and one.birth == birth and fresh:
+    for one in (found := _taken()):
+        if one.owner == os.getpid() and one.birth == birth and one.child.poll() is None:
+            one.expiry.cancel()
             return one.child, one.channel
     _end(found)
     return None
@@ -101,14 +104,26 @@ def descriptors() -> list[int]:
 @atexit.register
 def end() -> None:
     """End the one that is kept."""
+    _end(_taken())
+
+
+def _expire(child: subprocess.Popen[bytes]) -> None:
+    _end(_taken(child))
+
+
+def _taken(child: subprocess.Popen[bytes] | None = None) -> list[_Kept]:
+    """Return the one that is kept, in a list, unless another is meant; it is kept no more."""
     with _taking:
-        found, _kept[:] = _kept[:], []
-    _end(found)
+        found = [one for one in _kept if child in (None, one.child)]
+        if found:
+            _kept.clear()
+    return found
 
 
 def _end(found: list[_Kept]) -> None:
     for one in found:
         if one.owner == os.getpid():  # a fork of that process has no children of its
+            one.expiry.cancel()
             one.child.kill()
             one.child.wait()
             one.channel.close()

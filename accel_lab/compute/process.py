@@ -207,7 +207,7 @@ class Spawner:
             self._channel.shutdown(socket.SHUT_RDWR)  # a profiler writes what it has found
         else:
             with contextlib.suppress(OSError):  # it has ended, and that is noticed
-                request_rest(self._channel, kept_zygote.KEPT_S + kept_zygote.MARGIN_S)
+                request_rest(self._channel)
 
     def _start(self) -> socket.socket:
         self._birth = birth = kept_zygote.birth_of(self._backend, self._folder)

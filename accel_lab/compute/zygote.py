@@ -57,9 +57,7 @@ class Exited(msgspec.Struct, frozen=True, array_like=True, tag=24):
 
 
 class Rest(msgspec.Struct, frozen=True, array_like=True, tag=25):
-    """Live on when the thread ends that has started you, and end after a time without a fork."""
-
-    limit_s: float
+    """Live on when the thread ends that has started you."""
 
 
 class Rests(msgspec.Struct, frozen=True, array_like=True, tag=26):
@@ -78,9 +76,9 @@ def request_fork(channel: socket.socket, number: int, fds: list[int]) -> None:
     packet.send(channel, _encode(Fork(number)), fds)
 
 
-def request_rest(channel: socket.socket, limit_s: float) -> None:
+def request_rest(channel: socket.socket) -> None:
     """Ask the zygote to wait for the next system; raises OSError when it is gone."""
-    packet.send(channel, _encode(Rest(limit_s)), [])
+    packet.send(channel, _encode(Rest()), [])
 
 
 def receive_notice(channel: socket.socket) -> tuple[Notice, int] | None:
@@ -119,23 +117,19 @@ class Zygote:
         self._program = program
         self._children: dict[int, tuple[int, int]] = {}  # descriptor -> (number, pid)
         self._owner = os.pidfd_open(owner)
-        self._limit_s: float | None = None
         self._poll = select.poll()
         self._poll.register(channel, select.POLLIN)
         self._poll.register(self._owner, select.POLLIN)
 
     def run(self) -> None:
-        """Serve; returns when the notebook is gone, or no system has come for too long."""
+        """Serve; returns when the notebook is gone."""
         self._tell(Loaded())
         while True:
-            found = self._poll.poll(None if self._limit_s is None else self._limit_s * 1000)
-            for fd, _ in found:
+            for fd, _ in self._poll.poll():
                 if fd in self._children:
                     self._reap(fd)
                 elif fd == self._owner or not self._obey():
                     return
-            if not found:
-                return
 
     def _obey(self) -> bool:
         try:
@@ -146,11 +140,9 @@ class Zygote:
         data, fds = received
         request = _requests.decode(data)
         if isinstance(request, Rest):
-            self._limit_s = request.limit_s
             outlive_thread()
             self._tell(Rests())
         else:
-            self._limit_s = None
             self._fork(request.number, fds)
         return True
 

@@ -30,7 +30,7 @@ class Census(NamedTuple):
 def census() -> Census:
     """Count children, threads, descriptors and mappings of memfds now.
 
-    The zygote that is kept for the next system, and its channel, are left by nobody.
+    The zygote that is kept for the next system, its channel and its thread are left by nobody.
     """
     kept = len(kept_zygote.numbers())
     tasks = Path("/proc/self/task")
@@ -41,7 +41,7 @@ def census() -> Census:
     maps = Path("/proc/self/maps").read_text()
     return Census(
         children - kept,
-        threading.active_count(),
+        sum(one.name != kept_zygote.THREAD for one in threading.enumerate()),
         len(list(Path("/proc/self/fd").iterdir())) - kept,
         maps.count("/memfd:"),
     )

@@ -3,9 +3,9 @@
 import os
 import resource
 import signal
-import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -129,37 +129,34 @@ def test_one_that_ended_meanwhile_is_not_taken() -> None:
     assert opened_and_closed() != first
 
 
-def test_it_ends_when_nobody_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_zygote, "KEPT_S", 0.0)
-    monkeypatch.setattr(kept_zygote, "MARGIN_S", 0.1)
+def test_it_ends_and_is_reaped_when_nobody_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_zygote, "KEPT_S", 0.1)
     first = opened_and_closed()
-    assert settle(lambda: not runs(first))
+    assert settle(lambda: not Path(f"/proc/{first}").exists())
+    assert kept_zygote.numbers() == []
+    assert settle(lambda: kept_zygote.THREAD not in [one.name for one in threading.enumerate()])
     assert opened_and_closed() != first
 
 
-def test_one_that_has_waited_too_long_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be about to end."""
-    for kept_s, taken in ((60.0, True), (0.0, False)):
-        monkeypatch.setattr(kept_zygote, "KEPT_S", kept_s)
-        birth = kept_zygote.birth_of("host", FOLDER)
-        stand_in = subprocess.Popen(["sleep", "60"])  # noqa: S607 - any process
-        channel, end = socket.socketpair()
-        with end, channel:
-            kept_zygote.keep(birth, stand_in, channel)
-            assert (kept_zygote.take(birth) is not None) == taken
-        assert runs(stand_in.pid) == taken
-        stand_in.kill()
-        stand_in.wait()
-
-
 def test_one_that_was_taken_waits_for_no_other_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its time ends with the first context."""
-    monkeypatch.setattr(kept_zygote, "MARGIN_S", 5.0 - kept_zygote.KEPT_S)
+    """Its time ends when it is taken, and that of the next time is its own."""
+    monkeypatch.setattr(kept_zygote, "KEPT_S", 2.0)
     first = opened_and_closed()
     with System("host") as lab:
         assert zygote_of(lab) == first
-        assert not settle(lambda: not runs(first), 5.5)
+        assert not settle(lambda: not runs(first), 2.5)
         assert zygote_of(lab) == first
+
+
+def test_none_is_kept_where_no_thread_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Timer) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with System("host") as lab:
+        first = zygote_of(lab)
+        monkeypatch.setattr(threading.Timer, "start", refuse)
+    assert kept_zygote.numbers() == []
+    assert not Path(f"/proc/{first}").exists()
 
 
 @pytest.mark.parametrize(
