@@ -466,6 +466,10 @@ class Link:
         if not self._parts:
             self._urgent.drop()
         self.flush()
+        for loop, reader in list(self._loops.items()):
+            if loop.is_closed():  # before it could stop its reader
+                self.forget(loop)
+                reader.stop()
         attended = any(reader.attending for reader in self._loops.values())
         if not self._reading.locked():
             if not attended or not self._drained:

@@ -1,5 +1,6 @@
 """What a failure leaves behind: neither memory nor the variables of whoever caught it."""
 
+import asyncio
 import gc
 import os
 import signal
@@ -17,6 +18,7 @@ from accel_lab.compute.events import CircuitOpened
 from accel_lab.errors import AccelError, CircuitOpen, ContextLost, UserCodeError
 from tests.faults.campaign_gate import holdings
 from tests.faults.conftest import census, pid_of, settle
+from tests.held import descriptors
 
 WAIT = 30.0
 
@@ -128,6 +130,17 @@ def test_answers_that_are_kept_keep_no_more_than_their_arrays(nothing_left: None
     assert settle(lambda: census().shared_mappings <= before)
     assert failed.failed
     assert small.result().sum() == 10
+
+
+def test_a_loop_that_is_closed_right_after_its_await_leaves_no_descriptor(cpu: Device) -> None:
+    async def once() -> float:
+        return await cpu.run(abs, -1.0)
+
+    assert asyncio.run(once()) == 1
+    before = len(descriptors())
+    for _ in range(10):
+        assert asyncio.run(once()) == 1
+    assert settle(lambda: cpu.run(abs, -1).result(WAIT) == 1 and len(descriptors()) <= before)
 
 
 def test_the_wire_of_a_lost_context_takes_no_free_of_the_next_one(lab: System, cpu: Device) -> None:
