@@ -93,7 +93,9 @@ def follow_notebook() -> None:
                 cell_end.follow()
 
     def end(result: Any = None, *_: Any) -> None:
-        error = getattr(result, "error_in_exec", None)
+        # It may come between two of the cell's statements, when IPython compiles the second.
+        errors = [getattr(result, f"error_{when}_exec", None) for when in ("in", "before")]
+        error = next(filter(None, errors), None)
         if isinstance(error, KeyboardInterrupt):
             _stop(_current)
         elif isinstance(error, asyncio.CancelledError):

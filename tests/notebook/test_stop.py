@@ -72,6 +72,22 @@ def test_a_stopped_cell_shows_its_own_lines_only(client: BlockingKernelClient, l
     assert "accel_lab" not in ran(client, "%tb").told
 
 
+def test_a_stop_between_two_statements_takes_back_what_was_sent(
+    client: BlockingKernelClient,
+) -> None:
+    """IPython compiles each by itself, which is where this one warns, and is stopped."""
+    run(client, "import signal, warnings\nwarnings.simplefilter('always')\n")
+    cell = ran(
+        client,
+        f"{SPIN}warnings.showwarning = lambda *_: signal.raise_signal(signal.SIGINT)\n"
+        "sent = gpu.run(spin, 0)\n1 is 1",
+    )
+    assert cell.error == "KeyboardInterrupt"
+    run(client, "warnings.showwarning = print\nwarnings.resetwarnings()")
+    assert run(client, "print(gpu.run(abs, -1).result())") == "1\n"
+    assert "Interrupted" in run(client, "print(repr(sent.error))")
+
+
 def test_a_cell_that_is_stopped_while_it_waits_shows_its_own_lines_only(
     client: BlockingKernelClient,
 ) -> None:
