@@ -1,5 +1,6 @@
 """Messages of a device's own, that go between those of whoever uses it and are in no record."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from accel_lab.actor.reply import Reply
@@ -12,6 +13,7 @@ from accel_lab.compute.operation import DEFAULT_TIMEOUT_S, NO_RESULT, Operation
 from accel_lab.compute.resending import Again
 from accel_lab.compute.step import releasing, withholding
 from accel_lab.compute.wire import encode_entry
+from accel_lab.compute.withheld import Refusal
 from accel_lab.errors import AccelError
 
 
@@ -68,6 +70,13 @@ class Asides(Generations):
     def not_written(self, ids: tuple[int, ...], seq: int, error: AccelError, where: Any) -> None:
         """Note what a message that a lost context had did not write; any thread."""
         self._answers.not_written(ids, seq, error, where)
+
+    def lifted(self, refusals: Iterable[Refusal]) -> None:
+        """Forget what is refused of memory that is gone in the context; any thread."""
+        with self._lock:
+            pending = self._answers.pending
+            oldest = 0 if self._link is None else min(list(pending), default=self._seq)
+            self._answers.withheld.released(refusals, self._seq, oldest)
 
     def _release_known(self, link: Link | None) -> None:
         """Have the context use what it refuses, where the caller knows why; the lock is held."""

@@ -53,6 +53,7 @@ from accel_lab.compute.wire import (
     Crowded,
     Display,
     LibraryRestarted,
+    Lifted,
     Output,
     Poisoned,
     Report,
@@ -494,6 +495,8 @@ class DeviceKeeper:
             call(self._born, link, report)
         elif isinstance(report, Crowded):
             call(self._collect)
+        elif isinstance(report, Lifted):
+            call(self.requests.lifted, report.refusals)
 
     def _display(self, report: Display) -> None:
         """Have what code has displayed shown behind what it has printed before."""

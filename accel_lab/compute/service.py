@@ -35,6 +35,7 @@ from accel_lab.compute.wire import (
     Done,
     Failure,
     LibraryRestarted,
+    Lifted,
     Poisoned,
     Report,
     Shaped,
@@ -305,14 +306,17 @@ class Service:
 
     def _unnumbered(self, entry: Any) -> bool:
         """Do what has no number, and no answer; whether it was that."""
-        message = entry.message
+        message, table = entry.message, self._context.table
         if type(message) is Free:
             for id_ in message.ids:
-                self._context.table.free(id_)
+                table.free(id_)
+            if table.lifted:
+                lifted, table.lifted = table.lifted, []
+                self.send([Lifted(lifted)])
             return True
         if type(message) is CopyIn:
             if self.tracer.watched:  # all of it is to be seen between its marks
-                self._context.table.begun[entry.result] = None
+                table.begun[entry.result] = None
             else:
                 upload: Any = self._context.actors[CopyIn.library]
                 upload.begin(message, entry.result)

@@ -77,6 +77,8 @@ class BufferTable:
         """How often something may have become wrong that was prepared with what there is."""
         self.withheld: dict[Storage | int, tuple[Refusal, ...]] = {}
         """What is refused, by its memory; by its id where the contents are away."""
+        self.lifted: list[Refusal] = []
+        """What was refused of memory that is free by now, for whoever tells of that."""
         self.away: Collection[int] = ()
         """The ids of the buffers whose contents are kept elsewhere."""
         self.begun: dict[int, Any] = {}
@@ -223,7 +225,9 @@ class BufferTable:
             if self.away:
                 self.forget(id_)
             if self.withheld:
-                self.withheld.pop(id_, None)
+                self.lifted += self.withheld.pop(id_, ())
+                if buffer.storage is not None and buffer.storage.users == 1:
+                    self.lifted += self.withheld.pop(buffer.storage, ())
             self._release(buffer)
 
     def leave(self, buffer: Buffer) -> None:

@@ -11,6 +11,7 @@ import msgspec
 
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.operation import Spec
+from accel_lab.compute.withheld import Refusal
 from accel_lab.errors import AccelError, InvalidArgument
 
 FRAME_LIMIT = 1 << 20
@@ -100,6 +101,12 @@ class Crowded(msgspec.Struct, frozen=True, array_like=True, tag=9):
     """Memory is short: free what nobody can reach, and say so."""
 
 
+class Lifted(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """What was refused of memory that is gone."""
+
+    refusals: list[Refusal]
+
+
 class Display(msgspec.Struct, frozen=True, array_like=True, tag=10):
     """A part of what a request displays, from number 0 on; `compute.displays` joins them."""
 
@@ -120,6 +127,7 @@ Report: TypeAlias = (
     | Born
     | Crowded
     | Display
+    | Lifted
 )
 
 

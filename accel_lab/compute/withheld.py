@@ -88,14 +88,13 @@ class Withheld:
         return [refusal for refusal, one in unwritten if one.origin is not here or one.error.taken]
 
     def released(self, refusals: Iterable[Refusal], by: int, oldest: int) -> None:
-        """Take these out: message `by` lifts them.
+        """Take those of these out that are in: message `by` lifts them.
 
         What was lifted before the `oldest` message that may be run again is forgotten.
         """
         known = [one for one in self._released if one.by > oldest]
-        for refusal in refusals:
-            self._unwritten.pop(refusal, None)
-            known.append(Released(refusal, by))
+        over = [one for one in refusals if self._unwritten.pop(one, None) is not None]
+        known += [Released(one, by) for one in over]
         self._released = tuple(known[-MOST_RELEASED:])
 
     def failed_between(self, since: float, seq: float) -> list[Refusal]:

@@ -259,9 +259,18 @@ def test_of_what_comes_of_one_failure_the_earliest_stands_for_the_others() -> No
 
 def test_it_is_forgotten_with_its_buffer(gpu: Device) -> None:
     """Else every failure would cost something for ever."""
+    withheld = gpu._requests._answers.withheld
     out = gpu.put(ONES)
     failing_write(gpu, out)
+    view = out.T
     del out
-    for _ in range(3):
-        gpu.ping().result(WAIT)
+    gpu.ping().result(WAIT)
+    gpu.ping().result(WAIT)
+    assert withheld
+    with pytest.raises(DependencyFailed):
+        (view + 1).result(WAIT)
+    failing_write(gpu, gpu.put(ONES))
+    failing_write(gpu, view := gpu.put(ONES).T)
+    del view
+    assert settle(lambda: gpu.ping().result(WAIT) is None and not withheld)
     np.testing.assert_array_equal((gpu.put(ONES) + 1).get(), ONES + 1)
