@@ -194,11 +194,28 @@ def test_a_compile_error_in_a_header_names_the_header(device: Device) -> None:
         "__global__ int f(float* x) { return 1; }",
         "__global__ void f(float* x) {}\n__global__ void f(int* x) {}",
         "template <class T> __global__ void f(T* x) {}",
+        "__device__ void f(float* x) {}\n__global__ void g(float* x) { f(x); }",
+        "/* __global__ */ void f(float* x) {}",
     ],
 )
 def test_what_is_no_single_kernel_does_not_compile(device: Device, source: str) -> None:
     with pytest.raises(CompileError, match="f does not compile"):
         jit.compile(device, source, "f").result(WAIT_S)
+
+
+@pytest.mark.parametrize(
+    ("head", "options"),
+    [
+        ('#define KERNEL extern \\\n  "C" __global__ void\nKERNEL', ()),
+        ("KERNEL void", ("-DKERNEL=__global__",)),
+        ("__global__ void g(); void __global__ __launch_bounds__(8)", ()),
+    ],
+)
+def test_a_kernel_is_marked_in_any_way(device: Device, head: str, options: tuple[str, ...]) -> None:
+    source = f"{head} f(float* x) {{ x[0] += 1; }}"
+    x = array.zeros(device, (1,), "float32")
+    jit.compile(device, source, "f", options=options)(1, 1, (x,)).result(WAIT_S)
+    assert value(device, x)[0] == 1
 
 
 def test_warnings_are_kept(device: Device) -> None:

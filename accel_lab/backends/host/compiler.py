@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from accel_lab.backends.host.lacking import lacking
+from accel_lab.backends.host.lacking import lacking, without_comments
 from accel_lab.errors import CompileError
 from accel_lab.libraries.program import Compile, compile_error
 from accel_lab.libraries.signature import PREFIX, reflection
@@ -54,6 +54,7 @@ _STATIC = re.compile(  # the shim's __shared__ and __constant__ say it already
 _SYNCHRONISES = re.compile(
     r"\b__(?:sync|shfl|ballot|any|all|match|reduce|activemask)\w*|\b__nanosleep\b"
 )
+_MACRO_OF_KERNELS = re.compile(r"#\s*define\b(?:[^\n]|\\\n)*?__global__")
 
 # In the signature: how the launch gets from an array of addresses to the kernel's arguments.
 _CALL = """  template <decltype(sizeof(0))... $I>
@@ -144,6 +145,8 @@ def build(program: Compile, folder: Path, home: Path) -> tuple[bytes, str]:
     log = (done.stderr + done.stdout)[:_LOG_LIMIT].strip()
     if done.returncode != 0:
         raise compile_error(program, log, _why(program))
+    if not _is_kernel(program):
+        raise compile_error(program, f"{program.base} is not marked __global__, as kernels are")
     return (folder / LIBRARY).read_bytes(), log
 
 
@@ -217,6 +220,15 @@ def _flags(options: tuple[str, ...]) -> Iterator[str]:
         elif option == "-w":
             yield option
     yield standard
+
+
+def _is_kernel(program: Compile) -> bool:
+    """Whether the function is marked as one, or a macro may do that."""
+    if any("__global__" in option for option in program.options):
+        return True
+    kernel = re.compile(rf"__global__[^;{{}}]*?\b{program.base}\s*[(<]")
+    texts = map(without_comments, (program.source, *program.headers.values()))
+    return any(kernel.search(text) or _MACRO_OF_KERNELS.search(text) for text in texts)
 
 
 def _why(program: Compile) -> str:

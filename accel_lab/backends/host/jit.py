@@ -20,7 +20,7 @@ from accel_lab.libraries.arguments import Arguments, keeping
 from accel_lab.libraries.program import Compile, KernelFacts, Triple
 from accel_lab.libraries.signature import TABLE, parameters_of, table_bytes
 
-FORMAT = 2
+FORMAT = 3
 SHARED_LIMIT = 227 << 10
 _PARAMETERS_LIMIT = 1024
 _LOG = "log.txt"

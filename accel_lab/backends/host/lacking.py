@@ -24,7 +24,7 @@ _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 def lacking(source: str) -> list[str]:
     """Return what of a source the host has not, each with its line: "textures (line 3)"."""
-    code = _COMMENTS.sub(lambda found: "\n" * found[0].count("\n"), source)
+    code = without_comments(source)
     named = []
     for pattern, name in _PATTERNS:
         found = pattern.search(code)
@@ -32,3 +32,8 @@ def lacking(source: str) -> list[str]:
             line = code.count("\n", 0, found.start()) + 1
             named.append(f"{name} (line {line})")
     return named
+
+
+def without_comments(source: str) -> str:
+    """Return a source with its lines where they were."""
+    return _COMMENTS.sub(lambda found: "\n" * found[0].count("\n"), source)
