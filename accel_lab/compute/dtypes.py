@@ -112,7 +112,7 @@ def real_of(name: str) -> str:
     return _REAL_OF.get(name, name)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256, typed=True)  # np.int64(1) has a dtype, and True none
 def _lookup(dtype: Hashable) -> str:
     # The cache keys `np.dtype("<f4")` and `">f4"` apart, and both are "float32".
     name = str(np.dtype(dtype).newbyteorder("="))  # type: ignore[call-overload]

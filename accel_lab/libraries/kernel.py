@@ -94,7 +94,7 @@ class Kernel:
                 are the reply's failure.
             StaleRef: a buffer is of a lost generation.
         """
-        if timeout_s != OWN_TIMEOUT:
+        if timeout_s is not OWN_TIMEOUT:
             require_timeout(timeout_s)
         ref = self.ref
         if ref.failed and not isinstance(ref.error, CompileError):
@@ -185,10 +185,7 @@ def _launch(
     kernel: AccelRef, grid: Extents, block: Extents, shared_bytes: int, *args: Any
 ) -> LaunchKernel:
     """Return the message: grid and block as they travel, a value of None for each buffer."""
-    try:
-        blocks, threads = triples(grid, block)  # type: ignore[arg-type]
-    except TypeError:  # a list has no hash
-        blocks, threads = triples(_tuple(grid), _tuple(block))
+    blocks, threads = triples(grid, block)
     refs: list[AccelRef] = []
     values: list[Any] = []
     for arg in args:
@@ -200,10 +197,6 @@ def _launch(
         else:
             values.append(_travelling(arg))
     return LaunchKernel(kernel, blocks, threads, tuple(refs), tuple(values), shared_bytes)
-
-
-def _tuple(extents: Any) -> Any:
-    return tuple(extents) if isinstance(extents, Iterable) else extents
 
 
 def _travelling(arg: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, ClassVar, NamedTuple, SupportsIndex, TypeAlias
@@ -170,14 +171,25 @@ class InspectKernel(Operation[KernelFacts], frozen=True, array_like=True, eq=Fal
             raise InvalidArgument(f"InspectKernel: {self.kernel!r} is no kernel of jit.compile")
 
 
-@lru_cache(maxsize=4096)
 def triples(grid: Extents, block: Extents) -> tuple[Triple, Triple]:
     """Return grid and block as (x, y, z), each given by up to three positive integers.
 
     Raises:
         InvalidArgument: they are not, or no device has blocks so large.
     """
-    blocks, threads = _triple("grid", grid), _triple("block", block)
+    try:
+        blocks, threads = _tuple(grid), _tuple(block)
+        return _triples(len(blocks), *blocks, *threads)
+    except TypeError:  # what has no hash is no integer
+        ints("grid", grid)
+        ints("block", block)
+        raise
+
+
+@lru_cache(maxsize=4096, typed=True)  # 7 is an extent, and 7.0 is none
+def _triples(axes: int, *extents: SupportsIndex) -> tuple[Triple, Triple]:
+    """Return grid and block, of which the grid has the first extents."""
+    blocks, threads = _triple("grid", extents[:axes]), _triple("block", extents[axes:])
     if math.prod(threads) > MAX_THREADS:
         raise InvalidArgument(
             f"block {threads} has {math.prod(threads)} threads; a block has at most {MAX_THREADS}"
@@ -200,7 +212,13 @@ def compile_error(program: Compile, log: str, why: str = "") -> CompileError:
     return CompileError(text, log=log, name=program.name)
 
 
-def _triple(name: str, value: Any) -> Triple:
+def _tuple(extents: Any) -> tuple[Any, ...]:
+    if isinstance(extents, int | tuple):
+        return extents if isinstance(extents, tuple) else (extents,)
+    return tuple(extents) if isinstance(extents, Iterable) else (extents,)
+
+
+def _triple(name: str, value: tuple[SupportsIndex, ...]) -> Triple:
     extents = ints(name, value)
     if not 1 <= len(extents) <= MAX_NDIM or any(not 1 <= n <= MAX_EXTENT for n in extents):
         raise InvalidArgument(f"{name} is one to three positive integers, not {value!r}")

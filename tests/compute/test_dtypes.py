@@ -44,6 +44,12 @@ def test_an_unknown_dtype_is_refused_with_the_list_of_names(wrong: object) -> No
         dtypes.canonical(wrong)
 
 
+def test_true_is_no_dtype_though_it_is_equal_to_something_that_has_one() -> None:
+    assert dtypes.canonical(np.int8(1)) == "int8"
+    with pytest.raises(InvalidArgument, match="dtype True is not one of"):
+        dtypes.canonical(True)  # noqa: FBT003
+
+
 def test_an_unknown_name_is_refused_by_every_question() -> None:
     for question in (
         dtypes.itemsize,

@@ -245,6 +245,8 @@ def test_a_kernel_tells_what_became_of_it(device: Device) -> None:
         (1, (32, 32, 2), "2048 threads"),
         (1, (1, 1, 65), r"block \(1, 1, 65\) is larger than \(1024, 1024, 64\)"),
         (1.5, 1, "grid must be integers"),
+        (np.ones((2, 2), int), 1, "grid must be integers"),
+        (1, np.array(1), "block must be integers"),
         (2**31, 1, "grid is one to three"),
         ((1, 65536, 1), 1, "larger than"),
     ],
@@ -256,6 +258,16 @@ def test_a_launch_that_no_device_has_is_refused(
     kernel = jit.compile(device, STEP, "step")
     with pytest.raises(InvalidArgument, match=said):
         kernel(grid, block, (x, x))
+
+
+def test_a_float_is_no_extent_though_it_is_equal_to_one_that_was_given(device: Device) -> None:
+    x = array.zeros(device, (1,), "float32")
+    kernel = jit.compile(device, STEP, "step")
+    for size, wrong in (((3, 1, 1), (3.0, 1, 1)), (3, 3.0)):
+        kernel(size, size, (x, x)).result(WAIT_S)
+        for grid, block, name in ((wrong, size, "grid"), (size, wrong, "block")):
+            with pytest.raises(InvalidArgument, match=f"{name} must be integers"):
+                kernel(grid, block, (x, x))  # type: ignore[arg-type]
 
 
 def test_more_shared_memory_than_there_is_is_refused(device: Device) -> None:
