@@ -1,6 +1,7 @@
 """What may be given as a limit: seconds, bytes, a count."""
 
 import operator
+from contextlib import suppress
 from numbers import Real
 from typing import Any
 
@@ -13,8 +14,10 @@ def require_timeout(timeout_s: Any, what: str = "timeout_s") -> float | None:
     Raises:
         InvalidArgument: it is neither None nor above 0.
     """
-    if timeout_s is None or _is_positive(timeout_s):
-        return None if timeout_s is None else float(timeout_s)
+    if timeout_s is None:
+        return None
+    if _is_positive(timeout_s):
+        return float(timeout_s)
     text = f"{what} is a number of seconds above 0, or None for ever, not {timeout_s!r}"
     raise InvalidArgument(text)
 
@@ -57,7 +60,11 @@ def require_count(count: Any, what: str) -> int:
 
 
 def _is_positive(number: Any) -> bool:
-    return isinstance(number, Real) and not _is_bool(number) and float(number) > 0
+    if not isinstance(number, Real) or _is_bool(number):
+        return False
+    with suppress(OverflowError):
+        return float(number) > 0
+    return False
 
 
 def _is_bool(value: object) -> bool:

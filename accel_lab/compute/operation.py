@@ -18,7 +18,7 @@ import msgspec
 from accel_lab.actor.message import Message
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.display.summary import as_html
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import AccelError, InvalidArgument
 
 R = TypeVar("R")
 Names: TypeAlias = tuple[str, ...]
@@ -150,7 +150,9 @@ def inferred(message: Operation[Any]) -> Spec | None:
     """
     try:
         return message.infer()
-    except (TypeError, AttributeError):
+    except AccelError:
+        raise
+    except Exception:
         _require_types(message)
         raise
 
@@ -164,7 +166,7 @@ def _require_types(message: Operation[Any]) -> None:
             continue
         try:
             msgspec.convert(value, hint, dec_hook=lambda _, given: given)
-        except msgspec.ValidationError:
+        except Exception:  # noqa: BLE001 - msgspec asks an array for its keys
             wanted = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
             text = f"{kind.__name__}: {name} is of type {wanted}, and {value!r} is not"
             raise InvalidArgument(text) from None
@@ -209,6 +211,9 @@ def no_operand(message: Operation[Any]) -> InvalidArgument:
     required, optional, many = operand_fields(type(message))
     for name in (*required, *optional, *many):
         value = getattr(message, name)
+        if name in many and not isinstance(value, tuple):
+            text = f"{type(message).__name__}.{name} must be a tuple of AccelRefs, not {value!r}"
+            return InvalidArgument(text)
         for one in value if name in many else (value,):
             if not isinstance(one, AccelRef) and not (one is None and name in optional):
                 return InvalidArgument(

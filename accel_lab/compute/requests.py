@@ -145,7 +145,7 @@ class Requests(Asides):
         returned. `made_of` is what was given for the message, to be noted in `repeats`.
         """
         plan = self._plans.get(type(message)) or self._plan(type(message))
-        if timeout_s == OWN_TIMEOUT:
+        if timeout_s is OWN_TIMEOUT:
             timeout_s = plan.timeout_s
         elif timeout_s is not None:
             timeout_s = require_timeout(timeout_s)
@@ -164,10 +164,10 @@ class Requests(Asides):
         if before is not None:
             spec, expected = before.spec, before.expected
         else:
-            operands = plan.operands(message)
             if plan.options:
                 require_options(message, plan.options)
             try:
+                operands = plan.operands(message)
                 for ref in operands:
                     if ref.device is not device:
                         raise self._foreign(ref, message)
@@ -175,7 +175,7 @@ class Requests(Asides):
                         sound = False
                     if not ref.known:
                         known = False
-            except AttributeError:
+            except (AttributeError, TypeError):
                 raise no_operand(message) from None
             if known:
                 spec = inferred(message)
@@ -249,7 +249,7 @@ class Requests(Asides):
         self, plan: Plan, made_of: tuple[Any, ...], timeout_s: float | None, repeats: Repeats
     ) -> Reply[Any] | None:
         """Send the message that was made of these very objects, if there was one that holds."""
-        if timeout_s == OWN_TIMEOUT:
+        if timeout_s is OWN_TIMEOUT:
             timeout_s = plan.timeout_s
         with self._lock:
             before = repeats.find(made_of, self.generation)

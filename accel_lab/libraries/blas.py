@@ -97,7 +97,7 @@ class Gemv(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=142)
             )
         coefficient(self, "alpha", self.alpha, dtype)
         spec = result(self, (m,), dtype)
-        require_update(self, "y", self.y, self.beta, spec.shape)
+        require_update(self, "y", self.y, self.beta, spec)
         require_out(self, self.out, spec, self.a, self.x)
         return spec
 

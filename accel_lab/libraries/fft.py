@@ -16,7 +16,7 @@ from accel_lab.compute.dtypes import real_of
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import Spec
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries.operand import output
+from accel_lab.libraries.operand import flag, output
 from accel_lab.libraries.shape import Integers, ints
 from accel_lab.libraries.transform import Norm, Transform, complex_of, transform_spec
 
@@ -72,8 +72,8 @@ def c2c(
         InvalidArgument: the extents, axes, norm or `out` do not fit.
         UnsupportedDtype: `x` is neither single nor double; cast it first.
     """
-    message = C2C(x, _ints("s", s), _ints("axes", axes), norm or "backward", out, bool(inverse))
-    return device_of(x).ask(message)
+    turned = flag("inverse", inverse)
+    return device_of(x).ask(C2C(x, _ints("s", s), _ints("axes", axes), _norm(norm), out, turned))
 
 
 def r2c(
@@ -90,7 +90,7 @@ def r2c(
         InvalidArgument: the extents, axes, norm or `out` do not fit.
         UnsupportedDtype: `x` is neither float32 nor float64; cast it first.
     """
-    return device_of(x).ask(R2C(x, _ints("s", s), _ints("axes", axes), norm or "backward", out))
+    return device_of(x).ask(R2C(x, _ints("s", s), _ints("axes", axes), _norm(norm), out))
 
 
 def c2r(
@@ -109,7 +109,7 @@ def c2r(
         InvalidArgument: the extents, axes, norm or `out` do not fit.
         UnsupportedDtype: `x` is neither single nor double; cast it first.
     """
-    return device_of(x).ask(C2R(x, _ints("s", s), _ints("axes", axes), norm or "backward", out))
+    return device_of(x).ask(C2R(x, _ints("s", s), _ints("axes", axes), _norm(norm), out))
 
 
 def fft(x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = None) -> AccelRef:
@@ -337,6 +337,10 @@ class FftActor(LibraryActor):
 def _ints(name: str, value: Integers | None) -> tuple[int, ...] | None:
     """Return integers as they travel; None stays None."""
     return None if value is None else ints(name, value)
+
+
+def _norm(norm: Norm | None) -> Norm:
+    return "backward" if norm is None else norm
 
 
 def _one(name: str, value: SupportsIndex) -> int:

@@ -149,6 +149,18 @@ def plain(value: Scalar | None) -> Any:
     return value
 
 
+def flag(name: str, value: Any) -> bool:
+    """Return what is true or false as Python's bool, which can travel.
+
+    Raises:
+        InvalidArgument: it is neither, as an array.
+    """
+    try:
+        return bool(value)
+    except Exception:  # noqa: BLE001 - it is the user's own
+        raise InvalidArgument(f"{name} is to be True or False, not {value!r}") from None
+
+
 def arrived(value: Any) -> Any:
     """Return a number as it was before it travelled; anything else as it is."""
     if isinstance(value, list) and [type(part) for part in value] == [float, float]:

@@ -60,7 +60,7 @@ def product_spec(m: Product, *, batched: bool) -> Spec:
         )
     coefficient(m, "alpha", m.alpha, dtype)
     spec = result(m, (*batch, rows, columns), dtype)
-    require_update(m, "c", m.c, m.beta, spec.shape, (rows, columns))
+    require_update(m, "c", m.c, m.beta, spec, (rows, columns))
     require_out(m, m.out, spec, a, b)
     return spec
 
@@ -86,26 +86,29 @@ def require_update(
     name: str,
     ref: AccelRef | None,
     beta: Any,
+    spec: Spec,
     *shapes: tuple[int, ...],
 ) -> None:
-    """Refuse what cannot be added as `beta` times an operand of one of these shapes.
+    """Refuse what cannot be added as `beta` times an operand.
+
+    Its shape is that of the result, or one of `shapes`.
 
     Raises:
         InvalidArgument: a factor is none of the dtype's values, `beta` or its operand is given
             without the other, or the operand has another shape.
     """
+    scale = 0 if beta is None else coefficient(m, "beta", beta, spec.dtype)
     if ref is None:
-        if beta:
+        if scale:
             raise InvalidArgument(f"{kind(m)}: beta is {beta}, but there is no {name} to scale")
         return
     if beta is None:
         raise InvalidArgument(
             f"{kind(m)}: {name} is {describe(ref)}, but without beta it would not be read"
         )
-    coefficient(m, "beta", beta, ref.dtype)
-    if ref.shape not in shapes:
+    if ref.shape not in (spec.shape, *shapes):
         raise InvalidArgument(
-            f"{kind(m)} results in {ref.dtype}{list(shapes[0])}, but {name} is {describe(ref)}"
+            f"{kind(m)} results in {ref.dtype}{list(spec.shape)}, but {name} is {describe(ref)}"
         )
 
 

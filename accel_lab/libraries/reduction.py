@@ -8,7 +8,7 @@ from accel_lab.compute.dtypes import canonical, is_complex
 from accel_lab.compute.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.elementwise import require_word
-from accel_lab.libraries.operand import describe, require_out, result
+from accel_lab.libraries.operand import describe, flag, plain, require_out, result
 from accel_lab.libraries.promotion import reduced
 from accel_lab.libraries.shape import Integers, ints
 
@@ -103,7 +103,9 @@ def reduce(
     """
     along = None if axis is None else ints("axis", axis)
     asked = "" if dtype is None else canonical(dtype)
-    return device_of(x).ask(Reduce(op, x, along, bool(keepdims), ddof, asked, out))
+    return device_of(x).ask(
+        Reduce(op, x, along, flag("keepdims", keepdims), plain(ddof), asked, out)
+    )
 
 
 def _shown(axis: tuple[Any, ...]) -> Any:

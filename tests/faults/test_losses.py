@@ -572,6 +572,9 @@ def test_an_option_of_the_wrong_type_is_refused_at_the_call(lab: System, cpu: De
         (lambda: anything.run(len, x, timeout_s="5"), "timeout_s is a number of seconds.*'5'"),
         (lambda: cpu.run(len, x, timeout_s=True), "timeout_s is a number of seconds.*True"),
         (lambda: anything.ask(array.Copy(x), timeout_s="5"), "timeout_s is a number of seconds"),
+        (lambda: anything.ask(array.Copy(x), timeout_s=-1), "timeout_s is a number of seconds"),
+        (lambda: anything.run(len, x, timeout_s=np.ones(3)), "timeout_s is a number of seconds"),
+        (lambda: cpu.run(len, x, timeout_s=10**400), "timeout_s is a number of seconds"),
     ]
     for wrong, text in wrongs:
         with pytest.raises(InvalidArgument, match=text):
