@@ -20,7 +20,7 @@ from accel_lab.compute.execution import Cell, Ran, Timed
 from accel_lab.compute.global_generators import set_states, states
 from accel_lab.compute.home import Home
 from accel_lab.compute.resident import offer_frames
-from accel_lab.errors import AccelError, InvalidArgument, OutOfMemory, UserCodeError
+from accel_lab.errors import AccelError, Interrupted, InvalidArgument, OutOfMemory, UserCodeError
 from accel_lab.notebook import timing
 from accel_lab.notebook.captures import Captures, captures_of, is_ipythons, is_lost
 from accel_lab.notebook.footer import Footer
@@ -210,10 +210,12 @@ class GpuCells:
             device.take_back()  # it may have come before anybody waited
             touched += self._bind_what_failed(device, space, captures, chosen, cell, INTERRUPTED_S)
             raise
-        except (UserCodeError, OutOfMemory) as error:
+        except (UserCodeError, OutOfMemory, Interrupted) as error:
             touched += self._bind_what_failed(
                 device, space, captures, chosen, cell, OUTCOME_WITHIN_S
             )
+            if isinstance(error, Interrupted):  # as the cell of a notebook that raises it
+                raise KeyboardInterrupt from None
             if isinstance(error, UserCodeError):
                 error.remedy = "Correct the cell; the text has its lines, __cause__ its exception."
                 if unseen := captures.unseen(error):

@@ -88,6 +88,25 @@ def test_a_stop_between_two_statements_takes_back_what_was_sent(
     assert "Interrupted" in run(client, "print(repr(sent.error))")
 
 
+@pytest.mark.parametrize("line", ["%%gpu", "%%gpu --quiet", "%%gputime"])
+def test_a_cell_that_raises_an_interrupt_ends_as_one_that_was_stopped(
+    client: BlockingKernelClient, line: str
+) -> None:
+    """What it has bound is there, and what comes after it is as usual."""
+    run(client, "bound, given = 0, []")
+    generation = run(client, "print(gpu.generation)")
+    cell = ran(client, f"{line}\nbound = 5\ngiven.append(bound)\nraise KeyboardInterrupt")
+    assert cell.error == "KeyboardInterrupt"
+    first, *told, last = cell.told.splitlines()
+    assert first.endswith(", line 3, in <module>")
+    assert (told, last) == (["    raise KeyboardInterrupt"], "KeyboardInterrupt")
+    assert "accel_lab" not in cell.text
+    if line != "%%gputime":
+        assert run(client, "print(int(bound), given)") == "5 [5]\n"
+    assert run(client, "%%gpu\nprint(bound + 1)") in ("6\n", "1\n")
+    assert run(client, "print(gpu.generation)") == generation
+
+
 def test_a_cell_that_is_stopped_while_it_waits_shows_its_own_lines_only(
     client: BlockingKernelClient,
 ) -> None:
