@@ -20,6 +20,7 @@ from accel_lab.compute.mapping import PAGE
 from accel_lab.compute.owned_array import Array, Shape, layout, own
 from accel_lab.compute.returns import Returns
 from accel_lab.compute.segment import Segment
+from accel_lab.display.sizes import compared, size
 from accel_lab.errors import ArenaFull, InvalidArgument, SystemClosed
 
 
@@ -289,8 +290,10 @@ class Arena:
 
     def _full(self, verdict: str, nbytes: int) -> ArenaFull:
         now = self.statistics()
+        write = compared(nbytes, now.limit)
+        blocks = f"{now.blocks} {'block' if now.blocks == 1 else 'blocks'}"
         return ArenaFull(
-            f"the arena {verdict} {nbytes} bytes: {now.in_use} of {now.limit} bytes are in use "
-            f"by {now.blocks} blocks ({now.held} held by uploads, {now.quarantined} waiting for "
-            f"a lost context); drop arrays or raise the limit"
+            f"the arena {verdict} {write(nbytes)}: {size(now.in_use)} of {write(now.limit)} are in "
+            f"use by {blocks} ({now.held} held by uploads, {now.quarantined} waiting for a lost "
+            f"context); drop arrays or raise the limit"
         )

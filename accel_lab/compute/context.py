@@ -15,7 +15,7 @@ from accel_lab.compute.owners import told
 from accel_lab.compute.spill import Spill
 from accel_lab.compute.stream import Stream
 from accel_lab.compute.table import BufferTable
-from accel_lab.display.sizes import size
+from accel_lab.display.sizes import compared, size
 from accel_lab.errors import AccelError, BackendUnavailable, OutOfMemory
 
 
@@ -150,7 +150,7 @@ class Context:
         """Describe an allocation that cannot be had."""
         free = self.free_bytes()
         largest = min(free, self.backend.largest_free_bytes())
-        write = size if size(asked_bytes) != size(free) else _exactly
+        write = compared(asked_bytes, free)
         asked = f"{write(asked_bytes)} were" if asked_bytes else "more was"
         text = f"{asked} asked for and {write(free)} are free of {size(self.limit_bytes)}"
         if free:
@@ -229,8 +229,3 @@ class Context:
 
 def _none(_: Collection[int]) -> dict[int, list[str]]:
     return {}
-
-
-def _exactly(nbytes: int) -> str:
-    """Write a number of bytes that is told beside one that is nearly the same."""
-    return f"{nbytes:,} bytes"

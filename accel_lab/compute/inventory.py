@@ -22,6 +22,7 @@ from accel_lab.compute.stripes import in_pages
 from accel_lab.compute.wire import encode_entry
 from accel_lab.compute.withheld import Refusal
 from accel_lab.compute.workspace import Kept
+from accel_lab.display.sizes import compared, size
 
 if TYPE_CHECKING:
     from accel_lab.compute.context import Context
@@ -157,10 +158,11 @@ class Inventory:
                 left -= needed
                 kept.append(pair)
                 continue
-            why = f"it takes {needed} bytes, and the host has {max(left, 0)} for it"
+            write = compared(needed, max(left, 0))
+            why = f"it takes {write(needed)}, and the host has {write(max(left, 0))} for it"
             self.lost |= dict.fromkeys((entry.id for entry in pair[1].entries), why)
         if left < 0:
-            raise NoRoomError(f"{-left} bytes more than it has room for are to be kept")
+            raise NoRoomError(f"{size(-left)} more than it has room for are to be kept")
         return sorted(kept, key=lambda two: two[1].used)
 
 

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accel_lab.display import sizes
+
 Bytes = npt.NDArray[np.uint8]
 
 PAGE = mmap.PAGESIZE
@@ -51,7 +53,7 @@ class Mapping:
     def __init__(self, fd: int, size: int) -> None:
         address = _libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
         if address in (None, ctypes.c_void_p(-1).value):
-            raise _os_error(f"cannot map {size} bytes")
+            raise _os_error(f"cannot map {sizes.size(size)}")
         self.address: int = address
         self.size = size
         unmap = weakref.finalize(self, _libc.munmap, address, size)
@@ -106,7 +108,7 @@ class Mapping:
             # The GIL is released while the kernel works: ctypes.CDLL, not PyDLL.
             if not _libc.madvise(self.address + start, length, advice):
                 return
-            error = _os_error(f"cannot populate {length} bytes")
+            error = _os_error(f"cannot populate {sizes.size(length)}")
             if error.errno == errno.EINVAL:
                 self._touch(start, length, writing=advice == MADV_POPULATE_WRITE)
             else:

@@ -37,7 +37,7 @@ from accel_lab.compute.transfer import (
 from accel_lab.compute.user_code import Location, Run
 from accel_lab.compute.wire import FRAME_LIMIT
 from accel_lab.display.progress import Bar
-from accel_lab.display.sizes import size
+from accel_lab.display.sizes import compared, size
 from accel_lab.errors import (
     AccelError,
     ContextLost,
@@ -436,9 +436,10 @@ def _no_ref(given: Any) -> InvalidArgument:
 
 
 def _too_large(nbytes: int) -> Kept:
+    write = compared(nbytes, KEPT_BYTES, KEPT_IN_PLACE_BYTES)
     text = (
-        f"an upload of {nbytes} bytes is not kept (arrays of at most {KEPT_BYTES} are, from "
-        f"lab.empty of at most {KEPT_IN_PLACE_BYTES}); device.checkpoint(ref) keeps it"
+        f"an upload of {write(nbytes)} is not kept (arrays of at most {size(KEPT_BYTES)} are, from "
+        f"lab.empty of at most {size(KEPT_IN_PLACE_BYTES)}); device.checkpoint(ref) keeps it"
     )
     return Kept(None, text)
 

@@ -12,6 +12,7 @@ import msgspec
 from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.operation import Spec
 from accel_lab.compute.withheld import Refusal
+from accel_lab.display.sizes import compared
 from accel_lab.errors import AccelError, InvalidArgument
 
 FRAME_LIMIT = 1 << 20
@@ -167,9 +168,9 @@ def encode_entry(
         text = f"{type(message).__name__} cannot be sent: {error}"
         raise InvalidArgument(text) from error
     if len(data) > FRAME_LIMIT - 64:
-        text = (
-            f"{type(message).__name__} takes {len(data)} bytes; a message has at most {FRAME_LIMIT}"
-        )
+        write = compared(len(data), FRAME_LIMIT)
+        name, taken, most = type(message).__name__, write(len(data)), write(FRAME_LIMIT)
+        text = f"{name} takes {taken}; a message has at most {most}"
         raise InvalidArgument(text)
     return data
 

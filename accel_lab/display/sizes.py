@@ -1,6 +1,7 @@
 """Sizes as people read them."""
 
 import math
+from collections.abc import Callable
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _NEXT_UNIT = 1023.5  # what would be written as 1024
@@ -11,6 +12,12 @@ def size(size_bytes: int) -> str:
     """Write bytes with a unit: 0 B, 3.2 MiB, 139 GiB."""
     unit = _unit_of(size_bytes)
     return f"{_scaled(size_bytes, unit)} {_UNITS[unit]}"
+
+
+def compared(*sizes_bytes: int) -> Callable[[int], str]:
+    """Return what writes sizes: `size`, or in full where it would not tell one from another."""
+    alike = len(set(map(size, sizes_bytes))) < len(set(sizes_bytes))
+    return (lambda size_bytes: f"{size_bytes:,} B") if alike else size
 
 
 def memory(used_bytes: int | None, total_bytes: int | None) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from accel_lab.compute.contents import Contents
+from accel_lab.display.sizes import size
 
 CONTENTS_BYTES = 256 << 20
 
@@ -33,7 +34,7 @@ class Grants:
         if nbytes is None:
             return gone
         if self.used_bytes + nbytes > self.limit_bytes:
-            return f"the journal keeps {self.limit_bytes} bytes of uploads, which are used up"
+            return f"the journal keeps {size(self.limit_bytes)} of uploads, which are used up"
         data = self._contents.get(key)
         if data is None:
             return gone

@@ -19,6 +19,7 @@ from accel_lab.compute.plain import thawed
 from accel_lab.compute.renewal import can_change, is_array, renew
 from accel_lab.compute.tensors import is_module
 from accel_lab.compute.user_code import pack
+from accel_lab.display.sizes import compared
 from accel_lab.errors import AccelError, InvalidArgument, StaleRef
 from accel_lab.notebook.names import bound_names, used_names
 from accel_lab.notebook.object_ref import ObjectRef
@@ -325,8 +326,9 @@ def _require_small(name: str, value: Any, function: str | None) -> tuple[int, bo
     if nbytes > CAPTURE_BYTES:
         can_be_put = any(hasattr(value, one) for one in _ARRAYS)
         put = f"put it on the device first: {name} = gpu.put({name})"
+        write = compared(nbytes, CAPTURE_BYTES)
         raise InvalidArgument(
-            f"{which} is {nbytes:,} bytes, more than the {CAPTURE_BYTES:,} that a cell takes "
+            f"{which} is {write(nbytes)}, more than the {write(CAPTURE_BYTES)} that a cell takes "
             f"along; {put if can_be_put else f'make {name} in a %%gpu cell'}"
         )
     return nbytes, has_arrays

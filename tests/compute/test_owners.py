@@ -111,7 +111,7 @@ def test_what_is_nearly_free_is_told_exactly(full: Device) -> None:
     kept = array.zeros(full, (24 * KIB + 256,), dtype="uint8")
     error = refused(full)
     left = (1 << 20) - 24 * KIB - 256
-    text = f"1,024,000 bytes were asked for and {left:,} bytes are free of 1 MiB, {left:,} bytes of"
+    text = f"1,024,000 B were asked for and {left:,} B are free of 1 MiB, {left:,} B of these"
     assert str(error).startswith(text)
     del kept
 

@@ -275,7 +275,7 @@ def test_more_shared_memory_than_there_is_is_refused(device: Device) -> None:
     kernel = jit.compile(device, STEP, "step")
     with pytest.raises(InvalidArgument, match="shared_bytes is a number from 0"):
         kernel(1, 1, (x, x), shared_bytes=-1)
-    with pytest.raises(InvalidArgument, match="bytes of shared memory"):
+    with pytest.raises(InvalidArgument, match=r"1 MiB of shared memory.* than the \d+ KiB that"):
         kernel(1, 1, (x, x), shared_bytes=1 << 20).result(WAIT_S)
     kernel(1, 1, (x, x)).result(WAIT_S)
     assert value(device, x)[0] == 1

@@ -215,7 +215,7 @@ def test_what_is_over_the_budget_is_marked_in_the_record() -> None:
     bench.write()
     found = [entry.fields for entry in bench.entries() if entry.kind == "content"]
     assert [bool(one["key"]) for one in found] == [True, False, True, True]
-    assert "1000 bytes" in found[1]["why"]
+    assert "keeps 1000 B of uploads" in found[1]["why"]
     (result,) = [entry.fields for entry in bench.entries() if entry.kind == "result"]
     assert (result["key"], result["digest"]) == ("", "d" * 32)
     for one in found:

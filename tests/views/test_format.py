@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from accel_lab.display.sizes import memory, size
+from accel_lab.display.sizes import compared, memory, size
 
 CASES = json.loads(Path(__file__).with_name("format_cases.json").read_text())
 
@@ -15,3 +15,10 @@ def test_sizes_read_as_the_cases_say() -> None:
 def test_memory_reads_as_the_cases_say() -> None:
     written = [memory(used, total) for used, total, _ in CASES["memory"]]
     assert written == [text for _, _, text in CASES["memory"]]
+
+
+def test_sizes_that_are_compared_are_told_apart() -> None:
+    near, far, same = ((1 << 20) + 1, 1 << 20), (1 << 20, 1 << 10), (1 << 20, 1 << 20)
+    assert list(map(compared(*near), near)) == ["1,048,577 B", "1,048,576 B"]
+    assert list(map(compared(*far), far)) == ["1 MiB", "1 KiB"]
+    assert list(map(compared(*same), same)) == ["1 MiB", "1 MiB"]

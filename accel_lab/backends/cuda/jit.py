@@ -11,6 +11,7 @@ from cupy.cuda import driver, runtime
 from accel_lab.backends.cuda import nvrtc
 from accel_lab.backends.cuda.cubin import data_of
 from accel_lab.compute.disk_cache import DiskCache, cache_folder, key_of
+from accel_lab.display.sizes import compared
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.arguments import Arguments, keeping
 from accel_lab.libraries.program import Compile, KernelFacts, Triple
@@ -113,9 +114,10 @@ class CudaKernel:
                 raise InvalidArgument(f"{name}: {what} {given} is larger than {limits}")
         static = self._numbers["shared bytes"]
         if static + shared_bytes > self._shared_limit:
+            write = compared(static + shared_bytes, self._shared_limit)
             raise InvalidArgument(
-                f"{name}: {shared_bytes} bytes of shared memory, and {static} of its own, are more "
-                f"than the {self._shared_limit} that a block of this card has"
+                f"{name}: {write(shared_bytes)} of shared memory, and {write(static)} of its own, "
+                f"are more than the {write(self._shared_limit)} that a block of this card has"
             )
         if shared_bytes > self._dynamic_bytes:  # beyond 48 KiB the driver wants to be asked first
             driver.funcSetAttribute(

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from accel_lab.backends.host import compiler
 from accel_lab.compute.disk_cache import DiskCache, cache_folder, key_of
+from accel_lab.display.sizes import compared
 from accel_lab.errors import InvalidArgument, UserCodeError
 from accel_lab.libraries.arguments import Arguments, keeping
 from accel_lab.libraries.program import Compile, KernelFacts, Triple
@@ -70,9 +71,10 @@ class HostKernel:
             UserCodeError: the threads of a block wait for each other for ever.
         """
         if shared_bytes > SHARED_LIMIT:
+            write = compared(shared_bytes, SHARED_LIMIT)
             raise InvalidArgument(
-                f"{self._built.program.name}: {shared_bytes} bytes of shared memory are more than "
-                f"the {SHARED_LIMIT} that a block has"
+                f"{self._built.program.name}: {write(shared_bytes)} of shared memory are more than "
+                f"the {write(SHARED_LIMIT)} that a block has"
             )
         _run(self.name, self._launch, self._printed, self.arguments.at, grid, block)
 
