@@ -14,6 +14,7 @@ from typing import Any
 from accel_lab.compute.launch import Launch
 from accel_lab.compute.operation import operands_of
 from accel_lab.compute.stream import Storage
+from accel_lab.compute.task import Task
 from accel_lab.compute.transfer import Free
 from accel_lab.compute.user_code import Run
 
@@ -101,6 +102,20 @@ class Deferral:
         for deferred in self.begun.values():
             self._touched.update(_buffers(deferred.entry))
         return released
+
+    def tasks(self) -> list[Task]:
+        """Return what is worked at; any thread."""
+        return [
+            Task(
+                deferred,
+                deferred.entry.seq,
+                deferred.entry.message,
+                deferred.launch.stream,
+                deferred.entry.timeout_s,
+                traced=deferred.launch.trace is not None,
+            )
+            for deferred in list(self.begun.values())
+        ]
 
     def touches(self, storage: Storage) -> bool:
         """Whether work that is not finished, or what waits behind it, has this memory."""

@@ -198,7 +198,7 @@ class Bench:
             entry = encode_entry(next(self.seqs), 0, timeout_s, message, NO_RESULT)
             self.wire.frames.append(batch([entry]))
         self.service.run()
-        self.service._complete()
+        self.service._completion.complete()
 
     def put(self, id_: int) -> Buffer:
         """Make a number that another stream has written."""
@@ -311,7 +311,9 @@ def test_a_kernel_says_what_it_reads_and_what_it_writes(monkeypatch: pytest.Monk
         assert (x.storage.readers, x.storage.used) == ({jit: seq}, seq)
         assert (y.storage.writer, y.storage.write_operation, y.storage.used) == (jit, seq, seq)
         assert jit.operations == seq
-        prepared += sum(one.prepared is not None for one in bench.service._decoder._known.values())
+        prepared += sum(
+            one.prepared is not None for one in bench.service._inbox._entries._known.values()
+        )
     assert prepared == 6
     assert y.array == 1
     assert held.array is kernel

@@ -15,7 +15,7 @@ from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.context import Context
 from accel_lab.compute.launch import Launch, LibraryActor, handles
 from accel_lab.compute.operation import NO_RESULT, Operation, Spec
-from accel_lab.compute.service import Service
+from accel_lab.compute.reporter import Reporter
 from accel_lab.compute.transfer import CopyIn, Free, Unmap, UploadActor
 from accel_lab.compute.transport import SocketTransport
 from accel_lab.compute.wire import (
@@ -122,7 +122,7 @@ def serve_frames(context: Context, *frames: bytes) -> list[Any]:
     service.run()
     while service._deferral.begun:
         service._resume()
-        service._complete()
+        service._completion.complete()
     return wire.sent
 
 
@@ -263,24 +263,24 @@ def test_what_waits_for_something_deferred_keeps_its_operands_when_garbage_is_fr
     Forgetful.gate.set()
     while service._deferral.begun:
         service._turn()
-    service._complete()
+    service._completion.complete()
     assert not [report for report in wire.sent if isinstance(report, Failure)]
     assert {seq for r in wire.sent if isinstance(r, Done) for seq in r.seqs} == set(range(1, 7))
     assert context.table.known(3) is None, "it is freed in its turn"
     context.close()
 
 
-def test_no_answer_is_lost_after_an_offer_that_a_full_socket_refused(context: Context) -> None:
+def test_no_answer_is_lost_after_an_offer_that_a_full_socket_refused() -> None:
     """Where there are no rings, and a notebook does not read for a while what is printed."""
     lower, upper = socket.socketpair()
-    service = Service(SocketTransport(lower), context, spin_s=0.0)
+    reporter = Reporter(SocketTransport(lower))
     offered = 0
-    while service.offer([Output(1, "stdout", "x" * 5_000)]):
+    while reporter.offer([Output(1, "stdout", "x" * 5_000)]):
         offered += 1
 
     def answer() -> None:
-        service.send([Done([7])])
-        service.send([Done([8])])
+        reporter.send([Done([7])])
+        reporter.send([Done([8])])
 
     sender = threading.Thread(target=answer)
     sender.start()
@@ -380,5 +380,5 @@ def test_what_takes_a_known_moment_is_not_slept_for(
     monkeypatch.setattr(wire, "receive", receive)
     service = service_of(wire, context, spin_s=spin_s)
     service.run()
-    assert service._completer._submitted == slept
+    assert service._completion._completer._submitted == slept
     context.close()

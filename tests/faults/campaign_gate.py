@@ -159,7 +159,8 @@ def _perform(order: str) -> None:
     elif order == "out of memory":
         _service()._context.allocate((1 << 50,), "uint8")
     elif order.startswith(CORRUPT):
-        garble(_service()._send_lock, _service()._transport, int(order.removeprefix(CORRUPT)))
+        reporter = _service()._reporter
+        garble(reporter._sending, reporter._transport, int(order.removeprefix(CORRUPT)))
         threading.Event().wait(20)  # the notebook ends us
     elif order != GO:
         _service()._context.backend.fault(order)

@@ -415,7 +415,7 @@ def corrupt_upwards() -> None:
     from accel_lab.compute.service import Service
 
     (service,) = (found for found in gc.get_objects() if isinstance(found, Service))
-    service._send(b"\xc1 no report")
+    service._reporter.send_frame(b"\xc1 no report")
 
 
 def test_a_corrupt_frame_from_a_context_replaces_it(cpu: Device, gate: Path) -> None:
