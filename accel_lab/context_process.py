@@ -187,10 +187,7 @@ class Control(threading.Thread):
         context, table = self._context, self._context.table
         self._told_bytes = table.used_bytes
         return Heartbeat(
-            self._service.busy_seq,
             self._told_bytes,
-            len(table),
-            sum(stream.waits for stream in list(context.streams.values())),
             {name: _statistics(actor) for name, actor in list(context.actors.items())},
             self._unread_s,
         )

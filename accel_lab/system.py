@@ -32,13 +32,14 @@ from accel_lab.compute.fault import Fault, Inject
 from accel_lab.compute.groups import Group, Groups, groups_of
 from accel_lab.compute.host_memory import host_memory_bytes
 from accel_lab.compute.idle import Idle
-from accel_lab.compute.keeper import DeviceKeeper, Plant
+from accel_lab.compute.keeper import DeviceKeeper
 from accel_lab.compute.ledger import ArenaStatistics
 from accel_lab.compute.limits import require_bytes, require_timeout
 from accel_lab.compute.lineage import Tidying
 from accel_lab.compute.loaded_driver import UNPROTECTED, open_contexts
 from accel_lab.compute.operation import DEFAULT_TIMEOUT_S
 from accel_lab.compute.outputs import Outputs
+from accel_lab.compute.plant import Plant
 from accel_lab.compute.process import Spawner
 from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.requests import closed
@@ -623,7 +624,7 @@ def _give_up(backend: str, keepers: list[DeviceKeeper], why: str) -> None:
 
 def _facts(name: str, backend: str, module: Any, keepers: list[DeviceKeeper]) -> Facts:
     """Return what is true of a session; it must not keep the system alive."""
-    models = {keeper.name: keeper.model for keeper in keepers}
+    models = {keeper.name: keeper.vitals.model for keeper in keepers}
     return Facts(name, backend, models, module.versions())
 
 

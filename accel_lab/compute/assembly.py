@@ -7,9 +7,10 @@ from typing import Any, Literal, NamedTuple
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.contents import Contents
 from accel_lab.compute.device import Device
-from accel_lab.compute.keeper import DeviceKeeper, Plant
+from accel_lab.compute.keeper import DeviceKeeper
 from accel_lab.compute.lineage import Lineage
 from accel_lab.compute.openings import Openings
+from accel_lab.compute.plant import Plant
 from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.recovery import Recovery
 from accel_lab.compute.requests import Requests

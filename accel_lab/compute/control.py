@@ -75,15 +75,12 @@ class StartFailed(msgspec.Struct, frozen=True, array_like=True, tag=11):
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag=12):
-    """The process lives: what it executes, what it holds, and its libraries' counters.
+    """The process lives: what it holds, and its libraries' counters.
 
     For `unread_s` it has let frames lie although it was at nothing.
     """
 
-    seq: int
     used_bytes: int
-    buffers: int
-    waits: int
     statistics: dict[str, dict[str, int]]
     unread_s: float = 0.0
 

@@ -470,11 +470,11 @@ class Device:
         )
 
     def _repr_html_(self) -> str:
-        keeper = self._keeper
+        keeper, vitals = self._keeper, self._keeper.vitals
         lines = [
             ("state", self.state),
             ("generation", str(self.generation)),
-            ("memory", f"{memory(keeper.used_bytes, keeper.total_bytes)} in use"),
+            ("memory", f"{memory(vitals.used_bytes, vitals.total_bytes)} in use"),
             ("in flight", f"{self.in_flight:,}"),
         ]
         if waiting := self._requests.queued:
@@ -483,7 +483,7 @@ class Device:
             lines.append(("restarts", str(keeper.restarts)))
         if keeper.cause is not None:
             lines.append(("last loss", str(keeper.cause)))
-        return as_html(f"Device {self.name}{f': {keeper.model}' if keeper.model else ''}", lines)
+        return as_html(f"Device {self.name}{f': {vitals.model}' if vitals.model else ''}", lines)
 
 
 def _places(

@@ -11,18 +11,12 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
-import msgspec
-
-from accel_lab.actor.dispatcher import Dispatcher
-from accel_lab.actor.events import EventStream
 from accel_lab.actor.reply import Reply
 from accel_lab.compute import events as facts
 from accel_lab.compute import urgency
 from accel_lab.compute.answers import InFlight
-from accel_lab.compute.arena import Arena
-from accel_lab.compute.background import Background
 from accel_lab.compute.control import (
     Bind,
     Blocks,
@@ -37,17 +31,18 @@ from accel_lab.compute.control import (
     Traced,
     Upward,
 )
-from accel_lab.compute.displays import Gathering
 from accel_lab.compute.link import Link
-from accel_lab.compute.loss import Loss, last_of, not_started
+from accel_lab.compute.loss import Loss, Reason, last_of, not_started
 from accel_lab.compute.markers import Explained
-from accel_lab.compute.outputs import Outputs
-from accel_lab.compute.process import ContextProcess, Spawner
+from accel_lab.compute.plant import Plant
+from accel_lab.compute.printed import Printed
+from accel_lab.compute.process import ContextProcess
 from accel_lab.compute.recovery import Recovered, Recovery
 from accel_lab.compute.requests import Requests, closed, open_circuit
 from accel_lab.compute.sight import Sight
 from accel_lab.compute.surroundings import UNKNOWN, surroundings
 from accel_lab.compute.suspension import Suspension
+from accel_lab.compute.vitals import HEARTBEAT_LIMIT_S, Vitals
 from accel_lab.compute.wire import (
     Born,
     Crowded,
@@ -66,8 +61,6 @@ from accel_lab.errors import (
     DeadlineExceeded,
 )
 
-HEARTBEAT_LIMIT_S = 30.0
-START_LIMIT_S = 120.0
 HURRY_LIMIT_S = 5.0
 END_LIMIT_S = 5.0
 LAST_READ_S = 1.0
@@ -84,26 +77,6 @@ MISTAKES = {
 }
 
 
-class Plant(msgspec.Struct, frozen=True):
-    """What the devices of one system share."""
-
-    backend: str
-    dispatcher: Dispatcher
-    events: EventStream
-    spawner: Spawner
-    outputs: Outputs
-    arena: Arena
-    background: Background
-    limit_bytes: int | None
-    spill_bytes: int
-    spin_s: float
-
-    def telling(self, events: EventStream) -> Self:
-        """Return the same for a device of which the system's own events do not tell."""
-        background = Background(self.dispatcher, events)
-        return msgspec.structs.replace(self, events=events, background=background)
-
-
 class DeviceKeeper:
     """The context of one device, whichever generation it is in."""
 
@@ -112,13 +85,7 @@ class DeviceKeeper:
         self.requests: Requests
         self.lost: Callable[[ContextLost | BackendUnavailable, int], None]
         self.restart: Callable[[], None]
-        self.model = ""
-        self.total_bytes: int | None = None
-        self.used_bytes = 0
-        self.waits = 0
-        self.libraries: list[str] = []
-        self.library_restarts: dict[str, int] = {}
-        self.statistics: dict[str, dict[str, int]] = {}
+        self.vitals = Vitals()
         self.restarts = 0
         self.cause: AccelError | None = None
         self.process: ContextProcess | None = None
@@ -127,10 +94,9 @@ class DeviceKeeper:
         self._plant = plant
         self._link: Link | None = None
         self._taking = threading.RLock()  # a process and its link are given up together, once
-        self._beat = 0.0
         self._opened = 0.0
         self._urgent = urgency.Claim()
-        self._gathering = Gathering()
+        self._printed = Printed(name, plant.outputs)
         self.surroundings = surroundings()  # what the context has been told of
         self.reopen_after_s = 60.0
         self.sight = Sight(self)
@@ -182,14 +148,12 @@ class DeviceKeeper:
                 self._link = link
         if not is_ours:  # it was lost at once
             link.close()
-        self._beat = time.monotonic() + START_LIMIT_S - HEARTBEAT_LIMIT_S
+        self.vitals.starts()
         plant.dispatcher.call_later(HEARTBEAT_LIMIT_S / 6, self._watch, process)
 
     def stop(self, refusal: AccelError) -> None:
         """End the context for good: everything unanswered gets `refusal`."""
-        with self._taking:
-            link, process = self._link, self.process
-            self._link = self.process = None
+        link, process = self._let_go()
         in_flight = None
         while in_flight is None:  # another thread may be connecting it
             current = self.requests.current_link
@@ -215,12 +179,11 @@ class DeviceKeeper:
             in_flight = self.requests.rest(link, refusal)
             if in_flight is None:
                 return None
-            self._link = None
-            process, self.process = self.process, None
+            _, process = self._let_go()
         assert process is not None
         self._urgent.drop()
         self.sight.emptied()
-        self.used_bytes, self.statistics = 0, {}
+        self.vitals.emptied()
         self._plant.dispatcher.call_later(END_LIMIT_S, process.kill)
         return in_flight, process
 
@@ -234,6 +197,13 @@ class DeviceKeeper:
             in_flight.fail(error)
         if self.recovery is not None:
             self.recovery.abandon(error)
+
+    def _let_go(self) -> tuple[Link | None, ContextProcess | None]:
+        """Give up the process and its link, where this has them."""
+        with self._taking:
+            link, process = self._link, self.process
+            self._link = self.process = None
+        return link, process
 
     @property
     def generation(self) -> int:
@@ -258,23 +228,11 @@ class DeviceKeeper:
 
     # Losing it.
 
-    def _lose(
-        self,
-        why: str | None,
-        late: dict[int, DeadlineExceeded],
-        fields: dict[str, Any],
-        *,
-        of: Link | None = None,
-        again: bool = True,
-        because: AccelError | None = None,
-        kind: type[ContextLost] = ContextLost,
-    ) -> None:
-        """Begin a loss; `again` when what is in flight may be run again. Any thread.
+    def _lose(self, reason: Reason, *, of: Link | None = None) -> None:
+        """Begin a loss; any thread.
 
         Parameters:
             of: the link of the context that is lost, where it may be another's by now.
-            because: what the supervisor has decided upon; else it is told, to decide.
-            kind: the error's class.
         """
         with self._taking:
             if of is not None and of is not self._link:
@@ -284,8 +242,7 @@ class DeviceKeeper:
             in_flight = None if link is None else self.requests.disconnect(link, "restarting")
             if link is not None and in_flight is None:
                 return
-            process, self.process = self.process, None
-            unused, self._link = self._link, None
+            unused, process = self._let_go()
         if process is None:
             if in_flight is not None:  # between the two steps of `stop`
                 in_flight.fail(closed(self.name))
@@ -300,35 +257,25 @@ class DeviceKeeper:
             self.requests.generation,
             process,
             in_flight,
-            why,
-            fields,
-            late,
-            kind=kind,
+            reason,
             noticed=lambda error: self._noticed_loss(
-                error, process.number, because, moved=in_flight is not None and not kept
+                error, process.number, reason.because, moved=in_flight is not None and not kept
             ),
             explained=self._explained_loss,
-            answer=partial(self._answer, again=again),
+            answer=partial(self._answer, reason),
         )
         if in_flight is None and unused is not None:
             unused.close()  # it was never connected
         self._plant.dispatcher.call_soon(loss.handle, self._plant.dispatcher)
 
-    def _answer(
-        self,
-        in_flight: InFlight,
-        error: ContextLost,
-        late: dict[int, DeadlineExceeded],
-        *,
-        again: bool,
-    ) -> None:
+    def _answer(self, reason: Reason, in_flight: InFlight, error: ContextLost) -> None:
         """Answer what a context took along, or have it run again on the next one."""
         if self.recovery is not None and self.requests.state not in ("stopped", "circuit open"):
-            self.recovery.took(in_flight, error, late, again=again)
+            self.recovery.took(in_flight, error, reason.late, again=reason.again)
             return
         if self.recovery is not None:
             self.recovery.forgo(in_flight)
-        in_flight.fail(error, late)
+        in_flight.fail(error, reason.late)
 
     def _noticed_loss(
         self, error: ContextLost, number: int, because: AccelError | None, *, moved: bool
@@ -364,14 +311,14 @@ class DeviceKeeper:
 
     def link_ended(self, link: Link, reason: str) -> None:
         """The wire ended or is corrupt; the thread that reads it."""
-        self._lose(reason if "corrupt" in reason else None, {}, {}, of=link)
+        self._lose(Reason(reason if "corrupt" in reason else None), of=link)
 
     def replace(self, reason: str) -> bool:
         """Replace the context whatever it is doing, if there is one; any thread."""
         link = self.requests.current_link
         if link is None:
             return False
-        self._lose(reason, {}, {}, of=link, again=False, kind=ContextReplaced)
+        self._lose(Reason(reason, again=False, kind=ContextReplaced), of=link)
         return True
 
     def taken_along(self, cause: AccelError) -> None:
@@ -381,7 +328,7 @@ class DeviceKeeper:
         """
         if self.process is not None:
             why = f"it shares state with a device that was lost ({cause})"
-            self._lose(why, {}, {}, because=cause)
+            self._lose(Reason(why, because=cause))
 
     def _exited(self, process: ContextProcess, status: str) -> None:
         self._plant.events.publish(
@@ -401,7 +348,7 @@ class DeviceKeeper:
 
     def _exited_unread(self, process: ContextProcess) -> None:
         if process is self.process:
-            self._lose(None, {}, {})
+            self._lose(Reason())
 
     def _packet(self, process: ContextProcess, packet: Upward) -> None:
         if isinstance(packet, StartFailed):
@@ -409,18 +356,15 @@ class DeviceKeeper:
         if process is not self.process:
             return
         if isinstance(packet, Heartbeat):
-            self._beat = time.monotonic()
-            fills = self.requests.state != "running"  # what was there is coming back
-            self.used_bytes = max(packet.used_bytes, self.used_bytes if fills else 0)
-            self.waits = packet.waits
-            self.statistics = packet.statistics
+            self.vitals.beats(packet, fills=self.requests.state != "running")
             self.requests.flush()
             if packet.unread_s > HEARTBEAT_LIMIT_S:
                 why = f"it has read no message for {packet.unread_s:.0f} s, although nothing ran"
-                self._lose(why, {}, {}, again=False)
+                self._lose(Reason(why, again=False))
         elif isinstance(packet, Blocks | Traced):
             if isinstance(packet, Blocks):
-                self.used_bytes = packet.used_bytes  # so that the tree says what the blocks do
+                # So that the tree says what the blocks do.
+                self.vitals.used_bytes = packet.used_bytes
             self.sight.heard(packet)
         elif isinstance(packet, Expired):
             why = f"request {packet.seq} ran longer than its {packet.timeout_s:g} s"
@@ -430,7 +374,7 @@ class DeviceKeeper:
                 generation=self.requests.generation,
                 recent=recent,
             )
-            self._lose(why, {packet.seq: late}, {"recent": recent})
+            self._lose(Reason(why, {"recent": recent}, {packet.seq: late}))
 
     def _not_started(self, process: ContextProcess, packet: StartFailed) -> None:
         why = process.failed = f"{packet.kind}: {packet.text}"
@@ -442,13 +386,11 @@ class DeviceKeeper:
             text = f"a context of {self.name} cannot start, and no restart would mend that: {why}"
             self.give_up(BackendUnavailable(text))
         else:
-            self._lose(not_started(why), {}, {})
+            self._lose(Reason(not_started(why)))
 
     def give_up(self, error: BackendUnavailable) -> None:
         """No context can ever start; system thread."""
-        with self._taking:
-            process, self.process = self.process, None
-            link, self._link = self._link, None
+        link, process = self._let_go()
         if link is not None:
             link.close()
         if process is not None:
@@ -458,10 +400,10 @@ class DeviceKeeper:
     def _watch(self, process: ContextProcess) -> None:
         if process is not self.process:
             return
-        silent = time.monotonic() - self._beat
+        silent = self.vitals.silent_s
         if silent > HEARTBEAT_LIMIT_S:
             why = f"it has given no sign of life for {silent:.0f} s"
-            self._lose(why, {}, {}, again=False)
+            self._lose(Reason(why, again=False))
         else:
             self._plant.dispatcher.call_later(HEARTBEAT_LIMIT_S / 6, self._watch, process)
 
@@ -475,15 +417,11 @@ class DeviceKeeper:
             why = report.text if named else f"{report.text} ({report.name}, code {report.code})"
             recent = tuple(report.recent)
             fields = {"code": report.code, "name": report.name, "recent": recent}
-            self._lose(why, {}, fields, of=link)
-        elif isinstance(report, Output):
-            where = self.requests.origin_of(report.seq)
-            if where is not None:
-                self._plant.outputs.add(where, report.stream, report.text, self.name)
-        elif isinstance(report, Display):
-            self._display(report)
+            self._lose(Reason(why, fields), of=link)
+        elif isinstance(report, Output | Display):
+            self._printed.take(report, self.requests.origin_of(report.seq))
         elif isinstance(report, LibraryRestarted):
-            self.library_restarts[report.library] = report.restarts
+            self.vitals.library_restarts[report.library] = report.restarts
             fact = facts.LibraryRestarted(
                 device=self.name,
                 library=report.library,
@@ -497,20 +435,6 @@ class DeviceKeeper:
             call(self._collect)
         elif isinstance(report, Lifted):
             call(self.requests.lifted, report.refusals)
-
-    def _display(self, report: Display) -> None:
-        """Have what code has displayed shown behind what it has printed before."""
-        where = self.requests.origin_of(report.seq)
-        if where is None:
-            return
-        try:
-            act = self._gathering.take(report)
-        except Exception as error:  # noqa: BLE001 - what a module of the context's only has made
-            text = f"accel_lab: this cannot be displayed: {error}\n"
-            self._plant.outputs.add(where, "stderr", text)
-            return
-        if act is not None:
-            self._plant.outputs.show(where, act)
 
     def _collect(self) -> None:
         """Free what nobody can reach; system thread."""
@@ -534,11 +458,7 @@ class DeviceKeeper:
                 return
             if not self.requests.fill(link, process.token):
                 return
-        self._beat = time.monotonic()
-        self.model, self.total_bytes, self.libraries = born.model, born.total_bytes, born.libraries
-        self.library_restarts, self.statistics = {}, {}
-        if self.recovery is None:
-            self.used_bytes = 0
+        self.vitals.born(born, empty=self.recovery is None)
         probing = self.requests.state == "half-open"
         self._plant.events.publish(
             facts.ContextStarted(

@@ -4,16 +4,36 @@ The supervisor is told at once, so that the restart begins; the requests are ans
 reason is known, which for a process that ended by itself is when it has been reaped.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.compute.answers import InFlight
 from accel_lab.compute.process import ContextProcess
-from accel_lab.errors import ContextLost, DeadlineExceeded
+from accel_lab.errors import AccelError, ContextLost, DeadlineExceeded
 
 STATUS_SOON_S = 0.03
 STATUS_LATE_S = 5.0
+
+
+class Reason(NamedTuple):
+    """Why a context is lost, and what follows.
+
+    Attributes:
+        why: None when the end of its process is to tell.
+        fields: the error's attributes.
+        late: the request that ran too long, with an error of its own.
+        again: whether what is in flight may be run again.
+        because: what the supervisor has decided upon; else it is told, to decide.
+        kind: the error's class.
+    """
+
+    why: str | None = None
+    fields: Mapping[str, Any] = {}
+    late: Mapping[int, DeadlineExceeded] = {}
+    again: bool = True
+    because: AccelError | None = None
+    kind: type[ContextLost] = ContextLost
 
 
 class Loss:
@@ -22,14 +42,10 @@ class Loss:
     Parameters:
         after: the generation of the device now.
         in_flight: the requests it took along; None when the context had never been up.
-        why: the reason, or None when the process's own end is to tell it.
-        fields: the error's attributes.
-        late: the request that ran too long, with its own error.
-        kind: the error's class.
         noticed: told at once, with the best reason there is.
         explained: told with the final error and how many requests there were, before those are
             answered.
-        answer: answers them; those of `late` have an error of their own.
+        answer: answers them.
     """
 
     def __init__(
@@ -39,14 +55,11 @@ class Loss:
         after: int,
         process: ContextProcess,
         in_flight: InFlight | None,
-        why: str | None,
-        fields: dict[str, Any],
-        late: dict[int, DeadlineExceeded],
+        reason: Reason,
         *,
-        kind: type[ContextLost] = ContextLost,
         noticed: Callable[[ContextLost], None],
         explained: Callable[[ContextLost, int], None],
-        answer: Callable[[InFlight, ContextLost, dict[int, DeadlineExceeded]], None],
+        answer: Callable[[InFlight, ContextLost], None],
     ) -> None:
         self.generation = generation
         self.connected = in_flight is not None
@@ -54,10 +67,7 @@ class Loss:
         self._device = device
         self._process = process
         self._in_flight = in_flight
-        self._why = why
-        self._fields = fields
-        self._late = late
-        self._kind = kind
+        self._reason = reason
         self._noticed = noticed
         self._explained = explained
         self._answer = answer
@@ -66,9 +76,10 @@ class Loss:
 
     def handle(self, dispatcher: Dispatcher) -> None:
         """Kill what is left, and tell whom it concerns as soon as it can be told."""
-        if self._why is not None:
+        why, fields = self._reason.why, self._reason.fields
+        if why is not None:
             self._process.kill()
-            self._explain(self._error(self._why, self._fields))
+            self._explain(self._error(why, fields))
         elif self._process.reaped:
             self._ended(self._process.status)
         else:
@@ -102,9 +113,9 @@ class Loss:
         self._notice(error)
         self._explained(error, 0 if self._in_flight is None else len(self._in_flight))
         if self._in_flight is not None:
-            self._answer(self._in_flight, error, self._late)
+            self._answer(self._in_flight, error)
 
-    def _error(self, why: str, fields: dict[str, Any]) -> ContextLost:
+    def _error(self, why: str, fields: Mapping[str, Any]) -> ContextLost:
         after = (
             f"the device is now at generation {self._after}"
             if self._after != self.generation
@@ -112,7 +123,7 @@ class Loss:
         )
         text = f"{self._device} lost its context of generation {self.generation}: {why}; {after}"
         text += last_of(fields.get("recent", ()))
-        return self._kind(text, generation=self.generation, **fields)
+        return self._reason.kind(text, generation=self.generation, **fields)
 
 
 def not_started(why: str) -> str:

@@ -305,11 +305,11 @@ def look(device: "Device", keeper: "DeviceKeeper") -> Resident:
     own = sum(thing.own_bytes for thing in seen.things)
     caches = ", ".join(
         f"{library} {what} {count}"
-        for library, counts in keeper.statistics.items()
+        for library, counts in keeper.vitals.statistics.items()
         for what, count in counts.items()
         if count
     )
-    total = keeper.total_bytes
+    total = keeper.vitals.total_bytes
     return Resident(device, seen.generation, rows, seen.used_bytes, own, total, caches, note)
 
 

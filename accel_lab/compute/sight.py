@@ -5,6 +5,7 @@ from typing import Protocol
 
 from accel_lab.compute.control import Blocks, Downward, Look, Traced
 from accel_lab.compute.samples import Block, MemorySampled, Slice, WorkTraced
+from accel_lab.compute.vitals import Vitals
 
 UNREAD = 64
 """How many answers wait for somebody to look."""
@@ -14,7 +15,7 @@ class Seen(Protocol):
     """What is seen: the context of one device."""
 
     name: str
-    total_bytes: int | None
+    vitals: Vitals
 
     @property
     def generation(self) -> int:
@@ -63,10 +64,10 @@ class Sight:
             device=device.name,
             generation=device.generation,
             used_bytes=0,
-            total_bytes=device.total_bytes,
+            total_bytes=device.vitals.total_bytes,
             blocks=(),
             unlisted=0,
-            free_bytes=device.total_bytes or 0,
+            free_bytes=device.vitals.total_bytes or 0,
         )
         self._answers.append(self.memory)
 
@@ -80,7 +81,7 @@ class Sight:
                     device=device.name,
                     generation=device.generation,
                     used_bytes=packet.used_bytes,
-                    total_bytes=device.total_bytes,
+                    total_bytes=device.vitals.total_bytes,
                     blocks=tuple(self._blocks),
                     unlisted=packet.unlisted,
                     free_bytes=packet.free_bytes,

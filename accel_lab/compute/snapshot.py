@@ -10,7 +10,7 @@ from accel_lab.compute.tree import Node, State
 
 def node_of(keeper: DeviceKeeper, root: str) -> Node:
     """Return a device, its context and its library actors as they are now; any thread."""
-    requests, process = keeper.requests, keeper.process
+    requests, process, vitals = keeper.requests, keeper.process, keeper.vitals
     state = requests.state
     path = f"{root}/{keeper.name}"
     counts = requests.by_library()
@@ -21,10 +21,10 @@ def node_of(keeper: DeviceKeeper, root: str) -> Node:
             kind="library",
             state=state,
             in_flight=counts.get(library, 0),
-            restarts=keeper.library_restarts.get(library, 0),
-            detail=_statistics(keeper.statistics.get(library)),
+            restarts=vitals.library_restarts.get(library, 0),
+            detail=_statistics(vitals.statistics.get(library)),
         )
-        for library in keeper.libraries
+        for library in vitals.libraries
     )
     context = Node(
         name="context",
@@ -33,14 +33,14 @@ def node_of(keeper: DeviceKeeper, root: str) -> Node:
         state=state,
         generation=requests.generation,
         in_flight=requests.in_flight,
-        used_bytes=keeper.used_bytes,
-        total_bytes=keeper.total_bytes,
+        used_bytes=vitals.used_bytes,
+        total_bytes=vitals.total_bytes,
         restarts=keeper.restarts,
         detail=f"process {process.pid}" if process is not None else _without(keeper),
         pid=None if process is None else process.pid or None,
         children=libraries,
     )
-    model = keeper.model if keeper.cause is None else f"{keeper.model}; last loss: {keeper.cause}"
+    model = vitals.model if keeper.cause is None else f"{vitals.model}; last loss: {keeper.cause}"
     return Node(
         name=keeper.name,
         path=path,
@@ -49,8 +49,8 @@ def node_of(keeper: DeviceKeeper, root: str) -> Node:
         generation=requests.generation,
         mailbox=requests.queued,
         in_flight=requests.in_flight,
-        used_bytes=keeper.used_bytes,
-        total_bytes=keeper.total_bytes,
+        used_bytes=vitals.used_bytes,
+        total_bytes=vitals.total_bytes,
         restarts=keeper.restarts,
         detail=model,
         children=(context,),

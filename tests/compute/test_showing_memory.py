@@ -12,6 +12,7 @@ from accel_lab.compute.control import Blocks, Downward, Look
 from accel_lab.compute.samples import Block, MemorySampled, WorkTraced
 from accel_lab.compute.showing import A_PACKET, LISTED
 from accel_lab.compute.sight import UNREAD, Sight
+from accel_lab.compute.vitals import Vitals
 from accel_lab.errors import AccelError
 from accel_lab.libraries import array, blas
 from accel_lab.system import System
@@ -148,10 +149,11 @@ class Asked:
     """A context that remembers what it was told."""
 
     name = "gpu0"
-    total_bytes: int | None = 1000
     generation = 3
 
     def __init__(self) -> None:
+        self.vitals = Vitals()
+        self.vitals.total_bytes = 1000
         self.packets: list[Downward] = []
 
     def tell(self, packet: Downward) -> None:

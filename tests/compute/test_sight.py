@@ -3,6 +3,7 @@
 from accel_lab.compute.control import Downward, Look, Traced
 from accel_lab.compute.samples import Slice, WorkTraced
 from accel_lab.compute.sight import Sight
+from accel_lab.compute.vitals import Vitals
 
 RUNS = Slice(7, "Run", "run", "function", 1.0, None)
 DONE = Slice(6, "Gemm", "blas", "kernel", 0.5, 1.0)
@@ -12,10 +13,10 @@ class Device:
     """A device that remembers what it was told."""
 
     name = "cpu0"
-    total_bytes: int | None = None
     generation = 1
 
     def __init__(self) -> None:
+        self.vitals = Vitals()
         self.told: list[Downward] = []
 
     def tell(self, packet: Downward) -> None:

@@ -15,8 +15,8 @@ import numpy as np
 from accel_lab import Device, System
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.control import Collected, DropSegment, Segment
-from accel_lab.compute.keeper import HEARTBEAT_LIMIT_S
 from accel_lab.compute.process import ContextProcess
+from accel_lab.compute.vitals import HEARTBEAT_LIMIT_S
 from accel_lab.errors import AccelError, ArenaFull
 from tests.faults.campaign_gate import garble
 
@@ -74,7 +74,7 @@ def freeze(device: Device) -> None:
     assert until(lambda: process.reaped or _state(process.pid) in "TZX")
 
     def put_on() -> None:
-        keeper._beat = time.monotonic() - HEARTBEAT_LIMIT_S - 1
+        keeper.vitals._heard = time.monotonic() - HEARTBEAT_LIMIT_S - 1
         keeper._watch(process)
 
     keeper._plant.dispatcher.call_soon(put_on)

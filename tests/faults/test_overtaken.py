@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from accel_lab import Device, System
+from accel_lab.compute.loss import Reason
 from accel_lab.compute.process import Spawner
 from accel_lab.compute.requests import Requests
 from accel_lab.errors import ContextLost, SystemClosed
@@ -141,7 +142,7 @@ def test_an_upload_that_a_lost_context_has_not_got_keeps_its_bytes(
     seq = max(cpu._requests._answers.pending)
 
     def lose() -> None:
-        keeper._lose("lost once more", {}, {}, of=keeper._link)
+        keeper._lose(Reason("lost once more"), of=keeper._link)
 
     _kill_while(monkeypatch, cpu, seq, lose)
     np.testing.assert_array_equal(cpu.get(x).result(WAIT), LARGE)
