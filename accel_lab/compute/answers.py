@@ -5,8 +5,9 @@ or, when that is lost, by whoever took it out of the table.
 """
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from accel_lab.actor.reply import Pump, Reply
@@ -23,6 +24,7 @@ from accel_lab.compute.withheld import Refusal, Unwritten, Withheld
 from accel_lab.errors import AccelError, DependencyFailed, Interrupted, OutOfMemory, UserCodeError
 
 ROOTS_KEPT = 1024
+_library = attrgetter("library")
 
 Settle = Callable[[Hashable | None], None]
 Adopt = Callable[[Reply[Any], int, tuple[int, ...], str], AccelRef]
@@ -116,11 +118,24 @@ class Answers:
         self.withheld = Withheld()
         self.learn: Learn | None = None
         """Called with what only the context can tell of a result."""
+        self.library: str | None = None
+        """Of which all requests are from number `_of_library` on; None where that is not known."""
+        self._of_library = 0
         self.rebuilding = 0
         """The thread that rebuilds an answer, and cannot read another meanwhile."""
 
-    def expect(self, seq: int, reply: Reply[Any], settle: Settle | None) -> None:
-        """Enter a request; `settle` runs before its reply is done."""
+    def expect(
+        self, seq: int, reply: Reply[Any], settle: Settle | None, *, in_turn: bool = True
+    ) -> None:
+        """Enter a request; `settle` runs before its reply is done.
+
+        Parameters:
+            in_turn: whether it comes after all that were entered before.
+        """
+        if not in_turn:
+            self.library = None
+        elif reply.library is not self.library:
+            self._of_library, self.library = seq, reply.library
         self.pending[seq] = reply
         if settle is not None:
             self._settles[seq] = settle
@@ -132,6 +147,24 @@ class Answers:
                 return next(iter(self.pending.values()), None)
             except RuntimeError:  # another thread took an answer at this moment
                 continue
+
+    def by_library(self) -> dict[str, int]:
+        """Count what is pending for each library; any thread."""
+        # There may be thousands, a view asks ten times a second, and looking at each of them takes
+        # what memory takes. So nobody looks at those that are known to be of one library.
+        pending = self.pending
+        while True:
+            library, first = self.library, self._of_library
+            try:
+                oldest, count = next(iter(pending), None), len(pending)
+                if oldest is None:
+                    return {}
+                if library is None or oldest < first:
+                    return Counter(map(_library, list(pending.values())))
+            except RuntimeError:  # another thread took an answer at this moment
+                continue
+            if (library, first) == (self.library, self._of_library):
+                return {library: count}
 
     def take(self, seq: int) -> Reply[Any] | None:
         """Take a request out, to answer it; None when it has been answered."""

@@ -95,7 +95,6 @@ class Asides(Generations):
         reply = Again()
         reply.library = "upload"  # all of them are
         self._answers.expect(seq, reply, settle)
-        self._library = None  # out of turn
         data = encode_entry(seq, 0, DEFAULT_TIMEOUT_S, message, NO_RESULT)
         if link is None:
             self._queue[seq] = data

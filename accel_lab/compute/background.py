@@ -86,7 +86,7 @@ class Background:
         )
         if isinstance(error, DependencyFailed) or where is None:
             return
-        where.write("stderr", f"accel_lab: {device}, {what}: {type(error).__name__}: {error}\n")
+        where.say(f"{device}, {what}: {type(error).__name__}: {error}")
 
 
 class _Fresh:

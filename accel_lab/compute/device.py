@@ -55,7 +55,7 @@ class Device:
         self._system = system  # a device in use keeps its system open
         self.notes: weakref.WeakKeyDictionary[object, Any] = weakref.WeakKeyDictionary()
         """What others know of it, by who knows it; for as long as both live."""
-        origin.stoppable.add(requests)
+        origin.stoppable.add(requests.stop_button)
 
     @property
     def generation(self) -> int:
@@ -394,8 +394,8 @@ class Device:
         """
         done = self._keeper.replace("it was replaced on demand")
         if not done and (state := self.state) in ("starting", "restarting"):
-            text = f"accel_lab: {self.name} is {state}: there is no context to replace yet, and "
-            origin.current().write("stderr", f"{text}what waits for it stays in line.\n")
+            text = f"{self.name} is {state}: there is no context to replace yet, and "
+            origin.current().say(f"{text}what waits for it stays in line.")
 
     def suspend(self, *, drop: bool = False, timeout_s: float | None = None) -> Suspended:
         """Give the hardware back, and keep on the host what the device holds.

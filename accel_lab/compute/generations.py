@@ -40,7 +40,6 @@ class Generations(Waiting):
     _freed: deque[int]
     _dropped: dict[int, str]
     _token: Hashable | None
-    _library: str | None
 
     def fill(self, link: Link, token: Hashable) -> bool:
         """A context is up, and is sent nothing but what fills it until it is `connected`.
@@ -94,11 +93,6 @@ class Generations(Waiting):
             self.recorder.append(data)
         return data
 
-    @property
-    def last_number(self) -> int:
-        """The number of the request that was sent last."""
-        return self._seq
-
     def number(self) -> int:
         """Return the number of a request that the record does not have."""
         with self._lock:
@@ -122,8 +116,7 @@ class Generations(Waiting):
             if self._filling is not link:
                 raise Overtaken
             if reply is not None:
-                self._answers.expect(seq, reply, settle)
-                self._library = None  # out of turn
+                self._answers.expect(seq, reply, settle, in_turn=False)
             link.send(data, idle=False)
 
     def unwritten(self) -> set[int]:

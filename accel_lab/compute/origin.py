@@ -34,12 +34,16 @@ class Origin:
         """Write text under this cell; any thread."""
         self._context.copy().run(_write, stream, text)
 
+    def say(self, text: str) -> None:
+        """Write a line of ours under this cell; any thread."""
+        self.write("stderr", f"accel_lab: {text}\n")
+
     def show(self, act: Act) -> None:
         """Show something under this cell; any thread. What cannot be shown is told of instead."""
         try:
             self._context.copy().run(self.shows, act)
         except Exception as error:  # noqa: BLE001 - the front end's, of what the user displays
-            self.write("stderr", f"accel_lab: this cannot be displayed: {error}\n")
+            self.say(f"this cannot be displayed: {error}")
 
     def __repr__(self) -> str:
         return "<the program>" if self.cell is None else f"<cell {self.cell}>"

@@ -43,26 +43,33 @@ class Plan(NamedTuple):
     options: Options
 
 
-def plan_of(kind: type[Operation[Any]], timeout_s: float | None) -> Plan:
-    """Work out what a device has to know of a type of message.
+class Plans(dict[type, Plan]):
+    """The plans of one device, by type, each made when it is first asked for.
 
     Parameters:
         timeout_s: the device's limit, for messages that have none of their own.
     """
-    own = kind.timeout_s
-    return Plan(
-        operands_of(kind),
-        kind.library,
-        bool(name_of(kind)),
-        set(),
-        has_out="out" in kind.__struct_fields__,
-        answers_buffer=answers_buffer(kind),
-        bare=not kind.__struct_fields__ and kind.infer is Operation.infer,
-        timeout_s=timeout_s if own == DEFAULT_TIMEOUT_S else own,
-        repeats=Repeats(),
-        is_flat=_is_flat(kind),
-        options=_options(kind),
-    )
+
+    def __init__(self, timeout_s: float | None = DEFAULT_TIMEOUT_S) -> None:
+        super().__init__()
+        self.timeout_s = timeout_s
+
+    def __missing__(self, kind: type[Operation[Any]]) -> Plan:
+        own = kind.timeout_s
+        plan = self[kind] = Plan(
+            operands_of(kind),
+            kind.library,
+            bool(name_of(kind)),
+            set(),
+            has_out="out" in kind.__struct_fields__,
+            answers_buffer=answers_buffer(kind),
+            bare=not kind.__struct_fields__ and kind.infer is Operation.infer,
+            timeout_s=self.timeout_s if own == DEFAULT_TIMEOUT_S else own,
+            repeats=Repeats(),
+            is_flat=_is_flat(kind),
+            options=_options(kind),
+        )
+        return plan
 
 
 def _is_flat(kind: type[Operation[Any]]) -> bool:

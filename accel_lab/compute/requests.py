@@ -8,9 +8,8 @@ reads the wire.
 import threading
 import time
 import weakref
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping
-from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import astuple
@@ -25,7 +24,6 @@ from accel_lab.compute.limits import require_timeout
 from accel_lab.compute.link import Link
 from accel_lab.compute.openings import Openings
 from accel_lab.compute.operation import (
-    DEFAULT_TIMEOUT_S,
     NO_RESULT,
     OWN_TIMEOUT,
     Operation,
@@ -34,11 +32,12 @@ from accel_lab.compute.operation import (
     no_operand,
 )
 from accel_lab.compute.owners import name_owners
-from accel_lab.compute.plan import Plan, plan_of, require_options
+from accel_lab.compute.plan import Plan, Plans, require_options
 from accel_lab.compute.recorder import Kept, Recorder
 from accel_lab.compute.recovery import Recovery
 from accel_lab.compute.repeats import Repeats
 from accel_lab.compute.stale import stale
+from accel_lab.compute.stop_button import StopButton
 from accel_lab.compute.support import check
 from accel_lab.compute.tree import State
 from accel_lab.compute.waiting import Keeper
@@ -58,7 +57,6 @@ IN_FLIGHT_LIMIT = 8192
 ROOM_AFTER_S = 0.002
 
 Make = Callable[["Requests", int], Reply[Any]]
-_library = attrgetter("library")
 
 
 class Requests(Asides):
@@ -83,8 +81,7 @@ class Requests(Asides):
         self.refusal: AccelError | None = None
         self._keeper = keeper
         self._support = support
-        self._plans: dict[type, Plan] = {}
-        self._timeout_s: float | None = DEFAULT_TIMEOUT_S
+        self._plans = Plans()
         self._told: dict[str, Told] = {}
         self._queue_limit = queue_limit
         self._queue_timeout_s = queue_timeout_s
@@ -94,8 +91,6 @@ class Requests(Asides):
         self._ids = 0
         self._answers = Answers(self._adopt, keeper.noticed, recorder, self._name_owners)
         self.received = self._answers.received
-        self._library: str | None = None
-        self._of_library = 0  # from this one on all requests are of that library
         self._queue: dict[int, bytes] = {}
         self._freed: deque[int] = deque()
         self._link: Link | None = None
@@ -105,8 +100,7 @@ class Requests(Asides):
         self.witness: Witness | None = None
         self.openings: Openings | None = None
         self._standbys = {}
-        self._interrupted = float("-inf")
-        self._interrupted_on: Link | None = None
+        self.stop_button = StopButton(self, keeper)
         self._dropped: dict[int, str] = {}
         self.kept = False
         """Whether what the device holds is kept on the host, until a context has it again."""
@@ -144,7 +138,7 @@ class Requests(Asides):
         its place in the arena, for the record. `announced` is what `announce` has
         returned. `made_of` is what was given for the message, to be noted in `repeats`.
         """
-        plan = self._plans.get(type(message)) or self._plan(type(message))
+        plan = self._plans[type(message)]
         if timeout_s is OWN_TIMEOUT:
             timeout_s = plan.timeout_s
         elif timeout_s is not None:
@@ -239,7 +233,7 @@ class Requests(Asides):
         if repeats.skip:
             repeats.skip -= 1
             return self.send(make(*made_of), timeout_s)
-        plan = self._plans.get(kind) or self._plan(kind)
+        plan = self._plans[kind]
         reply = self._again(plan, made_of, timeout_s, repeats)
         if reply is not None:
             return reply
@@ -271,7 +265,7 @@ class Requests(Asides):
 
     def tell(self, message: Operation[Any], *, nowait: bool) -> None:
         """Send one message whose answer nobody waits for; only a failure makes a handle of it."""
-        plan = self._plans.get(type(message)) or self._plan(type(message))
+        plan = self._plans[type(message)]
         if not plan.bare and (
             plan.has_out or plan.answers_buffer or not self._ready(plan, message)
         ):
@@ -307,14 +301,12 @@ class Requests(Asides):
 
         Returns whether it has completed a batch, and it is time for the link to `collect`.
         """
-        pending = self._answers.pending
-        idle = not pending
-        if reply.library is not self._library:
-            self._of_library, self._library = seq, reply.library
-        if settle is None:
-            pending[seq] = reply
+        answers = self._answers
+        idle = not answers.pending
+        if settle is None and reply.library is answers.library:
+            answers.pending[seq] = reply  # the hot path: `expect`, without the call
         else:
-            self._answers.expect(seq, reply, settle)
+            answers.expect(seq, reply, settle)
         batched = False
         try:
             if link is None:
@@ -361,19 +353,14 @@ class Requests(Asides):
         inferred(message)
         return True
 
-    def _plan(self, kind: type[Operation[Any]]) -> Plan:
-        plan = self._plans[kind] = plan_of(kind, self._timeout_s)
-        return plan
-
     @property
     def timeout_s(self) -> float | None:
         """How long a message may execute that has no time of its own."""
-        return self._timeout_s
+        return self._plans.timeout_s
 
     @timeout_s.setter
     def timeout_s(self, timeout_s: float | None) -> None:
-        self._timeout_s = require_timeout(timeout_s)
-        self._plans.clear()
+        self._plans = Plans(require_timeout(timeout_s))
 
     def _handle(
         self,
@@ -510,25 +497,11 @@ class Requests(Asides):
 
     def first_unanswered(self) -> int | None:
         """Return the number of the oldest request without an answer; any thread."""
-        return min((seq for seq, _ in self._unanswered()), default=None)
+        return min((seq for seq, _ in self.unanswered()), default=None)
 
     def by_library(self) -> dict[str, int]:
         """Count what is in flight for each library."""
-        # There may be thousands, a view asks ten times a second, and looking at each of them takes
-        # what memory takes. So nobody looks at those that are known to be of one library.
-        pending = self._answers.pending
-        while True:
-            library, first = self._library, self._of_library
-            try:
-                oldest, count = next(iter(pending), None), len(pending)
-                if oldest is None:
-                    return {}
-                if library is None or oldest < first:
-                    return Counter(map(_library, list(pending.values())))
-            except RuntimeError:  # another thread took an answer at this moment
-                continue
-            if (library, first) == (self._library, self._of_library):
-                return {library: count}
+        return self._answers.by_library()
 
     @property
     def queued(self) -> int:

@@ -6,7 +6,6 @@ It is the pump of the replies: who waits, reads the wire.
 import asyncio
 import threading
 import time
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from accel_lab.actor.reply import Reply
@@ -20,6 +19,7 @@ from accel_lab.compute.operation import NO_RESULT
 from accel_lab.compute.recorder import Recorder
 from accel_lab.compute.recovery import Recovery
 from accel_lab.compute.standby import Late, LoopStandby, Standby
+from accel_lab.compute.stop_button import StopButton
 from accel_lab.compute.transfer import TakeBack
 from accel_lab.compute.tree import State
 from accel_lab.compute.wire import Report, encode_entry
@@ -28,9 +28,6 @@ from accel_lab.display.progress import REFRESH_S
 from accel_lab.display.sizes import size
 from accel_lab.errors import Cancelled, InvalidArgument
 
-SECOND_INTERRUPT_S = 3.0
-SOON_S = 0.3
-"""What ends within this time after an interrupt is not told of."""
 LOOK_S = 0.05
 QUIET_S = 1.0
 """Who waits for longer than this for a device that is not ready is told so, in a notebook."""
@@ -79,24 +76,29 @@ class Waiting:
     _link: Link | None
     _room: threading.Condition
     _filling: Link | None
-    _interrupted: float
-    _interrupted_on: Link | None
     _seq: int
     _standbys: dict[asyncio.AbstractEventLoop, LoopStandby]
+    stop_button: StopButton
     kept: bool
     kept_bytes = 0
     """How much of the host's memory that takes which a suspended device held."""
-    _stopped_at = 0
-    """The last request of which was said whether it is taken back."""
     _told_of = 0
     """The generation of which was said that it is not ready."""
-    patience_s = SECOND_INTERRUPT_S
-    """How long an interrupted cell waits for what still runs, so that ■ can be pressed again."""
+
+    @property
+    def link(self) -> Link | None:
+        """The link of the context that takes messages; None while there is none."""
+        return self._link
 
     @property
     def current_link(self) -> Link | None:
         """The link of the context that answers now, or is being filled."""
         return self._link or self._filling
+
+    @property
+    def last_number(self) -> int:
+        """The number of the request that was sent last."""
+        return self._seq
 
     def wait(
         self,
@@ -144,16 +146,17 @@ class Waiting:
         if not is_main:
             urgency.begin()
         try:
-            self._wait(reply, timeout_s, standby)
+            self.pump(reply, timeout_s, standby)
         finally:
             if standby is not None:
                 standby.end(done=reply.done and not reply.failed)
             if not is_main:
                 urgency.end()
 
-    def _wait(
+    def pump(
         self, reply: Reply[Any], timeout_s: float | None, standby: Standby | None = None
     ) -> None:
+        """Read the wire until the reply is done, or the time is over."""
         began = time.monotonic()
         deadline = None if timeout_s is None else began + timeout_s
         while not reply.done:
@@ -227,7 +230,7 @@ class Waiting:
             and origin.in_notebook()
         ):
             self._told_of = self.generation
-            self._say(f"{'re' if self.generation > 1 else ''}starting {self.name}…")
+            origin.current().say(f"{'re' if self.generation > 1 else ''}starting {self.name}…")
 
     def unclaimed(self, reply: Reply[Any]) -> None:
         """Remember a failure that nobody waits for."""
@@ -235,7 +238,7 @@ class Waiting:
 
     def cancel(self, reply: Reply[Any]) -> None:
         """Take one request back, and answer it now."""
-        seqs = [seq for seq, other in self._unanswered() if other is reply]
+        seqs = [seq for seq, other in self.unanswered() if other is reply]
         self._cancel(seqs)
         for seq in seqs:
             self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
@@ -250,13 +253,19 @@ class Waiting:
 
     def cancel_of(self, cell: object) -> list[int]:
         """Take back what a cell has sent and is not done; return the numbers of the requests."""
-        seqs = [seq for seq, reply in self._unanswered() if reply.origin is cell]
+        seqs = [seq for seq, reply in self.unanswered() if reply.origin is cell]
         self._cancel(seqs)
         return seqs
 
-    def _unanswered(self) -> list[tuple[int, Reply[Any]]]:
+    def unanswered(self) -> list[tuple[int, Reply[Any]]]:
+        """Return the requests without an answer and their numbers; any thread."""
         held = {} if self.recovery is None else self.recovery.held
         return [*held.items(), *list(self._answers.pending.items())]
+
+    def first_pending(self, seqs: list[int]) -> Reply[Any] | None:
+        """Return the first of these that a context has to answer; None when there is none."""
+        pending = self._answers.pending
+        return next((one for seq in seqs if (one := pending.get(seq)) is not None), None)
 
     def _cancel(self, seqs: list[int]) -> None:
         if not seqs:
@@ -310,91 +319,18 @@ class Waiting:
         link = self.current_link
         if link is not None:
             link.drain()
-        return len({seq for seq, _ in self._unanswered()}) + len(self._answers.withdrawn)
+        return len({seq for seq, _ in self.unanswered()}) + len(self._answers.withdrawn)
 
     def tell_closed(self, ended: int) -> None:
         """Say how many requests closing the system has ended."""
         what = f"{ended} requests to {self.name} are ended before they are done"
         if ended == 1:
             what = f"1 request to {self.name} is ended before it is done"
-        self._say(f"closed; {what}.")
+        origin.current().say(f"closed; {what}.")
 
     def interrupted(self, reply: Reply[Any]) -> None:
-        """A waiting thread got Ctrl-C: take its cell's requests back; the second time, replace.
-
-        Blocks for 3 s at most while the device still runs one of them, for a cell that has ended
-        hears no second Ctrl-C.
-        """
-        link = self._link
-        since = time.monotonic() - self._interrupted
-        if since < SECOND_INTERRUPT_S and link is self._interrupted_on:
-            self._replace()
-            return
-        try:
-            self._outlast(self._stop(reply.origin))
-        except KeyboardInterrupt:
-            self._replace()
-
-    def stop(self, cell: object, /) -> Callable[[], object]:
-        """Take back what a stopped cell has sent and `interrupted` has not; return what waits."""
-        sent = any(r.origin is cell for seq, r in self._unanswered() if seq > self._stopped_at)
-        seqs = self._stop(cell) if sent else []
-
-        def outlast() -> None:
-            try:
-                self._outlast(seqs)
-            except KeyboardInterrupt:
-                self._replace()
-
-        return outlast if sent else _nothing
-
-    def _stop(self, cell: object) -> list[int]:
-        """Take a cell's requests back, and say so."""
-        self._interrupted, self._interrupted_on = time.monotonic(), self._link
-        origin.current().stopped = True
-        seqs, self._stopped_at = self.cancel_of(cell), self._seq
-        number = getattr(cell, "cell", None)
-        whose = "this cell" if cell is origin.current() or number is None else f"cell {number}"
-        taken = f"{len(seqs)} requests of {whose} to {self.name} are taken back"
-        if len(seqs) == 1:
-            taken = f"1 request of {whose} to {self.name} is taken back"
-        self._say(f"interrupted; {taken}.")
-        return seqs
-
-    def _outlast(self, seqs: list[int]) -> None:
-        """Wait a little for what runs to end; without a context nothing runs."""
-        pending, link = self._answers.pending, self._link
-        began, told = time.monotonic(), False
-        while link is not None and link is self._link:
-            left = next((one for seq in seqs if (one := pending.get(seq)) is not None), None)
-            passed = time.monotonic() - began
-            if left is None:
-                break
-            if passed >= self.patience_s:
-                self._interrupted = time.monotonic()
-                self._say(f"it is left running on {self.name}; its replace() ends that.")
-                return
-            if passed >= SOON_S and not told:
-                told = True
-                self._say(
-                    f"it still runs on {self.name}: interrupt (■) again within "
-                    f"{self.patience_s:g} s to replace the context."
-                )
-            self._wait(left, min(self.patience_s - passed, LOOK_S))
-        self._interrupted = float("-inf")  # what is interrupted next is another matter
-
-    def _replace(self) -> None:
-        self._interrupted = float("-inf")  # the next one does not concern the next context
-        origin.current().stopped = True
-        self._say(f"interrupted again; the context of {self.name} is replaced.")
-        self._keeper.replace("interrupted twice within 3 s")
-
-    def _say(self, text: str) -> None:
-        origin.current().write("stderr", f"accel_lab: {text}\n")
-
-
-def _nothing() -> None:
-    """Wait for nothing."""
+        """A waiting thread got Ctrl-C."""
+        self.stop_button.interrupted(reply)
 
 
 def _taken_back(seq: int) -> Cancelled:

@@ -179,8 +179,9 @@ def _connected(device: Device) -> bool:
 
 def interrupt(device: Device, replies: list[Reply[Any]], variant: int) -> None:
     """Press Ctrl-C while this thread waits for one of the replies; for odd variants twice."""
-    device._requests._interrupted = float("-inf")
-    device._requests.patience_s = 0.01  # what runs is held until the campaign lets it go
+    button = device._requests.stop_button
+    button._pressed = float("-inf")
+    button.patience_s = 0.01  # what runs is held until the campaign lets it go
     for _ in range(1 + variant % 2):
         pending = [reply for reply in replies if not reply.done]
         if pending:

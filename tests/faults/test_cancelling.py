@@ -75,7 +75,7 @@ def test_an_interrupt_says_which_cell_has_sent_what_it_takes_back(
     monkeypatch.setattr("accel_lab.compute.origin._current", Origin(5))
     sent = cpu.ping()
     monkeypatch.setattr("accel_lab.compute.origin._current", Origin(6))
-    outlast = cpu._requests.stop(sent.origin)
+    outlast = cpu._requests.stop_button.stop(sent.origin)
     assert let_control_be_first(lab)
     latch.release()
     outlast()

@@ -107,7 +107,7 @@ def test_the_stop_button_ends_what_a_cell_waits_for(
 def test_the_stop_button_pressed_twice_in_an_awaiting_cell_replaces_the_context(
     client: BlockingKernelClient, manager: KernelManager
 ) -> None:
-    run(client, f"{OPEN}{SPIN}cpu._requests.patience_s = 60.0")
+    run(client, f"{OPEN}{SPIN}cpu._requests.stop_button.patience_s = 60.0")
     cell = Cell(client, "await cpu.run(spin)")
     cell.until("it runs")
     manager.interrupt_kernel()
@@ -144,7 +144,7 @@ def test_the_stop_button_takes_back_what_a_cell_does_not_wait_for(
 def test_what_a_stopped_cell_leaves_running_is_told_of_once(
     client: BlockingKernelClient, manager: KernelManager
 ) -> None:
-    run(client, f"{OPEN}{SPIN}cpu._requests.patience_s = 0.5")
+    run(client, f"{OPEN}{SPIN}cpu._requests.stop_button.patience_s = 0.5")
     cell = Cell(client, "cpu.run(spin).result()")
     cell.until("it runs")
     manager.interrupt_kernel()

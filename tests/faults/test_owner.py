@@ -173,8 +173,8 @@ lab.close()
 def test_a_second_interrupt_replaces_the_context(start: type[Owner], tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     owner = start(f"""
-from accel_lab.compute import waiting
-waiting.SECOND_INTERRUPT_S = 60.0
+from accel_lab.compute import stop_button
+stop_button.SECOND_INTERRUPT_S = 60.0
 def deaf():
     import signal
     signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGUSR1}})
@@ -211,7 +211,7 @@ spin = jit.compile(cpu, "__global__ void spin(volatile int* go) { while (*go == 
 go = cpu.put(np.zeros(1, np.int32)).result()
 spin.result()
 stuck = spin(1, 1, (go,))
-cpu._requests.patience_s = 60.0
+cpu._requests.stop_button.patience_s = 60.0
 behind = one + 1
 try:
     print("waiting", flush=True)
