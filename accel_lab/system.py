@@ -19,6 +19,7 @@ from accel_lab import backends, open_systems
 from accel_lab.actor.actor import Actor, ActorRef
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.events import EventStream, warn_of
+from accel_lab.actor.own_actors import OwnActors
 from accel_lab.actor.supervision import OneForOne
 from accel_lab.actor.system import ActorSystem
 from accel_lab.compute import origin
@@ -34,7 +35,7 @@ from accel_lab.compute.host_memory import host_memory_bytes
 from accel_lab.compute.idle import Idle
 from accel_lab.compute.keeper import DeviceKeeper
 from accel_lab.compute.ledger import ArenaStatistics
-from accel_lab.compute.limits import require_bytes, require_timeout
+from accel_lab.compute.limits import require_bytes, require_timeout, require_word
 from accel_lab.compute.lineage import Tidying
 from accel_lab.compute.loaded_driver import UNPROTECTED, open_contexts
 from accel_lab.compute.operation import DEFAULT_TIMEOUT_S
@@ -51,14 +52,12 @@ from accel_lab.compute.suspension import Suspended
 from accel_lab.compute.transfers import Array
 from accel_lab.compute.tree import Node, State
 from accel_lab.errors import BackendUnavailable, InvalidArgument, NameTaken
-from accel_lab.journal import sanitizer
-from accel_lab.journal.explain import explain
+from accel_lab.journal.explainer import Explainer
 from accel_lab.journal.explanation import Explanation
 from accel_lab.journal.facts import Facts
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.memory_store import MemoryStore
-from accel_lab.journal.open_store import open_store
-from accel_lab.journal.sqlite_store import SqliteStore
+from accel_lab.journal.open_store import store_for
 from accel_lab.journal.store import Store
 from accel_lab.journal.writer import Writer
 from accel_lab.libraries import ACTORS
@@ -123,9 +122,6 @@ class System:
         JournalUnavailable: a package for the journal's store is missing; says which.
     """
 
-    _explained: tuple[float, Explanation] | None = None
-    """With which limit the last culprit was found, and how."""
-
     def __init__(
         self,
         backend: str = "auto",
@@ -148,19 +144,19 @@ class System:
         self._closed = True  # until there is something to close
         self.backend, module = backends.load(backend)
         indices = backends.indices(devices, module.device_count(), self.backend)
-        _require_word("recover", recover, Recover)
+        require_word(recover, "recover", get_args(Recover))
         if results is not None:
-            _require_word("results", results, Results)
+            require_word(results, "results", get_args(Results))
         groups = groups_of(strategy, len(indices), max_restarts=max_restarts, within_s=within_s)
         timeout_s = require_timeout(timeout_s)
         suspend_after_s = require_timeout(suspend_after_s, "suspend_after_s")
         memory_bytes = require_bytes(memory_bytes, "memory_bytes")
         journal_bytes = require_bytes(journal_bytes, "journal_bytes")
-        store = None if journal is None else _store(journal)
+        store = None if journal is None else store_for(journal)
         require_registered(messages(), ACTORS, module.SUPPORT, self.backend)
         self.name = name or f"lab{next(_names)}"
         self.events = EventStream()
-        self._closing, self._trying = threading.Lock(), threading.Lock()
+        self._closing = threading.Lock()
         self._forked = False
         origin.follow_notebook()
         self._dispatcher = Dispatcher(f"accel_lab {self.name}")
@@ -175,6 +171,7 @@ class System:
         self._journal: Journal | None = None
         self._keepers: list[DeviceKeeper] = []
         self._indices: dict[str, int] = {}
+        self._explainer = Explainer(self._indices)
         give_up = partial(_give_up, self.backend, self._keepers)
         self._outputs = Outputs(self._dispatcher, self.events)
         self._spawner = Spawner(
@@ -206,15 +203,11 @@ class System:
         if store is not None:
             self._keep_journal(store, journal_bytes)
         options = Options(within_s, timeout_s, recover, results, suspend_after_s)
-        # They have a thread of their own: a handler that waits must not hold up supervision.
-        self._own_thread = Dispatcher(
-            f"accel_lab {self.name} actors", on_error=self._background.escaped
-        )
-        self._own_actors = ActorSystem(
+        self._own_actors = OwnActors(
             self.name,
-            dispatcher=self._own_thread,
-            events=self.events,
-            strategy=OneForOne(max_restarts=max_restarts, within_s=within_s),
+            self.events,
+            OneForOne(max_restarts=max_restarts, within_s=within_s),
+            self._background.escaped,
         )
         self.devices: list[Device] = [
             self._open_device(module.device_name(index), index, options) for index in indices
@@ -270,26 +263,9 @@ class System:
             JournalUnavailable: compute-sanitizer is asked for, and not installed.
             InvalidArgument: the system keeps no journal.
         """
-        with self._trying:  # one spare at a time
-            limit_s, known = self._explained or (0.0, None)
-            found = explain(
-                self.journal,
-                self,
-                device,
-                timeout_s=timeout_s,
-                spare=self._spare,
-                known=known if limit_s == timeout_s else None,
-            )
-            if found.culprit is not None:
-                self._explained = timeout_s, found
-        if found.culprit is None:
-            return found
-        if not sanitize:
-            offered = self.backend == "cuda" and sanitizer.find() is not None
-            return found.with_memcheck(sanitizer.NOT_ASKED) if offered else found
-        index = self._indices.get(found.device, 0)
-        told = sanitizer.report(self.journal, self.backend, found.device, index)
-        return found.with_memcheck(told)
+        return self._explainer.explain(
+            self.journal, self, device, spare=self._spare, timeout_s=timeout_s, sanitize=sanitize
+        )
 
     @contextlib.contextmanager
     def _spare(self, device: Device) -> Iterator["_Spare"]:
@@ -447,9 +423,6 @@ class System:
             raise closed(self.name)
         if any(device.name == name for device in self.devices):
             raise NameTaken(f"{self.name} has a device named {name!r}")
-        with self._closing:
-            if not self._own_thread.is_running and not self._closed:
-                self._own_thread.start()
         return self._own_actors.spawn(factory, name=name, capacity=capacity)
 
     def check(self) -> None:
@@ -526,15 +499,14 @@ class System:
                 return
             self._closed = True
             with contextlib.suppress(TimeoutError):  # a handler waits for a device
-                self._own_actors.shutdown(FAREWELL_S)
+                self._own_actors.end(FAREWELL_S)
             told = [keeper.requests for keeper in self._keepers if origin.in_notebook()]
             unfinished = [requests.unfinished() for requests in told]
             done = threading.Event()
             self._dispatcher.call_soon(self._end, done)
             done.wait(CLOSE_LIMIT_S)
             try:
-                self._own_actors.shutdown(CLOSE_LIMIT_S)
-                self._own_thread.stop()
+                self._own_actors.close(CLOSE_LIMIT_S)
             except TimeoutError as error:
                 warn_of(error, f"an actor of {self.name} outlives it")
             self._actors.shutdown()
@@ -626,28 +598,3 @@ def _facts(name: str, backend: str, module: Any, keepers: list[DeviceKeeper]) ->
     """Return what is true of a session; it must not keep the system alive."""
     models = {keeper.name: keeper.vitals.model for keeper in keepers}
     return Facts(name, backend, models, module.versions())
-
-
-def _store(journal: str | Path | Store) -> Store:
-    """Return the store of a journal; a mistyped path is a mistake of this moment."""
-    if not isinstance(journal, str | Path | Store):
-        raise InvalidArgument(f"journal is 'memory', a path, a URL, a Store or None: {journal!r}")
-    store = open_store(journal)
-    if isinstance(store, SqliteStore):
-        try:
-            is_in_folder, is_folder = store.path.parent.is_dir(), store.path.is_dir()
-        except OSError as error:  # its name is too long, or nobody may look
-            text = f"there can be no journal={str(journal)!r}: {error.strerror}"
-            raise InvalidArgument(text) from error
-        if not is_in_folder:
-            text = f"journal={str(journal)!r}: there is no folder {store.path.parent}"
-            raise InvalidArgument(text)
-        if is_folder:
-            raise InvalidArgument(f"journal={str(journal)!r} is a folder; name a file in it")
-    return store
-
-
-def _require_word(option: str, word: str, words: Any) -> None:
-    if word not in get_args(words):
-        text = f"{option} is {' or '.join(get_args(words))}, not {word!r}"
-        raise InvalidArgument(text)

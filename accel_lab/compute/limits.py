@@ -1,6 +1,7 @@
-"""What may be given as a limit: seconds, bytes, a count."""
+"""What may be given as an option: seconds, bytes, a count, a word."""
 
 import operator
+from collections.abc import Collection
 from contextlib import suppress
 from numbers import Real
 from typing import Any
@@ -57,6 +58,16 @@ def require_count(count: Any, what: str) -> int:
     if found < 0 or isinstance(count, bool):
         raise InvalidArgument(f"{what} is a count, 0 or more, not {count!r}")
     return found
+
+
+def require_word(word: Any, what: str, words: Collection[str]) -> None:
+    """Refuse what is none of these words.
+
+    Raises:
+        InvalidArgument: it is not.
+    """
+    if word not in words:
+        raise InvalidArgument(f"{what} is {' or '.join(words)}, not {word!r}")
 
 
 def _is_positive(number: Any) -> bool:

@@ -42,3 +42,27 @@ def open_store(spec: str | Path | Store) -> Store:
     from accel_lab.journal.sql_store import SqlStore
 
     return SqlStore(spec)
+
+
+def store_for(journal: str | Path | Store) -> Store:
+    """Return the store that a journal is to be kept in; a mistyped path is a mistake now.
+
+    Raises:
+        JournalUnavailable: as `open_store`.
+        InvalidArgument: it names no store, or an SQLite file that there cannot be.
+    """
+    if not isinstance(journal, str | Path | Store):
+        raise InvalidArgument(f"journal is 'memory', a path, a URL, a Store or None: {journal!r}")
+    store = open_store(journal)
+    if isinstance(store, SqliteStore):
+        try:
+            is_in_folder, is_folder = store.path.parent.is_dir(), store.path.is_dir()
+        except OSError as error:  # its name is too long, or nobody may look
+            text = f"there can be no journal={str(journal)!r}: {error.strerror}"
+            raise InvalidArgument(text) from error
+        if not is_in_folder:
+            text = f"journal={str(journal)!r}: there is no folder {store.path.parent}"
+            raise InvalidArgument(text)
+        if is_folder:
+            raise InvalidArgument(f"journal={str(journal)!r} is a folder; name a file in it")
+    return store

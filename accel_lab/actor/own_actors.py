@@ -1,0 +1,67 @@
+"""The actors of whoever uses a system, beside those that look after it."""
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from accel_lab.actor.actor import Actor, ActorRef
+from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.events import EventStream
+from accel_lab.actor.supervision import Strategy
+from accel_lab.actor.system import ActorSystem
+
+A = TypeVar("A", bound=Actor)
+
+
+class OwnActors:
+    """Actors on a thread of their own, which starts with the first of them.
+
+    A handler that waits holds up the others, and not those that look after the system.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        events: EventStream,
+        strategy: Strategy,
+        on_error: Callable[[BaseException], None],
+    ) -> None:
+        self._thread = Dispatcher(f"accel_lab {name} actors", on_error=on_error)
+        self._actors = ActorSystem(name, dispatcher=self._thread, events=events, strategy=strategy)
+        self._starting = threading.Lock()
+        self._ended = False
+
+    @property
+    def children(self) -> tuple[ActorRef[Any], ...]:
+        """The living ones, in the order of their spawning."""
+        return self._actors.children
+
+    def spawn(self, factory: Callable[[], A], *, name: str | None, capacity: int) -> ActorRef[A]:
+        """Start one, as `ActorSystem.spawn`; any thread."""
+        with self._starting:
+            if not self._thread.is_running and not self._ended:
+                self._thread.start()
+        return self._actors.spawn(factory, name=name, capacity=capacity)
+
+    def end(self, timeout_s: float) -> None:
+        """Stop them, each after the message that it handles; none is started any more.
+
+        Raises:
+            TimeoutError: a handler did not return in time.
+        """
+        with self._starting:
+            self._ended = True
+        self._actors.shutdown(timeout_s)
+
+    def close(self, timeout_s: float) -> None:
+        """Stop them and their thread.
+
+        Raises:
+            TimeoutError: a handler did not return in time; the thread stays.
+        """
+        self.end(timeout_s)
+        self._thread.stop()
+
+    def orphan(self) -> None:
+        """Have this copy, in a forked child, take no message."""
+        self._actors.orphan()
