@@ -182,7 +182,8 @@ def test_trim_returns_what_is_idle_and_tells_so(arena: Arena) -> None:
 
 def test_what_can_never_fit_is_refused_at_once_with_the_numbers(arena: Arena) -> None:
     kept = arena.allocate(1000)
-    with pytest.raises(ArenaFull, match=r"hold 1,048,577 B: 1 KiB of 1,048,576 B are .* 1 block \("):
+    said = r"hold 1,048,577 B: 1 KiB of 1,048,576 B are .* 1 block \("
+    with pytest.raises(ArenaFull, match=said):
         arena.allocate(MIB + 1, timeout_s=1e9)
     kept.release()
     assert arena.allocate(MIB).nbytes == MIB

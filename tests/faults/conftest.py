@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
-from accel_lab import Device, System
+from accel_lab import Device, System, blas
 from accel_lab.compute import kept_zygote
 from accel_lab.compute.events import ContextStarted
 
@@ -71,6 +72,12 @@ def settle(predicate: Callable[[], bool], timeout_s: float = 20.0) -> bool:
 def turns_are_usual() -> bool:
     """Whether the interpreter's threads take turns as they did before any test."""
     return settle(lambda: sys.getswitchinterval() == _USUAL_TURN_S)
+
+
+def works(device: Device) -> bool:
+    """Multiply on the device as it is now."""
+    a = device.put(np.ones((8, 8), np.float32))
+    return bool((device.get(blas.gemm(a, a)).result(30.0) == 8.0).all())
 
 
 def pid_of(lab: System, device: Device) -> int:

@@ -38,7 +38,7 @@ from accel_lab.errors import (
     QueueFull,
     SystemClosed,
 )
-from tests.faults.conftest import pid_of, settle, wait_for
+from tests.faults.conftest import pid_of, settle, wait_for, works
 from tests.faults.failing_backend.failing import PLAN
 from tests.interactive import shell
 
@@ -69,12 +69,6 @@ def plan(nothing_left: None, monkeypatch: pytest.MonkeyPatch, plans: Path) -> Pl
         (plans / phase).write_text(words)
 
     return write
-
-
-def works(device: Device) -> bool:
-    """Multiply on the device as it is now."""
-    a = device.put(np.ones((4, 4)))
-    return bool((device.get(blas.gemm(a, a)).result(WAIT) == 4.0).all())
 
 
 @pytest.mark.parametrize(

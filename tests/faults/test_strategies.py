@@ -10,11 +10,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from accel_lab import Device, System, blas
+from accel_lab import System, blas
 from accel_lab.compute.events import CircuitClosed, CircuitOpened, ContextStarted
 from accel_lab.compute.groups import Groups
 from accel_lab.errors import CircuitOpen, ContextLost, InvalidArgument, StaleRef
-from tests.faults.conftest import pid_of, settle
+from tests.faults.conftest import pid_of, settle, works
 
 WAIT = 30.0
 ONES = np.ones((4, 4), np.float32)
@@ -32,12 +32,6 @@ def pipeline(nothing_left: None) -> Iterator[System]:
     """Run three devices of which each takes what the one before makes."""
     with System("host", 3, recover="stale", strategy="rest_for_one", max_restarts=1000) as lab:
         yield lab
-
-
-def works(device: Device) -> bool:
-    """Multiply on the device as it is now."""
-    a = device.put(ONES)
-    return bool((device.get(blas.gemm(a, a)).result(WAIT) == 4.0).all())
 
 
 def generations(lab: System) -> list[int]:
