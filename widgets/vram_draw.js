@@ -199,7 +199,7 @@ function vramInspector(state, rows, view) {
   return h("div", { key: "inspector", class: "vram-inspector", "aria-hidden": "true" }, h("span", { class: "vram-path" }, strip.device.name), vramDescribe(piece, strip));
 }
 
-const VRAM_HEADS = { Buffers: "vram-ids", Size: "vram-number", Gen: "vram-generation" };
+const VRAM_HEADS = { Buffers: "vram-ids", Array: "vram-what", Type: "vram-what", Size: "vram-number", Gen: "vram-generation", "Kept by": "vram-keeper" };
 const VRAM_COLUMNS = ["Device", "Buffers", "Owner", "Array", "Size", "Gen", "Kept by"];
 
 function vramTable(state, rows, view) {
@@ -236,10 +236,10 @@ function vramRow({ key, block, device, generation, lost }, acts, view) {
     h("td", {}, device),
     h("th", { scope: "row", class: "vram-ids" }, ids, isChosen && h("span", { class: "al-sr" }, " (chosen)")),
     h("td", {}, h("span", { class: `vram-swatch ${vramClasses(kind, view.looks)}${lost ? " vram-lost" : ""}`, "aria-hidden": "true" }), block.owner),
-    h("td", { class: "vram-code" }, block.what),
+    h("td", { class: "vram-what vram-code" }, block.what),
     h("td", { class: "vram-number" }, bytes(block.bytes)),
     h("td", { class: "vram-generation" }, lost ? `${generation}, lost` : generation),
-    h("td", { class: "vram-code" }, block.kept ? block.kept.join(", ") : h("span", { class: "al-muted" }, "no name found")),
+    h("td", { class: "vram-keeper vram-code" }, block.kept ? block.kept.join(", ") : h("span", { class: "al-muted" }, "no name found")),
     acts && h("td", { key: "acts", class: "vram-acts" }, block.kept && !lost && vramActs(device, block)),
   );
 }
@@ -283,10 +283,10 @@ function vramObjectRow({ device, generation, object }, acts) {
     { key: `${device} ${space} ${name}`, memo: JSON.stringify([object, generation, acts]), class: "vram-object" },
     h("td", {}, device),
     h("th", { scope: "row", class: "vram-code" }, name),
-    h("td", { class: "vram-code", title: what }, what),
+    h("td", { class: "vram-what vram-code", title: what }, what),
     h("td", { class: "vram-number" }, bytes(size)),
     h("td", { class: "vram-generation" }, generation),
-    h("td", { class: "vram-code" }, kept.join(", ")),
+    h("td", { class: "vram-keeper vram-code" }, kept.join(", ")),
     acts && h("td", { key: "acts", class: "vram-acts" }, vramDrop(device, object)),
   );
 }

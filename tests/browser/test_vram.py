@@ -73,6 +73,19 @@ LEFT = """(found, box) => found.filter((one) => {
     const { left, right } = one.closest(box).getBoundingClientRect();
     return seen.left < left - 1 || seen.right > right + 1;
 }).length"""
+# Of the rows of tables: those where a cell or button lies on another, or leaves the table's box.
+COVERED = """(rows) => rows.filter((row) => {
+    const { left, right } = row.closest(".vram-scroll").getBoundingClientRect();
+    const seen = [...row.querySelectorAll("td, th")].filter((cell) => cell.offsetParent);
+    const parts = seen.flatMap((cell) => {
+        const buttons = [...cell.querySelectorAll("button")];
+        return (buttons.length ? buttons : [cell]).map((one) => one.getBoundingClientRect());
+    });
+    return parts.some((one, at) => one.left < left - 1 || one.right > right + 1
+        || parts.slice(at + 1).some((other) => one.left < other.right - 1
+            && other.left < one.right - 1 && one.top < other.bottom - 1
+            && other.top < one.bottom - 1));
+}).length"""
 A, LAYER, PRODUCT, CHANGED = 1, 2, 4, 5  # the numbers of the buffers, in the order of SHOW
 
 
@@ -219,6 +232,27 @@ def check_accessible(notebook: "Notebook", theme: str, name: str = "") -> None:
     assert said == []
     assert {"color-contrast", "aria-required-children", "aria-meter-name"} <= kept
     notebook.screenshot(name or f"vram-{theme}")
+
+
+def test_nothing_covers_a_column_however_narrow_the_view_is(
+    open_notebook: "OpenNotebook",
+) -> None:
+    notebook = open_notebook([OPEN, LEAVE, "views.vram(lab)"])
+    for cell in range(3):
+        notebook.run(cell)
+        notebook.wait(cell)
+    notebook.expect(".vram-row .vram-acts .vram-button >> nth=1").to_be_visible()
+    notebook.expect(".vram-object .vram-acts .vram-button >> nth=1").to_be_visible()
+    rows = notebook.view.locator(".vram-table tr")
+    for theme in ("JupyterLab Light", "JupyterLab Dark"):
+        notebook.theme(theme)
+        for width in (1000, 900, 840, 700, 570, 480, 400):
+            notebook.view.evaluate("(view, width) => { view.style.width = `${width}px`; }", width)
+            assert rows.count() == 5
+            assert rows.evaluate_all(COVERED) == 0, f"at {width} px"
+            if width in (570, 400):
+                notebook.screenshot(f"vram-{width}-{theme[-5:].strip().lower()}")
+    notebook.theme("JupyterLab Light")
 
 
 def test_a_long_name_is_read_from_its_beginning(open_notebook: "OpenNotebook") -> None:
