@@ -1,8 +1,9 @@
 """Functions of each element: what they take, and the dtype and shape that come out of them.
 
 An operand is a buffer, a number or a NumPy array, of which one at least is a buffer. Shapes
-broadcast and dtypes promote as NumPy's: a Python number takes the dtype of what it meets, a NumPy
-scalar or array has its own and is uploaded, which waits for nothing on the device.
+broadcast and dtypes promote as NumPy's: a Python number takes the dtype of what it meets, but for a
+float beside bfloat16 or float8, which makes float32. A NumPy scalar or array has its own and is
+uploaded, which waits for nothing on the device.
 """
 
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
@@ -173,7 +174,8 @@ class Where(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=109
             side.dtype if isinstance(side, AccelRef) else weak(side, known) for side in (x, y)
         ]
         refs = [side for side in (self.condition, x, y) if isinstance(side, AccelRef)]
-        return result(self, broadcast(self, *refs), promote(self, "where", "bool", *promoted))
+        # As `maximum`: of narrow floats NumPy's `where` makes float64 beside Python's, or nothing.
+        return result(self, broadcast(self, *refs), promote(self, "maximum", *promoted))
 
     def sides(self) -> tuple[AccelRef | Number, AccelRef | Number]:
         """Return what stands for `x` and for `y`.

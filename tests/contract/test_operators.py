@@ -188,12 +188,17 @@ def test_where_chooses_as_numpy_does(
     compare(device, np.where, array.where, *arrays)
 
 
+def wheres(mask: Any, x: Any, y: Any) -> Any:
+    """Return NumPy's choice, in the dtype that other functions of narrow floats have."""
+    return np.where(mask, x, y).astype(np.maximum(x, y).dtype)
+
+
 def test_where_takes_numbers_for_either_choice(device: Device) -> None:
     for dtype, number in product(NAMES, NUMBERS):
         mask, x = np.array([True, False, True]), small(3, (3,), dtype)
-        compare(device, np.where, array.where, mask, x, number)
-        compare(device, np.where, array.where, mask, number, x)
-    compare(device, np.where, array.where, np.array([0.0, 2.0]), 1, 0.5)
+        compare(device, wheres, array.where, mask, x, number)
+        compare(device, wheres, array.where, mask, number, x)
+    compare(device, wheres, array.where, np.array([0.0, 2.0]), 1, 0.5)
 
 
 def reduced(op: str, x: Any, **options: Any) -> Any:
@@ -568,6 +573,18 @@ def test_a_mistake_is_refused_with_what_and_what_was_expected(device: Device, mi
         send(x)
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float16", "float32", "int8"])
+def test_where_promotes_as_the_other_functions_do(device: Device, dtype: str) -> None:
+    """Of narrow floats NumPy's would be float64 beside a Python float, and none of two kinds."""
+    mask = device.put(np.array([True, False]))
+    x, other = array.full(device, 2, 3, dtype), array.full(device, 2, 4, "bfloat16")
+    for y, number in ((0, 0), (0.5, 0.5), (True, 1), (other, 4)):
+        chosen, turned = array.where(mask, x, y), array.where(mask, y, x)
+        assert chosen.dtype == turned.dtype == array.maximum(x, y).dtype
+        assert chosen.get().astype(float).tolist() == [3, number]
+        assert turned.get().astype(float).tolist() == [number, 3]
 
 
 def test_comparing_with_an_integer_that_the_dtype_lacks_is_true_or_false(device: Device) -> None:

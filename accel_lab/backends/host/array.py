@@ -67,11 +67,11 @@ class HostArray:
         """
         function = getattr(np, op)
         try:
-            if op == "where" or (op == "power" and out.dtype.kind in "iu"):
+            if op in ("matmul", "where") and not _NARROW.isdisjoint(dtypes):
+                out[...] = function(*map(_wide, operands, dtypes))
+            elif op == "where" or (op == "power" and out.dtype.kind in "iu"):
                 # Without `out`: at a negative power NumPy stops, and what is before it was written.
                 out[...] = function(*operands)
-            elif op == "matmul" and not _NARROW.isdisjoint(dtypes):
-                out[...] = function(*map(_wide, operands, dtypes))
             else:
                 function(*operands, out=out)
         except ValueError as error:
