@@ -120,8 +120,8 @@ class History:
     def learn(self, id_: int, shape: tuple[int, ...], dtype: str, shares: int) -> None:
         """Take in what the context told of a message's result.
 
-        Of which operand it is a part, 0 for none and -1 where that is not known, is believed unless
-        something else may be a part of it by now.
+        Of which buffer it is a part, 0 for none and -1 where that is not known, is believed unless
+        something else may be a part of it by now; then both may be a part of that one, too.
         """
         self._specs[id_] = shape, dtype
         if shares < 0:
@@ -130,6 +130,8 @@ class History:
             if step.made == id_:
                 break
             if step.made and id_ in step.shares:
+                if shares:
+                    self.storages.join(id_, shares)
                 return
         if shares:
             self.storages.enter(id_, (shares,), self.live)

@@ -79,7 +79,7 @@ class Lineage:
         """Learn of a result what only the context could tell; any thread, quick.
 
         Parameters:
-            shares: the operand that it is a part of, 0 for none and -1 where that is not known.
+            shares: the buffer that it is a part of, 0 for none and -1 where that is not known.
         """
         if shares >= 0 or made not in self._told:  # messages that write to it tell it, too
             self._told[made] = shape, dtype, shares

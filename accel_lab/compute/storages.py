@@ -43,6 +43,12 @@ class Storages:
         self._of[id_] = (self._renewed,)
         return self._renewed
 
+    def join(self, id_: int, other: int) -> None:
+        """Two buffers may share memory, after all, and so may all that may share theirs."""
+        roots, (root, *others) = self.of(id_), self.of(other)
+        if {root, *others}.isdisjoint(roots):
+            self._one.update(dict.fromkeys(roots, root))
+
     def of(self, id_: int) -> tuple[int, ...]:
         """Return the roots of a buffer."""
         roots = self._of.get(id_, (id_,))

@@ -258,7 +258,7 @@ class RunActor(LibraryActor):
                     return None
             id_ = self._next_id()
             shape, dtype, shared = self._enter(id_, found, near, launch)
-            arrays.append((id_, shape, dtype, max(shared, 0)))
+            arrays.append((id_, shape, dtype, shared))
             near.append(self.context.table.mention(id_))
             return id_
 
@@ -280,10 +280,10 @@ class RunActor(LibraryActor):
         near: list[Buffer],
         launch: Launch,
     ) -> tuple[tuple[int, ...], str, int]:
-        """Enter an array; return its shape, dtype, and the buffer of `near` that it is part of.
+        """Enter an array; return its shape, dtype, and the buffer that it is a part of.
 
-        That is 0 where it has its own memory. It shares the storage of memory that is known,
-        whoever has held it since; then it is -1.
+        That is one of `near` if it can be, or whichever has memory that a function has kept hold
+        of; 0 where it has its own memory.
         """
         array, shape, dtype, nbytes = adopted
         storage: Storage | None = None
@@ -296,7 +296,8 @@ class RunActor(LibraryActor):
             storage = self._seen.storage_of(array)
             if storage is not None:  # which the function may have written to
                 storage.write_on(launch.stream)
-                shared = -1
+                holders = self.context.table.buffers()
+                shared = min((one.id for one in holders if one.storage is storage), default=0)
         if storage is None:
             storage = Storage(launch.stream, nbytes, launch.label)
         launch.adopt(id_, array, shape, dtype, storage)

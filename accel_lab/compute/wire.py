@@ -29,8 +29,8 @@ class Done(msgspec.Struct, frozen=True, array_like=True, tag=1):
 class Shaped(msgspec.Struct, frozen=True, array_like=True, tag=2):
     """A result whose shape only the context could tell has arrived.
 
-    `shares` is the operand whose memory it is a part of: 0 where it has its own, -1 where the
-    context does not know.
+    `shares` is the buffer whose memory it is a part of, as a rule an operand: 0 where it has its
+    own, -1 where the context does not know.
     """
 
     seq: int

@@ -416,6 +416,37 @@ def test_what_is_written_through_the_answer_of_a_function_is_not_forgotten(
         cpu.get(x)
 
 
+@pytest.mark.parametrize("how", ["an array", "in a list", "by a view that was sent at once"])
+def test_what_is_written_through_memory_that_a_function_has_kept_is_not_forgotten(
+    lab: System, cpu: Device, gate: Path, how: str
+) -> None:
+    """The answer is a part of what is no operand of the function."""
+    x, nines = cpu.put(np.arange(6.0)), cpu.put(np.full(4, 9.0))
+    cpu.run(_keep, x, writes=()).result(WAIT)
+    part = cpu.run(_kept, gate, how == "in a list", writes=())
+    if how == "by a view that was sent at once":
+        part = array.slice(part, np.s_[:])
+        assert x.durability == "replayable"  # which has the record read by now
+    gate.touch()
+    array.copy(nines, out=part.result(WAIT)[0] if how == "in a list" else part)
+    np.testing.assert_array_equal(value(cpu, x), [0, 1, 9, 9, 9, 9])
+    assert x.durability == "lost on fault"
+    lose(lab, cpu)
+    np.testing.assert_array_equal(value(cpu, nines), np.full(4, 9.0))
+    with pytest.raises(StaleRef, match=r"pure=True|your own code"):
+        cpu.get(x)
+
+
+def _keep(x: Any) -> None:
+    sys.modules["kept"] = x
+
+
+def _kept(gate: Path, in_a_list: bool) -> Any:  # noqa: FBT001
+    wait_for(gate)
+    part: Any = sys.modules["kept"]
+    return [part[2:]] if in_a_list else part[2:]
+
+
 def _all_but_two(x: Any, _: Any) -> Any:
     return x[2:]
 
