@@ -74,6 +74,7 @@ def test_the_peak_has_what_a_cell_held_only_for_a_while(notebook: Notebook) -> N
 
 
 def test_nobody_knows_the_peak_of_an_allocator_of_the_users(notebook: Notebook) -> None:
-    notebook.run("given = cupy.cuda.get_allocator()\ncupy.cuda.set_allocator(None)\nNone")
+    notebook.run("import cupy\ngiven = cupy.cuda.get_allocator()\nNone")
+    notebook.run("cupy.cuda.set_allocator(None)\nNone")
     notebook.run("cupy.ones(1 << 20, 'b').sum()\ncupy.cuda.set_allocator(given)\nNone")
     assert [footer.peak for footer in notebook.footers[-2:]] == [None, None]
