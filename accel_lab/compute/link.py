@@ -76,6 +76,7 @@ class Link:
         self._vain = 0
         self._yielded = 0.0
         self.closed = False
+        self._is_over = False
         dispatcher.add_reader(self._fd, self._on_dispatcher)
         dispatcher.call_soon(self._on_dispatcher)  # the context may have been faster
 
@@ -365,6 +366,8 @@ class Link:
         self._reading.release()
         if self._followers:
             self._promote()
+        if self._is_over:
+            self._close_transport()
 
     def _let_go(self) -> None:
         """Stop reading; who relies on the descriptor will hear of what comes from now on."""
@@ -408,7 +411,7 @@ class Link:
             self._ended(self, reason)
 
     def close(self) -> None:
-        """End the link: wakes whoever reads; the descriptors close on the system thread."""
+        """End the link: wakes whoever reads; the descriptors close when nobody does any more."""
         self.closed = True
         self._urgent.drop()  # no tick may come any more
         self._transport.shutdown()
@@ -419,8 +422,17 @@ class Link:
 
     def _close_descriptors(self) -> None:
         self._dispatcher.remove_reader(self._fd)
-        with self._reading, self._writing:
-            self._transport.close()
+        self._is_over = True
+        self._close_transport()
+
+    def _close_transport(self) -> None:
+        """Close it, unless somebody reads, and does so then: making an answer may take long."""
+        if self._reading.acquire(blocking=False):
+            with self._writing:
+                self._transport.close()
+            self._reading.release()
+            if self._followers:
+                self._promote()
 
     # The system thread's part.
 

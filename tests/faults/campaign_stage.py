@@ -170,7 +170,7 @@ class Stage:
         link = self.device._requests.current_link
         assert link is not None
         link._reading.acquire()
-        self.after.callback(link._reading.release)
+        self.after.callback(link._release)
         self._send_all()
         self._inject(only=("library", "out of memory"))
         deadline_s = self.deadline_s if self.scene.fault == "hang" else None

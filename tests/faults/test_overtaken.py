@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from typing import Any
 
@@ -15,7 +16,7 @@ from accel_lab.compute.loss import Reason
 from accel_lab.compute.process import Spawner
 from accel_lab.compute.requests import Requests
 from accel_lab.errors import ContextLost, SystemClosed
-from tests.faults.conftest import settle
+from tests.faults.conftest import pid_of, settle, works
 
 WAIT = 30.0
 LARGE = np.arange(100_000.0)
@@ -167,3 +168,37 @@ def test_what_is_run_again_is_answered_when_the_system_closes(
     with pytest.raises((SystemClosed, ContextLost)):
         reply.result(WAIT)
     lab.close()
+
+
+class Slow:
+    """Takes its time to be made in the notebook."""
+
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def __setstate__(self, _: object) -> None:
+        self.begun.set()
+        self.goes_on.wait(2 * WAIT)
+
+
+def slow() -> Slow:
+    made = Slow()
+    made.__dict__["x"] = 1
+    return made
+
+
+def test_a_context_is_replaced_while_an_answer_of_it_is_still_being_made_here(
+    nothing_left: None,
+) -> None:
+    """No device of the system could be, before."""
+    with System("host", devices=2, recover="stale") as lab, ThreadPoolExecutor() as pool:
+        cpu, other = lab.ready(WAIT).devices
+        waiting = pool.submit(cpu.run(slow).result, WAIT)
+        assert Slow.begun.wait(WAIT)
+        try:
+            for device in (cpu, other):
+                os.kill(pid_of(lab, device), signal.SIGKILL)
+                assert settle(lambda d=device: d.generation == 2 and works(d))  # type: ignore[misc]
+            assert not waiting.done()
+        finally:
+            Slow.goes_on.set()
+        assert isinstance(waiting.result(WAIT), Slow)
