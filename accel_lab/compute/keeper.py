@@ -6,6 +6,7 @@ are answered, and the context's actor is told, so that its supervisor decides.
 """
 
 import gc
+import math
 import os
 import threading
 import time
@@ -149,7 +150,7 @@ class DeviceKeeper:
         if not is_ours:  # it was lost at once
             link.close()
         self.vitals.starts()
-        plant.dispatcher.call_later(HEARTBEAT_LIMIT_S / 6, self._watch, process)
+        self._watch_later(process)
 
     def stop(self, refusal: AccelError) -> None:
         """End the context for good: everything unanswered gets `refusal`."""
@@ -397,15 +398,23 @@ class DeviceKeeper:
             process.kill()
         self.lost(error, 0 if process is None else process.number)
 
-    def _watch(self, process: ContextProcess) -> None:
+    def _watch_later(self, process: ContextProcess) -> None:
+        pause_s = HEARTBEAT_LIMIT_S / 6
+        due = time.monotonic() + pause_s
+        self._plant.dispatcher.call_later(pause_s, self._watch, process, due)
+
+    def _watch(self, process: ContextProcess, due: float = math.inf) -> None:
+        """Give up a process that gives no sign of life; this was to be called when it was `due`."""
         if process is not self.process:
             return
+        # A notebook that was stopped, or held the interpreter's lock for long, has heard nothing.
+        self.vitals.unheard(time.monotonic() - due)
         silent = self.vitals.silent_s
         if silent > HEARTBEAT_LIMIT_S:
             why = f"it has given no sign of life for {silent:.0f} s"
             self._lose(Reason(why, again=False))
         else:
-            self._plant.dispatcher.call_later(HEARTBEAT_LIMIT_S / 6, self._watch, process)
+            self._watch_later(process)
 
     # What requests need of their keeper; the thread that reads the wire, or a caller's.
 

@@ -47,6 +47,10 @@ class Vitals:
         self.used_bytes = max(heartbeat.used_bytes, self.used_bytes if fills else 0)
         self.statistics = heartbeat.statistics
 
+    def unheard(self, seconds: float) -> None:
+        """For so long nobody could listen: that is no silence of the context's."""
+        self._heard += max(0.0, seconds)
+
     def emptied(self) -> None:
         """It was given up in order: the device holds nothing."""
         self.used_bytes, self.statistics = 0, {}

@@ -1,9 +1,12 @@
 """Contexts that live and do nothing: frozen by a signal, or reading no more of what comes."""
 
+import ctypes
+import time
+
 import pytest
 
 from accel_lab import System
-from tests.faults.wedged import DEVICES, assert_replaced, limit
+from tests.faults.wedged import DEVICES, LIMIT_S, WAIT_S, assert_replaced, limit
 
 
 @pytest.mark.parametrize("rings", [True, False])
@@ -14,3 +17,17 @@ def test_both_are_replaced_and_those_that_work_are_not(
     limit(monkeypatch, rings=rings)
     with System("host", devices=DEVICES) as lab:
         assert_replaced([lab])
+
+
+def test_a_notebook_that_stood_still_itself_takes_no_context_for_dead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Stopped by a terminal or a debugger, or in a call that keeps the interpreter's lock."""
+    limit(monkeypatch, rings=True)
+    with System("host", devices=2) as lab:
+        lab.ready(WAIT_S)
+        ctypes.PyDLL(None).sleep(int(2 * LIMIT_S))  # keeps the lock
+        time.sleep(1)
+        for device in lab.devices:
+            device.ping().result(WAIT_S)
+            assert device.generation == 1
