@@ -1,5 +1,6 @@
 """cloudpickle for the user's functions and objects, as contexts and notebooks exchange them."""
 
+import typing
 from types import CodeType, FunctionType
 from typing import IO, Any
 
@@ -9,6 +10,8 @@ from accel_lab.compute import tensors, wrapped
 
 _NO_FILE = "<dynamic-code>"
 """What cloudpickle has had for the file of all code since 3.1.3."""
+_ALIAS: Any = getattr(typing, "TypeAliasType", None)
+"""What a `type` statement makes, from Python 3.12 on."""
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -35,6 +38,8 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         """Return how to make an object, as `pickle` says."""
         if (found := tensors.reduced(obj) or wrapped.reduced(obj)) is not None:
             return found
+        if type(obj) is _ALIAS and obj.__module__ == "__main__":  # else it pickles by its name
+            return _aliased, (obj.__name__, obj.__value__, obj.__type_params__)
         if type(obj) is CodeType:
             make, given = self.dispatch_table[CodeType](obj)
             return make, tuple(obj.co_filename if one == _NO_FILE else one for one in given)
@@ -47,3 +52,9 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         make, (code, _, *rest), (state, slots), *more = made
         slots["__globals__"] = {}
         return make, (code, obj.__globals__, *rest), (state, slots), *more
+
+
+def _aliased(name: str, value: Any, parameters: tuple[Any, ...]) -> Any:
+    """Make an alias of `__main__`, which it is of only if code of that makes it."""
+    there = {"__name__": "__main__", "make": _ALIAS, "given": (name, value), "of": parameters}
+    return eval("make(*given, type_params=of)", there)  # noqa: S307 - as it stands

@@ -1,5 +1,6 @@
 """What cells change in place of the notebook's own."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -304,3 +305,13 @@ def test_what_was_lent_may_hold_itself() -> None:
     state["step"] = 1
     ((way, values, *_),), other = lent.changes()
     assert (way, values, other) == ((), {"step": 1}, [])
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.12 has brought the statement")
+def test_what_a_type_statement_of_the_notebooks_has_named_goes_along(notebook: Notebook) -> None:
+    source = "type Row = list[int]\ntype Rows[T] = dict[T, Row]\ndef first(row: Row): return row[0]"
+    notebook.names["__name__"] = "__main__"
+    exec(source, notebook.names)  # noqa: S102 - as a notebook does
+    assert notebook("first([3]), Rows[int], Row.__value__") == "(3, Rows[int], list[int])"
+    back = notebook.gpu.run(lambda alias: alias, notebook.names["Row"]).result()
+    assert (back.__module__, back.__value__) == ("__main__", list[int])
