@@ -61,7 +61,8 @@ def filled(type_: Any) -> st.SearchStrategy[Any]:
     if type_ in BY_TYPE:
         return BY_TYPE[type_]
     inner = get_args(type_)
-    if get_origin(type_) is tuple and issubclass(inner[0], msgspec.Struct):
+    of_structs = bool(inner) and isinstance(inner[0], type) and issubclass(inner[0], msgspec.Struct)
+    if get_origin(type_) is tuple and of_structs:
         return st.lists(made(inner[0]), max_size=2).map(tuple)
     return st.from_type(type_)
 
