@@ -160,8 +160,9 @@ class System:
         self._forked = False
         origin.follow_notebook()
         self._dispatcher = Dispatcher(f"accel_lab {self.name}")
-        self._background = Background(self._dispatcher, self.events)
-        self._dispatcher.on_error = self._background.escaped
+        self._patient = Dispatcher(f"accel_lab {self.name} patient")
+        self._background = Background(self._patient, self.events)
+        self._dispatcher.on_error = self._patient.on_error = self._background.escaped
         self._arena = Arena(arena_bytes)
         self._copies = CopyPool()
         self._contents = Contents()
@@ -172,19 +173,18 @@ class System:
         self._keepers: list[DeviceKeeper] = []
         self._indices: dict[str, int] = {}
         self._explainer = Explainer(self._indices)
-        give_up = partial(_give_up, self.backend, self._keepers)
-        self._outputs = Outputs(self._dispatcher, self.events)
+        self._outputs = Outputs(self._patient, self.events)
         self._spawner = Spawner(
             self.backend,
             Path(module.__file__).parent,
             self._dispatcher,
             self._outputs,
-            give_up,
+            partial(_give_up, self.backend, self._keepers),
         )
-        cores = len(os.sched_getaffinity(0))
         plant = Plant(
             self.backend,
             self._dispatcher,
+            self._patient,
             self.events,
             self._spawner,
             self._outputs,
@@ -192,9 +192,10 @@ class System:
             self._background,
             memory_bytes,
             host_memory_bytes() // (4 * len(indices)) if spill else 0,
-            SPIN_S if cores >= len(indices) + 1 else 0.0,
+            SPIN_S if len(os.sched_getaffinity(0)) > len(indices) else 0.0,
         )
         self._dispatcher.start()
+        self._patient.start()
         self._actors = ActorSystem(self.name, dispatcher=self._dispatcher, events=self.events)
         self._module = module
         self._assembly = Assembly(
@@ -511,6 +512,7 @@ class System:
                 warn_of(error, f"an actor of {self.name} outlives it")
             self._actors.shutdown()
             self._dispatcher.stop()
+            self._patient.stop(CLOSE_LIMIT_S)
             for keeper in self._keepers:
                 if keeper.requests.openings is not None:
                     keeper.requests.openings.forget()

@@ -108,10 +108,13 @@ class Dispatcher:
             self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
             self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self, timeout_s: float | None = None) -> None:
         """Run what is queued now, drop timers and watches, end the thread and join it.
 
         Safe to repeat and from any thread; called on the dispatcher itself it does not join.
+
+        Parameters:
+            timeout_s: how long to wait for a call that runs; the thread ends after it.
         """
         with self._lock:
             already, self._stopped = self._stopped, True
@@ -123,7 +126,7 @@ class Dispatcher:
             return
         self._nudge()
         if thread is not threading.current_thread():
-            thread.join()
+            thread.join(timeout_s)
 
     @property
     def is_running(self) -> bool:

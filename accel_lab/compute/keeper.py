@@ -441,12 +441,12 @@ class DeviceKeeper:
         elif isinstance(report, Born):
             call(self._born, link, report)
         elif isinstance(report, Crowded):
-            call(self._collect)
+            self._plant.patient.call_soon(self._collect)
         elif isinstance(report, Lifted):
             call(self.requests.lifted, report.refusals)
 
     def _collect(self) -> None:
-        """Free what nobody can reach; system thread."""
+        """Free what nobody can reach, with the user's own finalizers; patient thread."""
         gc.collect()
         self.requests.flush()
         self.tell(Collected())

@@ -91,7 +91,7 @@ class Outputs:
         self._dispatcher.call_later(max(0.0, delay_s), self._write_due)
 
     def _write_due(self) -> None:
-        """Write on the system thread, which waits for nobody who writes already."""
+        """Write on the patient thread, which does not wait for who writes already."""
         self._due = False
         if not self._writing.acquire(blocking=False):
             self._write_in(PAUSE_S)

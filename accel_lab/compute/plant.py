@@ -13,10 +13,16 @@ from accel_lab.compute.process import Spawner
 
 
 class Plant(msgspec.Struct, frozen=True):
-    """What a device's contexts are started and kept with."""
+    """What a device's contexts are started and kept with.
+
+    Attributes:
+        dispatcher: the system thread, which supervises and waits for nobody.
+        patient: the thread that writes for the front end and frees garbage, which may take long.
+    """
 
     backend: str
     dispatcher: Dispatcher
+    patient: Dispatcher
     events: EventStream
     spawner: Spawner
     outputs: Outputs
@@ -28,5 +34,5 @@ class Plant(msgspec.Struct, frozen=True):
 
     def telling(self, events: EventStream) -> Self:
         """Return the same for a device of which the system's own events do not tell."""
-        background = Background(self.dispatcher, events)
+        background = Background(self.patient, events)
         return msgspec.structs.replace(self, events=events, background=background)

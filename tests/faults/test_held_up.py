@@ -1,0 +1,103 @@
+"""Supervision goes on while what one device has brought about takes long in the notebook."""
+
+import gc
+import io
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from accel_lab import Device, System, array
+from accel_lab.errors import AccelError
+from tests.faults.conftest import pid_of, settle, works
+
+WAIT = 30.0
+
+
+class Held:
+    """Something that takes long: it has begun, and it goes on when it may."""
+
+    def __init__(self) -> None:
+        self.begun, self.goes_on = threading.Event(), threading.Event()
+
+    def take_long(self) -> None:
+        self.begun.set()
+        self.goes_on.wait(2 * WAIT)
+
+
+@pytest.fixture
+def held(nothing_left: None) -> Iterator[Held]:
+    """Return what a test may be held up by, and end that."""
+    one = Held()
+    yield one
+    one.goes_on.set()
+
+
+def _replaced(lab: System, device: Device) -> bool:
+    """Lose a device's context; whether it works again soon."""
+    before = device.generation
+    os.kill(pid_of(lab, device), signal.SIGKILL)
+    return settle(lambda: device.generation > before, 5.0) and works(device)
+
+
+class Jammed(io.StringIO):
+    """A stream that takes nothing, as that of a program whose pipe nobody reads."""
+
+    def __init__(self, held: Held) -> None:
+        super().__init__()
+        self._held = held
+
+    def write(self, text: str) -> int:
+        self._held.take_long()
+        return super().write(text)
+
+
+def test_what_a_context_prints_is_written(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was written on the system thread."""
+    jammed = Jammed(held)
+    with System("host", devices=2, recover="stale") as lab:
+        cpu, other = lab.devices
+        monkeypatch.setattr(sys, "stdout", jammed)
+        cpu.run(print, "here")
+        assert held.begun.wait(WAIT)
+        before = other.generation
+        os.kill(pid_of(lab, other), signal.SIGKILL)
+        try:
+            assert settle(lambda: other.generation > before and other.state == "running", 5.0)
+        finally:
+            held.goes_on.set()
+        assert settle(lambda: "here" in jammed.getvalue())
+
+
+class Lingering:
+    """Takes its time to be collected, except by the thread of the test."""
+
+    def __init__(self, held: Held) -> None:
+        self.held, self.me = held, self
+
+    def __del__(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            self.held.take_long()
+
+
+def test_garbage_is_collected_for_a_device_that_is_full(held: Held) -> None:
+    """It was collected on the system thread."""
+    with System("host", devices=2, recover="stale", memory_bytes=1 << 20, spill=False) as lab:
+        cpu, other = lab.devices
+        gc.collect()
+        gc.disable()
+        try:
+            Lingering(held)
+            filled = [array.zeros(cpu, (n,), "float32") for n in (1 << 17, 3 << 16)]
+            assert held.begun.wait(WAIT)
+            assert _replaced(lab, other)
+            assert all(one.known for one in filled)
+        finally:
+            held.goes_on.set()
+            gc.enable()
+        with suppress(AccelError):
+            lab.check()
