@@ -421,6 +421,10 @@ class Operators:
         fetched = self.get()
         return fetched if dtype is None else fetched.astype(dtype, copy=False)
 
+    def to_numpy(self) -> npt.NDArray[Any]:
+        """Fetch the contents, as pandas calls it; blocks. Matplotlib's `hist` asks for no other."""
+        return self.get()
+
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Any:
         """Send the message that does what NumPy's ufunc does: np.sin(ref), np_array + ref.
 

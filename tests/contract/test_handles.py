@@ -105,6 +105,15 @@ def test_what_needs_a_value_of_pythons_fetches_it(device: Device) -> None:
             several.item()
 
 
+def test_a_histogram_fetches_an_array_once(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    x = device.put(np.arange(64.0))
+    monkeypatch.setattr(AccelRef, "__iter__", None)  # element by element it takes minutes
+    counts, *_ = figure.subplots().hist(x.ravel(), bins=4)
+    assert counts.tolist() == [16, 16, 16, 16]
+    np.testing.assert_array_equal(x.to_numpy(), np.arange(64.0))
+
+
 def test_handles_are_told_apart_by_identity(device: Device) -> None:
     x, y = array.zeros(device, 2), array.zeros(device, 2)
     assert len({x, y, x}) == 2
