@@ -482,8 +482,14 @@ class Requests(Asides):
     def _foreign(self, ref: Any, message: Operation[Any]) -> InvalidArgument:
         if not isinstance(ref, AccelRef):
             return no_operand(message)
-        text = f"{ref!r} is not on {self.name}: bring it there with get() and put()"
-        return InvalidArgument(text)
+        where = f"{ref!r} is not on {self.name}"
+        if ref.device.state == "stopped":
+            return InvalidArgument(
+                f"{where}, but of a system that is closed: put or compute it again"
+            )
+        if ref.device.name == self.name:
+            where = f"{ref!r} is of another system than this {self.name}"
+        return InvalidArgument(f"{where}: bring it there with get() and put()")
 
     def why_lost(self, ref: AccelRef) -> str:
         """Return why a buffer was not made again after the last loss; empty where none knows."""

@@ -80,6 +80,16 @@ def test_operands_of_two_devices_are_refused(lab: System) -> None:
     np.testing.assert_array_equal((x + lab.devices[0].put(y)).get(), A + A)
 
 
+def test_an_operand_of_another_system_is_said_to_be_of_one(lab: System) -> None:
+    x = lab.devices[0].put(A)
+    with System("host") as other:
+        y = other.devices[0].put(A)
+        with pytest.raises(InvalidArgument, match="is of another system than this cpu0: bring"):
+            operator.add(x, y)
+    with pytest.raises(InvalidArgument, match="of a system that is closed: put or compute it"):
+        operator.add(x, y)
+
+
 def test_a_chain_of_operators_is_made_again_after_a_loss(lab: System) -> None:
     cpu = lab.devices[0]
     x = cpu.put(A)
