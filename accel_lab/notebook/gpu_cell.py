@@ -218,6 +218,11 @@ class GpuCells:
                 raise KeyboardInterrupt from None
             if isinstance(error, UserCodeError):
                 error.remedy = "Correct the cell; the text has its lines, __cause__ its exception."
+                if isinstance(error.__cause__, ImportError) and "'cupy" in str(error.__cause__):
+                    error.remedy = (
+                        "There is no CuPy without a GPU. Write cp = xp in place of the import: xp "
+                        "is CuPy on a GPU, and NumPy here."
+                    )
                 if unseen := captures.unseen(error):
                     error.remedy = (
                         f"Write {unseen} in the cell, if only on a line of its own: it goes along "

@@ -4,6 +4,7 @@ import gc
 import math
 import threading
 import weakref
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -363,6 +364,14 @@ def test_what_a_cell_binds_first_need_not_travel(notebook: Notebook, tmp_path: P
     notebook.names["file"] = file
     with pytest.raises(InvalidArgument, match="file, a TextIOWrapper, cannot go"):
         notebook("file\nfile = 1")
+
+
+@pytest.mark.skipif(bool(find_spec("cupy")), reason="CuPy is here")
+@pytest.mark.parametrize("source", ["import cupy as cp", "from cupy.linalg import norm"])
+def test_what_stands_for_cupy_without_a_gpu_is_said(notebook: Notebook, source: str) -> None:
+    with pytest.raises(UserCodeError, match="No module named 'cupy'") as caught:
+        notebook(source)
+    assert "Write cp = xp in place of the import" in caught.value.remedy
 
 
 def test_an_array_of_a_closed_system_is_said_to_be_so(notebook: Notebook) -> None:
