@@ -23,6 +23,8 @@ GLANCE_S = 0.05
 """Who waits without end looks up so often."""
 TOLD = 200  # characters of an answer that a notebook shows beside its handle
 
+_TAKE = "await it or call .result()"
+
 _waiters_lock = threading.Lock()
 
 
@@ -216,7 +218,7 @@ class Reply(Generic[R]):
 
     def __repr__(self) -> str:
         word = ("pending", "done", "failed")[self._state]
-        detail = f": {self._error}" if self._error is not None else ""
+        detail = f": {self._error}" if self._error is not None else f": {_TAKE}"
         return f"<{type(self).__name__} {word}{detail}>"
 
     def _repr_html_(self) -> str:
@@ -225,6 +227,8 @@ class Reply(Generic[R]):
             lines += [("error", headline(self._error)), ("what to do", self._error.remedy)]
         elif self._state == DONE:
             lines.append(("answer", told(self._value)))
+        else:
+            lines.append(("what to do", _TAKE))
         if (cell := getattr(self.origin, "cell", None)) is not None:
             lines.append(("sent by", f"cell {cell}"))
         return as_html(type(self).__name__, lines)

@@ -87,3 +87,12 @@ def test_a_failed_reply_keeps_no_variable_of_whoever_caught_it() -> None:
     finally:
         gc.enable()
     assert reply.failed
+
+
+def test_an_answer_says_how_it_is_had() -> None:
+    reply: Reply[int] = Reply()
+    assert repr(reply) == "<Reply pending: await it or call .result()>"
+    assert "await it or call .result()" in reply._repr_html_()
+    reply.reject(InvalidArgument("too many"))
+    assert repr(reply) == "<Reply failed: too many>"
+    assert ".result()" not in reply._repr_html_()
