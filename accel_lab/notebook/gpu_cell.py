@@ -39,6 +39,7 @@ INTERRUPTED_S = 1.0
 _COMMA = re.compile(r"\s*,\s*")
 _COMMAS = "names behind -o are separated by commas"
 USAGE = "%%gpu [device] [-o name,…] [--quiet]"
+_NO_CUPY = ("No module named 'cupy'", "No module named 'cupyx'")
 
 
 class Options(NamedTuple):
@@ -218,7 +219,7 @@ class GpuCells:
                 raise KeyboardInterrupt from None
             if isinstance(error, UserCodeError):
                 error.remedy = "Correct the cell; the text has its lines, __cause__ its exception."
-                if isinstance(error.__cause__, ImportError) and "'cupy" in str(error.__cause__):
+                if str(error.__cause__) in _NO_CUPY:
                     error.remedy = (
                         "There is no CuPy without a GPU. Write cp = xp in place of the import: xp "
                         "is CuPy on a GPU, and NumPy here."

@@ -367,9 +367,9 @@ def test_what_a_cell_binds_first_need_not_travel(notebook: Notebook, tmp_path: P
 
 
 @pytest.mark.skipif(bool(find_spec("cupy")), reason="CuPy is here")
-@pytest.mark.parametrize("source", ["import cupy as cp", "from cupy.linalg import norm"])
+@pytest.mark.parametrize("source", ["import cupy as cp", "from cupyx.scipy import fft"])
 def test_what_stands_for_cupy_without_a_gpu_is_said(notebook: Notebook, source: str) -> None:
-    with pytest.raises(UserCodeError, match="No module named 'cupy'") as caught:
+    with pytest.raises(UserCodeError, match=r"No module named 'cupyx?'") as caught:
         notebook(source)
     assert "Write cp = xp in place of the import" in caught.value.remedy
 
