@@ -338,7 +338,8 @@ class Transfers:
         if not isinstance(ref, AccelRef):
             raise _no_ref(ref)
         shape, dtype = ref.shape, ref.dtype
-        block = self._arena.allocate(ref.nbytes, timeout_s=timeout_s)
+        nbytes = 0 if ref.failed else ref.nbytes  # why it was never made is said, whatever its size
+        block = self._arena.allocate(nbytes, timeout_s=timeout_s)
         made: list[Reply[Any]] = []
 
         def make(requests: Requests, _: int) -> Reply[Any]:

@@ -137,6 +137,14 @@ def test_a_failure_that_nobody_awaits_reaches_check_once(lab: System, cpu: Devic
     lab.check()
 
 
+def test_what_was_never_made_says_why_though_the_host_could_not_hold_it(cpu: Device) -> None:
+    never = array.zeros(cpu, (1 << 50,), "uint8")
+    with pytest.raises(OutOfMemory):
+        never.result(WAIT)
+    with pytest.raises(DependencyFailed, match="OutOfMemory in Zeros"):
+        never.get()
+
+
 def test_what_depends_on_a_failure_says_what_that_was(nothing_left: None) -> None:
     """Whether the notebook knows of it already or the context is to tell."""
     with System("host", memory_bytes=1 << 20, spill=False) as lab:
