@@ -177,19 +177,6 @@ def test_cast_to_the_same_dtype_is_a_copy(device: Device) -> None:
     assert value(device, cast).tolist() == [0, 0]
 
 
-@settings(max_examples=60)
-@given(data=st.data(), seed=seeds, shape=shapes, layout=layouts)
-def test_a_slice_is_what_numpy_slices(
-    device: Device, data: st.DataObject, seed: int, shape: tuple[int, ...], layout: Layout
-) -> None:
-    x = small(seed, shape, "int16")
-    index = data.draw(npst.basic_indices(shape, allow_newaxis=True, max_dims=6))
-    ref = array.slice(place(device, x, layout), index)
-    expected = np.asarray(x[index])
-    assert ref.shape == expected.shape
-    assert_same(value(device, ref), expected)
-
-
 @pytest.mark.parametrize("far", [2**63, 2**70])
 @pytest.mark.parametrize("index", [np.s_[:9], np.s_[-9:], np.s_[::9], np.s_[::-9]])
 def test_a_slice_may_end_far_outside(device: Device, index: slice, far: int) -> None:

@@ -1,10 +1,16 @@
 """Square brackets behind a buffer, against NumPy."""
 
+import operator
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
 from accel_lab.libraries import array
 from tests.contract.numpys import near, shapes
@@ -13,12 +19,20 @@ from tests.contract.samples import Layout, layouts, place, refused, seeds, small
 
 @settings(max_examples=60)
 @given(data=st.data(), seed=seeds, shape=shapes, layout=layouts)
-def test_square_brackets_slice_as_numpys(
-    device: Device, data: st.DataObject, seed: int, shape: tuple[int, ...], layout: Layout
+@pytest.mark.parametrize("take", [array.slice, operator.getitem])
+def test_a_slice_is_what_numpy_slices(
+    device: Device,
+    take: Callable[[AccelRef, Any], AccelRef],
+    data: st.DataObject,
+    seed: int,
+    shape: tuple[int, ...],
+    layout: Layout,
 ) -> None:
     x = small(seed, shape, "int16")
     index = data.draw(npst.basic_indices(shape, allow_newaxis=True, max_dims=6))
-    near(device, value(device, place(device, x, layout)[index]), x[index])
+    ref = take(place(device, x, layout), index)
+    assert ref.shape == np.shape(x[index])
+    near(device, value(device, ref), x[index])
 
 
 @settings(max_examples=60)
