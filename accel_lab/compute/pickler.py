@@ -1,6 +1,5 @@
 """cloudpickle for the user's functions and objects, as contexts and notebooks exchange them."""
 
-import typing
 from types import CodeType, FunctionType
 from typing import IO, Any
 
@@ -10,8 +9,6 @@ from accel_lab.compute import tensors, wrapped
 
 _NO_FILE = "<dynamic-code>"
 """What cloudpickle has had for the file of all code since 3.1.3."""
-_ALIAS: Any = getattr(typing, "TypeAliasType", None)
-"""What a `type` statement makes, from Python 3.12 on."""
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -38,8 +35,9 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         """Return how to make an object, as `pickle` says."""
         if (found := tensors.reduced(obj) or wrapped.reduced(obj)) is not None:
             return found
-        if type(obj) is _ALIAS and obj.__module__ == "__main__":  # else it pickles by its name
-            return _aliased, (obj.__name__, obj.__value__, obj.__type_params__)
+        kind = type(obj)
+        if kind.__name__ == "TypeAliasType" and obj.__module__ == "__main__":  # else by its name
+            return _aliased, (kind, obj.__name__, obj.__value__, obj.__type_params__)
         if type(obj) is CodeType:
             make, given = self.dispatch_table[CodeType](obj)
             return make, tuple(obj.co_filename if one == _NO_FILE else one for one in given)
@@ -54,7 +52,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         return make, (code, obj.__globals__, *rest), (state, slots), *more
 
 
-def _aliased(name: str, value: Any, parameters: tuple[Any, ...]) -> Any:
-    """Make an alias of `__main__`, which it is of only if code of that makes it."""
-    there = {"__name__": "__main__", "make": _ALIAS, "given": (name, value), "of": parameters}
+def _aliased(kind: type, name: str, value: Any, parameters: tuple[Any, ...]) -> Any:
+    """Make what a `type` statement of `__main__` does; it is of the module whose code makes it."""
+    there = {"__name__": "__main__", "make": kind, "given": (name, value), "of": parameters}
     return eval("make(*given, type_params=of)", there)  # noqa: S307 - as it stands
