@@ -1,7 +1,7 @@
 """Contexts that live and do nothing: frozen by a signal, or reading no more of what comes."""
 
 import ctypes
-import time
+import threading
 
 import pytest
 
@@ -27,7 +27,9 @@ def test_a_notebook_that_stood_still_itself_takes_no_context_for_dead(
     with System("host", devices=2) as lab:
         lab.ready(WAIT_S)
         ctypes.PyDLL(None).sleep(int(2 * LIMIT_S))  # keeps the lock
-        time.sleep(1)
+        looked = threading.Event()
+        lab._dispatcher.call_later(0.1, looked.set)  # behind what has become due meanwhile
+        assert looked.wait(WAIT_S)
         for device in lab.devices:
             device.ping().result(WAIT_S)
             assert device.generation == 1
