@@ -237,8 +237,12 @@ class Notebook:
 
     def reload(self) -> None:
         """Save the notebook and load the page anew, with the same kernel."""
-        name = self.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.path")
         self.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+        self.open_again()
+
+    def open_again(self) -> None:
+        """Load the page anew, with the notebook as it was saved last."""
+        name = self.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.path")
         self.page.goto(
             f"http://127.0.0.1:{self._lab.port}/lab/tree/{name}?reset&token={self._lab.token}"
         )
