@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from accel_lab import actor as actor
     from accel_lab import errors as errors
     from accel_lab import views as views
-    from accel_lab.compute import events as events
-    from accel_lab.compute.buffer import AccelRef as AccelRef
     from accel_lab.compute.device import Device as Device
+    from accel_lab.compute.events import lifecycle as events
+    from accel_lab.compute.message.buffer import AccelRef as AccelRef
     from accel_lab.default import default_system as default_system
     from accel_lab.extension import load_ipython_extension as load_ipython_extension
     from accel_lab.extension import unload_ipython_extension as unload_ipython_extension
     from accel_lab.journal.journal import Journal as Journal
     from accel_lab.journal.replay import Replay as Replay
-    from accel_lab.libraries import array as array
-    from accel_lab.libraries import blas as blas
-    from accel_lab.libraries import fft as fft
-    from accel_lab.libraries import jit as jit
-    from accel_lab.libraries import rng as rng
+    from accel_lab.libraries.array import library as array
+    from accel_lab.libraries.blas import library as blas
+    from accel_lab.libraries.fft import library as fft
+    from accel_lab.libraries.jit import library as jit
+    from accel_lab.libraries.rng import library as rng
     from accel_lab.system import System as System
 
 __all__ = [
@@ -54,21 +54,21 @@ gpu: "Device"
 
 # Where to find a name when it is first asked for: a context imports this package, and needs few.
 _HOMES = {
-    "AccelRef": "accel_lab.compute.buffer",
+    "AccelRef": "accel_lab.compute.message.buffer",
     "Device": "accel_lab.compute.device",
     "Journal": "accel_lab.journal.journal",
     "Replay": "accel_lab.journal.replay",
     "System": "accel_lab.system",
     "actor": "accel_lab.actor",
-    "array": "accel_lab.libraries.array",
-    "blas": "accel_lab.libraries.blas",
+    "array": "accel_lab.libraries.array.library",
+    "blas": "accel_lab.libraries.blas.library",
     "default_system": "accel_lab.default",
     "errors": "accel_lab.errors",
-    "events": "accel_lab.compute.events",
-    "fft": "accel_lab.libraries.fft",
-    "jit": "accel_lab.libraries.jit",
+    "events": "accel_lab.compute.events.lifecycle",
+    "fft": "accel_lab.libraries.fft.library",
+    "jit": "accel_lab.libraries.jit.library",
     "load_ipython_extension": "accel_lab.extension",
-    "rng": "accel_lab.libraries.rng",
+    "rng": "accel_lab.libraries.rng.library",
     "unload_ipython_extension": "accel_lab.extension",
     "views": "accel_lab.views",
 }
@@ -76,7 +76,9 @@ _HOMES = {
 
 def _offer(_: object) -> None:
     """Have dashboards find the systems of this process, also of one that imports no view."""
-    importlib.import_module("accel_lab.views.feed")  # adds a hook of its own, which is called, too
+    importlib.import_module(
+        "accel_lab.views.feed.feed"
+    )  # adds a hook of its own, which is called, too
 
 
 open_systems.opened.append(_offer)
@@ -98,5 +100,5 @@ if not TYPE_CHECKING:  # else every name would be there for a type checker
             text = f"module {__name__!r} has no attribute {name!r}"
             raise AttributeError(text)
         module = importlib.import_module(home)
-        value = globals()[name] = module if home.endswith(f".{name}") else getattr(module, name)
+        value = globals()[name] = module if f".{name}." in f"{home}." else getattr(module, name)
         return value

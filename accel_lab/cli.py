@@ -123,7 +123,7 @@ def dashboard(
     Metrics for Prometheus are on the same server, at /metrics. Nothing of it acts on a system.
     """
     from accel_lab.doctor.install import pip_install
-    from accel_lab.views.dashboard import dashboard_of_all
+    from accel_lab.views.dashboard.dashboard import dashboard_of_all
 
     if find_spec("panel") is None or find_spec("prometheus_client") is None:
         _fail(f"the dashboard needs Panel. Install it with: {pip_install('lab')}")

@@ -20,20 +20,27 @@ from typing import Any, NamedTuple
 
 from threadpoolctl import ThreadpoolController
 
-from accel_lab.compute import (
-    blas_threads,
-    entries,
-    freed_memory,
-    ipython_display,
-    keeping,
-    printing,
-    terminal,
-    workspaces,
-)
-from accel_lab.compute.arena_view import ArenaView
-from accel_lab.compute.backend import Backend
-from accel_lab.compute.context import Context
-from accel_lab.compute.control import (
+from accel_lab.compute.cells import workspace_registry
+from accel_lab.compute.cells.user_modules import distrust_bytecode
+from accel_lab.compute.dispatcher import decoding
+from accel_lab.compute.dispatcher.dispatcher import Service
+from accel_lab.compute.dispatcher.sampling import show
+from accel_lab.compute.dispatcher.segments import SegmentBytes
+from accel_lab.compute.dispatcher.task import Task
+from accel_lab.compute.events.samples import Slice
+from accel_lab.compute.execution.context import Context
+from accel_lab.compute.execution.launch import LibraryActor
+from accel_lab.compute.machine import host_heap
+from accel_lab.compute.output import ipython_display, no_terminal, printing
+from accel_lab.compute.output.printing import Printer, Screen
+from accel_lab.compute.process import blas_threads
+from accel_lab.compute.process.parent_death import protect
+from accel_lab.compute.process.zygote import LoadFailed, Zygote, tell
+from accel_lab.compute.suspension import save_restore
+from accel_lab.compute.user_code.interrupts import INTERRUPTS
+from accel_lab.compute.wire.codec import Born
+from accel_lab.compute.wire.failure import where
+from accel_lab.compute.wire.side_channel import (
     Bind,
     CancelRequests,
     Collected,
@@ -47,81 +54,15 @@ from accel_lab.compute.control import (
     receive_downward,
     send_packet,
 )
-from accel_lab.compute.failure import where
-from accel_lab.compute.interrupts import INTERRUPTS
-from accel_lab.compute.launch import LibraryActor
-from accel_lab.compute.parent import protect
-from accel_lab.compute.printing import Printer, Screen
-from accel_lab.compute.projects import distrust_bytecode
-from accel_lab.compute.samples import Slice
-from accel_lab.compute.service import Service
-from accel_lab.compute.showing import show
-from accel_lab.compute.task import Task
-from accel_lab.compute.transport import Transport, open_transport
-from accel_lab.compute.wire import Born
-from accel_lab.compute.zygote import LoadFailed, Zygote, tell
-from accel_lab.errors import LibraryError
+from accel_lab.compute.wire.transport import Transport, open_transport
 from accel_lab.libraries import ACTORS
 
 HEARTBEAT_S = 1.0
 POLL_S = 0.05
 GLIMPSE_S = 0.1
-SEGMENT_WAIT_S = 30.0
 PR_SET_TIMERSLACK = 29
 TIMER_SLACK_NS = 1000
 ALONE = "alone"
-
-
-class SegmentBytes:
-    """The arena's segments as they arrive; the dispatcher waits for one that is on its way."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        self._view = ArenaView()
-        self._known: set[int] = set()
-        self._failed: dict[int, BaseException] = {}
-        self._arrival = threading.Condition()
-
-    def attach(self, segment: Segment, fd: int) -> None:
-        """Map a segment and page-lock it; control thread. What cannot be mapped fails when used."""
-        try:
-            self._view.attach(segment.id, fd, segment.size)
-            self._backend.map_segment(self._view.view(segment.id, 0, segment.size))
-        except Exception as error:  # noqa: BLE001 - this thread also beats, and must go on
-            self._failed[segment.id] = error
-        with self._arrival:
-            self._known.add(segment.id)
-            self._arrival.notify_all()
-
-    def detach(self, id_: int, size: int) -> None:
-        """Unmap a segment; control thread."""
-        with self._arrival:
-            self._known.discard(id_)
-        if self._failed.pop(id_, None) is not None:
-            with contextlib.suppress(Exception):  # perhaps not even attached
-                self._view.detach(id_)
-            return
-        self._backend.unmap_segment(self._view.view(id_, 0, size))
-        self._view.detach(id_)
-
-    def view(self, segment_id: int, offset: int, nbytes: int) -> Any:
-        """Return bytes of a segment; dispatcher thread.
-
-        Raises:
-            LibraryError: it cannot be mapped here, or has not come.
-        """
-        if segment_id not in self._known:
-            with self._arrival:
-                if not self._arrival.wait_for(lambda: segment_id in self._known, SEGMENT_WAIT_S):
-                    raise _unmapped(segment_id, f"it has not come within {SEGMENT_WAIT_S:g} s")
-        if self._failed and segment_id in self._failed:
-            raise _unmapped(segment_id, repr(self._failed[segment_id]))
-        return self._view.view(segment_id, offset, nbytes)
-
-
-def _unmapped(segment_id: int, why: str) -> LibraryError:
-    text = f"arena segment {segment_id} cannot be mapped into the context: {why}"
-    return LibraryError(text, library="arena", name="SEGMENT")
 
 
 class _Seen(NamedTuple):
@@ -141,7 +82,7 @@ class Control(threading.Thread):
         service: Service,
         context: Context,
         arena: SegmentBytes,
-        surplus: freed_memory.Surplus | None,
+        surplus: host_heap.Surplus | None,
     ) -> None:
         super().__init__(name="control", daemon=True)
         self._channel = channel
@@ -210,7 +151,7 @@ class Control(threading.Thread):
         elif isinstance(packet, Collected):
             self._service.collected.set()
         elif isinstance(packet, Keep):
-            keeping.received(fds)
+            save_restore.received(fds)
         elif isinstance(packet, Look):
             self._watch(time.monotonic())
             tracer = self._service.tracer
@@ -264,7 +205,7 @@ def be_context(
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")  # rather this than the notebook
     try:
-        surplus = freed_memory.Surplus() if freed_memory.keep() else None
+        surplus = host_heap.Surplus() if host_heap.keep() else None
         if one_thread is not None:
             blas_threads.have_all(one_thread)
         bind, _ = receive_downward(channel)
@@ -292,7 +233,7 @@ def be_context(
     service = Service(transport, context, spin_s=bind.spin_s)
     sys.stdout, sys.stderr = Printer(service, "stdout"), Printer(service, "stderr")
     ipython_display.use(Screen(service))
-    terminal.do_without()
+    no_terminal.do_without()
     INTERRUPTS.serve()
     Control(channel, service, context, arena, surplus).start()
     service.send([Born(os.getpid(), backend.model, context.limit_bytes, list(context.actors))])
@@ -306,8 +247,8 @@ def main(channel_fd: int, backend_name: str, parent: int) -> None:
     try:
         module = importlib.import_module(f"accel_lab.backends.{backend_name}")
         module.preload()
-        entries.prepare()
-        workspaces.note_modules()
+        decoding.prepare()
+        workspace_registry.note_modules()
         threads = blas_threads.loaded()
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason
         tell(channel, LoadFailed(type(error).__name__, str(error)))
@@ -331,7 +272,7 @@ def be_alone(backend_name: str, parent: int, wire: int, control: int, *rings: in
     """Import everything, and serve one device: a context that is no fork."""
     module = importlib.import_module(f"accel_lab.backends.{backend_name}")
     module.preload()
-    workspaces.note_modules()
+    workspace_registry.note_modules()
     lower = open_transport(socket.socket(fileno=wire), *rings, upper=False)
     be_context(lower, socket.socket(fileno=control), parent, module)
 

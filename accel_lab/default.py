@@ -8,8 +8,9 @@ import contextlib
 import os
 import threading
 
-from accel_lab.compute import kept_zygote, workspaces
-from accel_lab.compute.ledger import FIRST_BYTES
+from accel_lab.compute.arena.ledger import FIRST_BYTES
+from accel_lab.compute.cells import workspace_registry
+from accel_lab.compute.process import zygote_cache
 from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.system import System
 
@@ -29,7 +30,7 @@ def default_system() -> System:
         BackendUnavailable: no backend can run here.
         InvalidArgument: this process is a context, whose device is its notebook's.
     """
-    if workspaces.serving():
+    if workspace_registry.serving():
         raise InvalidArgument(
             "this code runs in a device's context, where buffers are arrays already: the device, "
             "gpu, stays in the notebook"
@@ -55,7 +56,7 @@ def _warm(system: System) -> None:
 def _close() -> None:
     if _system is not None:
         _system.close()
-        kept_zygote.end()  # no other system comes
+        zygote_cache.end()  # no other system comes
 
 
 def _renew_lock() -> None:

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from accel_lab.compute import events as facts
-from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
+from accel_lab.compute.events import lifecycle as facts
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import ContextLost
-from accel_lab.libraries import blas
+from accel_lab.libraries.blas import library as blas
 from accel_lab.system import System
 from accel_lab.views.tree import state_of, text
 

@@ -18,7 +18,7 @@ READY_S = 60.0
 
 def unpool() -> None:
     """Have each buffer be an allocation of its own; runs in the context."""
-    from accel_lab.backends.cuda.unpooled import begin
+    from accel_lab.backends.cuda.device.unpooled import begin
 
     begin()
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from accel_lab.compute import origin
 from accel_lab.compute.device import Device
-from accel_lab.compute.displays import Shown, publish
+from accel_lab.compute.output import cell_origin
+from accel_lab.compute.output.displays import Shown, publish
 from accel_lab.default import default_system
 from accel_lab.errors import InvalidArgument
 from accel_lab.notebook import debug
@@ -150,7 +150,7 @@ def load_ipython_extension(shell: Any) -> None:
     from IPython.core.completer import context_matcher
 
     unload_ipython_extension(shell)
-    origin.follow_notebook()
+    cell_origin.follow_notebook()
     for magic in MAGICS:
         shell.register_magic_function(magic.obey, magic.kind, magic.name)
     debug.install(shell)

@@ -22,35 +22,35 @@ from accel_lab.actor.events import EventStream, warn_of
 from accel_lab.actor.own_actors import OwnActors
 from accel_lab.actor.supervision import OneForOne
 from accel_lab.actor.system import ActorSystem
-from accel_lab.compute import origin
-from accel_lab.compute.arena import Arena
+from accel_lab.compute.actors.fault import Fault, Inject
+from accel_lab.compute.arena.arena import Arena
+from accel_lab.compute.arena.ledger import ArenaStatistics
+from accel_lab.compute.arena.staging import CopyPool
 from accel_lab.compute.assembly import Assembly, Options, Recover, Results
-from accel_lab.compute.background import Background
-from accel_lab.compute.contents import Contents
 from accel_lab.compute.device import Device
-from accel_lab.compute.device_actor import DeviceActor
-from accel_lab.compute.fault import Fault, Inject
-from accel_lab.compute.groups import Group, Groups, groups_of
-from accel_lab.compute.host_memory import host_memory_bytes
-from accel_lab.compute.idle import Idle
-from accel_lab.compute.keeper import DeviceKeeper
-from accel_lab.compute.ledger import ArenaStatistics
-from accel_lab.compute.limits import require_bytes, require_timeout, require_word
-from accel_lab.compute.lineage import Tidying
-from accel_lab.compute.loaded_driver import UNPROTECTED, open_contexts
-from accel_lab.compute.operation import DEFAULT_TIMEOUT_S
-from accel_lab.compute.outputs import Outputs
-from accel_lab.compute.plant import Plant
-from accel_lab.compute.process import Spawner
-from accel_lab.compute.recorder import Recorder
-from accel_lab.compute.requests import closed
-from accel_lab.compute.samples import MemorySampled, WorkTraced
-from accel_lab.compute.scribe import Scribe
-from accel_lab.compute.snapshot import node_of, node_of_actor
-from accel_lab.compute.staging import CopyPool
-from accel_lab.compute.suspension import Suspended
-from accel_lab.compute.transfers import Array
-from accel_lab.compute.tree import Node, State
+from accel_lab.compute.events.samples import MemorySampled, WorkTraced
+from accel_lab.compute.events.tree import Node, State
+from accel_lab.compute.lineage.content_store import Contents
+from accel_lab.compute.lineage.lineage import Tidying
+from accel_lab.compute.lineage.record_thread import Scribe
+from accel_lab.compute.lineage.recorder import Recorder
+from accel_lab.compute.machine.host_memory import host_memory_bytes
+from accel_lab.compute.machine.loaded_driver import UNPROTECTED, open_contexts
+from accel_lab.compute.message.operation import DEFAULT_TIMEOUT_S
+from accel_lab.compute.message.validation import require_bytes, require_timeout, require_word
+from accel_lab.compute.output import cell_origin
+from accel_lab.compute.output.output_queue import Outputs
+from accel_lab.compute.process.spawner import Spawner
+from accel_lab.compute.requests.requests import closed
+from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+from accel_lab.compute.supervision.device_actor import DeviceActor
+from accel_lab.compute.supervision.idle_suspension import Idle
+from accel_lab.compute.supervision.restart_groups import Group, Groups, groups_of
+from accel_lab.compute.supervision.shared_services import Plant
+from accel_lab.compute.supervision.tree_nodes import node_of, node_of_actor
+from accel_lab.compute.supervision.unclaimed_failures import Background
+from accel_lab.compute.suspension.suspension import Suspended
+from accel_lab.compute.transfer.transfers import Array
 from accel_lab.errors import BackendUnavailable, InvalidArgument, NameTaken
 from accel_lab.journal.explainer import Explainer
 from accel_lab.journal.explanation import Explanation
@@ -61,7 +61,7 @@ from accel_lab.journal.open_store import store_for
 from accel_lab.journal.store import Store
 from accel_lab.journal.writer import Writer
 from accel_lab.libraries import ACTORS
-from accel_lab.libraries.registration import messages, require_registered
+from accel_lab.libraries.authoring.registration import messages, require_registered
 
 CLOSE_LIMIT_S = 5.0
 FAREWELL_S = 0.5
@@ -158,7 +158,7 @@ class System:
         self.events = EventStream()
         self._closing = threading.Lock()
         self._forked = False
-        origin.follow_notebook()
+        cell_origin.follow_notebook()
         self._dispatcher = Dispatcher(f"accel_lab {self.name}")
         self._patient = Dispatcher(f"accel_lab {self.name} patient")
         self._background = Background(self._patient, self.events)
@@ -501,7 +501,7 @@ class System:
             self._closed = True
             with contextlib.suppress(TimeoutError):  # a handler waits for a device
                 self._own_actors.end(FAREWELL_S)
-            told = [keeper.requests for keeper in self._keepers if origin.in_notebook()]
+            told = [keeper.requests for keeper in self._keepers if cell_origin.in_notebook()]
             unfinished = [requests.unfinished() for requests in told]
             done = threading.Event()
             self._dispatcher.call_soon(self._end, done)

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-from accel_lab.compute import kept_zygote
+from accel_lab.compute.process import zygote_cache
 
 
 class Held(NamedTuple):
@@ -25,13 +25,13 @@ NOTHING: tuple[set[tuple[str, str]], set[threading.Thread]] = set(), set()
 
 def held() -> Held:
     """Return what is held now, without what is there for a zygote that is kept."""
-    threads = {one for one in threading.enumerate() if one.name != kept_zygote.THREAD}
+    threads = {one for one in threading.enumerate() if one.name != zygote_cache.THREAD}
     return Held(descriptors(), threads)
 
 
 def descriptors() -> set[tuple[str, str]]:
     """Return what is open, by number and name, without what leads to a zygote that is kept."""
-    kept = {str(fd) for fd in kept_zygote.descriptors()}
+    kept = {str(fd) for fd in zygote_cache.descriptors()}
     found = set()
     for one in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # the one that this list was read from

@@ -8,7 +8,7 @@ from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from accel_lab.compute import origin
+from accel_lab.compute.output import cell_origin
 
 
 class Shell:
@@ -36,11 +36,11 @@ def shell() -> Iterator[Shell]:
     config = Config()
     config.HistoryManager.enabled = False
     ipython: Any = InteractiveShell.instance(config=config, colors="nocolor")
-    made, program = Shell(ipython), origin.current()
+    made, program = Shell(ipython), cell_origin.current()
     ipython.display_pub.publish = lambda data, *_, **__: made.published.append(data)
     try:
         yield made
     finally:
         ipython.restore_sys_module_state()
         InteractiveShell.clear_instance()
-        origin._current = program
+        cell_origin._current = program

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from accel_lab.compute import origin
-from accel_lab.compute.displays import Act, Shown
+from accel_lab.compute.output import cell_origin
+from accel_lab.compute.output.displays import Act, Shown
 
 
 def gathered() -> list[dict[str, Any]]:
@@ -14,5 +14,5 @@ def gathered() -> list[dict[str, Any]]:
         if isinstance(act, Shown):
             found.append(act.data)
 
-    origin.current().shows = take
+    cell_origin.current().shows = take
     return found

@@ -158,5 +158,5 @@ def test_a_context_imports_no_view() -> None:
 def loaded(): import sys; return [name for name in sys.modules if name.startswith("accel_lab.")]
 with accel_lab.System("host") as lab:
     names = lab.devices[0].run(loaded).result(60)
-assert "accel_lab.compute.service" in names and "accel_lab.views" not in names, names
+assert "accel_lab.compute.dispatcher.dispatcher" in names and "accel_lab.views" not in names, names
 """)

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from accel_lab import demo
-from accel_lab.compute.buffer import AccelRef
-from accel_lab.libraries import blas
+from accel_lab import blas, demo
+from accel_lab.compute.message.buffer import AccelRef
 from tests.project import ROOT
 
 COMMAND = [sys.executable, "-m", "accel_lab.cli", "demo", "--backend"]

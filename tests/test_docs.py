@@ -23,11 +23,11 @@ import accel_lab.views
 from accel_lab import errors
 from accel_lab.actor.events import Event
 from accel_lab.cli import app
-from accel_lab.compute.dtypes import NAMES
-from accel_lab.compute.operation import Operation
+from accel_lab.compute.arrays.dtypes import NAMES
+from accel_lab.compute.message.operation import Operation
 from accel_lab.errors import AccelError
 from accel_lab.libraries import ACTORS
-from accel_lab.libraries.registration import messages
+from accel_lab.libraries.authoring.registration import messages
 from tests.conftest import require
 from tests.project import PROJECT, ROOT, requirements
 

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("IPython", reason="IPython comes with the lab extra")
 
 import accel_lab
-from accel_lab.compute.events import ContextStarted
+from accel_lab.compute.events.lifecycle import ContextStarted
 from accel_lab.errors import ContextLost
 from accel_lab.open_systems import running
 from accel_lab.system import System

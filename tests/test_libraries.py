@@ -3,25 +3,27 @@
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
 import pytest
 
 import accel_lab
+from accel_lab import array, jit, rng
 from accel_lab.backends import listed
 from accel_lab.backends.host.device import HostBackend
-from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.context import Context
-from accel_lab.compute.dtypes import NAMES
-from accel_lab.compute.launch import LibraryActor, handles
-from accel_lab.compute.operation import Operation, Spec
-from accel_lab.compute.support import check
+from accel_lab.compute.arrays.dtypes import NAMES
+from accel_lab.compute.execution.context import Context
+from accel_lab.compute.execution.launch import LibraryActor, handles
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.compute.message.support import check
 from accel_lab.context_process import _statistics
 from accel_lab.errors import BackendUnavailable, InvalidArgument, UnsupportedDtype
-from accel_lab.libraries import ACTORS, array, jit, rng
-from accel_lab.libraries.program import KERNEL
-from accel_lab.libraries.registration import Kind, messages, require_registered
+from accel_lab.libraries import ACTORS
+from accel_lab.libraries.authoring.registration import Kind, messages, require_registered
+from accel_lab.libraries.jit.messages import KERNEL
 from tests.project import PACKAGE, ROOT
 
 LIBRARIES = {
@@ -30,6 +32,12 @@ LIBRARIES = {
 
 KEPT = {KERNEL}
 """What `launch.keep` calls things that are no arrays."""
+
+
+def source(folder: Path, name: str, main: str = "library") -> Path:
+    """Return the file of what is one file or, with helpers, a folder that has it."""
+    own = folder / name
+    return own / f"{main}.py" if own.is_dir() else folder / f"{name}.py"
 
 
 @pytest.mark.parametrize("backend", listed())
@@ -44,19 +52,18 @@ def test_messages_actors_and_table_fit(backend: str) -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_library_has_its_files_and_is_exported(library: str) -> None:
-    for path in (
-        f"accel_lab/libraries/{library}.py",
-        *(f"accel_lab/backends/{backend}/{library}.py" for backend in listed()),
-        f"tests/contract/test_{library}.py",
-    ):
-        assert (ROOT / path).exists(), f"{path} is missing"
+    for folder in ("libraries", *(f"backends/{backend}" for backend in listed())):
+        file = f"accel_lab/{folder}/{library}.py"
+        assert source(PACKAGE / folder, library).exists(), f"{file} is missing"
+    path = f"tests/contract/test_{library}.py"
+    assert (ROOT / path).exists(), f"{path} is missing"
     assert library in accel_lab.__all__, f"accel_lab/__init__.py does not export {library}"
 
 
 @pytest.mark.parametrize("backend", listed())
 def test_a_backend_makes_every_library(backend: str) -> None:
     """Read from the source: most machines cannot open `cuda`."""
-    path = PACKAGE / "backends" / backend / "device.py"
+    path = source(PACKAGE / "backends" / backend, "device", "device")
     tree = ast.walk(ast.parse(path.read_text()))
     assigned = [node for node in tree if isinstance(node, ast.AnnAssign)]
     (made,) = [node.value for node in assigned if ast.unparse(node.target) == "self.libraries"]

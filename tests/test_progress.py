@@ -44,7 +44,7 @@ lab.close()
 DOWNLOAD = """
 def slow_downloads():
     import time
-    from accel_lab.compute import holding
+    from accel_lab.compute.residency import holdings as holding
     backend = holding._holder[0].backend
     real = backend.download
     def download(*args):
@@ -56,7 +56,7 @@ gpu.run(slow_downloads).result()
 AWAY = """
 def slow_return():
     import time
-    from accel_lab.compute import workspaces
+    from accel_lab.compute.cells import workspace_registry as workspaces
     class Slow:
         def __reduce__(self):
             return time.sleep, (1.0,)

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 import pytest
 
 from accel_lab import tutorials
-from accel_lab.views import assets
+from accel_lab.views.widget import assets
 from tests.bare_python import BarePython
 from tests.conftest import require
 from tests.project import PROJECT, ROOT
@@ -18,7 +18,7 @@ LIST_ASSETS = """
 import json, sys
 import accel_lab.errors
 from accel_lab import tutorials
-from accel_lab.views import assets
+from accel_lab.views.widget import assets
 print(json.dumps({
     "package": accel_lab.errors.__file__,
     "tutorials": {path.name: path.read_text() for path in tutorials.packaged().glob("*.ipynb")},

@@ -8,7 +8,7 @@ import importlib
 import pkgutil
 from typing import Any
 
-from accel_lab.compute.limits import require_count
+from accel_lab.compute.message.validation import require_count
 from accel_lab.errors import BackendUnavailable, InvalidArgument
 
 HOST_DEVICES = 64

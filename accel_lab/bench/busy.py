@@ -9,7 +9,7 @@ from accel_lab.bench.peer import Peer, call
 from accel_lab.bench.pipelined import SMALL, squares
 from accel_lab.bench.rounds import compare
 from accel_lab.bench.row import Budget, Row
-from accel_lab.libraries import blas
+from accel_lab.libraries.blas import library as blas
 
 MESSAGES = 200
 

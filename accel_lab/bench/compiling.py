@@ -12,7 +12,7 @@ from accel_lab.bench.pipelined import SMALL, squares
 from accel_lab.bench.rounds import percentile
 from accel_lab.bench.row import Budget, Row
 from accel_lab.compute.device import Device
-from accel_lab.libraries import jit
+from accel_lab.libraries.jit import library as jit
 from accel_lab.system import System
 
 CACHE = "ACCEL_LAB_CACHE"

@@ -13,7 +13,7 @@ from accel_lab.bench.peers.process import PeerFailed, PeerProcess
 from accel_lab.bench.rounds import alternate, compared, latencies, percentile
 from accel_lab.bench.row import Budget, Row
 from accel_lab.compute.device import Device
-from accel_lab.compute.user_code import Ping
+from accel_lab.compute.message.builtin import Ping
 from accel_lab.doctor.install import pip_install
 
 FEWEST, MOST = 64, 8192

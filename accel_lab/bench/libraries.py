@@ -12,7 +12,9 @@ from accel_lab.bench.pipelined import SMALL, seconds_of, squares
 from accel_lab.bench.rounds import compare, latencies
 from accel_lab.bench.row import Budget, Row
 from accel_lab.compute.device import Device
-from accel_lab.libraries import fft, jit, rng
+from accel_lab.libraries.fft import library as fft
+from accel_lab.libraries.jit import library as jit
+from accel_lab.libraries.rng import library as rng
 
 FEWEST_CALLS = 3
 THREADS = 256

@@ -11,9 +11,9 @@ from accel_lab.bench.effort import Effort
 from accel_lab.bench.peer import Peer
 from accel_lab.bench.rounds import compare
 from accel_lab.bench.row import Budget, Row
-from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
-from accel_lab.libraries import blas
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.libraries.blas import library as blas
 
 SMALL = 64
 LARGE = {"host": 512, "cuda": 1024}

@@ -12,13 +12,14 @@ from accel_lab.bench.peer import Peer
 from accel_lab.bench.restarts import LIMIT_S, WINDOW_S, faults_of
 from accel_lab.bench.rounds import compared
 from accel_lab.bench.row import Budget, Row
-from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.contents import key_of
+from accel_lab.compute.actors.fault import Fault
 from accel_lab.compute.device import Device
-from accel_lab.compute.events import BuffersRebuilt
-from accel_lab.compute.fault import Fault
+from accel_lab.compute.events.lifecycle import BuffersRebuilt
+from accel_lab.compute.lineage.content_store import key_of
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import ContextLost
-from accel_lab.libraries import blas, rng
+from accel_lab.libraries.blas import library as blas
+from accel_lab.libraries.rng import library as rng
 from accel_lab.system import System
 
 BUFFERS = 20

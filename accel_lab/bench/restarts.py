@@ -10,9 +10,9 @@ from accel_lab.bench.effort import Effort
 from accel_lab.bench.pipelined import SMALL
 from accel_lab.bench.rounds import percentile
 from accel_lab.bench.row import Budget, Row
-from accel_lab.compute.fault import Fault
+from accel_lab.compute.actors.fault import Fault
 from accel_lab.errors import ContextLost
-from accel_lab.libraries import blas
+from accel_lab.libraries.blas import library as blas
 from accel_lab.system import System
 
 LIMIT_S = 60.0

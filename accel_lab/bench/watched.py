@@ -16,12 +16,12 @@ from accel_lab.bench.peer import Peer
 from accel_lab.bench.pipelined import SMALL, Ask, axpy_of
 from accel_lab.bench.rounds import compare
 from accel_lab.bench.row import Budget, Row
-from accel_lab.compute.tracer import WATCHED_S
+from accel_lab.compute.execution.tracer import WATCHED_S
 from accel_lab.system import System
 from accel_lab.views.lab import LabView
-from accel_lab.views.publisher import PUBLISHER
 from accel_lab.views.tree import TreeView
-from accel_lab.views.view import View
+from accel_lab.views.widget.publisher import PUBLISHER
+from accel_lab.views.widget.view import View
 
 RATE_HZ = 10.0
 BATCH = 200
@@ -118,7 +118,7 @@ def _lab(lab: System, ask: Ask, effort: Effort) -> list[Row]:
 
 def _live(kind: Any, lab: System) -> AbstractContextManager[Any]:
     if find_spec("anywidget") is not None:
-        from accel_lab.views.live import widget_class
+        from accel_lab.views.widget.live import widget_class
 
         return closing(widget_class(kind)(lab, rate_hz=RATE_HZ))
     reader = Reader(kind(lab))

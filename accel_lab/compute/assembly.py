@@ -5,18 +5,18 @@ from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 from accel_lab.actor.events import EventStream
-from accel_lab.compute.contents import Contents
+from accel_lab.compute.arena.staging import CopyPool
 from accel_lab.compute.device import Device
-from accel_lab.compute.keeper import DeviceKeeper
-from accel_lab.compute.lineage import Lineage
-from accel_lab.compute.openings import Openings
-from accel_lab.compute.plant import Plant
-from accel_lab.compute.recorder import Recorder
-from accel_lab.compute.recovery import Recovery
-from accel_lab.compute.requests import Requests
-from accel_lab.compute.staging import CopyPool
-from accel_lab.compute.transfers import Transfers
-from accel_lab.compute.witness import Witness
+from accel_lab.compute.lineage.content_store import Contents
+from accel_lab.compute.lineage.lineage import Lineage
+from accel_lab.compute.lineage.recorder import Recorder
+from accel_lab.compute.recovery.recovery import Recovery
+from accel_lab.compute.recovery.result_digests import Witness
+from accel_lab.compute.requests.requests import Requests
+from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+from accel_lab.compute.supervision.shared_services import Plant
+from accel_lab.compute.transfer.ipc_memory import Openings
+from accel_lab.compute.transfer.transfers import Transfers
 
 QUEUE_LIMIT = 1024
 QUEUE_TIMEOUT_S = 60.0

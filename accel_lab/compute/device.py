@@ -11,26 +11,31 @@ import numpy.typing as npt
 
 from accel_lab.actor.events import Subscription
 from accel_lab.actor.reply import Reply
-from accel_lab.compute import origin, workspaces
-from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.lineage import Durability
-from accel_lab.compute.operation import OWN_TIMEOUT, Operation
-from accel_lab.compute.repeats import Repeats
-from accel_lab.compute.resident import Released, Resident, look, release_frames
-from accel_lab.compute.surroundings import UNKNOWN, surroundings
-from accel_lab.compute.suspension import Suspended
-from accel_lab.compute.transfer import Upload
-from accel_lab.compute.transfers import Array, Transfers
-from accel_lab.compute.tree import State
-from accel_lab.compute.user_code import Ping, Run, name_of, pack_call
-from accel_lab.compute.watch import GenerationWatch, call_with_generation, watch_generation
+from accel_lab.compute.cells import workspace_registry
+from accel_lab.compute.events.generation_watch import (
+    GenerationWatch,
+    call_with_generation,
+    watch_generation,
+)
+from accel_lab.compute.events.tree import State
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.builtin import Ping, Run, Upload
+from accel_lab.compute.message.durability import Durability
+from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation
+from accel_lab.compute.output import cell_origin
+from accel_lab.compute.process.environment import UNKNOWN, surroundings
+from accel_lab.compute.requests.message_cache import Repeats
+from accel_lab.compute.residency.resident import Released, Resident, look, release_frames
+from accel_lab.compute.suspension.suspension import Suspended
+from accel_lab.compute.transfer.transfers import Array, Transfers
+from accel_lab.compute.user_code.call import name_of, pack_call
 from accel_lab.display.sizes import memory
 from accel_lab.display.summary import as_html
 from accel_lab.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from accel_lab.compute.keeper import DeviceKeeper
-    from accel_lab.compute.requests import Requests
+    from accel_lab.compute.requests.requests import Requests
+    from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
 
 R = TypeVar("R")
 
@@ -55,7 +60,7 @@ class Device:
         self._system = system  # a device in use keeps its system open
         self.notes: weakref.WeakKeyDictionary[object, Any] = weakref.WeakKeyDictionary()
         """What others know of it, by who knows it; for as long as both live."""
-        origin.stoppable.add(requests.stop_button)
+        cell_origin.stoppable.add(requests.stop_button)
 
     @property
     def generation(self) -> int:
@@ -278,9 +283,9 @@ class Device:
         keeper.surroundings = here._replace(exact=changed or told.exact)
         try:
             if here[:2] != told[:2]:
-                self._tell(workspaces.settle, here.folder, here.path)
+                self._tell(workspace_registry.settle, here.folder, here.path)
             if changed:  # a journal has no business with what is secret
-                self._tell(workspaces.take_over, dict(os.environ), recorded=False)
+                self._tell(workspace_registry.take_over, dict(os.environ), recorded=False)
         except BaseException:
             keeper.surroundings = UNKNOWN
             raise
@@ -383,7 +388,7 @@ class Device:
 
     def take_back(self) -> None:
         """Take back what the cell that runs has sent and is not done, as `Reply.cancel` does."""
-        self._requests.cancel_of(origin.current())
+        self._requests.cancel_of(cell_origin.current())
 
     def replace(self) -> None:
         """Replace the context, whatever it is doing; what is in flight gets ContextReplaced.
@@ -395,7 +400,7 @@ class Device:
         done = self._keeper.replace("it was replaced on demand")
         if not done and (state := self.state) in ("starting", "restarting"):
             text = f"{self.name} is {state}: there is no context to replace yet, and "
-            origin.current().say(f"{text}what waits for it stays in line.")
+            cell_origin.current().say(f"{text}what waits for it stays in line.")
 
     def suspend(self, *, drop: bool = False, timeout_s: float | None = None) -> Suspended:
         """Give the hardware back, and keep on the host what the device holds.

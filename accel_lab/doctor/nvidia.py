@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from accel_lab.compute.loaded_driver import UNPROTECTED, open_contexts
+from accel_lab.compute.machine.loaded_driver import UNPROTECTED, open_contexts
 from accel_lab.doctor.finding import CUDA, Finding
 from accel_lab.doctor.machine import size
 

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from accel_lab.compute import markers
-from accel_lab.compute.markers import Marker
+from accel_lab.compute.lineage import markers
+from accel_lab.compute.lineage.markers import Marker
 
 
 class Contained(NamedTuple):

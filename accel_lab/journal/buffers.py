@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.step import Step
-from accel_lab.compute.storages import Storages
+from accel_lab.compute.lineage.aliasing import Storages
+from accel_lab.compute.lineage.recorded_message import Step
+from accel_lab.compute.message.buffer import AccelRef
 
 _PARTED = "memory that it may have shared was written, and it was made of its checkpoint by then"
 

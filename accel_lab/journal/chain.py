@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from accel_lab.compute.contents import key_of
+from accel_lab.compute.lineage.content_store import key_of
 from accel_lab.errors import JournalDamaged
 from accel_lab.journal.group import Group
 

@@ -5,10 +5,10 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.digest import Digest
-from accel_lab.compute.dtypes import NAMES
-from accel_lab.compute.step import Step
-from accel_lab.compute.transfer import Allocate, Upload
+from accel_lab.compute.actors.digest import Digest
+from accel_lab.compute.arrays.dtypes import NAMES
+from accel_lab.compute.lineage.recorded_message import Step
+from accel_lab.compute.message.builtin import Allocate, Upload
 from accel_lab.errors import AccelError
 from accel_lab.journal.comparison import Comparison, compare
 from accel_lab.journal.entry import Entry

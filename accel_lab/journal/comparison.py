@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from accel_lab.compute.dtypes import numpy_dtype
-from accel_lab.compute.markers import Result
+from accel_lab.compute.arrays.dtypes import numpy_dtype
+from accel_lab.compute.lineage.markers import Result
 from accel_lab.journal.entry import Entry, describe
 from accel_lab.journal.tolerance import PASSED_ON, distance, eps_of
 

@@ -12,15 +12,14 @@ from typing import Any, Literal, Protocol, TypeAlias
 import msgspec
 
 import accel_lab.libraries  # noqa: F401 - its messages are what entries hold
-from accel_lab.compute import markers
-from accel_lab.compute.fault import Inject
-from accel_lab.compute.markers import marker_of
-from accel_lab.compute.operation import Operation, Spec, operand_fields, travelling
-from accel_lab.compute.transfer import Free, Upload
-from accel_lab.compute.user_code import Run
+from accel_lab.compute.actors.fault import Inject
+from accel_lab.compute.lineage import markers
+from accel_lab.compute.lineage.markers import marker_of
+from accel_lab.compute.message.builtin import Free, Run, Upload
+from accel_lab.compute.message.operation import Operation, Spec, operand_fields, travelling
 from accel_lab.errors import Cancelled, Interrupted, JournalDamaged, JournalError
 from accel_lab.journal.aftermath import Aftermath
-from accel_lab.libraries.program import Compile, LaunchKernel
+from accel_lab.libraries.jit.messages import Compile, LaunchKernel
 
 SCHEMA = 1
 TAKEN_BACK = frozenset((Cancelled.__name__, Interrupted.__name__))

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.actors.digest import Digest
 from accel_lab.compute.device import Device
-from accel_lab.compute.digest import Digest
-from accel_lab.compute.namespace import held_in, names
-from accel_lab.compute.operation import Operation
-from accel_lab.compute.transfer import Download
-from accel_lab.compute.user_code import Ping
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.builtin import Download, Ping
+from accel_lab.compute.message.operation import Operation
+from accel_lab.compute.residency.notebook_names import held_in, names
 from accel_lab.errors import ContextLost, JournalError
 from accel_lab.journal.entry import Entry
 from accel_lab.journal.explanation import Explanation, Involved

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from accel_lab.compute import markers
-from accel_lab.compute.markers import encode_marker, marker_of
-from accel_lab.compute.recorder import Follow
+from accel_lab.compute.lineage import markers
+from accel_lab.compute.lineage.markers import encode_marker, marker_of
+from accel_lab.compute.lineage.recorder import Follow
 from accel_lab.journal.grants import Grants
 from accel_lab.journal.group import Group
 

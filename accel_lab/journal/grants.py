@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from accel_lab.compute.contents import Contents
+from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.display.sizes import size
 
 CONTENTS_BYTES = 256 << 20

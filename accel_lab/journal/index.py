@@ -9,7 +9,7 @@ from accel_lab.errors import JournalDamaged, JournalError
 from accel_lab.journal.entry import entries_of
 from accel_lab.journal.group import Group
 from accel_lab.journal.store import Store
-from accel_lab.libraries.program import Compile
+from accel_lab.libraries.jit.messages import Compile
 
 _COMPILE = msgspec.msgpack.encode(Compile.__struct_config__.tag)
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import msgspec
 
-from accel_lab.compute.markers import marker_of
+from accel_lab.compute.lineage.markers import marker_of
 from accel_lab.errors import JournalDamaged, JournalError
 from accel_lab.journal.chain import whole
 from accel_lab.journal.entry import kind_of

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.operation import Operation
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.operation import Operation
 from accel_lab.errors import JournalError
 from accel_lab.journal.entry import kind_of
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from operator import index
 from typing import SupportsIndex, TypeAlias
 
-from accel_lab.compute.user_code import Run
+from accel_lab.compute.message.builtin import Run
 from accel_lab.errors import JournalDamaged, JournalError
 from accel_lab.journal.entry import Entry
 from accel_lab.journal.prelude import Place
 from accel_lab.journal.repeat import Recorded
-from accel_lab.libraries.program import Compile
+from accel_lab.libraries.jit.messages import Compile
 
 CODE = frozenset(kind.__name__ for kind in (Run, Compile))
 

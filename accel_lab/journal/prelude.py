@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
-from accel_lab.compute.step import Step, step_of
+from accel_lab.compute.lineage.recorded_message import Step, step_of
 from accel_lab.journal.buffers import Buffers
 from accel_lab.journal.entry import Entry
 

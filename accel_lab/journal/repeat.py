@@ -15,17 +15,17 @@ import msgspec
 import numpy as np
 
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import numpy_dtype
-from accel_lab.compute.markers import Checkpoint
-from accel_lab.compute.operation import Operation
-from accel_lab.compute.step import Step, step_of
+from accel_lab.compute.lineage.markers import Checkpoint
+from accel_lab.compute.lineage.recorded_message import Step, step_of
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.operation import Operation
 from accel_lab.errors import AccelError, StaleRef
 from accel_lab.journal.buffers import Buffers
 from accel_lab.journal.entry import Entry
 from accel_lab.journal.messages import message_of
-from accel_lab.libraries import array
+from accel_lab.libraries.array import library as array
 
 DEPENDS = "it depends on buffer"
 

@@ -10,14 +10,13 @@ from contextlib import suppress
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.actors.digest import Digest
+from accel_lab.compute.actors.fault import Inject
 from accel_lab.compute.device import Device
-from accel_lab.compute.digest import Digest
-from accel_lab.compute.fault import Inject
-from accel_lab.compute.history import CHANGED_NOTHING
-from accel_lab.compute.step import step_of
-from accel_lab.compute.transfer import Download
-from accel_lab.compute.user_code import Ping
+from accel_lab.compute.lineage.history import CHANGED_NOTHING
+from accel_lab.compute.lineage.recorded_message import step_of
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.builtin import Download, Ping
 from accel_lab.display.progress import REFRESH_S, Bar
 from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.journal.comparer import Comparer
@@ -27,7 +26,7 @@ from accel_lab.journal.part import Where, mentions, position, read, refuse_code
 from accel_lab.journal.prelude import prelude
 from accel_lab.journal.repeat import NotSent, Recorded, Repeater, Sent, outcome
 from accel_lab.journal.report import ReplayReport
-from accel_lab.libraries.program import InspectKernel
+from accel_lab.libraries.jit.messages import InspectKernel
 
 CHANGE_NOTHING = frozenset(
     kind.__name__ for kind in (Download, Digest, Ping, Inject, InspectKernel)

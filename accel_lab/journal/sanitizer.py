@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from accel_lab.compute.process import exit_name
+from accel_lab.compute.process.spawner import exit_name
 from accel_lab.errors import JournalUnavailable
 from accel_lab.journal.journal import Journal
 

@@ -27,8 +27,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from accel_lab.compute.dtypes import is_complex, numpy_dtype, real_of
-from accel_lab.compute.operation import Operation
+from accel_lab.compute.arrays.dtypes import is_complex, numpy_dtype, real_of
+from accel_lab.compute.message.operation import Operation
 
 OTHERWISE = 64.0
 PASSED_ON = 4.0

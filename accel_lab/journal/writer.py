@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable
 
 from accel_lab.actor.events import EventStream
-from accel_lab.compute.contents import Contents
-from accel_lab.compute.recorder import Follow
+from accel_lab.compute.lineage.content_store import Contents
+from accel_lab.compute.lineage.recorder import Follow
 from accel_lab.errors import AccelError, JournalUnavailable
 from accel_lab.journal.events import JournalDropped, JournalFailed, JournalResumed
 from accel_lab.journal.facts import Facts

@@ -1,20 +1,20 @@
-"""One file per library: its messages, the Protocol that a backend meets, and its actor.
+"""One file or folder per library: its messages, the Protocol that a backend meets, and its actor.
 
 Each message has a lower-case function beside it that sends it to its operands' device.
 """
 
-from accel_lab.compute.digest import DigestActor
-from accel_lab.compute.fault import FaultActor
-from accel_lab.compute.launch import LibraryActor
-from accel_lab.compute.operators import Operators
-from accel_lab.compute.transfer import DownloadActor, UploadActor
-from accel_lab.compute.user_code import RunActor
-from accel_lab.libraries import array
-from accel_lab.libraries.array import ArrayActor
-from accel_lab.libraries.blas import BlasActor
-from accel_lab.libraries.fft import FftActor
-from accel_lab.libraries.jit import JitActor
-from accel_lab.libraries.rng import RngActor
+from accel_lab.compute.actors.digest import DigestActor
+from accel_lab.compute.actors.fault import FaultActor
+from accel_lab.compute.actors.run import RunActor
+from accel_lab.compute.actors.transfer import DownloadActor, UploadActor
+from accel_lab.compute.execution.launch import LibraryActor
+from accel_lab.compute.message.operators import Operators
+from accel_lab.libraries.array import library as array
+from accel_lab.libraries.array.library import ArrayActor
+from accel_lab.libraries.blas.library import BlasActor
+from accel_lab.libraries.fft.library import FftActor
+from accel_lab.libraries.jit.library import JitActor
+from accel_lab.libraries.rng.library import RngActor
 
 ACTORS: list[type[LibraryActor]] = [
     UploadActor,

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.arrays.torch_interop import is_module
+from accel_lab.compute.cells.captured_objects import arrays_in, change
+from accel_lab.compute.cells.cell_execution import Ran
+from accel_lab.compute.cells.mutable_parts import ATOMS, PARTS, Way, is_own
+from accel_lab.compute.cells.plain_data import thawed
+from accel_lab.compute.cells.write_back import can_change, is_array, renew
 from accel_lab.compute.device import Device
-from accel_lab.compute.execution import Ran
-from accel_lab.compute.home import Home
-from accel_lab.compute.lent import arrays_in, change
-from accel_lab.compute.parts import ATOMS, PARTS, Way, is_own
-from accel_lab.compute.plain import thawed
-from accel_lab.compute.renewal import can_change, is_array, renew
-from accel_lab.compute.tensors import is_module
-from accel_lab.compute.user_code import pack
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.user_code.call import pack
+from accel_lab.compute.user_code.notebook_globals import Home
 from accel_lab.display.sizes import compared
 from accel_lab.errors import AccelError, InvalidArgument, StaleRef
 from accel_lab.notebook.names import bound_names, used_names

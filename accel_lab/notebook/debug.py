@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from accel_lab.compute.frames import chain
+from accel_lab.compute.machine.stack_frames import chain
 from accel_lab.display.failure import place_of
 from accel_lab.errors import UserCodeError
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
-from accel_lab.compute.backend import Peak
+from accel_lab.compute.execution.backend import Peak
 from accel_lab.display.sizes import size
 from accel_lab.views.timeline import duration
 

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from accel_lab.compute import origin, workspaces
-from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.definitions import text
-from accel_lab.compute.execution import Cell, Ran, Timed
-from accel_lab.compute.global_generators import set_states, states
-from accel_lab.compute.home import Home
-from accel_lab.compute.resident import offer_frames
+from accel_lab.compute.cells import workspace_registry
+from accel_lab.compute.cells.cell_execution import Cell, Ran, Timed
+from accel_lab.compute.cells.definitions import text
+from accel_lab.compute.cells.global_random import set_states, states
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.output import cell_origin
+from accel_lab.compute.residency.resident import offer_frames
+from accel_lab.compute.user_code.notebook_globals import Home
 from accel_lab.errors import AccelError, Interrupted, InvalidArgument, OutOfMemory, UserCodeError
 from accel_lab.notebook import timing
 from accel_lab.notebook.captures import Captures, captures_of, is_ipythons, is_lost
@@ -102,7 +103,7 @@ class GpuCells:
         ran, kept_bytes = self._call(
             device,
             space,
-            workspaces.run_cell,
+            workspace_registry.run_cell,
             source,
             captures,
             options.names,
@@ -155,7 +156,7 @@ class GpuCells:
         timed, _ = self._call(
             device,
             space,
-            workspaces.time_cell,
+            workspace_registry.time_cell,
             source,
             captures,
             frozenset(),
@@ -181,7 +182,7 @@ class GpuCells:
         """
         device.settle(exact=True)
         self._count += 1
-        number = origin.current().cell
+        number = cell_origin.current().cell
         filename = f"<gpu cell {self._count if number is None else number}>"
         self._filename = filename
         cell = Cell(
@@ -248,7 +249,7 @@ class GpuCells:
     ) -> list[Any]:
         """Bind what a cell had when it failed, as a cell of the notebook's own does."""
         try:
-            asked = device.run(workspaces.outcome, self._name, cell.number)
+            asked = device.run(workspace_registry.outcome, self._name, cell.number)
         except AccelError:
             return []
         try:
@@ -315,7 +316,7 @@ class GpuCells:
             ran, _ = self._call(
                 device,
                 space,
-                workspaces.define,
+                workspace_registry.define,
                 "",
                 captures,
                 frozenset(),

@@ -16,12 +16,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from accel_lab.actor.events import Event
-from accel_lab.compute.samples import Slice, WorkTraced
+from accel_lab.compute.events.samples import Slice, WorkTraced
 from accel_lab.display.table import as_html, as_text
 from accel_lab.system import System
-from accel_lab.views.mark import mark_of
-from accel_lab.views.observer import EVERY_S, observer_of
-from accel_lab.views.still import Still
+from accel_lab.views.past.still import Still
+from accel_lab.views.scene.fault_mark import mark_of
+from accel_lab.views.scene.observer import EVERY_S, observer_of
 from accel_lab.views.timeline import TimelineView, duration, timeline
 
 LIMIT_S = 10.0

@@ -6,7 +6,7 @@ from functools import lru_cache
 from symtable import symtable
 from typing import Any
 
-from accel_lab.compute.definitions import named, parsed
+from accel_lab.compute.cells.definitions import named, parsed
 from accel_lab.errors import InvalidArgument
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from accel_lab.compute import kept_objects, workspaces
-from accel_lab.compute.execution import Resident
-from accel_lab.compute.plain import thawed
+from accel_lab.compute.cells import workspace_registry
+from accel_lab.compute.cells.cell_execution import Resident
+from accel_lab.compute.cells.plain_data import thawed
+from accel_lab.compute.residency import kept_objects
 from accel_lab.display.sizes import size
 from accel_lab.errors import UserCodeError
 
@@ -110,7 +111,7 @@ class ObjectRef:
     def drop(self) -> None:
         """Have the context forget it; does not block."""
         resident = self._resident
-        self.device.run(workspaces.drop, self._space, resident.name, resident.serial)
+        self.device.run(workspace_registry.drop, self._space, resident.name, resident.serial)
         kept_objects.forget(self.device, self._space, resident.name)
 
     @property
@@ -126,7 +127,7 @@ class ObjectRef:
         if (copy := self._settled_copy) is not None:
             return thawed, (copy,)
         resident = self._resident
-        return workspaces.resident, (self._space, resident.name, resident.serial)
+        return workspace_registry.resident, (self._space, resident.name, resident.serial)
 
     def __copy__(self) -> Any:
         return self.get()

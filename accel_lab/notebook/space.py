@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.definitions import changed, definitions, globals_behind
-from accel_lab.compute.execution import Piece, Ran
+from accel_lab.compute.cells.cell_execution import Piece, Ran
+from accel_lab.compute.cells.definitions import changed, definitions, globals_behind
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.notebook.names import bound_names
 from accel_lab.notebook.object_ref import ObjectRef
 

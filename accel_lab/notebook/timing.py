@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accel_lab.compute.execution import Timed
+from accel_lab.compute.cells.cell_execution import Timed
 from accel_lab.display.table import as_html, as_text
 from accel_lab.errors import InvalidArgument
 from accel_lab.views.timeline import duration

@@ -1,8 +1,8 @@
 """The live views: each takes a system and shows it in a notebook while it works."""
 
-from accel_lab.views import feed as feed
-from accel_lab.views.dashboard import Dashboard as Dashboard
-from accel_lab.views.dashboard import dashboard as dashboard
+from accel_lab.views.dashboard.dashboard import Dashboard as Dashboard
+from accel_lab.views.dashboard.dashboard import dashboard as dashboard
+from accel_lab.views.feed import feed as feed
 from accel_lab.views.health import HealthView as HealthView
 from accel_lab.views.health import health as health
 from accel_lab.views.journal_view import JournalView as JournalView
@@ -10,8 +10,8 @@ from accel_lab.views.journal_view import journal as journal
 from accel_lab.views.lab import CompactView as CompactView
 from accel_lab.views.lab import LabView as LabView
 from accel_lab.views.lab import lab as lab
-from accel_lab.views.recording import Recording as Recording
-from accel_lab.views.recording import record as record
+from accel_lab.views.past.recording import Recording as Recording
+from accel_lab.views.past.recording import record as record
 from accel_lab.views.supervision import SupervisionView as SupervisionView
 from accel_lab.views.supervision import supervision as supervision
 from accel_lab.views.timeline import TimelineView as TimelineView

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from math import floor
 from typing import Any
 
-from accel_lab.compute.samples import Slice
-from accel_lab.views.mark import Mark, mark_of
-from accel_lab.views.scene import Scene
+from accel_lab.compute.events.samples import Slice
+from accel_lab.views.scene.fault_mark import Mark, mark_of
+from accel_lab.views.scene.scene import Scene
 
 Trace = dict[str, Any]
 

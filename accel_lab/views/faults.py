@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from accel_lab.views.incidents import incidents
-from accel_lab.views.observer import Lab, observer_of
+from accel_lab.views.scene.incidents import incidents
+from accel_lab.views.scene.observer import Lab, observer_of
 from accel_lab.views.supervision import html, state_of, text
-from accel_lab.views.view import State
+from accel_lab.views.widget.view import State
 
 LEFT = "text-align: left"
 """JupyterLab draws the cells of a table right, which is for numbers."""

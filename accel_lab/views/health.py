@@ -11,12 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from accel_lab.compute.samples import HealthSampled, Reading
+from accel_lab.compute.events.samples import HealthSampled, Reading
 from accel_lab.display.sizes import size
-from accel_lab.views.observer import Lab, Source, Want
-from accel_lab.views.publisher import DEFAULT_HZ
-from accel_lab.views.scene import Scene
-from accel_lab.views.view import State, View, show
+from accel_lab.views.scene.observer import Lab, Source, Want
+from accel_lab.views.scene.scene import Scene
+from accel_lab.views.widget.publisher import DEFAULT_HZ
+from accel_lab.views.widget.view import State, View, show
 
 FULL = 0.95
 HOT = 0.95

@@ -16,15 +16,15 @@ from typing import Any, ClassVar, Concatenate, ParamSpec
 
 from accel_lab.errors import InvalidArgument
 from accel_lab.journal.journal import Journal
-from accel_lab.views.journal_differences import Difference, Differences, compare
-from accel_lab.views.journal_past import JournalPast
-from accel_lab.views.observer import Lab, Want
-from accel_lab.views.player import SPEEDS, Line, Past, Player
-from accel_lab.views.publisher import DEFAULT_HZ
-from accel_lab.views.recording import Recording
-from accel_lab.views.replayable import Replayable, past_of, replayable_of
-from accel_lab.views.scene import Scene
-from accel_lab.views.view import State, View, show
+from accel_lab.views.past.differences import Difference, Differences, compare
+from accel_lab.views.past.journal import JournalPast
+from accel_lab.views.past.player import SPEEDS, Line, Past, Player
+from accel_lab.views.past.recording import Recording
+from accel_lab.views.past.replayable import Replayable, past_of, replayable_of
+from accel_lab.views.scene.observer import Lab, Want
+from accel_lab.views.scene.scene import Scene
+from accel_lab.views.widget.publisher import DEFAULT_HZ
+from accel_lab.views.widget.view import State, View, show
 
 BINS = 120
 ROWS = 15

@@ -13,21 +13,21 @@ from typing import Any, ClassVar
 from accel_lab import system
 from accel_lab.display.summary import as_html
 from accel_lab.errors import InvalidArgument, JournalError
-from accel_lab.views import commands
 from accel_lab.views.health import HealthView
 from accel_lab.views.journal_view import JournalView
 from accel_lab.views.lab_lines import lines_of
-from accel_lab.views.long_work import headline_of, long_work, told
-from accel_lab.views.observer import Lab, Source, Want
-from accel_lab.views.publisher import DEFAULT_HZ
-from accel_lab.views.recording import Recording
-from accel_lab.views.replayable import Replayable, replayable_of
-from accel_lab.views.scene import Scene
+from accel_lab.views.past.recording import Recording
+from accel_lab.views.past.replayable import Replayable, replayable_of
+from accel_lab.views.scene.observer import Lab, Source, Want
+from accel_lab.views.scene.scene import Scene
 from accel_lab.views.supervision import SupervisionView
 from accel_lab.views.timeline import TimelineView
 from accel_lab.views.tree import TreeView
-from accel_lab.views.view import State, View, show
 from accel_lab.views.vram import VramView
+from accel_lab.views.widget import commands
+from accel_lab.views.widget.long_work import headline_of, long_work, told
+from accel_lab.views.widget.publisher import DEFAULT_HZ
+from accel_lab.views.widget.view import State, View, show
 
 PARTS: tuple[type[View], ...] = (
     TreeView,

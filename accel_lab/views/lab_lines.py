@@ -4,10 +4,10 @@ import time
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from accel_lab.compute.tree import Node
+from accel_lab.compute.events.tree import Node
 from accel_lab.display.sizes import memory
-from accel_lab.views.incidents import Incident, duration, incidents
-from accel_lab.views.scene import Scene
+from accel_lab.views.scene.incidents import Incident, duration, incidents
+from accel_lab.views.scene.scene import Scene
 
 Tone = Literal["ok", "busy", "warn", "bad", "off"]
 NAMED = 4

@@ -1,6 +1,7 @@
 """The supervision feed: every fault and what was decided about it, live and as text and a table.
 
-`incidents.py` pairs facts into incidents; here they become rows, of which the newest are kept.
+`scene/incidents.py` pairs facts into incidents; here they become rows, of which the newest are
+kept.
 """
 
 import html as markup
@@ -12,14 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.fault import FAULTS, Fault
+from accel_lab.compute.actors.fault import FAULTS, Fault
 from accel_lab.display.table import shortened
 from accel_lab.errors import ContextLost, InvalidArgument, LibraryError, OutOfMemory, SystemClosed
-from accel_lab.views.incidents import Incident, duration, incidents
-from accel_lab.views.observer import Lab, Source
-from accel_lab.views.publisher import DEFAULT_HZ
-from accel_lab.views.scene import Scene
-from accel_lab.views.view import State, View, show
+from accel_lab.views.scene.incidents import Incident, duration, incidents
+from accel_lab.views.scene.observer import Lab, Source
+from accel_lab.views.scene.scene import Scene
+from accel_lab.views.widget.publisher import DEFAULT_HZ
+from accel_lab.views.widget.view import State, View, show
 
 if TYPE_CHECKING:
     from accel_lab.system import System

@@ -14,13 +14,13 @@ import msgspec
 
 from accel_lab.display.table import as_html, as_text
 from accel_lab.views.chrome_trace import chrome_trace, devices_of
-from accel_lab.views.mark import Mark, mark_of
-from accel_lab.views.observer import Lab, Source, Want
-from accel_lab.views.publisher import DEFAULT_HZ
-from accel_lab.views.scene import Scene
-from accel_lab.views.still import Still
-from accel_lab.views.tally import Row, tally
-from accel_lab.views.view import State, View, show
+from accel_lab.views.past.still import Still
+from accel_lab.views.scene.fault_mark import Mark, mark_of
+from accel_lab.views.scene.observer import Lab, Source, Want
+from accel_lab.views.scene.scene import Scene
+from accel_lab.views.scene.tally import Row, tally
+from accel_lab.views.widget.publisher import DEFAULT_HZ
+from accel_lab.views.widget.view import State, View, show
 
 MARKED = 64
 """How many of the newest faults and generation changes a state holds."""

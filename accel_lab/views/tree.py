@@ -8,14 +8,14 @@ import html as markup
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from accel_lab.compute.tree import Node
+from accel_lab.compute.events.tree import Node
 from accel_lab.display.sizes import memory
 from accel_lab.display.table import as_text, shortened
-from accel_lab.views.long_work import long_work, whole_seconds
-from accel_lab.views.observer import Lab, Source
-from accel_lab.views.publisher import DEFAULT_HZ
-from accel_lab.views.scene import Scene
-from accel_lab.views.view import State, View, show
+from accel_lab.views.scene.observer import Lab, Source
+from accel_lab.views.scene.scene import Scene
+from accel_lab.views.widget.long_work import long_work, whole_seconds
+from accel_lab.views.widget.publisher import DEFAULT_HZ
+from accel_lab.views.widget.view import State, View, show
 
 GLYPHS = {
     "starting": "◌",

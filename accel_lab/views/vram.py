@@ -10,18 +10,18 @@ from itertools import pairwise
 from operator import is_
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
-from accel_lab.compute import holding, kept_objects
-from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.namespace import handle_in, notebook
-from accel_lab.compute.samples import Block, KeptObject, MemorySampled
-from accel_lab.compute.tree import Node
+from accel_lab.compute.events.samples import Block, KeptObject, MemorySampled
+from accel_lab.compute.events.tree import Node
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.residency import holdings, kept_objects
+from accel_lab.compute.residency.notebook_names import handle_in, notebook
 from accel_lab.display import table
 from accel_lab.display.sizes import memory, size
 from accel_lab.errors import AccelError, InvalidArgument
-from accel_lab.views.observer import Lab, Source, Want
-from accel_lab.views.publisher import DEFAULT_HZ
-from accel_lab.views.scene import Scene
-from accel_lab.views.view import State, View, show
+from accel_lab.views.scene.observer import Lab, Source, Want
+from accel_lab.views.scene.scene import Scene
+from accel_lab.views.widget.publisher import DEFAULT_HZ
+from accel_lab.views.widget.view import State, View, show
 
 if TYPE_CHECKING:
     from accel_lab.system import System
@@ -139,7 +139,7 @@ class VramView(View):
             AccelError: the device takes no messages.
         """
         where = self._lab().device(device)
-        dropped = where.run(holding.drop, space, name)
+        dropped = where.run(holdings.drop, space, name)
         kept_objects.forget(where, space, name)
 
         def done() -> None:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from accel_lab.backends.cuda.cards import visible
+from accel_lab.backends.cuda.device.cards import visible
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab.backends.cuda.drawing import MAX_NDIM, Form, drawing_source
+from accel_lab.backends.cuda.rng.kernels import MAX_NDIM, Form, drawing_source
 from accel_lab.backends.host.rng import HostRng
-from accel_lab.compute.dtypes import numpy_dtype
-from accel_lab.libraries.draw import words_each
+from accel_lab.compute.arrays.dtypes import numpy_dtype
+from accel_lab.libraries.rng.messages import words_each
 
 Draw = Callable[..., None]
 Build = Callable[[Form], Draw]

@@ -7,8 +7,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from accel_lab.backends.cuda.faults import STICKY, explain
-from accel_lab.compute.backend import Poison
+from accel_lab.backends.cuda.device.faults import STICKY, explain
+from accel_lab.compute.execution.backend import Poison
 from accel_lab.errors import InvalidArgument, LibraryError, OutOfMemory
 
 # The driver's manual says of these that the process has to be relaunched, in these words.

@@ -21,15 +21,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
-from accel_lab.backends.cuda.fft_move import (
-    JOB_BYTES,
-    Element,
-    Halved,
-    Variant,
-    move,
-    source_of,
-)
-from accel_lab.backends.cuda.fft_passes import (
+from accel_lab.backends.cuda.fft.copies import JOB_BYTES, Element, Halved, Variant, move, source_of
+from accel_lab.backends.cuda.fft.passes import (
     FEW_CALLS,
     MANY_POINTS,
     MOST_AXES,
@@ -40,8 +33,8 @@ from accel_lab.backends.cuda.fft_passes import (
     dense,
     passes,
 )
-from accel_lab.backends.cuda.fft_route import Array, Copy, Run, Task, route
-from accel_lab.libraries.transform import NORMS, Kind, frame
+from accel_lab.backends.cuda.fft.route import Array, Copy, Run, Task, route
+from accel_lab.libraries.fft.transform import NORMS, Kind, frame
 
 Memory = npt.NDArray[Any]
 Play = Callable[[Copy, int, int], None]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
-from accel_lab.backends.cuda.layout import Product, increment, matrices, product
+from accel_lab.backends.cuda.blas.layout import Product, increment, matrices, product
 
 Array = npt.NDArray[Any]
 extents = st.integers(1, 4)

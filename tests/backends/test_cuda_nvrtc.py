@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from accel_lab.errors import CompileError
-from accel_lab.libraries.program import Compile
-from accel_lab.libraries.signature import TABLE, parameters_of
+from accel_lab.libraries.jit.messages import Compile
+from accel_lab.libraries.jit.signature import TABLE, parameters_of
 
 if find_spec("cupy") is None:
     pytest.skip(
         "the packages of the cuda12 or cuda13 extra are not installed", allow_module_level=True
     )
 
-from accel_lab.backends.cuda import nvrtc
-from accel_lab.backends.cuda.cubin import data_of
+from accel_lab.backends.cuda.jit import nvrtc
+from accel_lab.backends.cuda.jit.cubin import data_of
 
 KINDS = """
 enum class Mode : short { a, b };

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel_lab.backends.cuda.plans import MOST_RETIRED, Plans
+from accel_lab.backends.cuda.fft.plan_cache import MOST_RETIRED, Plans
 
 
 class Plan:

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from accel_lab.backends.cuda.rounding import FORMATS, HALF, SOURCE
-from accel_lab.compute.dtypes import numpy_dtype
+from accel_lab.backends.cuda.device.narrow_floats import FORMATS, HALF, SOURCE
+from accel_lab.compute.arrays.dtypes import numpy_dtype
 
 Array = npt.NDArray[Any]
 Convert = Callable[[str, Array, Any], Array]

@@ -15,11 +15,11 @@ from accel_lab.backends import host
 from accel_lab.backends.host.array import HostArray
 from accel_lab.backends.host.blas import HostBlas
 from accel_lab.backends.host.device import HostBackend
-from accel_lab.compute.backend import Backend, Poison
-from accel_lab.compute.dtypes import NAMES, numpy_dtype
+from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
+from accel_lab.compute.execution.backend import Backend, Poison
 from accel_lab.errors import InvalidArgument, LibraryError, OutOfMemory
-from accel_lab.libraries.array import ArrayLibrary
-from accel_lab.libraries.blas import BlasLibrary
+from accel_lab.libraries.array.library import ArrayLibrary
+from accel_lab.libraries.blas.library import BlasLibrary
 
 
 @pytest.fixture

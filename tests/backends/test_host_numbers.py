@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel_lab import array, jit
+from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import numpy_dtype
 from tests.backends.kernels import run
 
 WAIT_S = 60.0

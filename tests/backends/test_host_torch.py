@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from accel_lab import Device, blas
-from accel_lab.compute.dtypes import numpy_dtype
+from accel_lab.compute.arrays.dtypes import numpy_dtype
 from tests.conftest import require
 
 WAIT_S = 120.0  # the first function that uses it imports PyTorch

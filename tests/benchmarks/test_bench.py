@@ -24,8 +24,8 @@ from accel_lab.bench.rounds import compare, latencies
 from accel_lab.bench.row import Budget, Row, judged
 from accel_lab.errors import InvalidArgument
 from accel_lab.views.lab import LabView
-from accel_lab.views.publisher import Publisher
 from accel_lab.views.tree import TreeView
+from accel_lab.views.widget.publisher import Publisher
 from tests.cells import outputs_of
 from tests.project import PACKAGE, ROOT
 
@@ -322,7 +322,7 @@ def test_budgets_and_figures_of_a_share_are_written_for_people() -> None:
 
 def test_a_page_hears_each_update_that_a_widget_sends() -> None:
     pytest.importorskip("anywidget", reason="anywidget comes with the lab extra")
-    from accel_lab.views.live import widget_class
+    from accel_lab.views.widget.live import widget_class
 
     with System("host", devices=1) as lab:
         widget = widget_class(TreeView)(lab)

@@ -10,8 +10,8 @@ import panel as pn
 import param
 from panel.custom import AnyWidgetComponent
 
-from accel_lab.views.assets import source, style
 from accel_lab.views.tree import state_of
+from accel_lab.views.widget.assets import source, style
 from tests.views.made_up import lab as made_up
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from accel_lab.views.publisher import DEFAULT_HZ
+from accel_lab.views.widget.publisher import DEFAULT_HZ
 
 if TYPE_CHECKING:
     from tests.browser.jupyter import Notebook

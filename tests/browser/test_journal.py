@@ -18,7 +18,7 @@ SESSION = """
 import numpy as np
 from accel_lab import System, views
 from accel_lab.errors import AccelError
-from accel_lab.libraries import blas
+from accel_lab import blas
 lab = System("host", name="lab")
 recording = views.record(lab, "session.jsonl")
 device = lab.devices[0]
@@ -40,7 +40,7 @@ view"""
 RUNS = """
 import numpy as np
 from accel_lab import System, views
-from accel_lab.libraries import blas
+from accel_lab import blas
 def run(size):
     with System("host", name=f"run{size}", journal=f"run{size}.db", results="digests") as lab:
         device = lab.devices[0]

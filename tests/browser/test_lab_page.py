@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import pytest
 
-from accel_lab.compute.events import ContextLost
-from accel_lab.compute.samples import Slice, TreeSampled
-from accel_lab.views import assets, commands
+from accel_lab.compute.events.lifecycle import ContextLost
+from accel_lab.compute.events.samples import Slice, TreeSampled
 from accel_lab.views.lab import CompactView, LabView
-from accel_lab.views.recording import Recording
-from accel_lab.views.scene import Scene
+from accel_lab.views.past.recording import Recording
+from accel_lab.views.scene.fact_lines import encode, header
+from accel_lab.views.scene.scene import Scene
 from accel_lab.views.supervision import SupervisionView
-from accel_lab.views.tape import encode, header
 from accel_lab.views.timeline import TimelineView
-from accel_lab.views.view import View
+from accel_lab.views.widget import assets, commands
+from accel_lab.views.widget.view import View
 from tests.views.made_up import lab as made_up
 from tests.views.test_supervision import KILLED
 from tests.views.work import Recorded, work

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from accel_lab.compute.samples import Slice
-from accel_lab.views import assets
-from accel_lab.views.scene import SLICES, Scene
-from accel_lab.views.tally import tally
+from accel_lab.compute.events.samples import Slice
+from accel_lab.views.scene.scene import SLICES, Scene
+from accel_lab.views.scene.tally import tally
 from accel_lab.views.timeline import TimelineView
+from accel_lab.views.widget import assets
 from tests.views.test_chrome_trace import check
 from tests.views.work import CASE, Recorded, tree, work
 
@@ -311,7 +311,7 @@ REAL = """
 import os, signal, time
 import numpy as np
 from accel_lab import System, blas, views
-from accel_lab.compute.events import ContextStarted
+from accel_lab.compute.events.lifecycle import ContextStarted
 lab = System("host", name="lab", recover="stale")
 cpu = lab.devices[0]
 a = cpu.put(np.ones((64, 64), np.float32))

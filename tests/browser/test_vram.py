@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 SHOW = """
 import numpy as np
 from accel_lab import System, views
-from accel_lab.libraries import blas, fft
+from accel_lab import blas, fft
 lab = System("host", devices=2, name="lab")
 cpu, second = lab.devices
 a = cpu.put(np.ones((1024, 1024), np.float32))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from accel_lab.compute.arena import Arena
+from accel_lab.compute.arena.arena import Arena
 
 KIB = 1 << 10
 MIB = 1 << 20

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab.compute import dtypes
-from accel_lab.compute.arena import Arena
-from accel_lab.compute.arena_view import ArenaView
-from accel_lab.compute.host_memory import host_memory_bytes
+from accel_lab.compute.arena.arena import Arena
+from accel_lab.compute.arena.context_view import ArenaView
+from accel_lab.compute.arrays import dtypes
+from accel_lab.compute.machine.host_memory import host_memory_bytes
 from accel_lab.errors import ArenaFull, InvalidArgument, SystemClosed
 from tests.compute.conftest import MIB, SEGMENT
 

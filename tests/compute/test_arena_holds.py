@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from accel_lab.compute.arena import Arena
+from accel_lab.compute.arena.arena import Arena
 from accel_lab.errors import ArenaFull, InvalidArgument
 from tests.compute.conftest import MIB, SEGMENT
 

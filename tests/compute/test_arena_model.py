@@ -15,9 +15,9 @@ from hypothesis.stateful import (
     rule,
 )
 
-from accel_lab.compute.arena import Arena
-from accel_lab.compute.block import Block, Location
-from accel_lab.compute.hold import Hold
+from accel_lab.compute.arena.arena import Arena
+from accel_lab.compute.arena.block import Block, Location
+from accel_lab.compute.arena.read_only import Hold
 from accel_lab.errors import ArenaFull
 from tests.compute.conftest import KIB, SEGMENT
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel_lab.compute.arena import Arena
-from accel_lab.compute.arena_view import ArenaView
-from accel_lab.compute.free_list import FreeList
-from accel_lab.compute.mapping import Mapping
-from accel_lab.compute.segment import Segment
+from accel_lab.compute.arena.arena import Arena
+from accel_lab.compute.arena.context_view import ArenaView
+from accel_lab.compute.arena.segment import Segment
+from accel_lab.compute.machine.free_list import FreeList
+from accel_lab.compute.machine.memfd_mapping import Mapping
 from accel_lab.errors import InvalidArgument, SystemClosed
 from tests.compute.conftest import MIB, SEGMENT
 from tests.held import descriptors

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab.compute.stream import Storage, Stream
-from accel_lab.compute.table import Buffer
-from accel_lab.libraries.arguments import Arguments
-from accel_lab.libraries.signature import Parameter
+from accel_lab.compute.execution.buffer_table import Buffer
+from accel_lab.compute.execution.stream import Storage, Stream
+from accel_lab.libraries.jit.arguments import Arguments
+from accel_lab.libraries.jit.signature import Parameter
 
 
 class Native:

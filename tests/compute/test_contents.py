@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel_lab.compute.contents import Contents
+from accel_lab.compute.lineage.content_store import Contents
 
 
 def test_contents_are_kept_once_and_within_their_budgets() -> None:

@@ -10,12 +10,19 @@ from typing import Any
 import pytest
 
 from accel_lab.backends.host.device import HostBackend
-from accel_lab.compute import printing
-from accel_lab.compute.context import Context
-from accel_lab.compute.control import Heartbeat, Look, Segment, receive_upward, send_packet
-from accel_lab.compute.freed_memory import Surplus
-from accel_lab.compute.transfer import Free
-from accel_lab.context_process import Control, SegmentBytes
+from accel_lab.compute.dispatcher.segments import SegmentBytes
+from accel_lab.compute.execution.context import Context
+from accel_lab.compute.machine.host_heap import Surplus
+from accel_lab.compute.message.builtin import Free
+from accel_lab.compute.output import printing
+from accel_lab.compute.wire.side_channel import (
+    Heartbeat,
+    Look,
+    Segment,
+    receive_upward,
+    send_packet,
+)
+from accel_lab.context_process import Control
 from accel_lab.errors import LibraryError
 from tests.compute.wires import Wire, service_of
 
@@ -64,7 +71,7 @@ def beating(monkeypatch: pytest.MonkeyPatch) -> Iterator[Beating]:
         raise SystemExit
 
     monkeypatch.setattr(os, "_exit", leave)
-    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: [Free])
+    monkeypatch.setattr("accel_lab.compute.dispatcher.decoding.travelling", lambda: [Free])
     beating = Beating()
     yield beating
     beating.end()

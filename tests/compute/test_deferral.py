@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.deferral import Deferral
-from accel_lab.compute.launch import Launch
-from accel_lab.compute.operation import Operation, Spec
-from accel_lab.compute.stream import Storage, Stream
-from accel_lab.compute.table import Buffer, BufferTable
-from accel_lab.compute.transfer import Free
-from accel_lab.compute.user_code import Run
+from accel_lab.compute.dispatcher.deferral import Deferral
+from accel_lab.compute.execution.buffer_table import Buffer, BufferTable
+from accel_lab.compute.execution.launch import Launch
+from accel_lab.compute.execution.stream import Storage, Stream
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.builtin import Free, Run
+from accel_lab.compute.message.operation import Operation, Spec
 
 
 class Touch(Operation[AccelRef], frozen=True, array_like=True, eq=False):

@@ -4,8 +4,8 @@ from typing import cast
 
 import pytest
 
-from accel_lab.compute.device_actor import ContextActor, Lost
-from accel_lab.compute.keeper import DeviceKeeper
+from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+from accel_lab.compute.supervision.device_actor import ContextActor, Lost
 from accel_lab.errors import ContextLost
 
 

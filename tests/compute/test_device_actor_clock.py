@@ -6,8 +6,8 @@ import pytest
 
 from accel_lab.actor.actor import ActorRef
 from accel_lab.actor.supervision import AllForOne, OneForOne, RestForOne, Strategy
-from accel_lab.compute.device_actor import DeviceActor
-from accel_lab.compute.keeper import DeviceKeeper
+from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+from accel_lab.compute.supervision.device_actor import DeviceActor
 from accel_lab.errors import AccelError, BackendUnavailable, ContextLost
 from tests.actor.world import World
 

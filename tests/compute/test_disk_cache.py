@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel_lab.compute.disk_cache import INDEX, DiskCache, cache_folder, key_of
+from accel_lab.compute.machine.disk_cache import INDEX, DiskCache, cache_folder, key_of
 from tests.project import ROOT
 
 FILES = {"kernel.so": b"\x7fELF" * 100, "log.txt": b""}
@@ -19,7 +19,7 @@ FILES = {"kernel.so": b"\x7fELF" * 100, "log.txt": b""}
 HAMMER = """
 import sys
 from pathlib import Path
-from accel_lab.compute.disk_cache import DiskCache
+from accel_lab.compute.machine.disk_cache import DiskCache
 cache = DiskCache(Path(sys.argv[1]), limit_bytes=40_000)
 for turn in range(150):
     number = (turn * 7 + int(sys.argv[2])) % 5

@@ -2,7 +2,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from accel_lab.compute import dtypes
+from accel_lab.compute.arrays import dtypes
 from accel_lab.errors import InvalidArgument
 
 

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from accel_lab import System
 from accel_lab.backends.host import SUPPORT
 from accel_lab.backends.host.device import HostBackend
-from accel_lab.compute import entries
-from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.context import Context
-from accel_lab.compute.entries import Entries
-from accel_lab.compute.operation import NO_RESULT, operands_of, travelling
-from accel_lab.compute.remembered import LONGEST, MOST
-from accel_lab.compute.transfer import Free, Put
-from accel_lab.compute.wire import batch, encode_entry
+from accel_lab.compute.dispatcher import decoding as entries
+from accel_lab.compute.dispatcher.decoding import Entries
+from accel_lab.compute.execution.context import Context
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.builtin import Free, Put
+from accel_lab.compute.message.bytes_cache import LONGEST, MOST
+from accel_lab.compute.message.operation import NO_RESULT, operands_of, travelling
+from accel_lab.compute.wire.codec import batch, encode_entry
 from accel_lab.libraries import ACTORS
-from accel_lab.libraries.blas import Axpy
-from accel_lab.libraries.program import LaunchKernel
+from accel_lab.libraries.blas.library import Axpy
+from accel_lab.libraries.jit.messages import LaunchKernel
 
 
 @pytest.fixture(scope="module")

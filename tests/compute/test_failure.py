@@ -9,8 +9,8 @@ import pytest
 from accel_lab import System
 from accel_lab.backends.host.array import HostArray
 from accel_lab.backends.host.device import HostBackend
-from accel_lab.compute.failure import pack, unpack, user_code_error
-from accel_lab.compute.wire import FRAME_LIMIT, encode_reports
+from accel_lab.compute.wire.codec import FRAME_LIMIT, encode_reports
+from accel_lab.compute.wire.failure import pack, unpack, user_code_error
 from accel_lab.errors import AccelError, InvalidArgument, UserCodeError
 
 WAIT = 60.0

@@ -3,8 +3,9 @@
 import os
 import sys
 
-from accel_lab.compute.arena import Arena
-from accel_lab.compute.flag import WORD, Flag, Flags, Sign
+from accel_lab.compute.arena.arena import Arena
+from accel_lab.compute.arena.completion_flag import WORD, Flag, Flags
+from accel_lab.compute.message.builtin import Sign
 
 LOST = ("gpu0", 1)
 

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from accel_lab.compute.free_list import FreeList
+from accel_lab.compute.machine.free_list import FreeList
 
 
 class Ranges(RuleBasedStateMachine):

@@ -67,7 +67,7 @@ def test_what_a_context_keeps_goes_back_when_it_rests() -> None:
 SHORT = """
 import time
 import numpy as np
-from accel_lab.compute import freed_memory
+from accel_lab.compute.machine import host_heap as freed_memory
 from tests.compute.test_freed_memory import MIB, leave_a_hole, resident
 assert freed_memory.keep()
 surplus, last, now = freed_memory.Surplus(), object(), time.monotonic()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from accel_lab.compute.interrupts import SIGNAL, Interrupts
+from accel_lab.compute.user_code.interrupts import SIGNAL, Interrupts
 
 
 @pytest.fixture

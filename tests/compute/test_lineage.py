@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel_lab.compute import lineage as lineage_module
-from accel_lab.compute.history import Restore, Slice
-from accel_lab.compute.lineage import Lineage
-from accel_lab.compute.markers import Arrays, Checkpoint, Content, Failed, encode_marker
-from accel_lab.compute.step import decode
+from accel_lab.compute.lineage import lineage as lineage_module
+from accel_lab.compute.lineage.history import Restore, Slice
+from accel_lab.compute.lineage.lineage import Lineage
+from accel_lab.compute.lineage.markers import Arrays, Checkpoint, Content, Failed, encode_marker
+from accel_lab.compute.lineage.recorded_message import decode
 from accel_lab.libraries import ACTORS
 
 ZEROS, COPY, SLICE, AXPY, RUN, FREE, UPLOAD = 100, 102, 104, 143, 6, 1, 4

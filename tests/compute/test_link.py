@@ -10,9 +10,9 @@ import pytest
 
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.link import Link
-from accel_lab.compute.transport import open_transport
-from accel_lab.compute.wire import Done, batch, encode_reports
+from accel_lab.compute.wire.codec import Done, batch, encode_reports
+from accel_lab.compute.wire.link import Link
+from accel_lab.compute.wire.transport import open_transport
 
 
 @pytest.mark.parametrize("late", [True, False])

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from accel_lab.compute.backend import Backend, Peak
-from accel_lab.compute.meter import Meter, numbers
-from accel_lab.compute.stream import Stream
+from accel_lab.compute.execution.backend import Backend, Peak
+from accel_lab.compute.execution.cost_meter import Meter, numbers
+from accel_lab.compute.execution.stream import Stream
 
 
 class Card:

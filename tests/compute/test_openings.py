@@ -10,10 +10,10 @@ import pytest
 
 from accel_lab.actor.clock import FakeClock
 from accel_lab.actor.dispatcher import Dispatcher
-from accel_lab.compute.answers import Settle
-from accel_lab.compute.openings import LIMIT, RETRY_S, Loan, Openings
-from accel_lab.compute.own_cuda import DeviceArray, Tenure
-from accel_lab.compute.transfer import Unmap
+from accel_lab.compute.arrays.cuda_arrays import DeviceArray, Tenure
+from accel_lab.compute.message.builtin import Unmap
+from accel_lab.compute.requests.answers import Settle
+from accel_lab.compute.transfer.ipc_memory import LIMIT, RETRY_S, Loan, Openings
 
 LOST = ("process", 1)
 

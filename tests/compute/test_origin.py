@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from accel_lab.compute import origin
+from accel_lab.compute.output import cell_origin
 from tests.project import ROOT
 
 NOTEBOOK = """
@@ -13,7 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance()
 cells = [
     "1 + 1",
-    "from accel_lab.compute import origin; origin.follow_notebook()\\n"
+    "from accel_lab.compute.output import cell_origin as origin; origin.follow_notebook()\\n"
     "print(origin.current().cell, len(In) - 1)",
     "print(origin.current().cell, len(In) - 1)",
 ]
@@ -36,5 +36,5 @@ def test_a_cell_has_the_number_that_is_shown_beside_it(tmp_path: Path) -> None:
 
 
 def test_a_plain_program_has_no_cells() -> None:
-    origin.follow_notebook()
-    assert origin.current().cell is None
+    cell_origin.follow_notebook()
+    assert cell_origin.current().cell is None

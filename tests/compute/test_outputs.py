@@ -4,9 +4,9 @@ import threading
 
 from accel_lab.actor.dispatcher import Dispatcher
 from accel_lab.actor.events import EventStream
-from accel_lab.compute.displays import Act, Cleared, Shown
-from accel_lab.compute.origin import Origin
-from accel_lab.compute.outputs import Outputs
+from accel_lab.compute.output.cell_origin import Origin
+from accel_lab.compute.output.displays import Act, Cleared, Shown
+from accel_lab.compute.output.output_queue import Outputs
 
 
 def shown(text: str, name: str = "", *, update: bool = False) -> Shown:

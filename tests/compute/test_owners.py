@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from accel_lab import AccelRef, Device, System, array
-from accel_lab.compute.owners import told
+from accel_lab.display.owners import told
 from accel_lab.errors import OutOfMemory
 
 WAIT = 60.0
@@ -82,15 +82,15 @@ def test_names_of_cells_are_told(full: Device) -> None:
 
 
 def bind(name: str, value: Any) -> None:
-    from accel_lab.compute import workspaces
+    from accel_lab.compute.cells import workspace_registry
 
-    workspaces.of("test").names[name] = value
+    workspace_registry.of("test").names[name] = value
 
 
 def unbind(name: str) -> None:
-    from accel_lab.compute import workspaces
+    from accel_lab.compute.cells import workspace_registry
 
-    del workspaces.of("test").names[name]
+    del workspace_registry.of("test").names[name]
 
 
 def test_what_is_free_is_told_with_the_largest_piece_of_it(full: Device) -> None:
@@ -127,9 +127,9 @@ def test_pieces_that_the_pool_keeps_are_told_apart(full: Device) -> None:
 
 
 def in_pieces(nbytes: int) -> None:
-    from accel_lab.compute import holding
+    from accel_lab.compute.residency import holdings
 
-    backend: Any = holding._holder[0].backend
+    backend: Any = holdings._holder[0].backend
     backend.largest_free_bytes = lambda: nbytes
 
 
@@ -146,13 +146,13 @@ def test_memory_that_a_library_misses_is_told_with_its_owners(full: Device) -> N
 
 
 def break_copies() -> None:
-    from accel_lab.compute import holding
-    from accel_lab.libraries.array import Copy
+    from accel_lab.compute.residency import holdings
+    from accel_lab.libraries.array.library import Copy
 
     def missing(*_: object) -> None:
         raise MemoryError("no room for a plan")
 
-    routes = holding._holder[0].routes
+    routes = holdings._holder[0].routes
     routes[Copy] = routes[Copy]._replace(handler=missing)
 
 
@@ -172,7 +172,7 @@ def test_a_namespace_that_cannot_be_read_costs_the_names_alone(
     def strange(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("accel_lab.compute.owners.handles", strange)
+    monkeypatch.setattr("accel_lab.compute.residency.owners.handles", strange)
     error = refused(full)
     assert error.owners == (("Zeros #1", 300 * KIB),)
     assert error.kept_by == ((),)

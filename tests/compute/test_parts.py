@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from accel_lab.compute import parts
-from accel_lab.compute.lent import Lent, change
-from accel_lab.compute.parts import children, is_own, items, parts_of
+from accel_lab.compute.cells import mutable_parts
+from accel_lab.compute.cells.captured_objects import Lent, change
+from accel_lab.compute.cells.mutable_parts import children, is_own, items, parts_of
 
 
 class Base:
@@ -95,7 +95,7 @@ def test_what_changes_in_slots_is_changed_elsewhere() -> None:
 def test_what_has_too_many_parts_is_told_and_the_others_are_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(parts, "PARTS", 10)
+    monkeypatch.setattr(mutable_parts, "PARTS", 10)
     value: dict[str, Any] = {"log": [object(), *range(10)], "n": 1, "inner": [object(), 2]}
     lent = Lent(value, frozenset(), lambda _: False)
     assert lent.beyond == [("log",)]

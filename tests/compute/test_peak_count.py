@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel_lab.compute.backend import Peak
-from accel_lab.compute.peak_count import CHEAP_S, SLACK_BYTES, SLACK_SHARE, PeakCount
+from accel_lab.compute.execution.backend import Peak
+from accel_lab.compute.execution.pool_peak import CHEAP_S, SLACK_BYTES, SLACK_SHARE, PeakCount
 
 MIB = 1 << 20
 
@@ -18,7 +18,7 @@ TIME = [0.0]
 @pytest.fixture(autouse=True, scope="module")
 def _clock() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("accel_lab.compute.peak_count.perf_counter", lambda: TIME[0])
+        patch.setattr("accel_lab.compute.execution.pool_peak.perf_counter", lambda: TIME[0])
         yield
 
 

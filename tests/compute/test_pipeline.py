@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from accel_lab import AccelRef, Device, System, array, blas, jit
-from accel_lab.compute.events import ContextStarted
-from accel_lab.compute.user_code import Ping
+from accel_lab.compute.events.lifecycle import ContextStarted
+from accel_lab.compute.message.builtin import Ping
 from accel_lab.display.progress import REFRESH_S
 from accel_lab.errors import (
     Cancelled,
@@ -129,7 +129,7 @@ def test_handles_that_are_dropped_free_their_memory(lab: System, cpu: Device) ->
 def _used_bytes() -> int:
     import gc as collector
 
-    from accel_lab.compute.table import BufferTable
+    from accel_lab.compute.execution.buffer_table import BufferTable
 
     (table,) = [o for o in collector.get_objects() if type(o) is BufferTable]
     return table.used_bytes

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel_lab.compute.plain import ITEMS, frozen, thawed
+from accel_lab.compute.cells.plain_data import ITEMS, frozen, thawed
 
 
 @settings(max_examples=200)

@@ -11,24 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel_lab.backends.host.device import HostBackend
-from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.context import Context
-from accel_lab.compute.launch import Launch, LibraryActor, handles
-from accel_lab.compute.operation import NO_RESULT, Operation
-from accel_lab.compute.prepared import Prepared
-from accel_lab.compute.stream import Storage, Stream
-from accel_lab.compute.table import Buffer
-from accel_lab.compute.transfer import Release
-from accel_lab.compute.wire import (
-    Done,
-    Failure,
-    LibraryRestarted,
-    batch,
-    encode_entry,
-)
+from accel_lab.compute.execution.buffer_table import Buffer
+from accel_lab.compute.execution.context import Context
+from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
+from accel_lab.compute.execution.prepared_launch import Prepared
+from accel_lab.compute.execution.stream import Storage, Stream
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.builtin import Release
+from accel_lab.compute.message.operation import NO_RESULT, Operation
+from accel_lab.compute.wire.codec import Done, Failure, LibraryRestarted, batch, encode_entry
 from accel_lab.errors import LibraryError
-from accel_lab.libraries.jit import JitActor
-from accel_lab.libraries.program import KERNEL, Compile, LaunchKernel
+from accel_lab.libraries.jit.library import JitActor
+from accel_lab.libraries.jit.messages import KERNEL, Compile, LaunchKernel
 from tests.compute.wires import Wire, service_of
 from tests.conftest import require
 
@@ -218,7 +212,7 @@ class Bench:
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: [Bump, Release])
+    monkeypatch.setattr("accel_lab.compute.dispatcher.decoding.travelling", lambda: [Bump, Release])
     made = Bench(Bumper)
     yield made
     made.context.close()
@@ -294,7 +288,7 @@ def test_a_buffer_that_is_gone_fails_the_request(bench: Bench) -> None:
 def test_a_kernel_says_what_it_reads_and_what_it_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """When it is launched again, as when its arguments were looked at."""
     require("compiler")
-    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: [LaunchKernel])
+    monkeypatch.setattr("accel_lab.compute.dispatcher.decoding.travelling", lambda: [LaunchKernel])
     bench = Bench(JitActor)
     source = "__global__ void next(const float* x, float* y) { *y = *x + 1; }"
     lib = bench.context.actors["jit"].lib

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from accel_lab.compute.displays import Cleared, Gathering, Shown
-from accel_lab.compute.printing import DISPLAYS_BYTES, Printer, Screen
-from accel_lab.compute.wire import Display, Output, Report
+from accel_lab.compute.output.displays import Cleared, Gathering, Shown
+from accel_lab.compute.output.printing import DISPLAYS_BYTES, Printer, Screen
+from accel_lab.compute.wire.codec import Display, Output, Report
 
 
 class Wire:

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from accel_lab.compute.contents import Contents
-from accel_lab.compute.markers import Content
-from accel_lab.compute.recorder import Kept, Recorder
-from accel_lab.compute.transfer import Put
-from accel_lab.compute.wire import encode_entry
+from accel_lab.compute.lineage.content_store import Contents
+from accel_lab.compute.lineage.markers import Content
+from accel_lab.compute.lineage.recorder import Kept, Recorder
+from accel_lab.compute.message.builtin import Put
+from accel_lab.compute.wire.codec import encode_entry
 
 
 def test_bytes_are_told_of_after_the_message_that_took_them() -> None:

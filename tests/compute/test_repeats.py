@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from accel_lab import System, array, blas
-from accel_lab.compute.buffer import AccelRef, Handles, Owner
 from accel_lab.compute.device import Device
-from accel_lab.compute.operation import NO_RESULT, Spec
-from accel_lab.compute.remembered import LONGEST
-from accel_lab.compute.repeats import MOST, Repeats
+from accel_lab.compute.message.buffer import AccelRef, Handles, Owner
+from accel_lab.compute.message.bytes_cache import LONGEST
+from accel_lab.compute.message.operation import NO_RESULT, Spec
+from accel_lab.compute.requests.message_cache import MOST, Repeats
 from accel_lab.errors import ContextLost, DependencyFailed, StaleRef
 
 WAIT = 30.0

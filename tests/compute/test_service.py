@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from accel_lab.backends.host.device import HostBackend, HostStream
-from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.context import Context
-from accel_lab.compute.launch import Launch, LibraryActor, handles
-from accel_lab.compute.operation import NO_RESULT, Operation, Spec
-from accel_lab.compute.reporter import Reporter
-from accel_lab.compute.transfer import CopyIn, Free, Unmap, UploadActor
-from accel_lab.compute.transport import SocketTransport
-from accel_lab.compute.wire import (
+from accel_lab.compute.actors.transfer import UploadActor
+from accel_lab.compute.dispatcher.reporter import Reporter
+from accel_lab.compute.execution.context import Context
+from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.builtin import CopyIn, Free, Unmap
+from accel_lab.compute.message.operation import NO_RESULT, Operation, Spec
+from accel_lab.compute.wire.codec import (
     Crowded,
     Done,
     Failure,
@@ -28,6 +28,7 @@ from accel_lab.compute.wire import (
     decode_reports,
     encode_entry,
 )
+from accel_lab.compute.wire.transport import SocketTransport
 from accel_lab.errors import InvalidArgument, LibraryError
 from tests.compute.wires import Wire, service_of
 
@@ -92,7 +93,7 @@ class Forgetful(LibraryActor):
 @pytest.fixture
 def context(monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
     kinds = [Make, Double, Unheard]  # other tests have messages that do not go together
-    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: kinds)
+    monkeypatch.setattr("accel_lab.compute.dispatcher.decoding.travelling", lambda: kinds)
     arena: Any = None
     context = Context(HostBackend(0), [Forgetful], arena, 1, {}, None)
     yield context
@@ -103,7 +104,7 @@ def context(monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
 def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
     """Return a context with room for two of these buffers, and for more on the host."""
     kinds = [Make, Double, Free]
-    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: kinds)
+    monkeypatch.setattr("accel_lab.compute.dispatcher.decoding.travelling", lambda: kinds)
     arena: Any = None
     context = Context(HostBackend(0), [Forgetful], arena, 1, {}, 16, 1 << 10)
     yield context
@@ -243,7 +244,9 @@ def test_what_waits_for_something_deferred_keeps_its_operands_when_garbage_is_fr
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The notebook has freed them after it sent what names them."""
-    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: [Make, Double, Free])
+    monkeypatch.setattr(
+        "accel_lab.compute.dispatcher.decoding.travelling", lambda: [Make, Double, Free]
+    )
     arena: Any = None
     context = Context(HostBackend(0), [Forgetful], arena, 1, {}, 32)
     spec = Make().infer()
@@ -322,7 +325,7 @@ def test_memory_that_is_copied_in_is_open_until_it_is_unmapped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is closed beside the dispatcher; closing what is not open is answered, too."""
-    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: [CopyIn, Unmap])
+    monkeypatch.setattr("accel_lab.compute.dispatcher.decoding.travelling", lambda: [CopyIn, Unmap])
     theirs = np.arange(8, dtype="float32")
     handle, backend = theirs.ctypes.data.to_bytes(8, "little"), Reader()
     arena: Any = None
@@ -360,14 +363,14 @@ def test_what_takes_a_known_moment_is_not_slept_for(
     monkeypatch: pytest.MonkeyPatch, spin_s: float, slept: int
 ) -> None:
     """Where there are no cores to spin on, another thread waits for it as for all that is long."""
-    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: [CopyIn])
+    monkeypatch.setattr("accel_lab.compute.dispatcher.decoding.travelling", lambda: [CopyIn])
     backend, stream = Reader(), Slow()
     monkeypatch.setattr(backend, "native_stream", lambda: stream)
     theirs = np.zeros(1 << 20, np.uint8)
     message = CopyIn(theirs.shape, "uint8", theirs.ctypes.data.to_bytes(8, "little"), 0)
     arena: Any = None
     context = Context(backend, [UploadActor], arena, 1, {}, None)
-    monkeypatch.setattr("accel_lab.compute.transfer.soon_s", lambda _: 30.0)
+    monkeypatch.setattr("accel_lab.compute.actors.transfer.soon_s", lambda _: 30.0)
     wire = Wire([batch([encode_entry(1, 1, 600.0, message, message.infer())])])
 
     def receive() -> memoryview | None:

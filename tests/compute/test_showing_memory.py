@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel_lab.compute.control import Blocks, Downward, Look
-from accel_lab.compute.samples import Block, MemorySampled, WorkTraced
-from accel_lab.compute.showing import A_PACKET, LISTED
-from accel_lab.compute.sight import UNREAD, Sight
-from accel_lab.compute.vitals import Vitals
+from accel_lab import array, blas
+from accel_lab.compute.dispatcher.sampling import A_PACKET, LISTED
+from accel_lab.compute.events.samples import Block, MemorySampled, WorkTraced
+from accel_lab.compute.supervision.context_health import Vitals
+from accel_lab.compute.supervision.sampler import UNREAD, Sight
+from accel_lab.compute.wire.side_channel import Blocks, Downward, Look
 from accel_lab.errors import AccelError
-from accel_lab.libraries import array, blas
 from accel_lab.system import System
 
 WAIT_S = 30.0
@@ -224,7 +224,7 @@ def test_a_look_may_meet_an_answer_from_another_thread() -> None:
 
 
 def test_a_long_list_goes_in_parts_that_a_packet_holds() -> None:
-    from accel_lab.compute.showing import _parts
+    from accel_lab.compute.dispatcher.sampling import _parts
 
     for length in (0, 1, A_PACKET, A_PACKET + 1, LISTED):
         parts = _parts(list(range(length)))

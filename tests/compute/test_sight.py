@@ -1,9 +1,9 @@
 """What is known of a device's work, without a device."""
 
-from accel_lab.compute.control import Downward, Look, Traced
-from accel_lab.compute.samples import Slice, WorkTraced
-from accel_lab.compute.sight import Sight
-from accel_lab.compute.vitals import Vitals
+from accel_lab.compute.events.samples import Slice, WorkTraced
+from accel_lab.compute.supervision.context_health import Vitals
+from accel_lab.compute.supervision.sampler import Sight
+from accel_lab.compute.wire.side_channel import Downward, Look, Traced
 
 RUNS = Slice(7, "Run", "run", "function", 1.0, None)
 DONE = Slice(6, "Gemm", "blas", "kernel", 0.5, 1.0)

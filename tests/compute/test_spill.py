@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from accel_lab import AccelRef, Device, System, array, blas, jit
 from accel_lab.backends.host.device import HostBackend
-from accel_lab.compute.context import Context
-from accel_lab.compute.stream import Storage
+from accel_lab.compute.execution.context import Context
+from accel_lab.compute.execution.stream import Storage
 from accel_lab.errors import AccelError, ContextLost, OutOfMemory
 
 WAIT = 60.0
@@ -40,7 +40,7 @@ def held(device: Device) -> int:
 def table_bytes() -> int:
     import gc as there
 
-    from accel_lab.compute.table import BufferTable
+    from accel_lab.compute.execution.buffer_table import BufferTable
 
     (table,) = (one for one in there.get_objects() if isinstance(one, BufferTable))
     return table.used_bytes

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from accel_lab.compute import dtypes
-from accel_lab.compute.arena import Arena
-from accel_lab.compute.block import Block
-from accel_lab.compute.staging import CopyPool, copy_into, pieces
+from accel_lab.compute.arena.arena import Arena
+from accel_lab.compute.arena.block import Block
+from accel_lab.compute.arena.staging import CopyPool, copy_into, pieces
+from accel_lab.compute.arrays import dtypes
 from accel_lab.errors import ArenaFull, InvalidArgument, SystemClosed
 
 Array = npt.NDArray[Any]

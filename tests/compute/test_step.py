@@ -1,8 +1,8 @@
 """Recorded messages as a lineage sees them."""
 
-from accel_lab.compute.step import Step, Steps, encode, entries_of
-from accel_lab.compute.wire import batch
-from accel_lab.libraries.blas import Axpy
+from accel_lab.compute.lineage.recorded_message import Step, Steps, encode, entries_of
+from accel_lab.compute.wire.codec import batch
+from accel_lab.libraries.blas.library import Axpy
 
 
 def axpy(seq: int, alpha: float, out: int) -> bytes:

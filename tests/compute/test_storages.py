@@ -1,6 +1,6 @@
 """Which buffers may share memory, as far as their messages tell."""
 
-from accel_lab.compute.storages import MOST_ROOTS, Storages
+from accel_lab.compute.lineage.aliasing import MOST_ROOTS, Storages
 
 
 def made(*entries: tuple[int, tuple[int, ...]], live: tuple[int, ...] = ()) -> Storages:

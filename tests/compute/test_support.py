@@ -2,12 +2,12 @@
 
 import pytest
 
-from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.operation import travelling
-from accel_lab.compute.support import check, name_of
-from accel_lab.compute.transfer import Put
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.builtin import Put
+from accel_lab.compute.message.operation import travelling
+from accel_lab.compute.message.support import check, name_of
 from accel_lab.errors import UnsupportedDtype
-from accel_lab.libraries.array import Copy, Full, Zeros
+from accel_lab.libraries.array.library import Copy, Full, Zeros
 
 TABLE = {"array.Zeros": frozenset({"float32", "int8"})}
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from accel_lab.compute.samples import KINDS, Slice
-from accel_lab.compute.stream import Storage, Stream
-from accel_lab.compute.tracer import CALM, FEW, KEPT, WATCHED_S, Margins, Trace, Tracer
+from accel_lab.compute.events.samples import KINDS, Slice
+from accel_lab.compute.execution.stream import Storage, Stream
+from accel_lab.compute.execution.tracer import CALM, FEW, KEPT, WATCHED_S, Margins, Trace, Tracer
 
 
 @dataclass(eq=False)
@@ -207,7 +207,7 @@ def test_work_on_a_stream_with_nothing_to_do_begins_when_it_is_there(
 ) -> None:
     """The mark before it is reached at once; what the launch takes after that is no work."""
     now = [50.0]
-    monkeypatch.setattr("accel_lab.compute.tracer.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("accel_lab.compute.execution.tracer.time.perf_counter", lambda: now[0])
     tracer, native = Tracer(Clock(before=0.125)), Native()
     stream = Stream("jit", native)  # type: ignore[arg-type]
     trace = tracer.begin(7, Message(), stream)
@@ -301,7 +301,7 @@ def test_the_library_says_the_kind(library: str, kind: str) -> None:
 
 def test_without_a_look_the_tracing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("accel_lab.compute.tracer.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("accel_lab.compute.execution.tracer.time.monotonic", lambda: now[0])
     tracer = Tracer(Clock())
     assert not tracer.watched
     tracer.watch()
@@ -319,7 +319,7 @@ class Sender:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        monkeypatch.setattr("accel_lab.compute.tracer.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("accel_lab.compute.execution.tracer.time.monotonic", lambda: self.now)
         self.sent = 0
         self.native = Native()
         self.stream: Any = Stream("blas", self.native)  # type: ignore[arg-type]

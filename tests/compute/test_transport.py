@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel_lab.compute.ring import CAPACITY, LARGEST_FRAME, make_rings
-from accel_lab.compute.transport import Transport, open_transport
+from accel_lab.compute.machine.ring import CAPACITY, LARGEST_FRAME, make_rings
+from accel_lab.compute.wire.transport import Transport, open_transport
 
 WAIT_S = 10.0
 KINDS = ("ring", "socket")

@@ -1,6 +1,6 @@
 """A snapshot of the actors, as a cell shows it."""
 
-from accel_lab.compute.tree import Node
+from accel_lab.compute.events.tree import Node
 from tests.cells import outputs_of
 
 CAUSE = "its process ended with SIGKILL & more; " * 8

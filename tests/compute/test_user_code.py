@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from accel_lab.backends.host.device import HostBackend
-from accel_lab.compute.context import Context
-from accel_lab.compute.user_code import Run, RunActor, pack_call
-from accel_lab.compute.wire import batch, encode_entry
+from accel_lab.compute.actors.run import RunActor
+from accel_lab.compute.execution.context import Context
+from accel_lab.compute.message.builtin import Run
+from accel_lab.compute.user_code.call import pack_call
+from accel_lab.compute.wire.codec import batch, encode_entry
 from tests.compute.wires import Wire, service_of
 
 
@@ -34,7 +36,7 @@ def test_what_is_current_is_set_right_after_every_function(
     monkeypatch: pytest.MonkeyPatch, function: Callable[[], None]
 ) -> None:
     """Also where it returns no array; on a card it may have left another stream current."""
-    monkeypatch.setattr("accel_lab.compute.entries.travelling", lambda: [Run])
+    monkeypatch.setattr("accel_lab.compute.dispatcher.decoding.travelling", lambda: [Run])
     arena: Any = None
     backend = Settled(0)
     context = Context(backend, [RunActor], arena, 1, {}, None)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from accel_lab import System, blas
-from accel_lab.compute.contents import key_of
-from accel_lab.compute.digest import Digest
-from accel_lab.compute.markers import Result, marker_of
-from accel_lab.compute.step import decode
+from accel_lab.compute.actors.digest import Digest
+from accel_lab.compute.lineage.content_store import key_of
+from accel_lab.compute.lineage.markers import Result, marker_of
+from accel_lab.compute.lineage.recorded_message import decode
 from accel_lab.errors import InvalidArgument
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from accel_lab import Device, System
-from accel_lab.compute.wrapped import inside, reduced
+from accel_lab.compute.user_code.functools_pickle import inside, reduced
 
 CELL = """
 from functools import cache, cached_property, lru_cache, singledispatch

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from accel_lab.compute.context import Context
-from accel_lab.compute.service import Service
-from accel_lab.compute.wire import decode_reports
+from accel_lab.compute.dispatcher.dispatcher import Service
+from accel_lab.compute.execution.context import Context
+from accel_lab.compute.wire.codec import decode_reports
 
 
 class Wire:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from accel_lab.compute.arrays.dtypes import NAMES, canonical, is_complex, is_float
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import NAMES, canonical, is_complex, is_float
 from accel_lab.errors import InvalidArgument
 from tests.contract.samples import value
 from tests.contract.tolerances import EPS

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from accel_lab.compute.buffer import AccelRef
+from accel_lab import array, blas
+from accel_lab.compute.arrays.dtypes import is_complex, numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import is_complex, numpy_dtype
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import UnsupportedDtype
-from accel_lab.libraries import array, blas
-from accel_lab.libraries.product import Trans
+from accel_lab.libraries.blas.product import Trans
 from tests.contract.samples import Layout, extents, layouts, refused, seeds
 
 Support = Mapping[str, frozenset[str]]

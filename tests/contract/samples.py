@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from accel_lab.compute.buffer import AccelRef
+from accel_lab import array
+from accel_lab.compute.arrays.dtypes import is_complex, numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import is_complex, numpy_dtype
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries import array
 
 Layout = Literal["contiguous", "transposed", "stepped", "reversed", "inside"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from accel_lab.compute.buffer import AccelRef
+from accel_lab import array
+from accel_lab.compute.arrays.dtypes import NAMES, is_complex, is_float, numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import NAMES, is_complex, is_float, numpy_dtype
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries import array
 from tests.contract.samples import (
     LAYOUTS,
     Layout,

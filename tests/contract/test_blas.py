@@ -8,11 +8,11 @@ import scipy.linalg.blas
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accel_lab import array, blas
 from accel_lab.backends.host.blas import HostBlas
+from accel_lab.compute.arrays.dtypes import NAMES, is_complex, numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import NAMES, is_complex, numpy_dtype
-from accel_lab.libraries import array, blas
-from accel_lab.libraries.product import Trans
+from accel_lab.libraries.blas.product import Trans
 from tests.contract.products import (
     PREFIX,
     TRANS,

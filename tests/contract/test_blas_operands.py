@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from accel_lab.compute.buffer import AccelRef
+from accel_lab import array, blas
+from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import NAMES
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import DependencyFailed, InvalidArgument, UserCodeError
-from accel_lab.libraries import array, blas
 from tests.contract.products import (
     Support,
     offered,

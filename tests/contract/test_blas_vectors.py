@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from accel_lab.compute.buffer import AccelRef
+from accel_lab import array, blas
+from accel_lab.compute.arrays.dtypes import NAMES, is_complex, real_of
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import NAMES, is_complex, real_of
-from accel_lab.libraries import array, blas
+from accel_lab.compute.message.buffer import AccelRef
 from tests.contract.products import PREFIX, Draw, Support, offered, sum_of_products
 from tests.contract.samples import (
     Layout,

@@ -9,10 +9,10 @@ import scipy.fft
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from accel_lab import array, blas, fft
+from accel_lab.compute.arrays.dtypes import is_complex, real_of
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import is_complex, real_of
-from accel_lab.libraries import array, blas, fft
-from accel_lab.libraries.transform import NORMS, Norm
+from accel_lab.libraries.fft.transform import NORMS, Norm
 from tests.contract.samples import place, reals, seeds, value
 from tests.contract.tolerances import assert_transformed, wide
 from tests.contract.transforms import (

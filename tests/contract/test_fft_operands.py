@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel_lab.compute.buffer import AccelRef
+from accel_lab import array, fft
+from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import NAMES
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument, UnsupportedDtype
-from accel_lab.libraries import array, fft
 from tests.contract.samples import (
     LAYOUTS,
     Layout,

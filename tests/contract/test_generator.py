@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accel_lab import array, rng
 from accel_lab.compute.device import Device
 from accel_lab.errors import InvalidArgument, UnsupportedDtype
-from accel_lab.libraries import array, rng
 from tests.contract.samples import assert_same, value
 
 DRAWS: dict[str, tuple[Callable[[rng.Generator, int], Any], Callable[[int], int]]] = {

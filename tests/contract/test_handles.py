@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel_lab.compute.buffer import AccelRef
+from accel_lab import array
 from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries import array
 from tests.contract.numpys import near
 
 

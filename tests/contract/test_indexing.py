@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from accel_lab.compute.buffer import AccelRef
+from accel_lab import array
 from accel_lab.compute.device import Device
-from accel_lab.libraries import array
+from accel_lab.compute.message.buffer import AccelRef
 from tests.contract.numpys import near, shapes
 from tests.contract.samples import Layout, layouts, place, refused, seeds, small, value
 

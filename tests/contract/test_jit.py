@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accel_lab import array, blas, jit
 from accel_lab.compute.device import Device
-from accel_lab.compute.user_code import Ping
+from accel_lab.compute.message.builtin import Ping
 from accel_lab.errors import CompileError, DependencyFailed, InvalidArgument
-from accel_lab.libraries import array, blas, jit
 from tests.contract.samples import seeds, value
 
 pytestmark = pytest.mark.usefixtures("compiling")

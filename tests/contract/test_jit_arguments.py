@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accel_lab import array, jit
+from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import numpy_dtype
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries import array, jit
 from tests.contract.samples import Layout, place, value
 
 pytestmark = pytest.mark.usefixtures("compiling")

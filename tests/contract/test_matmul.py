@@ -6,10 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from accel_lab.compute.buffer import AccelRef
+from accel_lab import array
+from accel_lab.compute.arrays.dtypes import NAMES, canonical
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import NAMES, canonical
-from accel_lab.libraries import array
+from accel_lab.compute.message.buffer import AccelRef
 from tests.contract.numpys import NARROW, numpys
 from tests.contract.samples import refused, small, value
 

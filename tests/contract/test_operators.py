@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from accel_lab.compute.buffer import AccelRef
+from accel_lab import array, blas, rng
+from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import NAMES, numpy_dtype
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries import array, blas, rng
-from accel_lab.libraries.elementwise import BINARY, UNARY, BinaryOp, UnaryOp
+from accel_lab.libraries.array.elementwise import BINARY, UNARY, BinaryOp, UnaryOp
 from tests.contract.numpys import DTYPES, compare, near, numpys
 from tests.contract.samples import layouts, place, refused, seeds, small, unanswered, value
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from accel_lab.compute.buffer import AccelRef
+from accel_lab import array
+from accel_lab.compute.arrays.dtypes import canonical, is_float
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import canonical, is_float
-from accel_lab.libraries import array
-from accel_lab.libraries.reduction import PLACES, REDUCE, SPREADS, ReduceOp
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.libraries.array.reduction import PLACES, REDUCE, SPREADS, ReduceOp
 from tests.contract.numpys import DTYPES, NARROW, near, numpys, shapes
 from tests.contract.samples import reals, refused, seeds, small, value
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel_lab.compute.buffer import AccelRef
+from accel_lab import array, blas, jit
 from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument, StaleRef
-from accel_lab.libraries import array, blas, jit
-from accel_lab.libraries.kernel import Kernel
+from accel_lab.libraries.jit.kernel import Kernel
 
 pytestmark = pytest.mark.usefixtures("compiling")
 

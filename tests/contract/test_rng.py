@@ -10,10 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from accel_lab import array, blas, rng
+from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import NAMES, numpy_dtype
 from accel_lab.errors import UnsupportedDtype
-from accel_lab.libraries import array, blas, rng
 from tests.contract import philox
 from tests.contract.samples import LAYOUTS, Layout, assert_same, place, refused, value
 

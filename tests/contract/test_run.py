@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import StaleRef
 
 
@@ -64,7 +64,7 @@ def add_to_kept() -> None:
 def used_bytes(_: Any) -> int:
     import gc
 
-    from accel_lab.compute.table import BufferTable
+    from accel_lab.compute.execution.buffer_table import BufferTable
 
     (table,) = (one for one in gc.get_objects() if isinstance(one, BufferTable))
     return table.used_bytes

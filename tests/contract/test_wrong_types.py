@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from accel_lab import array, blas, fft, jit, rng
-from accel_lab.compute.buffer import AccelRef
 from accel_lab.compute.device import Device
-from accel_lab.compute.operation import Operation
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.operation import Operation
 from accel_lab.errors import InvalidArgument
 
 WAIT_S = 60.0

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from accel_lab.compute.dtypes import NAMES, is_complex, is_float
+from accel_lab.compute.arrays.dtypes import NAMES, is_complex, is_float
 
 EPS = {
     "float8_e4m3fn": 2.0**-3,

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.fft
 from hypothesis import strategies as st
 
-from accel_lab.compute.dtypes import is_complex, real_of
-from accel_lab.libraries.transform import NORMS, Norm
+from accel_lab.compute.arrays.dtypes import is_complex, real_of
+from accel_lab.libraries.fft.transform import NORMS, Norm
 from tests.contract.samples import Layout, layouts, seeds
 from tests.contract.tolerances import wide
 

@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import Literal
 
 from accel_lab import System
-from accel_lab.compute.events import GenerationChanged
-from accel_lab.compute.groups import Supervision
+from accel_lab.compute.events.lifecycle import GenerationChanged
+from accel_lab.compute.supervision.restart_groups import Supervision
 from accel_lab.errors import AccelError
 from tests.faults.campaign_faults import until
 from tests.faults.campaign_plan import FAULTS, PHASES, Round, digest, plan, supplement

@@ -14,9 +14,9 @@ import numpy as np
 
 from accel_lab import Device, System
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.control import Collected, DropSegment, Segment
-from accel_lab.compute.process import ContextProcess
-from accel_lab.compute.vitals import HEARTBEAT_LIMIT_S
+from accel_lab.compute.process.spawner import ContextProcess
+from accel_lab.compute.supervision.context_health import HEARTBEAT_LIMIT_S
+from accel_lab.compute.wire.side_channel import Collected, DropSegment, Segment
 from accel_lab.errors import AccelError, ArenaFull
 from tests.faults.campaign_gate import garble
 

@@ -16,8 +16,8 @@ import threading
 import time
 from typing import Any
 
-from accel_lab.compute.control import send_packet
-from accel_lab.compute.interrupts import SIGNAL
+from accel_lab.compute.user_code.interrupts import SIGNAL
+from accel_lab.compute.wire.side_channel import send_packet
 
 GO = "go"
 LOST = "segment lost"

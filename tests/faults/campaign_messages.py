@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from accel_lab import array, blas, fft, jit, rng
-from accel_lab.compute.user_code import Ping
-from accel_lab.libraries.array import Copy
+from accel_lab.compute.message.builtin import Ping
+from accel_lab.libraries.array.library import Copy
 from tests.contract import philox
 from tests.faults.campaign_twin import Array, Cell, Sent, Twin
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from accel_lab import Device, System, blas
-from accel_lab.compute import kept_zygote
-from accel_lab.compute.events import ContextStarted
+from accel_lab.compute.events.lifecycle import ContextStarted
+from accel_lab.compute.process import zygote_cache
 
 _USUAL_TURN_S = sys.getswitchinterval()
 
@@ -33,7 +33,7 @@ def census() -> Census:
 
     The zygote that is kept for the next system, its channel and its thread are left by nobody.
     """
-    kept = len(kept_zygote.numbers())
+    kept = len(zygote_cache.numbers())
     tasks = Path("/proc/self/task")
     children = 0
     for task in tasks.iterdir():
@@ -42,7 +42,7 @@ def census() -> Census:
     maps = Path("/proc/self/maps").read_text()
     return Census(
         children - kept,
-        sum(one.name != kept_zygote.THREAD for one in threading.enumerate()),
+        sum(one.name != zygote_cache.THREAD for one in threading.enumerate()),
         len(list(Path("/proc/self/fd").iterdir())) - kept,
         maps.count("/memfd:"),
     )

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from accel_lab import AccelRef, System, array, blas, fft, rng
-from accel_lab.compute.events import BuffersRebuilt
-from accel_lab.compute.fault import Fault
+from accel_lab.compute.actors.fault import Fault
+from accel_lab.compute.events.lifecycle import BuffersRebuilt
 from accel_lab.errors import ContextLost, StaleRef
 
 WAIT_S = 60.0

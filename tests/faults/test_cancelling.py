@@ -14,8 +14,8 @@ import pytest
 
 from accel_lab import AccelRef, Device, System, array, blas
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.fault import Inject
-from accel_lab.compute.origin import Origin
+from accel_lab.compute.actors.fault import Inject
+from accel_lab.compute.output.cell_origin import Origin
 from accel_lab.errors import (
     AccelError,
     Cancelled,
@@ -72,9 +72,9 @@ def test_an_interrupt_says_which_cell_has_sent_what_it_takes_back(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A cell may wait for what another has sent."""
-    monkeypatch.setattr("accel_lab.compute.origin._current", Origin(5))
+    monkeypatch.setattr("accel_lab.compute.output.cell_origin._current", Origin(5))
     sent = cpu.ping()
-    monkeypatch.setattr("accel_lab.compute.origin._current", Origin(6))
+    monkeypatch.setattr("accel_lab.compute.output.cell_origin._current", Origin(6))
     outlast = cpu._requests.stop_button.stop(sent.origin)
     assert let_control_be_first(lab)
     latch.release()
@@ -344,7 +344,7 @@ def test_code_that_is_about_to_begin_is_interrupted_too(cpu: Device) -> None:
     """What was taken back while its operands were made ready ran to its end."""
 
     def slowly() -> None:
-        from accel_lab.compute.user_code import RunActor
+        from accel_lab.compute.actors.run import RunActor
 
         before = RunActor._operands
 

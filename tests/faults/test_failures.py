@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from accel_lab import Device, System, array, blas
-from accel_lab.compute.events import LibraryRestarted
-from accel_lab.compute.transfer import Unmap
+from accel_lab.compute.events.lifecycle import LibraryRestarted
+from accel_lab.compute.message.builtin import Unmap
 from accel_lab.errors import (
     DependencyFailed,
     InvalidArgument,

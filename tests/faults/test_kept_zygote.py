@@ -13,8 +13,8 @@ import pytest
 
 from accel_lab import System
 from accel_lab.backends import host
-from accel_lab.compute import kept_zygote
-from accel_lab.compute.events import CircuitOpened
+from accel_lab.compute.events.lifecycle import CircuitOpened
+from accel_lab.compute.process import zygote_cache
 from accel_lab.errors import ContextLost
 from tests.faults.conftest import runs, settle
 
@@ -23,7 +23,7 @@ FOLDER = Path(host.__file__).parent
 PROGRAM = """
 import os, sys, time
 from accel_lab import System
-from accel_lab.compute import kept_zygote
+from accel_lab.compute.process import zygote_cache as kept_zygote
 
 def opened():
     lab = System("host")
@@ -36,9 +36,9 @@ lab.close()
 
 @pytest.fixture(autouse=True)
 def none_before(nothing_left: None) -> Iterator[None]:
-    kept_zygote.end()
+    zygote_cache.end()
     yield
-    kept_zygote.end()
+    zygote_cache.end()
 
 
 def zygote_of(lab: System) -> int:
@@ -57,10 +57,10 @@ def descriptors(pid: int) -> list[str]:
 
 def test_the_next_system_takes_it_and_it_gathers_nothing() -> None:
     first = opened_and_closed()
-    assert kept_zygote.numbers() == [first]
+    assert zygote_cache.numbers() == [first]
     with System("host", 2) as lab:
         assert zygote_of(lab) == first
-        assert kept_zygote.numbers() == []
+        assert zygote_cache.numbers() == []
     before = descriptors(first)
     for _ in range(3):
         assert opened_and_closed() == first
@@ -72,7 +72,7 @@ def test_systems_that_are_open_at_once_have_one_each_and_one_is_kept() -> None:
     with System("host") as one, System("host") as other:
         both = {zygote_of(one), zygote_of(other)}
     assert len(both) == 2
-    (kept,) = kept_zygote.numbers()
+    (kept,) = zygote_cache.numbers()
     assert [pid for pid in both if runs(pid)] == [kept]
 
 
@@ -82,16 +82,16 @@ def test_one_that_began_otherwise_is_not_taken(monkeypatch: pytest.MonkeyPatch) 
     second = opened_and_closed()
     assert second != first
     assert not runs(first)
-    assert kept_zygote.numbers() == [second]
+    assert zygote_cache.numbers() == [second]
 
 
 def test_the_limits_the_cores_and_the_backend_are_of_its_beginning() -> None:
-    before = kept_zygote.birth_of("host", FOLDER)
-    assert kept_zygote.birth_of("host", FOLDER) == before != kept_zygote.birth_of("cuda", FOLDER)
+    before = zygote_cache.birth_of("host", FOLDER)
+    assert zygote_cache.birth_of("host", FOLDER) == before != zygote_cache.birth_of("cuda", FOLDER)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
     try:
-        assert kept_zygote.birth_of("host", FOLDER) != before
+        assert zygote_cache.birth_of("host", FOLDER) != before
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     cores = os.sched_getaffinity(0)
@@ -99,7 +99,7 @@ def test_the_limits_the_cores_and_the_backend_are_of_its_beginning() -> None:
         pytest.skip("there is one core")
     os.sched_setaffinity(0, {min(cores)})
     try:
-        assert kept_zygote.birth_of("host", FOLDER) != before
+        assert zygote_cache.birth_of("host", FOLDER) != before
     finally:
         os.sched_setaffinity(0, cores)
 
@@ -107,10 +107,10 @@ def test_the_limits_the_cores_and_the_backend_are_of_its_beginning() -> None:
 def test_the_files_of_the_backend_are_those_of_its_beginning(tmp_path: Path) -> None:
     source = tmp_path / "__init__.py"
     source.write_text("")
-    before = kept_zygote.birth_of("edited", tmp_path)
-    assert kept_zygote.birth_of("edited", tmp_path) == before
+    before = zygote_cache.birth_of("edited", tmp_path)
+    assert zygote_cache.birth_of("edited", tmp_path) == before
     source.write_text("FACTOR = 2")
-    assert kept_zygote.birth_of("edited", tmp_path) != before
+    assert zygote_cache.birth_of("edited", tmp_path) != before
 
 
 def test_one_whose_contexts_were_all_lost_is_kept() -> None:
@@ -130,17 +130,17 @@ def test_one_that_ended_meanwhile_is_not_taken() -> None:
 
 
 def test_it_ends_and_is_reaped_when_nobody_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_zygote, "KEPT_S", 0.1)
+    monkeypatch.setattr(zygote_cache, "KEPT_S", 0.1)
     first = opened_and_closed()
     assert settle(lambda: not Path(f"/proc/{first}").exists())
-    assert kept_zygote.numbers() == []
-    assert settle(lambda: kept_zygote.THREAD not in [one.name for one in threading.enumerate()])
+    assert zygote_cache.numbers() == []
+    assert settle(lambda: zygote_cache.THREAD not in [one.name for one in threading.enumerate()])
     assert opened_and_closed() != first
 
 
 def test_one_that_was_taken_waits_for_no_other_system(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its time ends when it is taken, and that of the next time is its own."""
-    monkeypatch.setattr(kept_zygote, "KEPT_S", 2.0)
+    monkeypatch.setattr(zygote_cache, "KEPT_S", 2.0)
     first = opened_and_closed()
     with System("host") as lab:
         assert zygote_of(lab) == first
@@ -155,7 +155,7 @@ def test_none_is_kept_where_no_thread_can_be_had(monkeypatch: pytest.MonkeyPatch
     with System("host") as lab:
         first = zygote_of(lab)
         monkeypatch.setattr(threading.Timer, "start", refuse)
-    assert kept_zygote.numbers() == []
+    assert zygote_cache.numbers() == []
     assert not Path(f"/proc/{first}").exists()
 
 
@@ -217,5 +217,5 @@ def test_one_that_executes_contexts_anew_is_not_kept(monkeypatch: pytest.MonkeyP
     """A profiler may have to write what it found when it ends."""
     monkeypatch.setenv("ACCEL_LAB_FORK", "0")
     first = opened_and_closed()
-    assert kept_zygote.numbers() == []
+    assert zygote_cache.numbers() == []
     assert not runs(first)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from accel_lab import Device, System, array, blas, jit
-from accel_lab.compute.events import OutputPrinted
+from accel_lab.compute.events.lifecycle import OutputPrinted
 from accel_lab.errors import (
     CompileError,
     ContextLost,

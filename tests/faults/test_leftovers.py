@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from accel_lab import Device, System
-from accel_lab.compute import background
-from accel_lab.compute.events import CircuitOpened
+from accel_lab.compute.events.lifecycle import CircuitOpened
+from accel_lab.compute.supervision import unclaimed_failures
 from accel_lab.errors import AccelError, CircuitOpen, ContextLost, UserCodeError
 from tests.faults.campaign_gate import holdings
 from tests.faults.conftest import census, pid_of, settle
@@ -99,7 +99,7 @@ def test_a_failure_is_remembered_without_its_request(
     lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also while somebody may still take it, for the request may hold memory."""
-    monkeypatch.setattr(background, "GRACE_S", 600.0)
+    monkeypatch.setattr(unclaimed_failures, "GRACE_S", 600.0)
 
     def request() -> "weakref.ref[Any]":
         reply = cpu.run(broken)

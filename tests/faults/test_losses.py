@@ -12,9 +12,14 @@ import pytest
 
 from accel_lab import Device, System, array, blas
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.events import CircuitClosed, CircuitOpened, ContextStarted, GenerationChanged
-from accel_lab.compute.events import ContextLost as ContextLostEvent
-from accel_lab.compute.fault import Fault, Inject
+from accel_lab.compute.actors.fault import Fault, Inject
+from accel_lab.compute.events.lifecycle import (
+    CircuitClosed,
+    CircuitOpened,
+    ContextStarted,
+    GenerationChanged,
+)
+from accel_lab.compute.events.lifecycle import ContextLost as ContextLostEvent
 from accel_lab.errors import (
     CircuitOpen,
     ContextLost,

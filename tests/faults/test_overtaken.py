@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from accel_lab import Device, System
-from accel_lab.compute.loss import Reason
-from accel_lab.compute.process import Spawner
-from accel_lab.compute.requests import Requests
+from accel_lab.compute.process.spawner import Spawner
+from accel_lab.compute.requests.requests import Requests
+from accel_lab.compute.supervision.context_loss import Reason
 from accel_lab.errors import ContextLost, SystemClosed
 from tests.faults.conftest import pid_of, settle, works
 

@@ -19,7 +19,7 @@ PROGRAM = """
 import sys, time
 import numpy as np
 from accel_lab import System, blas
-from accel_lab.compute.events import ContextStarted
+from accel_lab.compute.events.lifecycle import ContextStarted
 lab = System("host", 2, max_restarts=1000)
 lab.ready()
 print(*[e.pid for e in lab.events.history(ContextStarted)], flush=True)
@@ -173,7 +173,7 @@ lab.close()
 def test_a_second_interrupt_replaces_the_context(start: type[Owner], tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     owner = start(f"""
-from accel_lab.compute import stop_button
+from accel_lab.compute.requests import stop_button
 stop_button.SECOND_INTERRUPT_S = 60.0
 def deaf():
     import signal

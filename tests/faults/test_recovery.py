@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 from accel_lab import AccelRef, Device, System, array, blas, rng
-from accel_lab.compute import lineage
-from accel_lab.compute.contents import Contents
-from accel_lab.compute.events import BuffersRebuilt, GenerationChanged, OutputPrinted
-from accel_lab.compute.fault import Fault
-from accel_lab.compute.recovery import Recovery
-from accel_lab.compute.resending import Resending
-from accel_lab.compute.staging import CHUNK_BYTES
+from accel_lab.compute.actors.fault import Fault
+from accel_lab.compute.arena.staging import CHUNK_BYTES
+from accel_lab.compute.events.lifecycle import BuffersRebuilt, GenerationChanged, OutputPrinted
+from accel_lab.compute.lineage import lineage
+from accel_lab.compute.lineage.content_store import Contents
+from accel_lab.compute.recovery.recovery import Recovery
+from accel_lab.compute.recovery.resending import Resending
 from accel_lab.errors import (
     AccelError,
     ArenaFull,

@@ -17,7 +17,7 @@ import pytest
 
 from accel_lab import Device, System
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.link import Link
+from accel_lab.compute.wire.link import Link
 from accel_lab.errors import AccelError, Cancelled, ContextReplaced, Interrupted
 from tests.faults.conftest import settle
 
@@ -77,7 +77,7 @@ def test_it_ends_the_wait_for_a_reply_without_a_wire() -> None:
 def test_it_ends_the_wait_for_a_dashboard() -> None:
     if find_spec("panel") is None:
         pytest.skip("panel comes with the lab extra")
-    from accel_lab.views.dashboard import dashboard_of_all
+    from accel_lab.views.dashboard.dashboard import dashboard_of_all
 
     with dashboard_of_all(port=0) as served:
         pressed(served.wait)

@@ -19,12 +19,12 @@ import pytest
 import accel_lab.backends
 from accel_lab import AccelRef, Device, System, array, blas
 from accel_lab.actor.reply import Reply
-from accel_lab.compute import waiting
-from accel_lab.compute.events import CircuitClosed, CircuitOpened, ContextStarted
-from accel_lab.compute.events import ContextLost as ContextLostEvent
-from accel_lab.compute.link import Link
-from accel_lab.compute.process import ContextProcess
-from accel_lab.compute.requests import Requests
+from accel_lab.compute.events.lifecycle import CircuitClosed, CircuitOpened, ContextStarted
+from accel_lab.compute.events.lifecycle import ContextLost as ContextLostEvent
+from accel_lab.compute.process.spawner import ContextProcess
+from accel_lab.compute.requests import waiting
+from accel_lab.compute.requests.requests import Requests
+from accel_lab.compute.wire.link import Link
 from accel_lab.errors import (
     AccelError,
     ArenaFull,
@@ -406,7 +406,7 @@ def corrupt_upwards() -> None:
     """Write what is no report to the wire; runs in a context."""
     import gc
 
-    from accel_lab.compute.service import Service
+    from accel_lab.compute.dispatcher.dispatcher import Service
 
     (service,) = (found for found in gc.get_objects() if isinstance(found, Service))
     service._reporter.send_frame(b"\xc1 no report")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from accel_lab import System, blas
-from accel_lab.compute.events import CircuitClosed, CircuitOpened, ContextStarted
-from accel_lab.compute.groups import Groups
+from accel_lab.compute.events.lifecycle import CircuitClosed, CircuitOpened, ContextStarted
+from accel_lab.compute.supervision.restart_groups import Groups
 from accel_lab.errors import CircuitOpen, ContextLost, InvalidArgument, StaleRef
 from tests.faults.conftest import pid_of, settle, works
 

@@ -7,7 +7,7 @@ import pytest
 
 from accel_lab import Device, System
 from accel_lab.actor.events import Event
-from accel_lab.compute.events import ContextStarted, GenerationChanged
+from accel_lab.compute.events.lifecycle import ContextStarted, GenerationChanged
 from accel_lab.errors import ContextLost
 from tests.faults.conftest import settle
 

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from accel_lab import System
-from accel_lab.compute import digest, keeper
-from accel_lab.compute.contents import key_of
-from accel_lab.compute.service import Service
+from accel_lab.compute.actors import digest
+from accel_lab.compute.dispatcher.dispatcher import Service
+from accel_lab.compute.lineage.content_store import key_of
+from accel_lab.compute.supervision import context_supervisor
 from accel_lab.errors import ContextLost
 
 LIMIT_S = 5.0
@@ -39,9 +40,9 @@ def digest_slowly() -> None:
 
 def limit(monkeypatch: pytest.MonkeyPatch, *, rings: bool) -> None:
     """Give contexts little time, and their wires rings or only sockets; before systems open."""
-    monkeypatch.setattr(keeper, "HEARTBEAT_LIMIT_S", LIMIT_S)
+    monkeypatch.setattr(context_supervisor, "HEARTBEAT_LIMIT_S", LIMIT_S)
     if not rings:
-        monkeypatch.setattr("accel_lab.compute.process.ORDERED", False)
+        monkeypatch.setattr("accel_lab.compute.process.spawner.ORDERED", False)
 
 
 def assert_replaced(labs: Sequence[System]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from accel_lab import AccelRef, System, array, blas, fft, jit, rng
-from accel_lab.compute.fault import Fault
+from accel_lab.compute.actors.fault import Fault
 from accel_lab.errors import AccelError, ContextLost, LibraryError, OutOfMemory
 from tests.gpu.card import assert_used_at_most, card_bytes
 
@@ -38,7 +38,7 @@ def used_bytes() -> int:
     """What is used beside the workspace of cuBLAS, which is there once there was a product."""
     import cupy
 
-    from accel_lab.backends.cuda.blas import WORKSPACE_BYTES
+    from accel_lab.backends.cuda.blas.library import WORKSPACE_BYTES
 
     return int(cupy.get_default_memory_pool().used_bytes()) - WORKSPACE_BYTES
 

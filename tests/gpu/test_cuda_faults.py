@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab.backends.cuda.faults import STICKY
+from accel_lab import blas
+from accel_lab.backends.cuda.device.faults import STICKY
 from accel_lab.compute.device import Device
 from accel_lab.errors import (
     CircuitOpen,
@@ -16,7 +17,6 @@ from accel_lab.errors import (
     LibraryError,
     OutOfMemory,
 )
-from accel_lab.libraries import blas
 from accel_lab.system import System
 
 pytestmark = pytest.mark.gpu

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from accel_lab import array, fft
 from accel_lab.compute.device import Device
 from accel_lab.errors import OutOfMemory
-from accel_lab.libraries import array, fft
 from tests.contract.samples import reals
 from tests.contract.tolerances import assert_transformed, wide
 from tests.contract.transforms import scipy_s
@@ -33,8 +33,8 @@ def test_a_plan_is_shared_by_both_directions_and_all_norms(gpu: Device) -> None:
 
         import cupy
 
-        from accel_lab.backends.cuda.device import CudaDevice
-        from accel_lab.backends.cuda.fft import CudaFft
+        from accel_lab.backends.cuda.device.device import CudaDevice
+        from accel_lab.backends.cuda.fft.library import CudaFft
 
         device = next(thing for thing in gc.get_objects() if isinstance(thing, CudaDevice))
         lib = CudaFft(device)
@@ -59,8 +59,8 @@ def test_plans_that_are_evicted_under_way_finish_their_work(gpu: Device) -> None
 
         import cupy
 
-        from accel_lab.backends.cuda.device import CudaDevice
-        from accel_lab.backends.cuda.fft import CudaFft
+        from accel_lab.backends.cuda.device.device import CudaDevice
+        from accel_lab.backends.cuda.fft.library import CudaFft
 
         device = next(thing for thing in gc.get_objects() if isinstance(thing, CudaDevice))
         lib = CudaFft(device)
@@ -94,8 +94,8 @@ def test_a_large_work_area_is_borrowed_and_not_kept(gpu: Device) -> None:
 
         import cupy
 
-        from accel_lab.backends.cuda import fft as library
-        from accel_lab.backends.cuda.device import CudaDevice
+        from accel_lab.backends.cuda.device.device import CudaDevice
+        from accel_lab.backends.cuda.fft import library
 
         device = next(thing for thing in gc.get_objects() if isinstance(thing, CudaDevice))
         lib = library.CudaFft(device)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from accel_lab import Device, System, array, blas
-from accel_lab.compute.events import ContextLost as ContextLostEvent
-from accel_lab.compute.fault import Fault
-from accel_lab.compute.samples import MemorySampled
+from accel_lab.compute.actors.fault import Fault
+from accel_lab.compute.events.lifecycle import ContextLost as ContextLostEvent
+from accel_lab.compute.events.samples import MemorySampled
 from accel_lab.errors import ContextLost
 from tests.gpu.card import assert_used_at_most, card_bytes
 

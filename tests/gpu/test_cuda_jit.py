@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from accel_lab import System, array, blas, jit
+from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import numpy_dtype
 from accel_lab.errors import CompileError, ContextLost, InvalidArgument
 from tests.project import ROOT
 

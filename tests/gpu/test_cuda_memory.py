@@ -10,7 +10,7 @@ import pytest
 
 from accel_lab import AccelRef, System, array, blas
 from accel_lab.compute.device import Device
-from accel_lab.compute.resident import ResidentBuffer
+from accel_lab.compute.residency.resident import ResidentBuffer
 from accel_lab.display.sizes import size
 from accel_lab.errors import OutOfMemory, UserCodeError
 

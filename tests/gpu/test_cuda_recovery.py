@@ -2,7 +2,7 @@
 
 import pytest
 
-from accel_lab.compute.fault import Fault
+from accel_lab.compute.actors.fault import Fault
 from tests.faults.digested import assert_given_up
 
 pytestmark = pytest.mark.gpu

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from accel_lab import array, rng
 from accel_lab.backends.host.philox import words
 from accel_lab.backends.host.rng import HostRng
+from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import numpy_dtype
-from accel_lab.libraries import array, rng
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
@@ -174,8 +174,8 @@ def replayed(count: int) -> Any:
     """Return two replays of a captured draw; called in the context."""
     import cupy
 
-    from accel_lab.backends.cuda.drawing import Form
-    from accel_lab.backends.cuda.rng import Drawing
+    from accel_lab.backends.cuda.rng.kernels import Form
+    from accel_lab.backends.cuda.rng.library import Drawing
 
     drawing = Drawing(Form("uniform", "float32", 1, dense=True))
     out = cupy.empty(count, "float32")

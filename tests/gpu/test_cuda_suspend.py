@@ -11,7 +11,7 @@ import pynvml
 import pytest
 
 from accel_lab import Device, System, jit
-from accel_lab.compute.events import ContextStarted
+from accel_lab.compute.events.lifecycle import ContextStarted
 from accel_lab.notebook.gpu_cell import GpuCells
 
 pytestmark = pytest.mark.gpu

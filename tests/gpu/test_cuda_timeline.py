@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from accel_lab import AccelRef, System, jit
-from accel_lab.compute.samples import Slice, WorkTraced
+from accel_lab.compute.events.samples import Slice, WorkTraced
 
 pytestmark = pytest.mark.gpu
 
@@ -90,7 +90,7 @@ def test_slices_are_as_long_as_the_card_s_clock_says(
 
 def margins() -> list[float]:
     """Measure, in a context, what marks add."""
-    from accel_lab.backends.cuda.clock import CudaClock
+    from accel_lab.backends.cuda.device.clock import CudaClock
 
     clock, until = CudaClock(0), time.monotonic() + WAIT
     while not all(found := clock.margins()):

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from accel_lab import array, blas
+from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.compute.dtypes import numpy_dtype
 from accel_lab.errors import InvalidArgument, UserCodeError
-from accel_lab.libraries import array, blas
 
 pytestmark = pytest.mark.gpu
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from accel_lab import System
-from accel_lab.compute.markers import Checkpoint, Content, Result
+from accel_lab.compute.lineage.markers import Checkpoint, Content, Result
 from accel_lab.journal.entry import Entry, entries_of
 
 KEYS = {

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from accel_lab import System, array, blas, rng
-from accel_lab.compute.markers import Content, encode_marker
-from accel_lab.compute.user_code import name_of
-from accel_lab.compute.wire import encode_entry
+from accel_lab.compute.lineage.markers import Content, encode_marker
+from accel_lab.compute.user_code.call import name_of
+from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.errors import ContextLost, JournalDamaged, JournalError, UserCodeError
 from accel_lab.journal.entry import Entry, entries_of
 from tests.journal.recording import Drain, Recording

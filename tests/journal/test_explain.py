@@ -13,9 +13,9 @@ import pytest
 
 from accel_lab import AccelRef, Device, System, array, blas, jit, rng
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.events import ContextLost as Lost
-from accel_lab.compute.events import ContextStarted
-from accel_lab.compute.fault import Inject
+from accel_lab.compute.actors.fault import Inject
+from accel_lab.compute.events.lifecycle import ContextLost as Lost
+from accel_lab.compute.events.lifecycle import ContextStarted
 from accel_lab.errors import ContextLost, JournalError, StaleRef
 from accel_lab.journal.explain import explain
 from accel_lab.journal.explanation import Explanation

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel_lab import System, array, blas, jit, views
-from accel_lab.compute.contents import key_of
-from accel_lab.compute.fault import Inject
-from accel_lab.compute.markers import Failed, encode_marker
+from accel_lab.compute.actors.fault import Inject
+from accel_lab.compute.lineage.content_store import key_of
+from accel_lab.compute.lineage.markers import Failed, encode_marker
 from accel_lab.errors import (
     AccelError,
     InvalidArgument,
@@ -32,7 +32,7 @@ from accel_lab.journal.journal import Journal
 from accel_lab.journal.lines import COLUMNS
 from accel_lab.journal.memory_store import MemoryStore
 from accel_lab.journal.open_store import open_store
-from accel_lab.views.journal_past import JournalPast
+from accel_lab.views.past.journal import JournalPast
 from tests.conftest import require
 from tests.held import NOTHING, held
 from tests.journal.journaled import journaled

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from accel_lab import System, array, blas, fft, rng
-from accel_lab.compute.operation import Operation
-from accel_lab.compute.wire import encode_entry
+from accel_lab.compute.message.operation import Operation
+from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.errors import JournalError
 from accel_lab.journal.entry import entries_of
 from accel_lab.journal.messages import message_of

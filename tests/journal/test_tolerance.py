@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel_lab import System, array, blas, fft, rng
-from accel_lab.compute.dtypes import NAMES, is_complex, is_float, numpy_dtype
+from accel_lab.compute.arrays.dtypes import NAMES, is_complex, is_float, numpy_dtype
 from accel_lab.journal.tolerance import distance, eps_of, tolerance
 
 EXACT = [name for name in NAMES if not is_float(name) and not is_complex(name)]

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from accel_lab.actor.events import EventStream
-from accel_lab.compute.contents import Contents, key_of
-from accel_lab.compute.markers import Content, ContextBegan, ContextEnded, Result, SentBy
-from accel_lab.compute.origin import Origin
-from accel_lab.compute.recorder import Kept, Recorder
-from accel_lab.compute.scribe import Scribe
-from accel_lab.compute.transfer import Put
-from accel_lab.compute.wire import encode_entry
+from accel_lab.compute.lineage.content_store import Contents, key_of
+from accel_lab.compute.lineage.markers import Content, ContextBegan, ContextEnded, Result, SentBy
+from accel_lab.compute.lineage.record_thread import Scribe
+from accel_lab.compute.lineage.recorder import Kept, Recorder
+from accel_lab.compute.message.builtin import Put
+from accel_lab.compute.output.cell_origin import Origin
+from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.errors import JournalUnavailable
 from accel_lab.journal.entry import Entry, entries_of
 from accel_lab.journal.events import JournalDropped, JournalFailed, JournalResumed

@@ -32,7 +32,7 @@ class Mutation(NamedTuple):
 MUTATIONS = (
     Mutation(
         "a loss leaves the generation as it is",
-        "compute/generations.py",
+        "compute/requests/connection.py",
         'self.generation += state != "stopped"',
         "self.generation += 0",
         "faults/test_losses.py",
@@ -40,7 +40,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the call takes buffers of any generation",
-        "compute/requests.py",
+        "compute/requests/requests.py",
         "if ref.generation != generation or ref._state == FAILED:",
         "if ref._state == FAILED:",
         "faults/test_losses.py",
@@ -48,21 +48,21 @@ MUTATIONS = (
     ),
     Mutation(
         "a buffer whose upload failed may be read",
-        "compute/table.py",
+        "compute/execution/buffer_table.py",
         "        self.forget(buffer.id)\n        self._release(buffer)\n",
         "        self.forget(buffer.id)\n",
         "faults/test_uploads.py",
     ),
     Mutation(
         "what a failed message should have written may be read",
-        "compute/table.py",
+        "compute/execution/buffer_table.py",
         "if refusals:",
         "if refusals and buffer.storage is None:",
         "faults/unwritten/test_unwritten.py",
     ),
     Mutation(
         "who is told of one failed write is told of all",
-        "compute/table.py",
+        "compute/execution/buffer_table.py",
         "if one.failed not in failed",
         "if not failed",
         "faults/unwritten/test_twice.py",
@@ -70,7 +70,7 @@ MUTATIONS = (
     ),
     Mutation(
         "nobody tells the supervisor of a loss",
-        "compute/device_actor.py",
+        "compute/supervision/device_actor.py",
         "child.tell(Lost(error, number))",
         "assert child",
         "faults/test_losses.py",
@@ -86,7 +86,7 @@ MUTATIONS = (
     ),
     Mutation(
         "what was in flight is not answered",
-        "compute/answers.py",
+        "compute/requests/answers.py",
         "reply.reject((special or {}).get(seq, error))",
         "(special or {}).get(seq, error)",
         "faults/test_losses.py",
@@ -94,7 +94,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the memory of a lost context is reused before it is reaped",
-        "compute/ledger.py",
+        "compute/arena/ledger.py",
         "live.after not in self._reaped:",
         "live.after not in self._reaped and live.holds:",
         "compute/test_arena_model.py",

@@ -9,7 +9,7 @@ import pytest
 
 from accel_lab import System
 from accel_lab.compute.device import Device
-from accel_lab.compute.resident import ResidentBuffer
+from accel_lab.compute.residency.resident import ResidentBuffer
 from accel_lab.errors import ContextLost
 from tests.interactive import Shell, shell
 

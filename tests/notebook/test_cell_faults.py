@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from accel_lab import System
-from accel_lab.compute.link import Link
-from accel_lab.compute.requests import Requests
+from accel_lab.compute.requests.requests import Requests
+from accel_lab.compute.wire.link import Link
 from accel_lab.errors import StaleRef, UserCodeError
 from accel_lab.notebook import gpu_cell
 from tests.faults.conftest import settle

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from accel_lab.compute.events import OutputPrinted
-from accel_lab.compute.printing import LIMIT
+from accel_lab.compute.events.lifecycle import OutputPrinted
+from accel_lab.compute.output.printing import LIMIT
 from tests.faults.conftest import settle
 from tests.notebook.cells import Notebook
 
@@ -128,7 +128,7 @@ def test_a_figure_is_shown(notebook: Notebook, monkeypatch: pytest.MonkeyPatch, 
     assert shown["image/png"].startswith(b"\x89PNG")
     assert "Figure" in shown["text/plain"]
     notebook("import os\nos.environ['MPLBACKEND']")
-    assert "figure_backend" in notebook.shown[-1]["text/plain"]
+    assert "matplotlib_backend" in notebook.shown[-1]["text/plain"]
 
 
 @pytest.mark.parametrize("end", ["fig", "display(fig)", "display(fig, fig.axes);", "[fig];"])

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("IPython", reason="IPython comes with the lab extra")
 
 from accel_lab import System
-from accel_lab.compute import post_mortem
+from accel_lab.compute.user_code import post_mortem
 from accel_lab.display import failure
 from accel_lab.errors import InvalidArgument, UserCodeError
 from tests.notebook.ipython import Lab, notebook

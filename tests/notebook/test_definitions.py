@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from accel_lab import System
-from accel_lab.compute.definitions import changed, compiled, definitions
+from accel_lab.compute.cells.definitions import changed, compiled, definitions
 from accel_lab.errors import StaleRef, UserCodeError
 from accel_lab.notebook.object_ref import ObjectRef
 from tests.notebook.ipython import Lab, lose, shown

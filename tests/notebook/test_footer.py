@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from accel_lab import System
-from accel_lab.compute.backend import Peak
+from accel_lab.compute.execution.backend import Peak
 from accel_lab.errors import UserCodeError
 from accel_lab.notebook.footer import Footer
 from accel_lab.notebook.gpu_cell import GpuCells

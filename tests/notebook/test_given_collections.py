@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab.compute.lent import Lent, change
+from accel_lab.compute.cells.captured_objects import Lent, change
 from accel_lab.errors import UserCodeError
 from accel_lab.notebook.object_ref import ObjectRef
 from tests.notebook.cells import Notebook

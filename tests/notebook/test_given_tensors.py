@@ -156,7 +156,7 @@ def test_a_notebook_without_pytorch_does_not_import_it(torch: Any) -> None:
     """What this floor asks PyTorch for, it asks the one that is there."""
     code = (
         "import sys\n"
-        "from accel_lab.compute import lent, renewal\n"
+        "from accel_lab.compute.cells import captured_objects as lent, write_back as renewal\n"
         "class Own:\n    def __init__(self): self.a, self.b = 1, object()\n"
         "value = [Own(), {'n': 1}, object()]\n"
         "held = lent.Lent(value, lent.arrays_in(value), lambda _: False)\n"

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from accel_lab import System
-from accel_lab.compute.home import Home
-from accel_lab.compute.user_code import pack
+from accel_lab.compute.user_code.call import pack
+from accel_lab.compute.user_code.notebook_globals import Home
 from accel_lab.errors import UserCodeError
 from tests.notebook.cells import Notebook
 from tests.notebook.ipython import Lab

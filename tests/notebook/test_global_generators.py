@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from accel_lab import System
-from accel_lab.compute.global_generators import states
+from accel_lab.compute.cells.global_random import states
 from accel_lab.errors import UserCodeError
 from tests.conftest import require
 from tests.notebook.cells import Notebook, lose

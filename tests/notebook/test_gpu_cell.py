@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from accel_lab import System, blas
-from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument, UserCodeError
 from accel_lab.notebook.captures import CAPTURE_BYTES
 from accel_lab.notebook.gpu_cell import GpuCells

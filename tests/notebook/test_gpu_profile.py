@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from accel_lab import Device, System, blas
-from accel_lab.compute.samples import Slice
+from accel_lab.compute.events.samples import Slice
 from accel_lab.notebook.gpu_profile import Kind, Profile, Watch
-from accel_lab.views.observer import observer_of
+from accel_lab.views.scene.observer import observer_of
 from tests.interactive import Shell, shell
 from tests.views.test_tree import Table
 

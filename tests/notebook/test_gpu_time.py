@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from accel_lab import System
-from accel_lab.compute.execution import Timed
-from accel_lab.compute.meter import Span
+from accel_lab.compute.cells.cell_execution import Timed
+from accel_lab.compute.execution.cost_meter import Span
 from accel_lab.errors import ContextLost, InvalidArgument, UserCodeError
 from accel_lab.notebook.gpu_cell import GpuCells
 from accel_lab.notebook.timing import REPEAT, Timing, parse

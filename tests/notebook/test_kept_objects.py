@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from accel_lab import System, views
-from accel_lab.compute.samples import MemorySampled
+from accel_lab.compute.events.samples import MemorySampled
 from accel_lab.errors import AccelError, InvalidArgument, StaleRef
-from accel_lab.views import commands
-from accel_lab.views import names as names_
+from accel_lab.views.scene import names as names_
 from accel_lab.views.vram import VramView
+from accel_lab.views.widget import commands
 from tests.notebook.cells import Notebook, lose
 
 WAIT_S = 20.0

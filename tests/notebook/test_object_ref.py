@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument, StaleRef, UserCodeError
 from accel_lab.notebook.gpu_cell import GpuCells
 from accel_lab.notebook.object_ref import ObjectRef

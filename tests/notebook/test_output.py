@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 
-from accel_lab.compute.printing import LIMIT
+from accel_lab.compute.output.printing import LIMIT
 from tests.kernel import Cell, kernel, run
 
 LINES = "".join(f"{k}\n" for k in range(100_000))

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("IPython", reason="IPython comes with the lab extra")
 
 from accel_lab import System
-from accel_lab.compute.resident import Resident, ResidentBuffer, ResidentObject
+from accel_lab.compute.residency.resident import Resident, ResidentBuffer, ResidentObject
 from accel_lab.display.sizes import size
 from accel_lab.errors import InvalidArgument, StaleRef
 from tests.notebook.ipython import Lab, notebook, wait_for_file
@@ -253,9 +253,9 @@ def test_looking_runs_nothing_of_the_users(lab: Lab) -> None:
 
 
 def _bind_shy() -> None:
-    from accel_lab.compute import workspaces
+    from accel_lab.compute.cells import workspace_registry
 
-    for space in workspaces.spaces().values():
+    for space in workspace_registry.spaces().values():
         space.names["shy"] = [space.names["Shy"]()]
 
 

@@ -151,7 +151,10 @@ def test_what_a_cell_binds_after_it_has_caught_the_stop_is_there(
     )
     assert stopped(client, caught).error == "KeyboardInterrupt"
     assert run(client, "print(seen, int(best), data.shape)") == "[0, 1] 2 (3,)\n"
-    kept = run(client, "from accel_lab.compute.plain import thawed\nprint(thawed(kept.copy), kept)")
+    kept = run(
+        client,
+        "from accel_lab.compute.cells.plain_data import thawed\nprint(thawed(kept.copy), kept)",
+    )
     assert kept.startswith("[0, 1] ")
     assert kept.endswith(": [0, 1]>\n")
     assert stopped(client, f"{SPIN}spin(0)").error == "KeyboardInterrupt"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accel_lab import System
-from accel_lab.compute.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef
 from tests.conftest import require
 from tests.notebook.ipython import Lab, lose, shown
 from tests.notebook.ipython import notebook as opened

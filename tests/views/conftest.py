@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from accel_lab.views import feed
-from accel_lab.views.feed import FEED
-from accel_lab.views.feed_client import Watch
+from accel_lab.views.feed import feed
+from accel_lab.views.feed.client import Watch
+from accel_lab.views.feed.feed import FEED
 from tests.views.made_up import Lab
 from tests.views.made_up import lab as made_up
 

@@ -6,9 +6,9 @@ import threading
 from pathlib import Path
 
 from accel_lab.actor.events import Event
-from accel_lab.views import feed_folder
-from accel_lab.views.feed_client import FeedSource
-from accel_lab.views.tape import decode
+from accel_lab.views.feed import folder as feed_folder
+from accel_lab.views.feed.client import FeedSource
+from accel_lab.views.scene.fact_lines import decode
 
 
 def connect(folder: Path) -> socket.socket:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 
 from accel_lab.actor.events import EventStream
-from accel_lab.compute.samples import MemorySampled, WorkTraced
-from accel_lab.compute.tree import Node, State
+from accel_lab.compute.events.samples import MemorySampled, WorkTraced
+from accel_lab.compute.events.tree import Node, State
 from accel_lab.errors import SystemClosed
 
 GIB = 2**30

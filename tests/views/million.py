@@ -11,19 +11,19 @@ from types import SimpleNamespace
 from typing import Any
 
 from accel_lab.actor.events import Event
-from accel_lab.compute.events import (
+from accel_lab.compute.events.lifecycle import (
     BuffersRebuilt,
     ContextLost,
     ContextStarted,
     GenerationChanged,
     RequestFailed,
 )
-from accel_lab.compute.samples import Block, MemorySampled, Slice, WorkTraced
-from accel_lab.views import live
+from accel_lab.compute.events.samples import Block, MemorySampled, Slice, WorkTraced
 from accel_lab.views.lab import LabView
-from accel_lab.views.live import widget_class
-from accel_lab.views.publisher import Publisher
-from accel_lab.views.tape import decode, encode
+from accel_lab.views.scene.fact_lines import decode, encode
+from accel_lab.views.widget import live
+from accel_lab.views.widget.live import widget_class
+from accel_lab.views.widget.publisher import Publisher
 from tests.views.made_up import lab
 
 EVENTS = 1_000_000

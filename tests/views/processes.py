@@ -15,7 +15,7 @@ SCRIPT = """
 import os, signal, sys, time
 import accel_lab
 from accel_lab import System, blas
-from accel_lab.views import feed
+from accel_lab.views.feed import feed
 
 feed.FAREWELL_S = 10.0  # a process that stood still for a while says farewell all the same
 lab = System("host", name={name!r}).ready()

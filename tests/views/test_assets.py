@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from accel_lab.views import assets
+from accel_lab.views.widget import assets
 
 WIDGETS = Path(__file__).parents[2] / "widgets"
 VIEWS = sorted(

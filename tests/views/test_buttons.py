@@ -13,7 +13,7 @@ pytest.importorskip("anywidget", reason="anywidget comes with the lab extra")
 OPEN = """
 import asyncio, time
 from accel_lab import System, views
-from accel_lab.compute.events import ContextLost
+from accel_lab.compute.events.lifecycle import ContextLost
 lab = System("host", 1).ready()
 view = views.supervision(lab)
 def losses():

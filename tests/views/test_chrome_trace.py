@@ -9,16 +9,16 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel_lab.compute.events import (
+from accel_lab.compute.events.lifecycle import (
     CircuitOpened,
     ContextLost,
     GenerationChanged,
     LibraryRestarted,
     RequestFailed,
 )
-from accel_lab.compute.samples import Slice
+from accel_lab.compute.events.samples import Slice
 from accel_lab.views.chrome_trace import chrome_trace
-from accel_lab.views.scene import Scene
+from accel_lab.views.scene.scene import Scene
 from accel_lab.views.timeline import TimelineView
 from tests.views.work import CASE, Recorded, case_scene, tree, work
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from accel_lab.errors import DashboardUnavailable
-from accel_lab.views.dashboard import Dashboard, dashboard, dashboard_of_all
+from accel_lab.views.dashboard.dashboard import Dashboard, dashboard, dashboard_of_all
 from tests.views.made_up import lab
 
 LOG = logging.getLogger("tornado.application")

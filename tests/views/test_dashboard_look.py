@@ -12,21 +12,21 @@ import numpy as np
 import pytest
 
 from accel_lab import System, blas
-from accel_lab.compute.samples import SystemEnded
+from accel_lab.compute.events.samples import SystemEnded
 from accel_lab.errors import InvalidArgument
 from accel_lab.views import Recording, record
-from accel_lab.views.feed_client import FeedSource
-from accel_lab.views.feed_lines import Topic, speaker
+from accel_lab.views.dashboard.watched import Onlooker, Watched
+from accel_lab.views.feed.client import FeedSource
+from accel_lab.views.feed.lines import Topic, speaker
 from accel_lab.views.lab import LabView
-from accel_lab.views.watched import Onlooker, Watched
 from tests.views.made_up import lab as made_up
 from tests.views.processes import eventually
 
 if find_spec("panel") is None:
     pytest.skip("panel comes with the lab extra", allow_module_level=True)
 
-from accel_lab.views.dashboard_look import Look
-from accel_lab.views.dashboard_page import Desk, Page
+from accel_lab.views.dashboard.look import Look
+from accel_lab.views.dashboard.page import Desk, Page
 
 
 @pytest.fixture

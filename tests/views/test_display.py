@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from accel_lab import array, blas, fft
 from accel_lab.actor.reply import Reply
 from accel_lab.bench.machine import Machine
 from accel_lab.bench.report import Report as BenchReport
 from accel_lab.bench.row import Row
-from accel_lab.compute.wire import encode_entry
+from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.doctor.report import Report as DoctorReport
 from accel_lab.errors import (
     AccelError,
@@ -25,7 +26,6 @@ from accel_lab.errors import (
     JournalError,
     StaleRef,
 )
-from accel_lab.libraries import array, blas, fft
 from accel_lab.system import System
 from tests.interactive import Shell, shell
 from tests.project import ROOT

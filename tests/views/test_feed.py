@@ -18,14 +18,16 @@ import msgspec
 import pytest
 
 from accel_lab import System
-from accel_lab.compute.events import ContextLost
-from accel_lab.compute.samples import MemorySampled, TreeSampled, WorkTraced
-from accel_lab.views import feed, feed_lines
-from accel_lab.views.feed import FEED
-from accel_lab.views.feed_client import Watch
-from accel_lab.views.feed_reader import Reader
-from accel_lab.views.observer import observer_of
-from accel_lab.views.tape import decode
+from accel_lab.compute.events.lifecycle import ContextLost
+from accel_lab.compute.events.samples import MemorySampled, TreeSampled, WorkTraced
+from accel_lab.views.feed import feed
+from accel_lab.views.feed import lines as feed_lines
+from accel_lab.views.feed.client import Watch
+from accel_lab.views.feed.feed import FEED
+from accel_lab.views.feed.reader import Reader
+from accel_lab.views.scene import process_gauge
+from accel_lab.views.scene.fact_lines import decode
+from accel_lab.views.scene.observer import observer_of
 from tests.held import NOTHING, held
 from tests.project import ROOT
 from tests.views.feeds import connect, facts, threads, tree_of
@@ -49,7 +51,7 @@ def test_the_first_lines_say_who_speaks_and_of_what(lab: Lab, runtime: Path) -> 
         feed=2,
         pid=os.getpid(),
         version="0.1.0",
-        program=feed_lines.program(),
+        program=process_gauge.program(),
         folder=str(Path.cwd()),
     )
     assert topic.name == "lab"
@@ -131,7 +133,7 @@ def test_a_system_whose_name_is_no_text_is_told_in_ascii(watch: Watch) -> None:
 def test_while_ipython_is_still_imported_it_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["scripts/train.py"])
     monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
-    assert feed_lines.program() == "train.py"
+    assert process_gauge.program() == "train.py"
 
 
 @pytest.mark.filterwarnings("ignore:a dashboard was turned away")
@@ -320,9 +322,9 @@ def test_a_forked_child_lets_go_of_the_feed(lab: Lab, runtime: Path, watch: Watc
     script = f"""
 import os, sys, time
 sys.path.insert(0, {str(ROOT)!r})
-from accel_lab.views import feed
-from accel_lab.views.feed import FEED
-from accel_lab.views.observer import observer_of
+from accel_lab.views.feed import feed
+from accel_lab.views.feed.feed import FEED
+from accel_lab.views.scene.observer import observer_of
 from tests.views.made_up import lab as made_up
 feed.FAREWELL_S = 10.0
 lab = made_up()

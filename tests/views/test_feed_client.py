@@ -12,10 +12,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from accel_lab.views import feed_client, feed_folder, feed_lines, feed_shown
-from accel_lab.views.feed import FEED
-from accel_lab.views.feed_client import STALE_AFTER_S, Watch
-from accel_lab.views.feed_folder import Name
+from accel_lab.views.feed import client, lines, offered
+from accel_lab.views.feed import folder as feed_folder
+from accel_lab.views.feed.client import STALE_AFTER_S, Watch
+from accel_lab.views.feed.feed import FEED
+from accel_lab.views.feed.folder import Name
 from tests.held import NOTHING, held
 from tests.project import ROOT
 from tests.views.feeds import tree_of
@@ -71,7 +72,7 @@ def test_a_stopped_process_is_stale_and_lives_on(tmp_path: Path, watch: Watch) -
 def test_pages_and_feeds_call_a_silence_stale_after_the_same_time() -> None:
     source = (ROOT / "widgets" / "freshness.js").read_text()
     assert f"STALE_AFTER_S = {STALE_AFTER_S};" in source
-    assert feed_shown.BEAT_S + 0.5 < STALE_AFTER_S < 2.0
+    assert offered.BEAT_S + 0.5 < STALE_AFTER_S < 2.0
 
 
 def test_a_new_process_appears_and_its_device_is_seen_at_work(tmp_path: Path, watch: Watch) -> None:
@@ -120,11 +121,9 @@ def test_a_living_process_that_does_not_listen_yet_keeps_its_file(
 def test_a_feed_of_a_later_version_is_refused_once_and_by_name(
     runtime: Path, monkeypatch: pytest.MonkeyPatch, lab: Lab
 ) -> None:
-    monkeypatch.setattr(feed_lines, "SCHEMA", 3)
+    monkeypatch.setattr(lines, "SCHEMA", 3)
     told: list[str] = []
-    monkeypatch.setattr(
-        "accel_lab.views.feed_client.warn_of", lambda error, what: told.append(f"{what}: {error}")
-    )
+    monkeypatch.setattr(client, "warn_of", lambda error, what: told.append(f"{what}: {error}"))
     watch = Watch()
     eventually(lambda: told)
     time.sleep(0.6)
@@ -145,7 +144,7 @@ def test_who_finds_no_descriptor_left_looks_again(
         return socket.socket(*kind)
 
     patched = SimpleNamespace(**vars(socket) | {"socket": scarce})
-    monkeypatch.setattr(feed_client, "socket", patched)
+    monkeypatch.setattr(client, "socket", patched)
     watch = Watch()
     eventually(watch.sources)
     watch.close()
@@ -227,13 +226,13 @@ def test_a_process_that_makes_no_sense_is_refused_and_others_are_followed(
     monkeypatch: pytest.MonkeyPatch, lab: Lab, other: socket.socket
 ) -> None:
     told: list[str] = []
-    monkeypatch.setattr(feed_client, "warn_of", lambda error, what: told.append(f"{what}: {error}"))
+    monkeypatch.setattr(client, "warn_of", lambda error, what: told.append(f"{what}: {error}"))
     other.listen()
     other.settimeout(20)
     watch = Watch()
     connected, _ = other.accept()
     with connected:
-        connected.sendall(feed_lines.line_of(feed_lines.speaker()) + b'{"type":"TreeSampled"}\n')
+        connected.sendall(lines.line_of(lines.speaker()) + b'{"type":"TreeSampled"}\n')
         assert connected.recv(1) == b""
     assert told == [f"the feed of process {os.getpid()} cannot be read: a fact follows its topic"]
     assert is_followed(lab, watch)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from accel_lab.views import feed_folder
-from accel_lab.views.feed import FEED
-from accel_lab.views.feed_folder import Name
+from accel_lab.views.feed import folder as feed_folder
+from accel_lab.views.feed.feed import FEED
+from accel_lab.views.feed.folder import Name
 from tests.views.feeds import threads
 from tests.views.made_up import Lab
 from tests.views.made_up import lab as made_up
@@ -60,7 +60,7 @@ def test_a_process_of_another_user_is_hung_up_on(
 ) -> None:
     here = feed_folder.enter(runtime)
     (name,) = feed_folder.names(here)
-    monkeypatch.setattr("accel_lab.views.feed_folder.is_mine", lambda _: False)
+    monkeypatch.setattr("accel_lab.views.feed.folder.is_mine", lambda _: False)
     with socket.socket(socket.AF_UNIX) as other:
         other.settimeout(20)
         other.connect(feed_folder.path(here, name))

@@ -18,14 +18,27 @@ from accel_lab.journal.journal import Journal
 from accel_lab.journal.memory_store import MemoryStore
 from accel_lab.journal.sqlite_store import SqliteStore
 from accel_lab.journal.writer import COMMIT_GROUPS
-from accel_lab.views import feed, feed_client, feed_journal, feed_lines, feed_reader, feed_shown
-from accel_lab.views.feed import FEED
-from accel_lab.views.feed_client import FeedSource, Watch
-from accel_lab.views.feed_journal import Passage, Telling
-from accel_lab.views.feed_lines import Speaker, Topic
+from accel_lab.views.feed import (
+    client,
+    feed,
+    offered,
+)
+from accel_lab.views.feed import (
+    journal as feed_journal,
+)
+from accel_lab.views.feed import (
+    lines as feed_lines,
+)
+from accel_lab.views.feed import (
+    reader as feed_reader,
+)
+from accel_lab.views.feed.client import FeedSource, Watch
+from accel_lab.views.feed.feed import FEED
+from accel_lab.views.feed.journal import Passage, Telling
+from accel_lab.views.feed.lines import Speaker, Topic
 from accel_lab.views.lab import LabView
-from accel_lab.views.observer import observer_of
-from accel_lab.views.replayable import Replayable
+from accel_lab.views.past.replayable import Replayable
+from accel_lab.views.scene.observer import observer_of
 from tests.project import ROOT
 from tests.views.made_up import lab as made_up
 from tests.views.processes import eventually
@@ -235,7 +248,7 @@ def told(telling: Telling) -> list[Passage]:
 
 
 def test_a_reader_keeps_so_much_and_counts_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed_client, "TOLD_BYTES", 1000)
+    monkeypatch.setattr(client, "TOLD_BYTES", 1000)
     source = FeedSource("1", SPEAKER, Topic(system=1, name="lab", opened=1.0, journal=True))
     for number in range(100):
         source.read(Passage(group=group(number), first=50 + number * 10))
@@ -249,7 +262,7 @@ def test_a_long_journal_leaves_room_for_samples_in_what_is_unread() -> None:
     store.append([group(number) for number in range(10_000)], {})
     lab = made_up()
     lab.journal = Journal(store)  # type: ignore[attr-defined]
-    shown = feed_shown.Shown(1, lab, 1.0, lambda: None)
+    shown = offered.Shown(1, lab, 1.0, lambda: None)
     one, other = socket.socketpair()
     with one, other:
         one.settimeout(0)
@@ -357,7 +370,7 @@ def test_a_reader_with_too_much_unread_learns_at_the_end_that_not_all_was_sent(
     store.append([group(number) for number in range(1000)], {})
     lab = made_up()
     lab.journal = Journal(store)  # type: ignore[attr-defined]
-    shown = feed_shown.Shown(1, lab, 1.0, lambda: None)
+    shown = offered.Shown(1, lab, 1.0, lambda: None)
     one, other = socket.socketpair()
     with one, other:
         reader = feed_reader.Reader(one)

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from accel_lab import System, blas
-from accel_lab.compute.events import CircuitOpened
-from accel_lab.compute.samples import Slice, WorkTraced
-from accel_lab.views import feed, feed_reader
-from accel_lab.views.feed import FEED
-from accel_lab.views.feed_client import Watch
-from accel_lab.views.observer import observer_of
-from accel_lab.views.scene import Scene
+from accel_lab.compute.events.lifecycle import CircuitOpened
+from accel_lab.compute.events.samples import Slice, WorkTraced
+from accel_lab.views.feed import feed
+from accel_lab.views.feed import reader as feed_reader
+from accel_lab.views.feed.client import Watch
+from accel_lab.views.feed.feed import FEED
+from accel_lab.views.scene.observer import observer_of
+from accel_lab.views.scene.scene import Scene
 from tests.held import descriptors
 from tests.views.feeds import connect, facts
 from tests.views.made_up import Lab

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from accel_lab import System
-from accel_lab.compute.samples import Reading
-from accel_lab.compute.tree import Node
-from accel_lab.views import gauges as module
-from accel_lab.views.card_gauge import CALM, SLOWING, CardGauge
-from accel_lab.views.gauges import Gauges
-from accel_lab.views.observer import EVERY_S, Observer
-from accel_lab.views.process_gauge import ProcessGauge
+from accel_lab.compute.events.samples import Reading
+from accel_lab.compute.events.tree import Node
+from accel_lab.views.scene import gauges as module
+from accel_lab.views.scene.card_gauge import CALM, SLOWING, CardGauge
+from accel_lab.views.scene.gauges import Gauges
+from accel_lab.views.scene.observer import EVERY_S, Observer
+from accel_lab.views.scene.process_gauge import ProcessGauge
 
 GIB = 2**30
 

@@ -8,9 +8,9 @@ import struct
 import pytest
 
 from accel_lab import System
-from accel_lab.compute.samples import HealthSampled, Reading, SystemEnded
+from accel_lab.compute.events.samples import HealthSampled, Reading, SystemEnded
 from accel_lab.views.health import HealthView, html, text, warning, words
-from accel_lab.views.scene import READINGS, Scene
+from accel_lab.views.scene.scene import READINGS, Scene
 from tests.views.made_up import lab as made_up
 from tests.views.test_supervision import Recorded, Text
 

@@ -10,29 +10,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel_lab import views
-from accel_lab.compute import markers
-from accel_lab.compute.events import (
+from accel_lab import blas, views
+from accel_lab.compute.events.lifecycle import (
     BuffersRebuilt,
     ContextLost,
     ContextStarted,
     GenerationChanged,
     RequestFailed,
 )
-from accel_lab.compute.markers import Marker
-from accel_lab.compute.operation import Operation
-from accel_lab.compute.transfer import Free, Put
-from accel_lab.compute.user_code import Run
+from accel_lab.compute.lineage import markers
+from accel_lab.compute.lineage.markers import Marker
+from accel_lab.compute.message.builtin import Free, Put, Run
+from accel_lab.compute.message.operation import Operation
 from accel_lab.errors import AccelError, UserCodeError
 from accel_lab.journal.group import Group
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.memory_store import MemoryStore
-from accel_lab.libraries import blas
-from accel_lab.libraries.array import Reshape
+from accel_lab.libraries.array.library import Reshape
 from accel_lab.system import System
-from accel_lab.views.journal_differences import Difference, compare
-from accel_lab.views.journal_past import JournalPast
-from accel_lab.views.scene import Scene
+from accel_lab.views.past.differences import Difference, compare
+from accel_lab.views.past.journal import JournalPast
+from accel_lab.views.scene.scene import Scene
 
 encode = msgspec.msgpack.Encoder().encode
 

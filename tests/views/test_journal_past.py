@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel_lab.compute import markers
-from accel_lab.compute.operation import Operation
-from accel_lab.compute.transfer import Free, Put
+from accel_lab import blas
+from accel_lab.compute.lineage import markers
+from accel_lab.compute.message.builtin import Free, Put
+from accel_lab.compute.message.operation import Operation
 from accel_lab.journal.entry import Entry, entries_of
 from accel_lab.journal.group import Group
 from accel_lab.journal.sqlite_store import SqliteStore
 from accel_lab.journal.store import Store
-from accel_lab.libraries import blas
-from accel_lab.libraries.program import Compile, LaunchKernel
-from accel_lab.views import journal_past
-from accel_lab.views.journal_past import JournalPast
+from accel_lab.libraries.jit.messages import Compile, LaunchKernel
 from accel_lab.views.journal_view import JournalView
-from accel_lab.views.observer import observer_of
-from accel_lab.views.replayable import Replayable
+from accel_lab.views.past import journal
+from accel_lab.views.past.journal import JournalPast
+from accel_lab.views.past.replayable import Replayable
+from accel_lab.views.scene.observer import observer_of
 from tests.views.made_up import lab
 from tests.views.test_journal_facts import Written, encode
 
@@ -165,7 +165,7 @@ def test_what_is_named_by_its_number_stays_when_the_store_forgot_it(
 @pytest.fixture
 def filed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Session, Store]]:
     """Write to a file what is more than a past holds."""
-    monkeypatch.setattr(journal_past, "HELD_BYTES", 1000)
+    monkeypatch.setattr(journal, "HELD_BYTES", 1000)
     session = Session()
     entries_in(session, [MANY, ["put"], MANY, ["gemm", "fail"], MANY, ["put", "gemm"]])
     store = SqliteStore(tmp_path / "journal.db")
@@ -243,7 +243,7 @@ def test_groups_of_messages_are_not_decoded_until_somebody_looks(
         decoded.append(groups)
         return entries_of(groups, first)
 
-    monkeypatch.setattr(journal_past, "entries_of", decode)
+    monkeypatch.setattr(journal, "entries_of", decode)
     own.read()
     assert len(own) == 2 + 20 * len(MANY)
     assert len(decoded) <= 1, "the number 260 looks as a Compile does"

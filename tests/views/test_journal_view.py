@@ -11,22 +11,22 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from accel_lab import AccelRef, views
-from accel_lab.compute.events import BuffersRebuilt, RequestFailed
-from accel_lab.compute.markers import Failed
+from accel_lab import AccelRef, blas, views
+from accel_lab.compute.events.lifecycle import BuffersRebuilt, RequestFailed
+from accel_lab.compute.lineage.markers import Failed
 from accel_lab.errors import AccelError, InvalidArgument, JournalUnavailable
 from accel_lab.journal.group import Group
 from accel_lab.journal.journal import Journal
 from accel_lab.journal.memory_store import MemoryStore
 from accel_lab.journal.writer import COMMIT_GROUPS
-from accel_lab.libraries import blas
 from accel_lab.system import System
-from accel_lab.views import HealthView, Recording, TimelineView, TreeView, commands, journal_view
-from accel_lab.views.journal_differences import Differences, compare
-from accel_lab.views.journal_past import JournalPast
+from accel_lab.views import HealthView, Recording, TimelineView, TreeView, journal_view
 from accel_lab.views.journal_view import BINS, ROWS, JournalView
-from accel_lab.views.replayable import Replayable, replayable_of
-from accel_lab.views.view import State
+from accel_lab.views.past.differences import Differences, compare
+from accel_lab.views.past.journal import JournalPast
+from accel_lab.views.past.replayable import Replayable, replayable_of
+from accel_lab.views.widget import commands
+from accel_lab.views.widget.view import State
 from tests.views.made_up import lab as made_up
 from tests.views.test_journal_facts import Written, run
 from tests.views.test_tree import Table

@@ -9,15 +9,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from accel_lab import views
-from accel_lab.compute.events import CircuitOpened, ContextLost
-from accel_lab.compute.samples import Slice, TreeSampled, WorkTraced
+from accel_lab import blas, views
+from accel_lab.compute.events.lifecycle import CircuitOpened, ContextLost
+from accel_lab.compute.events.samples import Slice, TreeSampled, WorkTraced
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries import blas
 from accel_lab.system import System
 from accel_lab.views.lab import PARTS, CompactView, LabView
 from accel_lab.views.lab_lines import lines_of
-from accel_lab.views.scene import Scene
+from accel_lab.views.scene.scene import Scene
 from tests.views.made_up import GIB
 from tests.views.made_up import lab as made_up
 from tests.views.work import Recorded, work
@@ -256,7 +255,7 @@ def test_a_part_that_wants_samples_has_them_taken() -> None:
 
 
 def test_the_parts_are_in_the_order_of_the_front_end() -> None:
-    from accel_lab.views.assets import _find
+    from accel_lab.views.widget.assets import _find
 
     text = _find("lab_parts.js").read_text()
     places = [text.index(f'name: "{kind.name}"') for kind in PARTS]

@@ -9,16 +9,16 @@ import pytest
 
 from accel_lab import System
 from accel_lab.views import Recording, record
-from accel_lab.views.feed import FEED
+from accel_lab.views.dashboard.watched import Onlooker
+from accel_lab.views.feed.feed import FEED
 from accel_lab.views.lab import LabView
-from accel_lab.views.watched import Onlooker
 from tests.views.made_up import lab as made_up
 
 if find_spec("prometheus_client") is None or find_spec("panel") is None:
     pytest.skip("panel and prometheus_client come with the lab extra", allow_module_level=True)
 
-from accel_lab.views.dashboard_page import Desk
-from accel_lab.views.metrics import exposition
+from accel_lab.views.dashboard.metrics import exposition
+from accel_lab.views.dashboard.page import Desk
 
 
 def listed(onlooker: Onlooker) -> Any:

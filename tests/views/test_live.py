@@ -21,10 +21,11 @@ from accel_lab import views
 from accel_lab.actor.events import ActorStarted
 from accel_lab.errors import ContextLost
 from accel_lab.system import System
-from accel_lab.views import Recording, live
-from accel_lab.views.live import LiveView, widget_class
-from accel_lab.views.publisher import Publisher
+from accel_lab.views import Recording
 from accel_lab.views.tree import TreeView
+from accel_lab.views.widget import live
+from accel_lab.views.widget.live import LiveView, widget_class
+from accel_lab.views.widget.publisher import Publisher
 from tests.views.made_up import Lab, lab
 
 WAIT_S = 10.0

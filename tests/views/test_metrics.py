@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from accel_lab.actor.events import EventStream
-from accel_lab.compute.events import ContextLost
-from accel_lab.compute.samples import WorkTraced
+from accel_lab.compute.events.lifecycle import ContextLost
+from accel_lab.compute.events.samples import WorkTraced
 from accel_lab.errors import DashboardUnavailable, InvalidArgument
 from accel_lab.views import Dashboard, dashboard
-from accel_lab.views.visitors import Visitors, owner_of
-from accel_lab.views.watched import Onlooker
+from accel_lab.views.dashboard.peer_credentials import Visitors, owner_of
+from accel_lab.views.dashboard.watched import Onlooker
 from tests.held import NOTHING, held
 from tests.views.made_up import GIB
 from tests.views.made_up import lab as made_up
@@ -33,7 +33,7 @@ if find_spec("prometheus_client") is None or find_spec("panel") is None:
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from accel_lab.views.metrics import exposition
+from accel_lab.views.dashboard.metrics import exposition
 
 Samples = dict[tuple[str, str], float]
 

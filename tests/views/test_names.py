@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel_lab.compute.buffer import AccelRef, Owner
-from accel_lab.compute.namespace import NAMED, handle_in, held_in, notebook
-from accel_lab.compute.samples import Block, MemorySampled
+from accel_lab import blas
+from accel_lab.compute.events.samples import Block, MemorySampled
+from accel_lab.compute.message.buffer import AccelRef, Owner
+from accel_lab.compute.residency.notebook_names import NAMED, handle_in, held_in, notebook
 from accel_lab.errors import AccelError
-from accel_lab.libraries import blas
 from accel_lab.system import System
-from accel_lab.views import names
-from accel_lab.views.names import Names
+from accel_lab.views.scene import names
+from accel_lab.views.scene.names import Names
 
 Pair = namedtuple("Pair", "a b")  # noqa: PYI024 - as a notebook writes it
 

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from accel_lab.views import observer
-from accel_lab.views.gauges import Gauges
+from accel_lab.views.scene import observer
+from accel_lab.views.scene.gauges import Gauges
 from tests.views.made_up import lab as made_up
 
 

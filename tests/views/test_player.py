@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel_lab.actor.events import Event
-from accel_lab.compute.events import GenerationChanged, RequestFailed
-from accel_lab.compute.samples import MemorySampled, Slice, TreeSampled, WorkTraced
-from accel_lab.compute.tree import Node
+from accel_lab.compute.events.lifecycle import GenerationChanged, RequestFailed
+from accel_lab.compute.events.samples import MemorySampled, Slice, TreeSampled, WorkTraced
+from accel_lab.compute.events.tree import Node
 from accel_lab.errors import InvalidArgument, JournalUnavailable
-from accel_lab.views import player as module
-from accel_lab.views.player import QUIET_S, Line, Player
-from accel_lab.views.recording import Recording
-from accel_lab.views.scene import Scene
-from accel_lab.views.tape import encode, header
+from accel_lab.views.past import player as module
+from accel_lab.views.past.player import QUIET_S, Line, Player
+from accel_lab.views.past.recording import Recording
+from accel_lab.views.scene.fact_lines import encode, header
+from accel_lab.views.scene.scene import Scene
 
 
 class Kept:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from accel_lab.views import publisher as module
-from accel_lab.views.publisher import IDLE_AFTER_S, Place, Publisher, interval_s
+from accel_lab.views.widget import publisher as module
+from accel_lab.views.widget.publisher import IDLE_AFTER_S, Place, Publisher, interval_s
 
 ROOT = Path(__file__).parents[2]
 WAIT_S = 10.0
@@ -196,7 +196,7 @@ def test_a_rate_that_is_not_positive_is_refused() -> None:
 def test_a_forked_child_starts_over() -> None:
     program = """
 import os
-from accel_lab.views.publisher import PUBLISHER
+from accel_lab.views.widget.publisher import PUBLISHER
 from tests.views.test_publisher import Probe
 probe = Probe()
 PUBLISHER.add(probe)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from accel_lab.compute.events import CircuitOpened
-from accel_lab.compute.samples import (
+from accel_lab.compute.events.lifecycle import CircuitOpened
+from accel_lab.compute.events.samples import (
     Block,
     HealthSampled,
     MemorySampled,
@@ -13,8 +13,8 @@ from accel_lab.compute.samples import (
     TreeSampled,
     WorkTraced,
 )
-from accel_lab.views.recap import SLICES, recap
-from accel_lab.views.scene import Scene
+from accel_lab.views.scene.recap import SLICES, recap
+from accel_lab.views.scene.scene import Scene
 from tests.views.made_up import lab as made_up
 
 BLOCK = Block(ids=(1,), address=0, nbytes=64, owner="Put #1", dtype="float32", shape=(16,))

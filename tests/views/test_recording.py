@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab import views
+from accel_lab import blas, views
 from accel_lab.actor.events import ActorRestarted, Event
-from accel_lab.compute.events import ContextLost, GenerationChanged, RequestFailed
-from accel_lab.compute.samples import (
+from accel_lab.compute.events.lifecycle import ContextLost, GenerationChanged, RequestFailed
+from accel_lab.compute.events.samples import (
     Block,
     HealthSampled,
     MemorySampled,
@@ -29,18 +29,17 @@ from accel_lab.compute.samples import (
     WorkTraced,
 )
 from accel_lab.errors import AccelError, InvalidArgument, RecordingError
-from accel_lab.libraries import blas
 from accel_lab.system import System
 from accel_lab.views import Recording
-from accel_lab.views import recording as module
 from accel_lab.views.journal_view import JournalView
 from accel_lab.views.lab import LabView
-from accel_lab.views.observer import observer_of
-from accel_lab.views.publisher import Publisher
-from accel_lab.views.recording import Recorder, record, retell
-from accel_lab.views.scene import Scene
-from accel_lab.views.tape import encode, header
-from accel_lab.views.view import View
+from accel_lab.views.past import recording as module
+from accel_lab.views.past.recording import Recorder, record, retell
+from accel_lab.views.scene.fact_lines import encode, header
+from accel_lab.views.scene.observer import observer_of
+from accel_lab.views.scene.scene import Scene
+from accel_lab.views.widget.publisher import Publisher
+from accel_lab.views.widget.view import View
 from tests.views.made_up import Lab, lab
 
 WAIT_S = 10.0
@@ -448,7 +447,7 @@ def test_a_file_that_lost_some_of_its_facts_says_so(tmp_path: Path) -> None:
 def test_a_line_longer_than_what_is_read_at_once_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("accel_lab.views.recording.PIECE_BYTES", 16)
+    monkeypatch.setattr("accel_lab.views.past.recording.PIECE_BYTES", 16)
     recording = Recording.open(lines(tmp_path, header("lab"), FACT, FAULT))
     assert (len(recording), recording.damage) == (2, "")
 

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from accel_lab import System
-from accel_lab.compute.samples import MemorySampled, Slice, TreeSampled, WorkTraced
-from accel_lab.views.repeats import REPEATING, repeats, subject
+from accel_lab.compute.events.samples import MemorySampled, Slice, TreeSampled, WorkTraced
+from accel_lab.views.scene.sample_changes import REPEATING, repeats, subject
 from tests.views.feeds import connect, facts
 
 GEMM = Slice(1, "Gemm", "blas", "kernel", 1.0, 2.0)

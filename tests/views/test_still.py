@@ -1,8 +1,8 @@
 """The timeline of a part of a session, which is over."""
 
-from accel_lab.compute.events import ContextLost
-from accel_lab.compute.samples import Slice
-from accel_lab.views.still import Still
+from accel_lab.compute.events.lifecycle import ContextLost
+from accel_lab.compute.events.samples import Slice
+from accel_lab.views.past.still import Still
 from accel_lab.views.timeline import TimelineView, timeline
 from tests.views.work import work
 

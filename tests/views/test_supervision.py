@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from accel_lab import System
 from accel_lab.actor.events import ActorRestarted, ActorStarted, ActorStopped
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.events import (
+from accel_lab.compute.events.lifecycle import (
     BuffersRebuilt,
     CircuitClosed,
     CircuitOpened,
@@ -27,9 +27,9 @@ from accel_lab.compute.events import (
 )
 from accel_lab.errors import CircuitOpen, InvalidArgument, LibraryError, SystemClosed
 from accel_lab.errors import ContextLost as ContextWasLost
-from accel_lab.views.incidents import Incident, duration, incidents
-from accel_lab.views.observer import Want
-from accel_lab.views.scene import FACTS, Fact, Scene
+from accel_lab.views.scene.incidents import Incident, duration, incidents
+from accel_lab.views.scene.observer import Want
+from accel_lab.views.scene.scene import FACTS, Fact, Scene
 from accel_lab.views.supervision import SupervisionView, html, state_of, text
 from accel_lab.views.timeline import TimelineView
 from tests.views.made_up import lab as made_up

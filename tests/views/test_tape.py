@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accel_lab import events as compute
 from accel_lab.actor.events import (
     ActorRestarted,
     ActorStarted,
@@ -16,11 +17,18 @@ from accel_lab.actor.events import (
     DeadLetter,
     Event,
 )
-from accel_lab.compute import events as compute
-from accel_lab.compute import samples
-from accel_lab.compute.tree import Kind, Node, State
+from accel_lab.compute.events import samples
+from accel_lab.compute.events.tree import Kind, Node, State
 from accel_lab.errors import ContextLost, InvalidArgument, RecordingDamaged, RecordingError
-from accel_lab.views.tape import SCHEMA, TYPES, decode, encode, header, read_header, stamp
+from accel_lab.views.scene.fact_lines import (
+    SCHEMA,
+    TYPES,
+    decode,
+    encode,
+    header,
+    read_header,
+    stamp,
+)
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 COUNTS = st.integers(0, 2**63 - 1)

@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 
 from accel_lab import Device, System, array, jit, views
 from accel_lab.actor.events import Event
-from accel_lab.compute.events import ContextStarted, GenerationChanged
-from accel_lab.compute.samples import Slice, SystemEnded, Work, WorkTraced
+from accel_lab.compute.events.lifecycle import ContextStarted, GenerationChanged
+from accel_lab.compute.events.samples import Slice, SystemEnded, Work, WorkTraced
 from accel_lab.errors import ContextLost, ContextReplaced, UserCodeError
 from accel_lab.views.chrome_trace import chrome_trace
-from accel_lab.views.mark import LONGEST
-from accel_lab.views.recap import recap
-from accel_lab.views.recording import retell
-from accel_lab.views.scene import SLICES, Scene
-from accel_lab.views.tally import PACKED, tally
-from accel_lab.views.tape import decode, encode
+from accel_lab.views.past.recording import retell
+from accel_lab.views.scene.fact_lines import decode, encode
+from accel_lab.views.scene.fault_mark import LONGEST
+from accel_lab.views.scene.recap import recap
+from accel_lab.views.scene.scene import SLICES, Scene
+from accel_lab.views.scene.tally import PACKED, tally
 from accel_lab.views.timeline import MARKED, TimelineView, duration
 from tests.conftest import require
 from tests.views.made_up import lab
@@ -224,7 +224,7 @@ def test_a_mark_is_in_the_next_fold_of_the_same_view() -> None:
 
 
 def test_a_fault_with_a_long_text_is_cut() -> None:
-    from accel_lab.compute.events import CircuitOpened
+    from accel_lab.compute.events.lifecycle import CircuitOpened
 
     scene = Scene()
     scene.add(CircuitOpened(device="gpu0", cause="x" * 1000))

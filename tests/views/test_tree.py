@@ -10,8 +10,8 @@ from typing import ClassVar, get_args
 
 from accel_lab import views
 from accel_lab.actor.events import EventStream
-from accel_lab.compute.samples import MemorySampled, WorkTraced
-from accel_lab.compute.tree import Node, State
+from accel_lab.compute.events.samples import MemorySampled, WorkTraced
+from accel_lab.compute.events.tree import Node, State
 from accel_lab.views.tree import GLYPHS, TreeView, html, state_of, text
 from tests.views.made_up import GIB, lab
 

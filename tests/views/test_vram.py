@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel_lab import views
+from accel_lab import blas, views
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.buffer import AccelRef
-from accel_lab.compute.samples import (
+from accel_lab.compute.events.samples import (
     Block,
     KeptObject,
     MemorySampled,
@@ -23,13 +22,12 @@ from accel_lab.compute.samples import (
     TreeSampled,
     WorkTraced,
 )
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import AccelError, InvalidArgument, StaleRef
-from accel_lab.libraries import blas
 from accel_lab.system import System
-from accel_lab.views import commands
-from accel_lab.views import names as names_
-from accel_lab.views.observer import observer_of
-from accel_lab.views.scene import Scene
+from accel_lab.views.scene import names as names_
+from accel_lab.views.scene.observer import observer_of
+from accel_lab.views.scene.scene import Scene
 from accel_lab.views.vram import (
     LISTED,
     OBJECTS,
@@ -40,6 +38,7 @@ from accel_lab.views.vram import (
     state_of,
     text,
 )
+from accel_lab.views.widget import commands
 from tests.views.made_up import GIB, Device, Lab, lab
 from tests.views.work import Recorded
 

@@ -8,7 +8,7 @@ import pytest
 
 from accel_lab import System, views
 from accel_lab.errors import InvalidArgument
-from accel_lab.views import view
+from accel_lab.views.widget import view
 
 VIEWS: list[Callable[[Any], object]] = [
     views.tree,

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from accel_lab.actor.events import Event
-from accel_lab.compute.events import ContextLost, GenerationChanged
-from accel_lab.compute.samples import Slice, TreeSampled, WorkTraced
-from accel_lab.compute.tree import Node
-from accel_lab.views.observer import Lab, Want
-from accel_lab.views.scene import Scene
+from accel_lab.compute.events.lifecycle import ContextLost, GenerationChanged
+from accel_lab.compute.events.samples import Slice, TreeSampled, WorkTraced
+from accel_lab.compute.events.tree import Node
+from accel_lab.views.scene.observer import Lab, Want
+from accel_lab.views.scene.scene import Scene
 
 CASE: dict[str, Any] = json.loads((Path(__file__).parent / "timeline_case.json").read_text())
 

@@ -8,11 +8,11 @@ from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from accel_lab.backends.cuda.cards import cards
+from accel_lab.backends.cuda.device.cards import cards
 from accel_lab.backends.cuda.support import SUPPORT
 
 if TYPE_CHECKING:
-    from accel_lab.backends.cuda.device import CudaDevice
+    from accel_lab.backends.cuda.device.device import CudaDevice
 
 __all__ = [
     "SUPPORT",
@@ -74,14 +74,14 @@ def preload() -> None:
 
     None of it calls cuInit, so the process holds no device memory.
     """
-    from accel_lab.backends.cuda.warm import load
+    from accel_lab.backends.cuda.loading import load
 
     load()
 
 
 def open_backend(index: int) -> "CudaDevice":
     """Open a card for the calling thread, which becomes its dispatcher; about 0.2 s."""
-    from accel_lab.backends.cuda.device import CudaDevice
+    from accel_lab.backends.cuda.device.device import CudaDevice
 
     return CudaDevice(index)
 

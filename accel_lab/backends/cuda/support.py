@@ -6,7 +6,7 @@ products of integers, bool or float8 that do; cast first.
 
 from collections.abc import Mapping
 
-from accel_lab.compute.dtypes import NAMES, numpy_dtype
+from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 
 _ALL = frozenset(NAMES)
 _BLAS = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from accel_lab.backends.host.support import SUPPORT
 
 if TYPE_CHECKING:
-    from accel_lab.compute.backend import Backend
+    from accel_lab.compute.execution.backend import Backend
 
 __all__ = [
     "SUPPORT",

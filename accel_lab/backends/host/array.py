@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from accel_lab.compute.dtypes import numpy_dtype
+from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries.operand import Number
-from accel_lab.libraries.reduction import PLACES, SPREADS
+from accel_lab.libraries.array.reduction import PLACES, SPREADS
+from accel_lab.libraries.authoring.operand import Number
 
 _NARROW = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2"})
 _MEANS = frozenset({"mean"}) | SPREADS

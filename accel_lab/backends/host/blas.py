@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas
 
-from accel_lab.compute.dtypes import NAMES, is_float, itemsize
-from accel_lab.libraries.operand import Number
-from accel_lab.libraries.product import Trans, UpdateName
+from accel_lab.compute.arrays.dtypes import NAMES, is_float, itemsize
+from accel_lab.libraries.authoring.operand import Number
+from accel_lab.libraries.blas.product import Trans, UpdateName
 
 _NARROW = frozenset(
     name for name in NAMES if is_float(name) and itemsize(name) < itemsize("float32")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from accel_lab.backends.host.lacking import lacking, without_comments
 from accel_lab.errors import CompileError
-from accel_lab.libraries.program import Compile, compile_error
-from accel_lab.libraries.signature import PREFIX, reflection
+from accel_lab.libraries.jit.messages import Compile, compile_error
+from accel_lab.libraries.jit.signature import PREFIX, reflection
 
 SHIM = Path(__file__).with_name("shim")
 INSTALL = "install one (Debian, Ubuntu: sudo apt-get install g++), or name it in CXX"

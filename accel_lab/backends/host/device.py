@@ -16,13 +16,13 @@ from accel_lab.backends.host.fft import HostFft
 from accel_lab.backends.host.jit import HostJit
 from accel_lab.backends.host.peak import watch_peak
 from accel_lab.backends.host.rng import HostRng
-from accel_lab.compute import freed_memory
-from accel_lab.compute.backend import MakeRoom, Peak, Poison
-from accel_lab.compute.dtypes import NAMES, numpy_dtype
-from accel_lab.compute.failure import text_of
-from accel_lab.compute.stream import NativeStream
-from accel_lab.compute.tensors import as_array
-from accel_lab.compute.tracer import Margins
+from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
+from accel_lab.compute.arrays.torch_interop import as_array
+from accel_lab.compute.execution.backend import MakeRoom, Peak, Poison
+from accel_lab.compute.execution.stream import NativeStream
+from accel_lab.compute.execution.tracer import Margins
+from accel_lab.compute.machine import host_heap
+from accel_lab.compute.wire.failure import text_of
 from accel_lab.errors import AccelError, InvalidArgument, LibraryError, OutOfMemory
 
 SHARE = 4  # several devices, the notebook and the rest of the machine live in the same RAM
@@ -117,7 +117,7 @@ class HostBackend:
 
     def trim(self) -> None:
         """Give the system what is kept of NumPy's memory for later."""
-        freed_memory.give_back()
+        host_heap.give_back()
 
     def climbing(self, make_room: MakeRoom) -> AbstractContextManager[None]:  # noqa: ARG002 - as cuda
         """Do nothing: NumPy's allocations fail when the machine has no memory left."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.fft
 
-from accel_lab.libraries.transform import Norm
+from accel_lab.libraries.fft.transform import Norm
 
 
 class HostFft:

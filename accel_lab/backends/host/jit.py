@@ -14,12 +14,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from accel_lab.backends.host import compiler
-from accel_lab.compute.disk_cache import DiskCache, cache_folder, key_of
+from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
 from accel_lab.display.sizes import compared
 from accel_lab.errors import InvalidArgument, UserCodeError
-from accel_lab.libraries.arguments import Arguments, keeping
-from accel_lab.libraries.program import Compile, KernelFacts, Triple
-from accel_lab.libraries.signature import TABLE, parameters_of, table_bytes
+from accel_lab.libraries.jit.arguments import Arguments, keeping
+from accel_lab.libraries.jit.messages import Compile, KernelFacts, Triple
+from accel_lab.libraries.jit.signature import TABLE, parameters_of, table_bytes
 
 FORMAT = 3
 SHARED_LIMIT = 227 << 10

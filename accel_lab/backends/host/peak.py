@@ -7,8 +7,8 @@ many times as slow; the resident set of the process costs nothing, and has all t
 from collections.abc import Callable
 from pathlib import Path
 
-from accel_lab.compute import freed_memory
-from accel_lab.compute.backend import Peak
+from accel_lab.compute.execution.backend import Peak
+from accel_lab.compute.machine import host_heap
 
 _PROCESS = Path("/proc/self")
 _RESET_MARK = "5"  # to `clear_refs`, as proc(5) says
@@ -16,7 +16,7 @@ _RESET_MARK = "5"  # to `clear_refs`, as proc(5) says
 
 def watch_peak() -> Callable[[], Peak | None]:
     """Begin to watch; what this returns ends that, and tells. None where there is no such mark."""
-    freed_memory.give_back()  # what is taken from there would not be seen
+    host_heap.give_back()  # what is taken from there would not be seen
     try:
         (_PROCESS / "clear_refs").write_text(_RESET_MARK)
         before = _resident("VmRSS")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from accel_lab.backends.host.philox import words
-from accel_lab.libraries.draw import real_type, words_each
+from accel_lab.libraries.rng.messages import real_type, words_each
 
 CHUNK = 1 << 16  # words; a multiple of what any element, or any pair of them, takes
 Place = tuple[int, int, int]

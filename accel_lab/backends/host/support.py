@@ -5,7 +5,7 @@ A norm needs a square root, which bool and the integers do not have.
 
 from collections.abc import Mapping
 
-from accel_lab.compute.dtypes import NAMES, is_complex, is_float, numpy_dtype
+from accel_lab.compute.arrays.dtypes import NAMES, is_complex, is_float, numpy_dtype
 
 _ALL = frozenset(NAMES)
 _INEXACT = frozenset(name for name in NAMES if is_float(name) or is_complex(name))

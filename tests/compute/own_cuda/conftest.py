@@ -23,8 +23,8 @@ import ctypes, sys, warnings
 import numpy as np
 driver = ctypes.CDLL(sys.argv[1])
 from accel_lab import System
-from accel_lab.compute.loaded_driver import open_contexts
-from accel_lab.compute.own_cuda import device_array
+from accel_lab.compute.machine.loaded_driver import open_contexts
+from accel_lab.compute.arrays.cuda_arrays import device_array
 from accel_lab.errors import InvalidArgument
 
 class Card:
@@ -79,8 +79,8 @@ def run(driver: Path, program: str, environment: dict[str, str] | None = None) -
 
 OPENED = """
 import gc, time, types, weakref
-from accel_lab.compute import transfers
-from accel_lab.compute.openings import Openings
+from accel_lab.compute.transfer import transfers
+from accel_lab.compute.transfer.ipc_memory import Openings
 
 transfers.KEPT_BYTES = 1000
 

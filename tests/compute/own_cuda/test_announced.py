@@ -67,7 +67,7 @@ with System("reading", devices=1) as lab:
     assert len(gpu.resident) == 0
 
     def begun():  # in the context
-        from accel_lab.compute.table import BufferTable
+        from accel_lab.compute.execution.buffer_table import BufferTable
         return [len(one.begun) for one in gc.get_objects() if type(one) is BufferTable]
 
     requests = gpu._requests
@@ -118,8 +118,8 @@ with System("reading", devices=1) as lab:
     sight = lab._keepers[0].sight
 
     def note():  # in the context: what is begun when it copies
-        from accel_lab.compute import tracer
-        from accel_lab.compute.transfer import UploadActor
+        from accel_lab.compute.execution import tracer
+        from accel_lab.compute.actors.transfer import UploadActor
         tracer.WATCHED_S = 60.0
         copy, UploadActor.begun = UploadActor._copy, []
         def noted(self, m, array):
@@ -128,7 +128,7 @@ with System("reading", devices=1) as lab:
         UploadActor._copy = noted
 
     def noted():
-        from accel_lab.compute.transfer import UploadActor
+        from accel_lab.compute.actors.transfer import UploadActor
         return UploadActor.begun
 
     gpu.run(note).result(60)

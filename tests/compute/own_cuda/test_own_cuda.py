@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from accel_lab.compute.loaded_driver import loaded_driver, open_contexts
+from accel_lab.compute.machine.loaded_driver import loaded_driver, open_contexts
 from tests.compute.own_cuda.conftest import Reading, run
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from accel_lab import Device, System
-from accel_lab.compute.events import DeviceResumed
+from accel_lab.compute.events.lifecycle import DeviceResumed
 from accel_lab.errors import CannotKeep, StaleRef
 from accel_lab.notebook.object_ref import ObjectRef
 from tests.conftest import require

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from accel_lab import AccelRef, Device, System, array, blas, fft, jit
-from accel_lab.compute.events import (
+from accel_lab.compute.events.lifecycle import (
     ContextExited,
     DeviceSuspended,
     GenerationChanged,
     SuspensionFailed,
 )
-from accel_lab.compute.stripes import PIECE_BYTES
+from accel_lab.compute.machine.anonymous_files import PIECE_BYTES
 from accel_lab.errors import AccelError, DependencyFailed, OutOfMemory, SystemClosed
 from tests.conftest import require
 from tests.faults.conftest import census, pid_of, settle, wait_for

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from accel_lab import Device, System, blas
-from accel_lab.compute.events import ContextStarted, SuspensionFailed
-from accel_lab.compute.generations import Generations
-from accel_lab.compute.link import Link
-from accel_lab.compute.stripes import PIECE_BYTES
-from accel_lab.compute.suspension import Suspension
+from accel_lab.compute.events.lifecycle import ContextStarted, SuspensionFailed
+from accel_lab.compute.machine.anonymous_files import PIECE_BYTES
+from accel_lab.compute.requests.connection import Generations
+from accel_lab.compute.suspension.suspension import Suspension
+from accel_lab.compute.wire.link import Link
 from accel_lab.errors import CircuitOpen, ContextLost, OutOfMemory, StaleRef, SystemClosed
 from tests.faults.conftest import pid_of, settle, wait_for
 from tests.faults.suspension.suspended import WAIT, A, suspending

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from accel_lab import AccelRef, Device, System, blas
-from accel_lab.compute.events import ContextStarted
+from accel_lab.compute.events.lifecycle import ContextStarted
 from accel_lab.errors import AccelError, DependencyFailed
 from tests.faults.conftest import pid_of, settle
 

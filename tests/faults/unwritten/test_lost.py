@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from accel_lab import AccelRef, Device, System, blas
-from accel_lab.compute.events import ContextStarted
-from accel_lab.compute.recovery import Recovery
+from accel_lab.compute.events.lifecycle import ContextStarted
+from accel_lab.compute.recovery.recovery import Recovery
 from accel_lab.errors import ContextLost
 from tests.faults.conftest import pid_of, settle
 from tests.faults.unwritten.conftest import (

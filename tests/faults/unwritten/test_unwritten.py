@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from accel_lab import Device, System, blas, jit
-from accel_lab.compute import origin
-from accel_lab.compute.withheld import Refusal, Unwritten, Withheld
+from accel_lab.compute.message.unwritten import Refusal, Unwritten, Withheld
+from accel_lab.compute.output import cell_origin
 from accel_lab.errors import (
     AccelError,
     Cancelled,
@@ -28,7 +28,7 @@ def cell(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Begin another cell."""
 
     def begin() -> None:
-        monkeypatch.setattr(origin, "_current", origin.Origin(1))
+        monkeypatch.setattr(cell_origin, "_current", cell_origin.Origin(1))
 
     return begin
 

@@ -1,0 +1,157 @@
+"""Arrays on cuda: CuPy's copies, views and functions, and kernels for the dtypes that CuPy lacks.
+
+bfloat16 and float8 buffers are held as uint16 and uint8 arrays of their bits; what is computed with
+them is computed in float32 and rounded once.
+"""
+
+import builtins
+from typing import TYPE_CHECKING, Any
+
+import cupy
+import numpy as np
+from cupy.cuda import runtime
+
+from accel_lab.backends.cuda.array.elementwise import cast_kernel
+from accel_lab.backends.cuda.device.narrow_floats import FORMATS
+from accel_lab.compute.arrays.dtypes import numpy_dtype
+from accel_lab.libraries.array.reduction import PLACES, SPREADS
+from accel_lab.libraries.authoring.operand import Number
+
+if TYPE_CHECKING:
+    from accel_lab.backends.cuda.device.device import CudaDevice
+
+_ANSWERS = frozenset({"where", "matmul"})
+"""What is copied to its place: CuPy's own `out` takes another dtype or none."""
+_TRUTHS = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})
+_BITS = {1: "B", 2: "H", 4: "I", 8: "Q"}
+
+
+class CudaArray:
+    """Enqueues on the device's active stream; used by the dispatcher thread."""
+
+    def __init__(self, device: "CudaDevice") -> None:
+        self._device = device
+        self._casts: dict[tuple[str, str], Any] = {}
+
+    def zeros(self, out: Any) -> None:
+        """Write zeros."""
+        if out.flags.c_contiguous:
+            if out.size:
+                runtime.memsetAsync(out.data.ptr, 0, out.nbytes, self._device.active.ptr)
+        else:
+            out.fill(0)
+
+    def full(self, out: Any, value: Number, *, dtype: str) -> None:
+        """Write `value`, rounded to the dtype as NumPy does."""
+        with np.errstate(all="ignore"):
+            element = np.asarray(value, numpy_dtype(dtype))
+        # As bits: a few kernels then serve all dtypes, and -0.0 keeps its sign.
+        bits = _BITS.get(element.itemsize)
+        if bits is None:
+            out.fill(element)
+        else:
+            out.view(bits).fill(element.view(bits))
+
+    def copy(self, x: Any, out: Any) -> None:
+        """Copy `x` into `out` of the same shape and dtype."""
+        cupy.copyto(out, x)
+
+    def cast(self, x: Any, out: Any, *, source: str, target: str) -> None:
+        """Convert `x` into `out`, rounding to nearest."""
+        if source == target:
+            cupy.copyto(out, x)
+        elif target == "float16" and source == "float64":
+            self._cast(x, out.view("H"), source, target)
+        elif source in FORMATS or target in FORMATS:
+            self._cast(x, out, source, target)
+        else:
+            cupy.copyto(out, x, casting="unsafe")
+
+    def slice(self, x: Any, index: tuple[int | builtins.slice | None, ...]) -> Any:
+        """Return a view by basic indexing; CuPy's is an array even when it has no axes."""
+        return x[index]
+
+    def reshape(self, x: Any, shape: tuple[int, ...]) -> Any | None:
+        """Return a view in C order, or None when the strides allow none."""
+        view = x.view()
+        try:
+            view.shape = shape
+        except AttributeError:
+            return None
+        return view
+
+    def transpose(self, x: Any, axes: tuple[int, ...]) -> Any:
+        """Return a view with permuted axes."""
+        return x.transpose(axes)
+
+    def apply(
+        self,
+        op: str,
+        operands: tuple[Any, ...],
+        dtypes: tuple[str, ...],
+        out: Any,
+        *,
+        dtype: str,
+    ) -> None:
+        """Write CuPy's function of the same name."""
+        function = getattr(cupy, op)
+        values = list(map(self._wide, operands, dtypes))
+        if op in _TRUTHS and any(map(_is_complex, values)):
+            values = [x != 0 for x in values]  # CuPy has none of complex numbers
+        if op in _ANSWERS or dtype in FORMATS:
+            self._answer(function(*values), out, dtype)
+        else:
+            enqueued = self._device.active.enqueuing()
+            function(*values, out=out)
+            if enqueued is not None:
+                enqueued()
+
+    def reduce(
+        self,
+        op: str,
+        x: Any,
+        out: Any,
+        *,
+        axes: tuple[int, ...],
+        keepdims: bool,
+        ddof: int,
+        source: str,
+        computed: str,
+        dtype: str,
+    ) -> None:
+        """Write CuPy's reduction of the same name."""
+        along = None if len(axes) == x.ndim else axes
+        options: dict[str, Any] = {"axis": along, "keepdims": keepdims}
+        if op in PLACES and along is not None:
+            (options["axis"],) = axes
+        if op in SPREADS:
+            options["ddof"] = ddof
+        if computed:
+            options["dtype"] = "float32" if computed in FORMATS else computed
+        self._answer(getattr(cupy, op)(self._wide(x, source), **options), out, dtype)
+
+    def take(self, x: Any, indices: Any, out: Any, *, axis: int | None) -> None:
+        """Write the elements at `indices` (cupy.take), which wrap around."""
+        cupy.take(x, indices, axis=axis, out=out)
+
+    def _wide(self, x: Any, dtype: str) -> Any:
+        """Return what CuPy computes with in place of the bits of narrow floats."""
+        if dtype not in FORMATS:
+            return x
+        wide = cupy.empty(x.shape, "float32")
+        self._cast(x, wide, dtype, "float32")
+        return wide
+
+    def _answer(self, answer: Any, out: Any, dtype: str) -> None:
+        """Put what CuPy has computed in its place, in the dtype that was announced."""
+        self.cast(answer, out, source=str(answer.dtype), target=dtype)
+
+    def _cast(self, x: Any, out: Any, source: str, target: str) -> None:
+        kernel = self._casts.get((source, target))
+        if kernel is None:
+            kernel = self._casts[source, target] = cast_kernel(source, target)
+        kernel(x, out)
+
+
+def _is_complex(x: Any) -> bool:
+    return isinstance(x, complex) or (isinstance(x, cupy.ndarray) and x.dtype.kind == "c")

@@ -1,0 +1,1 @@
+"""The `blas` library on CUDA: cuBLAS, and what it does not have."""

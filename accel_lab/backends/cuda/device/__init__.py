@@ -1,0 +1,1 @@
+"""One card: its memory, streams, clock and faults."""

@@ -1,0 +1,1 @@
+"""The `fft` library on CUDA: cuFFT, its plans, and copies around them."""

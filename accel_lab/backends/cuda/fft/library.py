@@ -1,0 +1,321 @@
+"""Fourier transforms on cuda: cuFFT through nvmath's bindings, and a kernel for what surrounds it.
+
+How cuFFT is asked depends on shapes, strides and options alone and is kept, so that a repeated
+transform costs little more than the call. Work areas come from CuPy's pool: a plan keeps a small
+one and borrows a large one for each call.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import cupy
+from cupy.cuda import runtime
+from nvmath.bindings import cufft
+
+from accel_lab.backends.cuda.fft.copies import Element
+from accel_lab.backends.cuda.fft.copy_kernels import Addresses, CopyKernels, Enqueue
+from accel_lab.backends.cuda.fft.passes import Plan
+from accel_lab.backends.cuda.fft.plan_cache import Plans
+from accel_lab.backends.cuda.fft.route import Array, Run, Step, Task, route
+from accel_lab.libraries.fft.transform import Kind, Norm, frame
+
+if TYPE_CHECKING:
+    from accel_lab.backends.cuda.device.device import CudaDevice
+    from accel_lab.backends.cuda.device.stream import CudaEvent, CudaStream
+
+PLAN_LIMIT = 256
+WORK_LIMIT = 256 << 20  # bytes of the work areas that are kept
+CACHE_LIMIT = 4096
+_FORWARD, _INVERSE = -1, 1
+_NOT_READY = 600
+_SINGLE = {"C2C": cufft.Type.C2C, "R2C": cufft.Type.R2C, "C2R": cufft.Type.C2R}
+_DOUBLE = {"C2C": cufft.Type.Z2Z, "R2C": cufft.Type.D2Z, "C2R": cufft.Type.Z2D}
+_TYPES = {False: _SINGLE, True: _DOUBLE}
+# By whether it is in double precision; looked up here, so that a missing one is missed at once.
+_EXECUTE: Mapping[bool, Mapping[Kind, Any]] = {
+    False: {"C2C": cufft.exec_c2c, "R2C": cufft.exec_r2c, "C2R": cufft.exec_c2r},
+    True: {"C2C": cufft.exec_z2z, "R2C": cufft.exec_d2z, "C2R": cufft.exec_z2d},
+}
+_DOUBLES = "dD"
+
+
+class Key:
+    """What a plan of cuFFT depends on; there is one object for each, which is cheap to look up."""
+
+    __slots__ = ("double", "plan")
+
+    def __init__(self, double: bool, plan: Plan) -> None:  # noqa: FBT001 - a record
+        self.double = double
+        self.plan = plan
+
+
+class CudaPlan:
+    """A plan of cuFFT without a work area of its own.
+
+    Attributes:
+        handle: cuFFT's.
+        work_bytes: the size of the work area that it needs.
+        held_bytes: what of it is kept between calls.
+        area: the work area that is kept.
+        stream: where it enqueues; None as long as each call must prepare it.
+    """
+
+    __slots__ = ("area", "handle", "held_bytes", "stream", "work_bytes")
+
+    def __init__(self, key: Key) -> None:
+        plan = key.plan
+        self.stream: CudaStream | None = None
+        self.area: Any = None
+        self.handle: int = cufft.create()
+        try:
+            cufft.set_auto_allocation(self.handle, 0)
+            # Its kernels count in 32 bits wherever that is enough.
+            self.work_bytes: int = cufft.make_plan_many64(
+                self.handle,
+                len(plan.n),
+                list(plan.n),
+                list(plan.source.embed),
+                plan.source.stride,
+                plan.source.distance,
+                list(plan.target.embed),
+                plan.target.stride,
+                plan.target.distance,
+                int(_TYPES[key.double][plan.kind]),
+                plan.batch,
+            )
+        except BaseException:
+            self.destroy()
+            raise
+        self.held_bytes = self.work_bytes if self.work_bytes <= WORK_LIMIT else 0
+
+    def prepare(self, stream: "CudaStream") -> Any:
+        """Put it on a stream and give it a work area, which must be kept until it is enqueued."""
+        cufft.set_stream(self.handle, stream.ptr)
+        area = self.area
+        if area is None and self.work_bytes:
+            area = cupy.ndarray((self.work_bytes,), "B")
+            cufft.set_work_area(self.handle, area.data.ptr)
+        if self.held_bytes == self.work_bytes:
+            self.area, self.stream = area, stream
+        return area
+
+    def destroy(self) -> None:
+        """Give everything back."""
+        self.area = None
+        # A plan that cannot be destroyed belongs to a lost context, which the next call tells.
+        with contextlib.suppress(cufft.cuFFTError):
+            cufft.destroy(self.handle)
+
+
+class StreamFences:
+    """Points on the device's active stream."""
+
+    def __init__(self, device: "CudaDevice") -> None:
+        self._device = device
+
+    def record(self) -> "CudaEvent":
+        """Return the point after all that is enqueued."""
+        return self._device.active.record()
+
+    def passed(self, fence: "CudaEvent") -> bool:
+        """Tell whether the device has passed it, or will never."""
+        return bool(runtime.eventQuery(fence.ptr) != _NOT_READY)
+
+    def wait(self, fence: "CudaEvent") -> None:
+        """Block until the device has passed it."""
+        runtime.eventSynchronize(fence.ptr)
+
+
+class CudaFft:
+    """Enqueues on the device's active stream; used by the dispatcher thread."""
+
+    def __init__(self, device: "CudaDevice") -> None:
+        self._device = device
+        self._transforms: dict[Any, Transform] = {}
+        self._keys: dict[tuple[bool, Plan], Key] = {}
+        self._kernels = CopyKernels(device)
+        self._plans: Plans[CudaPlan] = Plans(
+            CudaPlan,
+            StreamFences(device),
+            most=PLAN_LIMIT,
+            most_bytes=WORK_LIMIT,
+        )
+
+    def c2c(
+        self,
+        x: Any,
+        out: Any,
+        *,
+        s: tuple[int, ...] | None,
+        axes: tuple[int, ...] | None,
+        norm: Norm,
+        inverse: bool,
+    ) -> None:
+        """Write the complex transform (cufftExecC2C, cufftExecZ2Z)."""
+        self._transform("C2C", x, out, s, axes, norm, inverse=inverse)
+
+    def r2c(
+        self,
+        x: Any,
+        out: Any,
+        *,
+        s: tuple[int, ...] | None,
+        axes: tuple[int, ...] | None,
+        norm: Norm,
+    ) -> None:
+        """Write half of the transform of a real array (cufftExecR2C, cufftExecD2Z)."""
+        self._transform("R2C", x, out, s, axes, norm, inverse=False)
+
+    def c2r(
+        self,
+        x: Any,
+        out: Any,
+        *,
+        s: tuple[int, ...] | None,
+        axes: tuple[int, ...] | None,
+        norm: Norm,
+    ) -> None:
+        """Write the real array of a half (cufftExecC2R, cufftExecZ2D), of a copy of it."""
+        self._transform("C2R", x, out, s, axes, norm, inverse=True)
+
+    def statistics(self) -> Mapping[str, int]:
+        """Return the plans there are, what they hold, and how often one was there; any thread."""
+        plans = self._plans
+        return {
+            "plans": len(plans),
+            "plan hits": plans.hits,
+            "plan misses": plans.misses,
+            "work bytes": plans.held_bytes,
+        }
+
+    def trim(self) -> None:
+        """Destroy every plan; waits for the device. The next transforms plan anew."""
+        self._transforms.clear()
+        runtime.deviceSynchronize()  # another library may have asked for room, on its stream
+        self._plans.close()
+
+    def close(self) -> None:
+        """Destroy every plan; waits for the device."""
+        self._transforms.clear()
+        # What cannot be waited for belongs to a lost context, which the next call tells.
+        with contextlib.suppress(runtime.CUDARuntimeError):
+            self._plans.close()
+
+    def _transform(
+        self,
+        kind: Kind,
+        x: Any,
+        out: Any,
+        s: tuple[int, ...] | None,
+        axes: tuple[int, ...] | None,
+        norm: Norm,
+        *,
+        inverse: bool,
+    ) -> None:
+        if not out.size:
+            return
+        at_x, at_out = x.data.ptr, out.data.ptr
+        key = (
+            kind,
+            inverse,
+            norm,
+            s,
+            axes,
+            x.dtype.char,
+            x.shape,
+            # `_c_contiguous` is ten times cheaper than `flags`.
+            x._c_contiguous or x.strides,  # noqa: SLF001
+            out._c_contiguous or out.strides,  # noqa: SLF001
+            at_x % 16,
+            at_out % 16,
+        )
+        transform = self._transforms.get(key)
+        if transform is None:
+            if len(self._transforms) >= CACHE_LIMIT:
+                self._transforms.clear()
+                self._keys.clear()
+            made = frame(kind, x.shape, s, axes)
+            factor = made.factor(norm, inverse=inverse)
+            task = Task(kind, made, factor, _array(x), _array(out))
+            double = x.dtype.char in _DOUBLES
+            transform = self._planned(task, double=double, inverse=inverse)
+            self._transforms[key] = transform
+        enqueued = self._device.active.enqueuing()
+        transform(at_x, at_out)
+        if enqueued is not None and transform.in_one:
+            enqueued()
+
+    def _planned(self, task: Task, *, double: bool, inverse: bool) -> "Transform":
+        """Find out, once, how to do a transform."""
+        found = route(task)
+        direction = _INVERSE if inverse else _FORWARD
+        steps = [self._step(step, double=double, direction=direction) for step in found.steps]
+        return Transform(steps, found.first_bytes, found.second_bytes)
+
+    def _step(self, step: Step, *, double: bool, direction: int) -> Enqueue:
+        if not isinstance(step, Run):
+            return self._kernels.enqueue(step, double=double)
+        plan, offsets, _ = step.work
+        execute = _EXECUTE[double][plan.kind]
+        extra = (direction,) if plan.kind == "C2C" else ()
+        key = self._keys.setdefault((double, plan), Key(double, plan))
+        element = 16 if double else 8
+        from_one = element // 2 if plan.kind == "R2C" else element
+        to_one = element // 2 if plan.kind == "C2R" else element
+        shifts = tuple((from_one * i, to_one * o) for i, o in offsets)
+        source, target = step.source, step.target
+        use, device = self._plans.use, self._device
+
+        def enqueue(at: Addresses) -> None:
+            kept = use(key)
+            stream = device.active
+            _area = None if kept.stream is stream else kept.prepare(stream)
+            for i, o in shifts:
+                execute(kept.handle, at[source] + i, at[target] + o, *extra)
+
+        def enqueue_one(at: Addresses) -> None:
+            kept = use(key)
+            stream = device.active
+            _area = None if kept.stream is stream else kept.prepare(stream)
+            execute(kept.handle, at[source], at[target], *extra)
+
+        return enqueue_one if shifts == ((0, 0),) else enqueue
+
+
+class Transform:
+    """The steps of one kind of transform.
+
+    Attributes:
+        in_one: whether there is only one.
+    """
+
+    __slots__ = ("_first_bytes", "_second_bytes", "_steps", "in_one")
+
+    def __init__(self, steps: list[Enqueue], first_bytes: int, second_bytes: int) -> None:
+        self._steps = steps
+        self.in_one = len(steps) == 1
+        self._first_bytes = first_bytes
+        self._second_bytes = second_bytes
+
+    def __call__(self, x: int, out: int) -> None:
+        """Enqueue them; arrays in between return to the pool, which reuses them in order."""
+        at_first = at_second = 0
+        if self._first_bytes:
+            first = cupy.ndarray((self._first_bytes,), "B")
+            at_first = first.data.ptr
+        if self._second_bytes:
+            second = cupy.ndarray((self._second_bytes,), "B")
+            at_second = second.data.ptr
+        at = (x, out, at_first, at_second)
+        for step in self._steps:
+            step(at)
+
+
+def _array(x: Any) -> Array:
+    """Say where an array lies, and whether cuFFT may read or write complex numbers there."""
+    is_complex = x.dtype.kind == "c"
+    number = x.itemsize if is_complex else 2 * x.itemsize
+    aligned = x.data.ptr % number == 0
+    element: Element = "real" if not is_complex else "complex" if aligned else "loose"
+    return Array(x.shape, x.strides, x.itemsize, element, aligned)

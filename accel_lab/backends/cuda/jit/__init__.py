@@ -1,0 +1,1 @@
+"""The `jit` library on CUDA: NVRTC and what it compiled."""

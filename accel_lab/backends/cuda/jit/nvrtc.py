@@ -1,0 +1,147 @@
+"""NVRTC: CUDA C++ to a cubin, without a GPU and without the interpreter's lock."""
+
+import re
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from cupy.cuda import nvrtc
+
+from accel_lab.libraries.jit.messages import Compile, compile_error
+from accel_lab.libraries.jit.signature import reflection
+
+_LOG_LIMIT = 64 << 10
+_CONSTANTS = re.compile(r"\b(?:INFINITY|NAN)\b")
+_LIBCUXX = re.compile(r"#\s*include\s*<(?:cuda|cub|thrust)/")
+
+# What sources written for nvcc include. NVRTC has most of their contents itself, and no files.
+_INTEGERS = """
+typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;
+typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t;
+typedef unsigned long uint64_t; typedef long intptr_t; typedef unsigned long uintptr_t;
+"""
+_LIMITS = """
+#define CHAR_BIT 8
+#define SHRT_MAX 32767
+#define INT_MAX 2147483647
+#define INT_MIN (-INT_MAX - 1)
+#define UINT_MAX 4294967295u
+#define LLONG_MAX 9223372036854775807ll
+#define LLONG_MIN (-LLONG_MAX - 1ll)
+#define ULLONG_MAX 18446744073709551615ull
+"""
+_FLOATS = """
+#define FLT_MAX 3.402823466e+38f
+#define FLT_MIN 1.175494351e-38f
+#define FLT_EPSILON 1.192092896e-07f
+#define DBL_MAX 1.7976931348623158e+308
+#define DBL_MIN 2.2250738585072014e-308
+#define DBL_EPSILON 2.2204460492503131e-16
+"""
+_MATH = """
+#ifndef INFINITY
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#endif
+"""
+_ALWAYS = "accel_lab_nvrtc.h"
+_STANDARD = {
+    _ALWAYS: _MATH,
+    "stdint.h": _INTEGERS,
+    "cstdint": _INTEGERS,
+    "limits.h": _LIMITS,
+    "climits": _LIMITS,
+    "float.h": _FLOATS,
+    "cfloat": _FLOATS,
+    **dict.fromkeys(
+        ("stdio.h", "cstdio", "assert.h", "cassert", "string.h", "cstring", "stddef.h", "cstddef"),
+        "",
+    ),
+    **dict.fromkeys(("math.h", "cmath", "stdlib.h", "cstdlib"), ""),
+    **dict.fromkeys(("cuda_runtime.h", "device_launch_parameters.h"), ""),
+}
+
+
+class Compiled(NamedTuple):
+    """A cubin.
+
+    Attributes:
+        symbol: what the kernel is called in it.
+        log: the compiler's warnings.
+    """
+
+    cubin: bytes
+    symbol: str
+    log: str
+
+
+def version() -> tuple[int, int]:
+    """Return NVRTC's version."""
+    major, minor = nvrtc.getVersion()
+    return major, minor
+
+
+@cache
+def include_folders() -> tuple[str, ...]:
+    """Return where CUDA's headers are: the toolkit's, and those of libcu++ that come with CuPy."""
+    folders = []
+    for name in ("cudart", "cccl"):
+        try:
+            from cuda.pathfinder import locate_nvidia_header_directory
+
+            found = locate_nvidia_header_directory(name)
+        except Exception:  # noqa: BLE001, S112 - no headers; who includes one is told so by NVRTC
+            continue
+        if found is not None:
+            folders.append(found.abs_path)
+    spec = find_spec("cupy")
+    if spec is not None and spec.origin is not None:
+        bundled = Path(spec.origin).parent / "_core" / "include" / "cupy" / "_cccl"
+        folders += [
+            str(path) for path in (bundled / "libcudacxx", bundled / "cub") if path.is_dir()
+        ]
+    return tuple(folders)
+
+
+def build(program: Compile, architecture: str) -> Compiled:
+    """Compile for an architecture, as `90`; any thread, blocks for some 0.1 s or more.
+
+    Raises:
+        CompileError: with NVRTC's log.
+    """
+    headers = {**_STANDARD, **program.headers}
+    texts = tuple(text.encode() for text in headers.values())
+    names = tuple(name.encode() for name in headers)
+    handle = nvrtc.createProgram(translated(program), program.file, texts, names)
+    try:
+        nvrtc.addNameExpression(handle, program.name)
+        try:
+            nvrtc.compileProgram(handle, options(program, architecture))
+        except nvrtc.NVRTCError as error:
+            log = nvrtc.getProgramLog(handle)[:_LOG_LIMIT].strip() or str(error)
+            raise compile_error(program, log) from error
+        log = nvrtc.getProgramLog(handle)[:_LOG_LIMIT].strip()
+        symbol = nvrtc.getLoweredName(handle, program.name)
+        return Compiled(nvrtc.getCUBIN(handle), symbol, log)
+    finally:
+        nvrtc.destroyProgram(handle)
+
+
+def translated(program: Compile) -> str:
+    """Return the source, and behind it the table of the kernel's parameters."""
+    signature = reflection(program.name, "__device__")
+    return f'{program.source}\n#line 1 "the signature of {program.base}"\n{signature}'
+
+
+def options(program: Compile, architecture: str) -> tuple[str, ...]:
+    """Return NVRTC's options: the user's, the architecture, and where headers are."""
+    given = program.options
+    standard = () if any("std=" in one for one in given) else ("-std=c++17",)
+    texts = (program.source, *program.headers.values())
+    # nvcc has these two macros without an include; libcu++ defines them itself.
+    lacks = any(map(_CONSTANTS.search, texts)) and not any(map(_LIBCUXX.search, texts))
+    before = (f"--pre-include={_ALWAYS}",) if lacks else ()
+    folders = [f"--include-path={folder}" for folder in include_folders()]
+    lines = () if "-lineinfo" in given else ("-lineinfo",)  # for tools; the code is the same
+    return (f"-arch=sm_{architecture}", *before, *lines, *standard, *given, *folders)

@@ -1,0 +1,25 @@
+"""What a context process loads before it knows its device."""
+
+import os
+from importlib import import_module
+
+
+def load() -> None:
+    """Import CuPy and the library bindings and load their shared libraries; no cuInit.
+
+    Raises:
+        ImportError: a package or a shared library is missing.
+    """
+    # CUDA's own order is "fastest first"; NVML and nvidia-smi, by which users know their cards,
+    # go by the bus. It is read at cuInit.
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    from cupy.cuda import nvrtc
+    from nvmath.bindings import cublas
+
+    import_module("accel_lab.backends.cuda.device.device")
+    from accel_lab.backends.cuda.jit.nvrtc import include_folders
+
+    # Each of these reads a version number, for which its library has to be loaded.
+    nvrtc.getVersion()
+    cublas.get_property(0)
+    include_folders()

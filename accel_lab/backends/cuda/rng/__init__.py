@@ -1,0 +1,1 @@
+"""The `rng` library on CUDA."""

@@ -1,0 +1,1 @@
+"""The library actors of every context: transfer, digest, fault, run."""

@@ -1,0 +1,177 @@
+"""The user's own NumPy or CuPy functions, run where the arrays are."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from accel_lab.compute.actors.seen_memory import SeenMemory
+from accel_lab.compute.cells import workspace_registry
+from accel_lab.compute.execution.buffer_table import Buffer
+from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
+from accel_lab.compute.execution.stream import Storage
+from accel_lab.compute.message.builtin import Ping, Run
+from accel_lab.compute.output import printing
+from accel_lab.compute.residency import holdings
+from accel_lab.compute.suspension import save_restore
+from accel_lab.compute.user_code.call import answer_parts, pack, unpack
+from accel_lab.compute.user_code.interrupts import INTERRUPTS
+from accel_lab.compute.user_code.users_objects import belongings
+from accel_lab.compute.wire.failure import text_of, user_code_error
+from accel_lab.errors import Interrupted, StaleRef
+
+if TYPE_CHECKING:
+    from accel_lab.compute.execution.context import Context
+
+MARK = 1 << 52
+"""In the ids of buffers that no message announces."""
+
+
+class RunActor(LibraryActor):
+    """Runs functions one at a time on the dispatcher thread, with its stream as the current one."""
+
+    library = "run"
+    made = 0
+    """How many buffers came inside answers, in this process and in those that it goes on for."""
+
+    def __init__(self, context: "Context", lib: Any) -> None:
+        super().__init__(context, lib)
+        self._seen = SeenMemory(context.backend)
+        workspace_registry.serve(context.backend, context.generation, self.stream)
+        holdings.serve(context)
+        save_restore.serve(context)
+
+    @handles(Run)
+    def run(self, m: Run, launch: Launch) -> None:
+        """Call the function; its answer is a buffer, or a value with buffers inside it."""
+        try:
+            self._answer(self._call(m, launch), m, launch)
+        finally:  # also where nothing it returns is an array
+            self.context.backend.settle()
+
+    @handles(Ping)
+    def ping(self, _: Ping, __: Launch) -> None:
+        """Return; the answer goes back as every other's."""
+
+    def _call(self, m: Run, launch: Launch) -> Any:
+        """Call the function; whatever it raises becomes an error of ours."""
+        arrays = self._operands(m, launch)
+        blob: Any = m.blob
+        if m.blob_at is not None:
+            at = m.blob_at
+            blob = self.context.arena.view(at.segment, at.start, at.nbytes).tobytes()
+        is_called = False
+        try:
+            climbing = self.context.backend.climbing(partial(self._make_room, launch.seq))
+            with INTERRUPTS.of(launch.seq), climbing:
+                workspace_registry.refresh()
+                function, args, kwargs = unpack(blob, arrays.__getitem__)
+                is_called = True
+                return function(*args, **kwargs)
+        except MemoryError as error:
+            holdings.note_failure(error)
+            raise self.context.out_of_memory(_asked_bytes(error)) from error
+        except KeyboardInterrupt as error:
+            raise Interrupted("the function was interrupted") from error
+        except BaseException as error:
+            if isinstance(error, StaleRef) and not is_called:  # so nothing was changed
+                raise
+            self.context.raise_if_poisoned(error)
+            holdings.note_failure(error)
+            raise user_code_error(error) from error
+        finally:
+            printing.finish()
+
+    def _make_room(self, now: int, has_room: Callable[[], bool]) -> bool:
+        """Make room for what the user's code allocates itself."""
+        with INTERRUPTS.shield():
+            return self.context.spill.make_room(has_room, now)
+
+    def _operands(self, m: Run, launch: Launch) -> list[Any]:
+        arrays = []
+        for index, ref in enumerate(m.refs):
+            reads = m.pure or (m.writes is not None and index not in m.writes)
+            array = launch.read(ref) if reads else launch.write(ref)
+            self._seen.note(ref.storage, array)
+            arrays.append(self.context.backend.expose(array, ref.dtype))
+        return arrays
+
+    def _answer(self, value: Any, m: Run, launch: Launch) -> None:
+        # What is an array without axes on a card is a number of NumPy's on the host.
+        array = np.asarray(value) if isinstance(value, np.generic) else value
+        adopted = self.context.backend.adopt(array)
+        near = [ref for ref in m.refs if isinstance(ref, Buffer)]
+        if adopted is not None:
+            launch.shaped = self._enter(launch.result, adopted, near, launch)
+            return
+        arrays: list[tuple[int, tuple[int, ...], str, int]] = []
+        own: dict[int, Any] = {}
+
+        def keep(obj: Any) -> int | None:
+            found = self.context.backend.adopt(obj)
+            if found is None:
+                return None
+            if isinstance(obj, np.ndarray):  # it may be what a library's object is made of
+                if not own:
+                    own.update(belongings(value))
+                if id(obj) not in own:
+                    return None
+            id_ = self._next_id()
+            shape, dtype, shared = self._enter(id_, found, near, launch)
+            arrays.append((id_, shape, dtype, shared))
+            near.append(self.context.table.mention(id_))
+            return id_
+
+        try:
+            data = pack(value, keep, whole=True)
+        except BaseException as error:  # a class of the user's may even exit
+            what = f"the answer, a {type(value).__name__}, does not pickle"
+            text = f"{what}: {text_of(error) or type(error).__name__}"
+            raise user_code_error(TypeError(text)) from error
+
+        if launch.result:
+            self.context.table.values.add(launch.result)
+        launch.finish = lambda: answer_parts(launch.seq, data, arrays)
+
+    def _enter(
+        self,
+        id_: int,
+        adopted: tuple[Any, tuple[int, ...], str, int],
+        near: list[Buffer],
+        launch: Launch,
+    ) -> tuple[tuple[int, ...], str, int]:
+        """Enter an array; return its shape, dtype, and the buffer that it is a part of.
+
+        That is one of `near` if it can be, or whichever has memory that a function has kept hold
+        of; 0 where it has its own memory.
+        """
+        array, shape, dtype, nbytes = adopted
+        storage: Storage | None = None
+        shared = 0
+        for ref in near:
+            if self.context.backend.same_memory(ref.array, array):
+                storage, shared = ref.storage, ref.id
+                break
+        if storage is None:
+            storage = self._seen.storage_of(array)
+            if storage is not None:  # which the function may have written to
+                storage.write_on(launch.stream)
+                holders = self.context.table.buffers()
+                shared = min((one.id for one in holders if one.storage is storage), default=0)
+        if storage is None:
+            storage = Storage(launch.stream, nbytes, launch.label)
+        launch.adopt(id_, array, shape, dtype, storage)
+        self._seen.note(storage, array)
+        return shape, dtype, shared
+
+    def _next_id(self) -> int:
+        # Marked, and with the generation: never an id of the notebook's or of another life. Less
+        # than 2**53, so that a browser can count with it.
+        RunActor.made += 1
+        return MARK | (self.context.generation & 0xFFFFF) << 32 | RunActor.made
+
+
+def _asked_bytes(error: MemoryError) -> int:
+    """Return what was asked for, as far as CuPy's or NumPy's error tells; else 0."""
+    return int(getattr(error, "_size", 0) or getattr(error, "_total_size", 0))

@@ -1,0 +1,146 @@
+"""Arrays between the notebook and the device: small ones in the message, others by the arena."""
+
+import pickle
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from accel_lab.compute.arena.completion_flag import WORD
+from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
+from accel_lab.compute.message.builtin import (
+    Allocate,
+    CopyIn,
+    Download,
+    Put,
+    TakeBack,
+    Unmap,
+    Upload,
+)
+from accel_lab.compute.user_code.call import answer_parts
+from accel_lab.errors import StaleRef
+
+_COPY_BYTES_PER_S = 1e12  # the cards of which the last 50 µs matter copy faster
+_SOON_BYTES = 2 << 30
+
+
+class UploadActor(LibraryActor):
+    """Writes buffers from the host, on a stream of its own."""
+
+    library = "upload"
+
+    def statistics(self) -> Mapping[str, int]:
+        """Return how many buffers gave way, came back, and what waits on the host; any thread."""
+        spill = self.context.spill
+        if not spill.moved:
+            return {}
+        return {
+            "moved to the host": spill.moved,
+            "brought back": spill.returned,
+            "bytes on the host": spill.held_bytes,
+        }
+
+    @handles(Put)
+    def put(self, m: Put, launch: Launch) -> None:
+        """Copy the bytes that came with the message."""
+        self.context.backend.upload(launch.write(), 0, m.data)
+
+    @handles(Allocate)
+    def allocate(self, m: Allocate, launch: Launch) -> None:
+        """Allocate only."""
+        if not m.axes:
+            launch.write()
+            return
+        shape = tuple(m.shape[axis] for axis in m.axes)
+        array, _ = self.context.allocate(shape, m.dtype, launch.seq)
+        launch.take(array.transpose([m.axes.index(axis) for axis in range(len(shape))]))
+
+    @handles(TakeBack)
+    def take_back(self, m: TakeBack, _: Launch) -> None:
+        """Have whatever needs the buffer fail."""
+        table = self.context.table
+        if m.uploaded:
+            table.spoil(table.mention(m.made))
+        else:
+            table.fail(m.made, m.made)
+
+    @handles(Upload)
+    def upload(self, m: Upload, launch: Launch) -> None:
+        """Copy from the arena; the bytes are read when the stream gets there."""
+        source = self.context.arena.view(m.segment, m.start, m.nbytes)
+        out = launch.write(m.out)
+        self.context.backend.upload(out.transpose(m.axes) if m.axes else out, m.offset, source)
+
+    @handles(CopyIn)
+    def copy_in(self, m: CopyIn, launch: Launch) -> None:
+        """Copy on the card."""
+        begun = self.context.table.begun
+        if m.sign is not None and launch.result not in begun:
+            raise StaleRef("what had begun to copy the array is gone; put it again")
+        array = begun.pop(launch.result, None)
+        if array is None:
+            array = launch.empty()
+            self._copy(m, array)
+        else:
+            launch.take(array)
+        launch.soon_s = soon_s(array.nbytes)
+
+    def begin(self, m: CopyIn, result: int) -> None:
+        """Begin with a copy whose message is on its way, if there is room."""
+        context = self.context
+        context.activate(self.stream)
+        context.table.begun[result] = None
+        with suppress(Exception):  # the message itself will meet it, and answer
+            array, _ = context.take(m.shape, m.dtype)
+            if array is not None:
+                self._copy(m, array)
+                context.table.begun[result] = array
+
+    def _copy(self, m: CopyIn, array: Any) -> None:
+        backend = self.context.backend
+        backend.copy_in(array, m.handle, m.offset)
+        if m.sign is not None:
+            segment, start, value = m.sign
+            backend.write_word(self.context.arena.view(segment, start, WORD), value)
+
+    @handles(Unmap)
+    def unmap(self, m: Unmap, launch: Launch) -> None:
+        """Have it closed on another thread: the driver may wait for the card then."""
+        close = self.context.backend.unmap(m.handle)
+        if close is not None:
+            launch.defer(close, _nothing)
+
+
+class DownloadActor(LibraryActor):
+    """Reads buffers to the host, on a stream of its own."""
+
+    library = "download"
+
+    @handles(Download)
+    def download(self, m: Download, launch: Launch) -> None:
+        """Copy to the arena."""
+        target = self.context.arena.view(m.segment, m.start, m.x.nbytes)
+        x = launch.read(m.x)
+        self.context.backend.download(x, target)
+        if m.with_axes:
+            seq, axes = launch.seq, _axes_of(x)
+            launch.finish = lambda: answer_parts(seq, pickle.dumps(axes))
+
+
+def soon_s(nbytes: int) -> float:
+    """Return how long to look for the end of a copy on a card without sleeping, in seconds.
+
+    A wait that sleeps ends some 50 µs late. 0 for what takes long: that is a small part of it then.
+    """
+    return nbytes / _COPY_BYTES_PER_S if nbytes <= _SOON_BYTES else 0.0
+
+
+def _axes_of(array: Any) -> tuple[int, ...] | None:
+    """Return the axes of an array as they lie in memory; () for C order, None for neither."""
+    if array.flags.c_contiguous:
+        return ()
+    axes = tuple(sorted(range(array.ndim), key=lambda axis: -array.strides[axis]))
+    return axes if array.transpose(axes).flags.c_contiguous else None
+
+
+def _nothing(_: None) -> None:
+    """Nothing is left to do when it is closed."""

@@ -1,0 +1,1 @@
+"""Page-locked host memory that notebook and contexts share."""

@@ -1,0 +1,1 @@
+"""`%%gpu` cells: their namespace, what they take and what they change."""

@@ -1,0 +1,1 @@
+"""The context's loop: decode, order, enqueue, complete, report."""

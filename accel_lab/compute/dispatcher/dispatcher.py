@@ -1,0 +1,426 @@
+"""The dispatcher of a context process: decode, order, enqueue, complete.
+
+One thread owns the device and every library handle. It reads entries from the wire, finds the
+library actor by message type, checks the operands, lets the handler enqueue, and reports when
+the streams get there.
+"""
+
+import os
+import threading
+import time
+from collections import deque
+from typing import Any
+
+import msgspec
+
+from accel_lab.compute.dispatcher.completion import Completion
+from accel_lab.compute.dispatcher.decoding import Seen, Unreadable
+from accel_lab.compute.dispatcher.deferral import Deferral
+from accel_lab.compute.dispatcher.inbox import Inbox
+from accel_lab.compute.dispatcher.reporter import Reporter
+from accel_lab.compute.dispatcher.task import Task
+from accel_lab.compute.execution.backend import Poison
+from accel_lab.compute.execution.context import Context
+from accel_lab.compute.execution.launch import Launch
+from accel_lab.compute.execution.stream import Storage, Stream
+from accel_lab.compute.execution.tracer import Tracer
+from accel_lab.compute.message.builtin import OF_TABLE, CopyIn, Free, Release, Upload
+from accel_lab.compute.message.operation import operands_of
+from accel_lab.compute.message.support import check
+from accel_lab.compute.message.unwritten import Refusal
+from accel_lab.compute.wire.codec import (
+    Crowded,
+    Done,
+    Failure,
+    LibraryRestarted,
+    Lifted,
+    Poisoned,
+    Report,
+    encode_reports,
+)
+from accel_lab.compute.wire.failure import fitting, pack
+from accel_lab.compute.wire.transport import Transport
+from accel_lab.errors import AccelError, Cancelled, DependencyFailed, Directive, InvalidArgument
+
+ALONE_BELOW_S = 60.0
+RETRY_S = 0.0002
+REMEMBERED = 64
+FORGET_ABOVE = 1 << 14
+GARBAGE_S = 10.0
+
+
+class Service:
+    """Serves one context over one wire until the wire ends."""
+
+    def __init__(self, transport: Transport, context: Context, *, spin_s: float) -> None:
+        self._transport = transport
+        self._context = context
+        self._inbox = Inbox(transport, context, spin_s=spin_s)
+        self._reporter = Reporter(transport)
+        self._completion = Completion(self._reporter, self._broken, spins=spin_s > 0)
+        self._deferral = Deferral()
+        self._recent: deque[tuple[int, type | str, Stream]] = deque(maxlen=REMEMBERED)
+        self._remember = self._recent.append
+        self.send = self._reporter.send
+        self.offer = self._reporter.offer
+        self.tracer = Tracer(context.backend.clock(), context.launched)
+        self.collected = threading.Event()
+        context.spill.is_busy = self._is_busy
+        context.spill.collect_there = self._have_garbage_freed
+        self.cancelled: set[int] = set()
+        self.executing: Any = None
+
+    def run(self) -> None:
+        """Serve until the notebook closes the wire; the calling thread becomes the dispatcher."""
+        try:
+            while True:
+                self._turn()
+        except EOFError:
+            return
+        except Exception as error:  # noqa: BLE001 - a device in error fails wherever it is asked
+            self._broken(error)
+
+    def _turn(self) -> None:
+        """Complete what is done and execute what has arrived; EOFError at the wire's end."""
+        inbox, completion = self._inbox, self._completion
+        completion.complete()
+        if self._deferral.ready:
+            self._resume()
+            self._catch_up()
+        frame = self._transport.receive()
+        if frame is None:
+            if completion.is_empty:
+                frame = inbox.wait(self._deferral)
+            else:
+                frame = completion.look(self._transport.receive)
+        if frame is not None:
+            for entry in inbox.open(frame):
+                self._execute(entry)
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Execute what was read ahead."""
+        for entry in self._inbox.ahead():
+            self._execute(entry)
+
+    def under_way(self) -> list[Task]:
+        """Return what runs now; read by the control thread."""
+        found: list[Task] = []
+        entry = self.executing
+        route = None if entry is None else self._context.routes.get(type(entry.message))
+        if route is not None:
+            found.append(Task(entry, entry.seq, entry.message, route.stream, entry.timeout_s))
+        return [*found, *self._completion.tasks(), *self._deferral.tasks()]
+
+    def recent(self) -> list[str]:
+        """Return the last operations, the newest last, as "Gemm #12 on blas"; any thread.
+
+        A launch has the name of its kernel. What it was is kept as text, not by the message, for
+        that would keep its buffers.
+        """
+        return [
+            f"{what if isinstance(what, str) else what.__name__} #{seq} on {stream.name}"
+            for seq, what, stream in self._recent.copy()
+        ]
+
+    @property
+    def last(self) -> object:
+        """What was begun last, by identity; any thread."""
+        return self._recent[-1] if self._recent else None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether frames wait, and not for an answer to what came before; any thread."""
+        return not self._reporter.is_held_up and self._transport.unread()
+
+    @property
+    def busy_seq(self) -> int:
+        """The request in execution, or 0."""
+        entry = self.executing
+        return 0 if entry is None else entry.seq
+
+    def poisoned(self, poison: Poison) -> None:
+        """Say why this context is beyond repair and end its process; does not return."""
+        recent = [fitting(what) for what in self.recent()]
+        self.send([Poisoned(poison.code, poison.name, fitting(str(poison)), recent)])
+        # The notebook kills us; waiting for that keeps the buffers' owner alive until it knows.
+        threading.Event().wait(10.0)
+        os._exit(70)
+
+    def _execute(self, entry: Any) -> None:  # noqa: C901, PLR0912, PLR0915 - the hot path
+        seen = entry.seen
+        if seen is not None and seen.prepared is not None and self._repeat(entry, seen):
+            return
+        message = entry.message
+        kind = type(message)
+        if self._deferral.begun and self._deferral.hold_back(entry):
+            return
+        if not entry.seq and self._unnumbered(entry):
+            return
+        self.executing = entry
+        context = self._context
+        timeout_s = entry.timeout_s
+        # What may hold this thread for long must not keep the answers to what is before it.
+        alone = timeout_s is None or timeout_s < ALONE_BELOW_S
+        if alone or self._completion.watched:
+            self._completion.hand_over()
+        route = context.routes.get(kind)
+        if route is None:
+            if kind in OF_TABLE:
+                self._set_apart(entry)
+            else:
+                self._refuse(entry)
+            return
+        actor, handler, list_operands, stream, name = route
+        seq, result, spec = entry.seq, entry.result, entry.spec
+        launch = Launch(context, stream, seq, abs(result), message, spec)
+        try:
+            if self.cancelled:
+                self._require_wanted(seq)
+            if seen is None:
+                operands = list_operands(message)
+            else:
+                operands, launch.comes_again = seen.operands, not result
+            for operand in operands:
+                storage = operand.storage
+                if storage is None:
+                    context.spill.gather(operands, seq)
+                    break
+                storage.used = seq
+            if context.table.withheld:
+                context.table.require_written(operands)
+            if spec is None:  # the notebook did not know every dtype
+                check(context.support, message)
+            title = kind if name is None else name(message) or kind
+            self._remember((seq, title, stream))
+            if context.active is not stream:
+                context.activate(stream)
+            if self.tracer.watched:
+                launch.trace = self.tracer.begin(seq, message, stream)
+            handler(message, launch)
+            if launch.prepared is not None:
+                seen.prepared, seen.title = launch.prepared, title
+            if launch.deferred is not None:
+                self._deferral.begin(entry, launch)
+            elif result < 0:  # the notebook could not infer it
+                launch.learn_shape()
+            elif result and launch.made is None:
+                launch.require_result()
+        except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
+            self._fail(launch, actor.library, error)
+        else:
+            if launch.deferred is None:
+                if launch.trace is not None:
+                    self.tracer.end(launch.trace)
+                self._completion.add(launch, stream, timeout_s, alone=alone)
+        self.executing = None
+
+    def _unnumbered(self, entry: Any) -> bool:
+        """Do what has no number, and no answer; whether it was that."""
+        message, table = entry.message, self._context.table
+        if type(message) is Free:
+            for id_ in message.ids:
+                table.free(id_)
+            if table.lifted:
+                lifted, table.lifted = table.lifted, []
+                self.send([Lifted(lifted)])
+            return True
+        if type(message) is CopyIn:
+            if self.tracer.watched:  # all of it is to be seen between its marks
+                table.begun[entry.result] = None
+            else:
+                upload: Any = self._context.actors[CopyIn.library]
+                upload.begin(message, entry.result)
+            return True
+        return False
+
+    def _repeat(self, entry: Any, seen: Seen) -> bool:
+        """Enqueue what was prepared; False where there is more to look at."""
+        prepared, context = seen.prepared, self._context
+        assert prepared is not None
+        timeout_s = entry.timeout_s
+        if (
+            entry.result
+            or timeout_s is None
+            or timeout_s < ALONE_BELOW_S
+            or self._completion.watched
+            or entry.seq in self.cancelled
+            or self._deferral.begun
+            or self.tracer.watched
+            or context.table.withheld
+        ):
+            return False
+        changes = context.table.changes
+        if prepared.changes != changes and not prepared.holds(changes):
+            seen.prepared = None
+            return False
+        self.executing = entry
+        stream, seq = prepared.stream, entry.seq
+        self._remember((seq, seen.title, stream))
+        if context.active is not stream:
+            context.activate(stream)
+        try:
+            prepared.enqueue(seq)
+        except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
+            launch = Launch(context, stream, seq, 0, entry.message, entry.spec)
+            self._fail(launch, entry.message.library, error)
+        else:
+            self._completion.add(entry, stream, timeout_s)
+        self.executing = None
+        return True
+
+    def _is_busy(self, storage: Storage) -> bool:
+        """Whether memory cannot go to the host now."""
+        return self._deferral.touches(storage) or storage in self._context.table.withheld
+
+    def _set_apart(self, entry: Any) -> None:
+        """Refuse buffers, or refuse them no more."""
+        self.executing = None
+        message, table = entry.message, self._context.table
+        if type(message) is Release:
+            table.release(message.failed)
+        else:
+            refusal = Refusal(message.buffers[0].id, message.root, message.failed)
+            for buffer in message.buffers:
+                table.withhold(buffer, refusal)
+        for buffer in message.buffers:
+            table.dismiss(buffer)
+        if entry.seq:
+            self.send([Done([entry.seq])])
+
+    def _have_garbage_freed(self) -> None:
+        """Have the notebook free what nobody there can reach, and take that out of turn.
+
+        What it had sent before is read, and executed afterwards in its order; what that names is
+        not freed yet.
+        """
+        until = time.monotonic() + GARBAGE_S
+        # A request whose answer the notebook does not have yet keeps its handles there.
+        self._completion.drain(until)
+        self.collected.clear()
+        self.send([Crowded()])
+        last = False
+        while not last:
+            last = self.collected.is_set() or time.monotonic() > until
+            self._inbox.read_ahead()
+            time.sleep(RETRY_S)
+        executing = self.executing
+        if self._deferral.begun or executing is None:
+            return
+        named: set[int] = set()
+        for entry in self._inbox.since(executing):
+            message = entry.message
+            if type(message) is Free:
+                for id_ in [id_ for id_ in message.ids if id_ not in named]:
+                    self._context.table.free(id_)
+            else:
+                named.update(operand.id for operand in operands_of(type(message))(message))
+                named.add(abs(entry.result))
+
+    def _resume(self) -> None:
+        """Finish what was deferred, and execute what has waited for it."""
+        self._deferral.acknowledge()
+        for deferred in self._deferral.finished():
+            launch = deferred.launch
+            self._context.activate(launch.stream)
+            try:
+                if self.cancelled:
+                    self._require_wanted(deferred.entry.seq)
+                deferred.resume()
+                if deferred.entry.result < 0:
+                    launch.learn_shape()
+                elif launch.made is None:
+                    launch.require_result()
+            except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
+                self._fail(launch, launch.message.library, error)
+            else:
+                if launch.trace is not None:
+                    self.tracer.end(launch.trace)
+                self._completion.add(launch, launch.stream, deferred.entry.timeout_s)
+        self._completion.complete()  # its answer does not wait for what comes next
+        for entry in self._inbox.released(self._deferral.released()):
+            self._execute(entry)
+
+    def _require_wanted(self, seq: int) -> None:
+        """Refuse what the notebook has taken back.
+
+        Raises:
+            Cancelled: it has.
+        """
+        if seq in self.cancelled:
+            self.cancelled.discard(seq)
+            raise Cancelled(f"request {seq} was taken back before it ran")
+        if len(self.cancelled) > FORGET_ABOVE:  # most came too late
+            self.cancelled.difference_update([s for s in list(self.cancelled) if s < seq])
+
+    def _refuse(self, entry: Any) -> None:
+        """Answer a message that cannot be read, or for which this context has no library actor."""
+        self.executing = None
+        message, kind = entry.message, type(entry.message).__name__
+        if isinstance(message, Unreadable):
+            kind, text = "the message", f"it cannot be read: {message.why}"
+        else:
+            known = ", ".join(self._context.actors)
+            text = f"no library actor of this context handles {kind}; it has those of {known}"
+        result = abs(entry.result)
+        if result:
+            self._context.table.fail(result, result)
+        self.send([pack(entry.seq, f"{kind} #{entry.seq}", InvalidArgument(text), result)])
+
+    def _fail(self, launch: Launch, library: str, error: Exception) -> None:
+        """Answer a request that was not launched; nothing it began is left."""
+        if not isinstance(error, AccelError | Poison):
+            error = self._context.explain(error, library)
+        if isinstance(error, Poison):
+            self.poisoned(error)
+        assert isinstance(error, AccelError)
+        launch.abandon()
+        if launch.trace is not None:
+            self.tracer.fail(launch.trace)
+        table, message = self._context.table, launch.message
+        root = launch.result or -launch.seq
+        if isinstance(message, Upload):
+            table.spoil(message.out)
+            root = message.out.id
+        if isinstance(error, DependencyFailed):
+            root = table.root_of(operands_of(type(message))(message)) or root
+        if launch.result:
+            table.fail(launch.result, root)
+        withheld: tuple[int, ...] = ()
+        if not isinstance(error, Cancelled):  # whoever has taken it back knows
+            withheld = tuple(
+                ref.id
+                for ref in message.changes()
+                if table.withhold(ref, Refusal(ref.id, root, launch.seq))
+            )
+        reports = [_described(launch, error, root, withheld)]
+        if error.directive is Directive.RESTART:
+            if not self._context.restart(library):
+                self.poisoned(Poison(0, "RESTART_LIMIT", f"{library} failed too often: {error}"))
+            cause = fitting(str(error))
+            reports.append(LibraryRestarted(library, cause, self._context.restarts[library]))
+        self.send(reports)
+
+    def _broken(self, error: BaseException) -> None:
+        """A wait failed: the device is in error, and so is everything enqueued on it."""
+        if isinstance(error, Poison):
+            self.poisoned(error)
+        if isinstance(error, BrokenPipeError | ConnectionResetError):
+            os._exit(0)
+        if isinstance(error, msgspec.DecodeError):
+            self.poisoned(Poison(0, "CORRUPT_WIRE", f"its wire is corrupt: {error}"))
+        explained = self._context.backend.explain(error, "context")
+        if not isinstance(explained, Poison):
+            explained = Poison(getattr(explained, "code", 0), type(error).__name__, str(explained))
+        self.poisoned(explained)
+
+
+def _described(launch: Launch, error: AccelError, root: int, withheld: tuple[int, ...]) -> Report:
+    """Describe why a request failed; barely where a field of the error cannot travel."""
+    try:
+        report = pack(launch.seq, launch.label, error, root, withheld)
+        encode_reports([report])
+    except Exception as strange:  # noqa: BLE001 - whatever it is, the request has its answer
+        kind, text = type(error).__name__, f"it cannot be told: {fitting(repr(strange))}"
+        return Failure(launch.seq, f"request {launch.seq}", kind, text, {}, root, b"", withheld)
+    return report

@@ -1,0 +1,1 @@
+"""What happened to devices and how they looked: frozen facts for every listener."""

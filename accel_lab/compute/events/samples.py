@@ -1,0 +1,149 @@
+"""What a system looks like at a moment, as facts: the views draw them, a recording keeps them."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from accel_lab.actor.events import Event
+from accel_lab.compute.events.tree import Node
+
+Work = Literal["kernel", "copy", "function"]
+KINDS: dict[str, Work] = {"upload": "copy", "download": "copy", "run": "function"}
+
+
+def work_of(message: Any) -> Work:
+    """Return which kind of work a message is."""
+    return KINDS.get(message.library, "kernel")
+
+
+class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A piece of device memory.
+
+    Attributes:
+        ids: the numbers of the buffers that have it; several share it as views.
+        address: where it begins, in bytes of the device's address space.
+        nbytes: how many bytes it has.
+        owner: the message that made it, as "Gemm #12".
+        dtype, shape: of the first of them.
+        kept_by: who holds its handle, as far as is known: names of the notebook.
+    """
+
+    ids: tuple[int, ...]
+    address: int
+    nbytes: int
+    owner: str
+    dtype: str
+    shape: tuple[int, ...]
+    kept_by: tuple[str, ...] = ()
+
+
+class KeptObject(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An object that `%%gpu` cells have left on a device, other than a buffer.
+
+    Attributes:
+        name: under which the cells know it.
+        space: the namespace that has it.
+        type: its type, as text.
+        nbytes: of the memory of the device that it was seen to hold, buffers included.
+        generation: of its context.
+        kept_by: names of the notebook, and the cells' own.
+    """
+
+    name: str
+    space: str
+    type: str
+    nbytes: int
+    generation: int
+    kept_by: tuple[str, ...] = ()
+
+
+class Slice(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One message's work on a stream of a device.
+
+    Attributes:
+        seq: the request's number.
+        name: of the message, as "Gemm"; of a launch the kernel's, as "saxpy".
+        stream: on which it ran, as "blas".
+        kind: a library's kernel, a copy, or a function of the user's.
+        start, end: by the device's clock, in wall seconds; `end` is None while it runs.
+        lost: whether it did not come to its end: its context was lost at `end`.
+    """
+
+    seq: int
+    name: str
+    stream: str
+    kind: Work
+    start: float
+    end: float | None
+    lost: bool = False
+
+
+class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One measured value; None says that there is none, and `why`.
+
+    Attributes:
+        name: what is measured, as "memory".
+        value: in `unit`.
+        unit: as "B", "%", "W", "°C", "MHz"; empty for a word or a count.
+        limit: the most it can be, None where that is not known.
+        why: the reason for a missing value, as "MIG"; or what a value means.
+    """
+
+    name: str
+    value: float | None
+    unit: str = ""
+    limit: float | None = None
+    why: str = ""
+
+
+class TreeSampled(Event, frozen=True):
+    """Every actor of a system, as it was."""
+
+    root: Node
+
+
+class MemorySampled(Event, frozen=True):
+    """The memory of a device: its blocks by address; `unlisted` are too many to be listed.
+
+    A new block has `free_bytes` at most, for what is free need not be in one piece; None where the
+    device cannot tell. `stale` are buffers that were lost with an earlier generation while somebody
+    holds their handles: each with who does. `objects` are what `%%gpu` cells have left, the largest
+    first; what they hold may be in blocks, too.
+    """
+
+    device: str
+    generation: int
+    used_bytes: int
+    total_bytes: int | None
+    blocks: tuple[Block, ...]
+    unlisted: int = 0
+    free_bytes: int | None = None
+    stale: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    objects: tuple[KeptObject, ...] = ()
+
+
+class WorkTraced(Event, frozen=True):
+    """What a device has finished since the last of these, and what it works at.
+
+    `dropped` were more than could be kept.
+    """
+
+    device: str
+    generation: int
+    done: tuple[Slice, ...]
+    running: tuple[Slice, ...]
+    dropped: int = 0
+
+
+class HealthSampled(Event, frozen=True):
+    """The readings of one source: a card by its name, or "notebook" for the kernel's process."""
+
+    source: str
+    model: str
+    readings: tuple[Reading, ...]
+
+
+class SystemEnded(Event, frozen=True):
+    """The system was closed or is gone; nothing more comes of it."""
+
+    name: str

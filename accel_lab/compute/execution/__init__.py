@@ -1,0 +1,1 @@
+"""What a library's author sees in a context: launches, streams, buffers, the backend."""

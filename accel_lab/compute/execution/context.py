@@ -1,0 +1,231 @@
+"""The device of one generation, inside its context process."""
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from accel_lab.actor.clock import MonotonicClock
+from accel_lab.actor.supervision import RestartWindow
+from accel_lab.compute.arrays.dtypes import itemsize
+from accel_lab.compute.execution.backend import Backend, Poison
+from accel_lab.compute.execution.buffer_table import BufferTable
+from accel_lab.compute.execution.launch import Launch, LibraryActor, handlers_of
+from accel_lab.compute.execution.spill import Spill
+from accel_lab.compute.execution.stream import Stream
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.operation import Operation, name_of, operands_of
+from accel_lab.display.owners import told
+from accel_lab.display.sizes import compared, size
+from accel_lab.errors import AccelError, BackendUnavailable, OutOfMemory
+
+
+class Route(NamedTuple):
+    """Where messages of one type go, how their operands are listed and who gives them a name."""
+
+    actor: LibraryActor
+    handler: Callable[[Any, Launch], None]
+    operands: Callable[[Any], tuple[AccelRef, ...]]
+    stream: Stream
+    name: Callable[[Any], str] | None
+
+
+USER_CODE = "run"
+"""The library that runs functions and cells of the user's."""
+
+
+class HostBytes(Protocol):
+    """The arena as the context sees it."""
+
+    def view(self, segment_id: int, offset: int, nbytes: int) -> Any:
+        """Return bytes of a segment as a uint8 array; waits for one that is on its way."""
+
+
+class Context:
+    """Buffers, streams and library actors; used by the dispatcher thread alone."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        kinds: list[type[LibraryActor]],
+        arena: HostBytes,
+        generation: int,
+        support: Mapping[str, frozenset[str]],
+        limit_bytes: int | None,
+        spill_bytes: int = 0,
+    ) -> None:
+        self.support = support
+        self.generation = generation
+        self.backend = backend
+        self.arena = arena
+        self.limit_bytes = limit_bytes or backend.total_bytes
+        self.table = BufferTable()
+        self.spill = Spill(self, spill_bytes)
+        self.table.away, self.table.forget = self.spill.held, self.spill.forget
+        self.table.moved = self.forget_addresses
+        self.streams: dict[str, Stream] = {}
+        self.actors: dict[str, LibraryActor] = {}
+        self.routes: dict[type[Operation[Any]], Route] = {}
+        self.restarts = {kind.library: 0 for kind in kinds}
+        self._kinds = {kind.library: kind for kind in kinds}
+        self._windows = {name: RestartWindow(3, 60.0, MonotonicClock()) for name in self._kinds}
+        self.active: Stream | None = None
+        self.cell_names: Callable[[Collection[int]], dict[int, list[str]]] = _none
+        """Return by which names `%%gpu` cells keep some buffers, by number."""
+        for name in self._kinds:
+            self._start(name)
+
+    def stream(self, name: str) -> Stream:
+        """Return the stream of this name, made on first use."""
+        stream = self.streams.get(name)
+        if stream is None:
+            backend = self.backend
+            native = backend.user_stream() if name == USER_CODE else backend.native_stream()
+            stream = self.streams[name] = Stream(name, native)
+        return stream
+
+    def launched(self) -> int:
+        """Return how many operations there were on all streams; any thread."""
+        return sum(stream.operations for stream in list(self.streams.values()))
+
+    def activate(self, stream: Stream) -> None:
+        """Enqueue the libraries' next calls on this stream."""
+        if self.active is not stream:
+            stream.native.activate()
+            self.active = stream
+
+    def free_bytes(self) -> int:
+        """Return what an allocation could still get; any thread."""
+        return max(0, min(self.backend.free_bytes(), self.limit_bytes - self.table.used_bytes))
+
+    def allocate(self, shape: tuple[int, ...], dtype: str, now: int = 0) -> tuple[Any, int]:
+        """Allocate from the active stream's pool; return the array and its bytes.
+
+        Where there is no room, room is made, as `Spill` says.
+
+        Parameters:
+            now: the message for which; what it names stays.
+
+        Raises:
+            OutOfMemory: with what was asked, what is free and the largest owners.
+        """
+        nbytes = math.prod(shape) * itemsize(dtype)
+        array, cause = self.take(shape, dtype)
+        if array is not None:
+            return array, nbytes
+
+        def has_room() -> bool:
+            nonlocal array, cause
+            array, failed = self.take(shape, dtype)
+            cause = failed or cause
+            return array is not None
+
+        if nbytes <= self.limit_bytes and self.spill.make_room(has_room, now):
+            return array, nbytes
+        raise self.out_of_memory(nbytes) from cause
+
+    def take(self, shape: tuple[int, ...], dtype: str) -> tuple[Any, MemoryError | None]:
+        """Return an array where there is room, else None and what the pool has raised."""
+        nbytes = math.prod(shape) * itemsize(dtype)
+        if self.table.used_bytes + nbytes > self.limit_bytes:
+            return None, None
+        if self.spill.held and self.backend.free_bytes() < nbytes:
+            return None, None  # a pool that has to fail takes milliseconds for it
+        try:
+            return self.backend.empty(shape, dtype), None
+        except MemoryError as error:
+            return None, error
+
+    def forget_addresses(self) -> None:
+        """Have the libraries take every buffer anew: one may be elsewhere."""
+        for actor in self.actors.values():
+            actor.forget_addresses()
+
+    def trim(self) -> None:
+        """Give back what libraries and the pool hold for later; may wait for the device."""
+        for actor in self.actors.values():
+            actor.trim()
+        self.backend.trim()
+
+    def out_of_memory(self, asked_bytes: int) -> OutOfMemory:
+        """Describe an allocation that cannot be had."""
+        free = self.free_bytes()
+        largest = min(free, self.backend.largest_free_bytes())
+        write = compared(asked_bytes, free)
+        asked = f"{write(asked_bytes)} were" if asked_bytes else "more was"
+        text = f"{asked} asked for and {write(free)} are free of {size(self.limit_bytes)}"
+        if free:
+            text += f", {write(largest)} of these in one piece"
+        if largest < free:
+            text += " and the rest in pieces that the pool keeps"
+        if self.spill.held_bytes:
+            text += f"; {size(self.spill.held_bytes)} wait on the host"
+        others = self.backend.others()
+        if others:
+            used = ", ".join(f"{name} has {size(nbytes)}" for name, nbytes in others)
+            text += f"; beside us {used}"
+        found = self.table.largest_owners()
+        cells = self.cell_names({id_ for one in found for id_ in one.ids})
+        owners = tuple((one.label, one.nbytes) for one in found)
+        kept_by = tuple(
+            tuple(dict.fromkeys(name for id_ in one.ids for name in cells.get(id_, ())))
+            for one in found
+        )
+        return OutOfMemory(
+            text + told(owners, kept_by),
+            asked_bytes=asked_bytes,
+            free_bytes=free,
+            largest_free_bytes=largest,
+            owners=owners,
+            owner_ids=tuple(one.ids for one in found),
+            kept_by=kept_by,
+            others=others,
+        )
+
+    def explain(self, error: BaseException, library: str) -> AccelError | Poison:
+        """Translate what a library raised; of memory that it misses, tell who has it."""
+        explained = self.backend.explain(error, library)
+        if not isinstance(explained, OutOfMemory):
+            return explained
+        full = self.out_of_memory(explained.asked_bytes)
+        full.args = (f"{explained}: {full}",)
+        full.__cause__ = explained.__cause__
+        return full
+
+    def raise_if_poisoned(self, error: BaseException) -> None:
+        """Raise Poison when the error of a user's function says that the device is lost."""
+        explained = self.backend.explain(error, "run")
+        if isinstance(explained, Poison):
+            raise explained from error
+
+    def restart(self, name: str) -> bool:
+        """Replace a library's actor with a fresh one; False when it has failed too often."""
+        if self._windows[name].record() is None:
+            return False
+        self.actors[name].close()
+        self._start(name)
+        self.restarts[name] += 1
+        self.table.changes += 1
+        return True
+
+    def close(self) -> None:
+        """Release every library's handles."""
+        for actor in self.actors.values():
+            actor.close()
+
+    def _start(self, name: str) -> None:
+        make = self.backend.libraries.get(name)
+        if make is None and any(row.startswith(f"{name}.") for row in self.support):
+            backend = type(self.backend)
+            raise BackendUnavailable(
+                f"{backend.__name__}.libraries of {backend.__module__} lacks {name!r}, of which "
+                "its table has rows; add what makes the library"
+            )
+        actor = self._kinds[name](self, make() if make else None)
+        self.actors[name] = actor
+        for message, handler in handlers_of(actor).items():
+            operands, title = operands_of(message), name_of(message)
+            self.routes[message] = Route(actor, handler, operands, actor.stream, title)
+
+
+def _none(_: Collection[int]) -> dict[int, list[str]]:
+    return {}

@@ -1,0 +1,1 @@
+"""What was sent, as bytes, and which of it makes a buffer again."""

@@ -1,0 +1,285 @@
+"""Which messages made the buffers of a device, so that they can be made again.
+
+A lineage follows the record of one device. It keeps the bytes as they come and reads them only
+when somebody asks, or when there are many. What it keeps is then cut down to the messages that
+buffers in use depend on.
+"""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from accel_lab.compute.lineage.content_store import Contents
+from accel_lab.compute.lineage.dry_run import BEYOND
+from accel_lab.compute.lineage.history import History, Restore, Slice
+from accel_lab.compute.lineage.markers import marker_of
+from accel_lab.compute.lineage.recorded_message import (
+    FREE,
+    Step,
+    Steps,
+    decode,
+    entries_of,
+    size_of,
+)
+from accel_lab.compute.message.durability import Durability
+from accel_lab.compute.wire.codec import batch
+
+UNREAD_LIMIT = 50_000
+READ_AT_ONCE = 1000
+LONG_HISTORY = 20_000
+MOST_STEPS = 500_000
+
+
+class Lineage:
+    """The history of the buffers of one device; any thread.
+
+    Attributes:
+        checkpoint: keeps the contents of a buffer, by its id, shape and dtype; must not block.
+
+    Parameters:
+        unanswered: returns the smallest number of a request that has no answer yet, or None.
+        unwritten: returns buffers whose memory is of interest when they are no more.
+    """
+
+    def __init__(
+        self,
+        unanswered: Callable[[], int | None] = lambda: None,
+        unwritten: Callable[[], Iterable[int]] = tuple,
+    ) -> None:
+        self._unanswered = unanswered
+        self._unwritten = unwritten
+        self._lock = threading.RLock()
+        self._is_still = False
+        self._unread: list[bytes] = []
+        self._made = Steps()
+        self._history = History()
+        self._told: dict[int, tuple[tuple[int, ...], str, int]] = {}
+        self.checkpoint: Callable[[int, tuple[int, ...], str], None] | None = None
+        self._newest_made = 0  # of the buffers that were read of
+        self._grown = 0  # by how much since it was tidied last
+        self._kept_after_cut = 0
+
+    def follow(self, parts: list[bytes]) -> None:
+        """Take in what was recorded; quick."""
+        self._unread.extend(parts)
+        self._grown += size_of(parts)
+
+    def tell(self, made: int, shape: tuple[int, ...], dtype: str, shares: int) -> None:
+        """Learn of a result what only the context could tell; any thread, quick.
+
+        Parameters:
+            shares: the buffer that it is a part of, 0 for none and -1 where that is not known.
+        """
+        if shares >= 0 or made not in self._told:  # messages that write to it tell it, too
+            self._told[made] = shape, dtype, shares
+
+    # Reading.
+
+    def read(self, limit: int | None = None) -> int:
+        """Read what has come, at most `limit` parts; returns how many are left."""
+        with self._lock:
+            if self._is_still:
+                return len(self._unread)
+            count = len(self._unread) if limit is None else min(limit, len(self._unread))
+            parts = self._unread[:count]
+            del self._unread[:count]
+            history, step_of = self._history, self._made.step
+            for entry, data in zip(entries_of(batch(parts)), parts, strict=True):
+                if entry.seq < 0:
+                    history.note(marker_of(decode(data)))
+                elif entry.seq == 0:
+                    freed: Any = decode(entry.message)
+                    if freed[0] == FREE:
+                        history.free(freed[1])
+                else:
+                    step = step_of(entry, data)
+                    history.add(step)
+                    self._newest_made = max(step.made, self._newest_made)
+                    if step.made in self._told:
+                        history.learn(step.made, *self._told.pop(step.made))
+            for id_ in [one for one in list(self._told) if one in history.storages]:
+                history.learn(id_, *self._told.pop(id_))
+            return len(self._unread)
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Read what has come, and nothing more while this lasts."""
+        with self._lock:
+            self.read()
+            self._is_still = True
+            try:
+                yield
+            finally:
+                self._is_still = False
+
+    # Asking.
+
+    @property
+    def live(self) -> set[int]:
+        """The ids of the buffers that are in use, as far as the record tells."""
+        with self._lock:
+            self.read()
+            return self._history.live - self._history.failures
+
+    def content_key(self, seq: int) -> str:
+        """Return the key of the bytes that a request took from the arena."""
+        content = self._history.contents.get(seq)
+        return content.key if content is not None else ""
+
+    def later_than(self, seq: int) -> set[int]:
+        """Return the numbers of the messages that were sent after this one."""
+        with self._lock:
+            self.read()
+            return {step.seq for step in self._history.steps if step.seq > seq}
+
+    def steps_of(self, seqs: Collection[int]) -> list[Step]:
+        """Return the messages of these numbers, in order."""
+        with self._lock:
+            self.read()
+            return [step for step in self._history.steps if step.seq in seqs]
+
+    def slice(self, wanted: Iterable[int], without: Collection[int] = ()) -> Slice:
+        """Return what has to be done to have these buffers as they were last.
+
+        Parameters:
+            without: requests that do not count, as those that were never answered.
+        """
+        with self._lock:
+            self.read()
+            return self._history.slice(wanted, without)
+
+    def sharing(self, ids: Iterable[int], there: set[int]) -> dict[int, set[int]]:
+        """Return which buffers that are `there` share, or may share, the memory of those not."""
+        with self._lock:
+            self.read()
+            sharing = self._history.storages.sharing
+            return {id_: sharing(id_, there) for id_ in ids if id_ not in there}
+
+    def digests(self, wanted: Iterable[int], without: Collection[int] = ()) -> dict[int, str]:
+        """Return the digests of what these buffers held, of those where that was recorded.
+
+        Parameters:
+            without: requests that do not count.
+        """
+        with self._lock:
+            self.read()
+            return self._history.digests(wanted, without)
+
+    def durability(self, id_: int) -> Durability:
+        """Return what a fault would do to a buffer, and why."""
+        with self._lock:
+            self.read()
+            found = self.slice([id_])
+            reason = found.lost.get(id_)
+            if not reason and any(isinstance(step, Restore) for step in found.steps):
+                # With what else is in use its checkpoint may be of no use.
+                reason = self._history.slice(self.live | {id_}).lost.get(id_)
+        if reason:
+            return Durability("lost on fault", reason)
+        restored = sum(isinstance(step, Restore) for step in found.steps)
+        messages = len(found.steps) - restored
+        if restored and not messages:
+            return Durability("checkpointed", "its contents are kept")
+        plural = "" if messages == 1 else "s"
+        return Durability("replayable", f"{messages} message{plural} would make it again")
+
+    def durability_by(self, id_: int, until: float) -> Durability | None:
+        """Return what a fault would do to a buffer; None where that takes longer than until then.
+
+        `until` is of `time.monotonic`. What has been read by then stays read.
+        """
+        if not self._lock.acquire(timeout=max(0.0, until - time.monotonic())):
+            return None
+        try:
+            while self.read(READ_AT_ONCE):
+                if time.monotonic() > until:
+                    return None
+            self._history.until = until
+            return self.durability(id_)
+        except TimeoutError:
+            return None
+        finally:
+            self._history.until = math.inf
+            self._lock.release()
+
+    # Staying small.
+
+    def tidy(self, *, at_once: bool = False) -> Iterator[None]:
+        """Read and cut a large history down, a little at a time: yields between the pieces.
+
+        Parameters:
+            at_once: also one that is not large, for the sake of what it keeps.
+        """
+        if self._grown < UNREAD_LIMIT and not at_once:
+            return
+        self._grown = 0
+        for _ in range(0, len(self._unread), READ_AT_ONCE):  # more may come as fast as it is read
+            self.read(READ_AT_ONCE)
+            yield
+        history = self._history
+        if history.has_lost_needs or at_once or history.size > 2 * self._kept_after_cut:
+            self.cut()
+        yield
+        self._bound()
+
+    def cut(self) -> None:
+        """Forget the messages on which no buffer in use depends."""
+        with self._lock:
+            self._history.cut(self._unanswered(), self._unwritten(), long=LONG_HISTORY)
+            # Of what is gone; without its word a result may be a part of any.
+            for id_ in [one for one in list(self._told) if one <= self._newest_made]:
+                del self._told[id_]
+            self._kept_after_cut = self._history.size
+
+    def _bound(self) -> None:
+        """Have buffers with long histories checkpointed; give up what grows beyond all bounds."""
+        history = self._history
+        with self._lock:
+            if history.size > MOST_STEPS:
+                worn = dict.fromkeys(history.overwritten(MOST_STEPS // 100), BEYOND)
+                history.give_up(worn, self._unanswered())
+                self.cut()
+            if history.size > MOST_STEPS:
+                history.forget()
+            long = history.size > LONG_HISTORY
+            helped = history.worn(LONG_HISTORY // 100) if long else []
+        if self.checkpoint is not None:
+            for one in helped:
+                self.checkpoint(*one)
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys of the contents that this history needs."""
+        with self._lock:
+            self.read()
+            found = {content.key for content in self._history.contents.values()}
+            return found | {point.key for point in self._history.checkpoints}
+
+    def __len__(self) -> int:
+        """How many messages are remembered, read or not."""
+        return len(self._history.steps) + len(self._unread)
+
+
+class Tidying:
+    """Keeps the histories of several devices small, a little with each call."""
+
+    def __init__(self, lineages: list[Lineage], contents: Contents) -> None:
+        self._lineages = lineages
+        self._contents = contents
+        self._work: Iterator[None] = iter(())
+
+    def __call__(self) -> None:
+        """Do a millisecond's work; the scribe's thread."""
+        for _ in self._work:
+            return
+        self._work = self._tidy()
+
+    def _tidy(self) -> Iterator[None]:
+        crowded = self._contents.crowded
+        for lineage in self._lineages:
+            yield from lineage.tidy(at_once=crowded)
+        if crowded:
+            self._contents.retain({key for lineage in self._lineages for key in lineage.keys})

@@ -1,0 +1,228 @@
+"""One recorded message as its lineage sees it: which buffers it reads, writes and makes.
+
+Read from the bytes of the wire alone, for a record outlives the objects that were sent.
+"""
+
+from collections.abc import Collection, Iterable
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from accel_lab.compute.message.builtin import Allocate, Free, Release, Run, Upload, Withhold
+from accel_lab.compute.message.bytes_cache import MOST, Remembered
+from accel_lab.compute.message.operation import Operation, operand_fields, travelling
+from accel_lab.compute.message.unwritten import Refusal
+
+FREE = Free.__struct_config__.tag
+UPLOAD = Upload.__struct_config__.tag
+ALLOCATE = Allocate.__struct_config__.tag
+RUN = Run.__struct_config__.tag
+WITHHOLD = Withhold.__struct_config__.tag
+RELEASE = Release.__struct_config__.tag
+USUAL_BYTES = 512
+
+
+class Effects(msgspec.Struct, frozen=True, gc=False):
+    """What a message does to buffers; one object stands for all messages that say the same.
+
+    Attributes:
+        tag: the message's type.
+        operands: the ids of the buffers that it names.
+        writes: those of them that it changes.
+        shares: those whose memory its result shares, or may share.
+        opaque: why it cannot be run again, empty when it can.
+        in_arena: whether it takes bytes from the arena, whose place is over by now.
+    """
+
+    tag: int
+    operands: tuple[int, ...]
+    writes: tuple[int, ...]
+    shares: tuple[int, ...]
+    opaque: str
+    in_arena: bool
+
+
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """A message that was sent.
+
+    Attributes:
+        seq: its number on its device.
+        made: the id of the buffer that it makes, 0 for none.
+        data: its bytes on the wire.
+        effects: what it does to buffers.
+    """
+
+    seq: int
+    made: int
+    data: bytes
+    effects: Effects
+
+    @property
+    def tag(self) -> int:
+        """Its type."""
+        return self.effects.tag
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """The ids of the buffers that it names."""
+        return self.effects.operands
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        """Those of them that it changes."""
+        return self.effects.writes
+
+    @property
+    def shares(self) -> tuple[int, ...]:
+        """Those whose memory its result shares, or may share."""
+        return self.effects.shares
+
+    @property
+    def opaque(self) -> str:
+        """Why it cannot be run again, empty when it can."""
+        return self.effects.opaque
+
+    @property
+    def in_arena(self) -> bool:
+        """Whether it takes bytes from the arena, whose place is over by now."""
+        return self.effects.in_arena
+
+
+class _Layout(NamedTuple):
+    """Where a type of message keeps its operands, as indices into its array."""
+
+    single: tuple[int, ...]
+    many: tuple[int, ...]
+    writes: int
+    shares: int
+    opaque: str
+
+
+class Entry(msgspec.Struct, array_like=True, gc=False):
+    """A part of a record, of which only the beginning is decoded.
+
+    A number below 1 is no request's: a marker has such a one, and what frees buffers.
+    """
+
+    seq: int
+    result: Any = 0
+    timeout_s: Any = None
+    message: msgspec.Raw = msgspec.Raw(b"")
+    spec: msgspec.Raw = msgspec.Raw(b"")
+
+
+class Steps:
+    """Makes the steps of a record, in which much is said again and again.
+
+    What came before is found by its bytes, which takes a third of the time of decoding it. What
+    differs in a number alone, as a factor or a seed, does the same to buffers.
+    """
+
+    def __init__(self) -> None:
+        self._known = Remembered[Effects]()
+        self._alike: dict[Effects, Effects] = {}
+
+    def step(self, entry: Entry, data: bytes) -> Step:
+        """Return the step of an entry whose bytes are given."""
+        said = bytes(entry.message)
+        effects = self._known.get(said)
+        if effects is None:
+            found = effects_of(decode(said))
+            if len(self._alike) >= MOST:
+                self._alike.clear()
+            effects = self._alike.setdefault(found, found)
+            self._known.keep(said, effects)
+        result = entry.result
+        return Step(entry.seq, _made(result, effects) if result else 0, data, effects)
+
+
+def size_of(parts: Collection[bytes]) -> int:
+    """Return how many these are; one counts once more for each USUAL_BYTES that it holds."""
+    return len(parts) + sum([len(part) // USUAL_BYTES for part in parts])
+
+
+def changes_of(step: Step) -> tuple[int, ...]:
+    """Return the buffers that are not as they should be if this fails, as `Operation.changes`."""
+    if step.tag != RUN:
+        return () if step.tag == UPLOAD else step.writes
+    return step.writes if _said_writes(decode(step.data)[3]) is not None else ()
+
+
+def _said_writes(fields: list[Any]) -> list[int] | None:
+    """Return the operands that a call was said to write, by their position; None if it was not."""
+    _, _, _, _, _, *rest = fields
+    return rest[0] if rest else None
+
+
+def withholding(refusal: Refusal, sharing: Iterable[int] = ()) -> list[Any]:
+    """Return the `Withhold` of a refusal, for these buffers of the same memory, too."""
+    return [WITHHOLD, [refusal.id, *sharing], refusal.root, refusal.failed]
+
+
+def releasing(refusals: Collection[Refusal]) -> list[Any]:
+    """Return the `Release` of these refusals."""
+    return [RELEASE, [one.id for one in refusals], [one.failed for one in refusals]]
+
+
+def step_of(raw: list[Any], data: bytes) -> Step:
+    """Return the step of a decoded entry of the wire."""
+    seq, result, _, fields, _ = raw
+    effects = effects_of(fields)
+    return Step(seq, _made(result, effects), data, effects)
+
+
+def _made(result: int, effects: Effects) -> int:
+    """Return the id of what is made; what is there already, but not its shape, is not."""
+    made = abs(result)
+    return 0 if made in effects.writes else made
+
+
+def effects_of(fields: list[Any]) -> Effects:
+    """Return what a decoded message does."""
+    tag = fields[0]
+    layout = _layouts()[tag]
+    operands: list[int] = [fields[i] for i in layout.single if fields[i]]
+    for i in layout.many:
+        operands += fields[i]
+    writes = _ids(fields, layout.writes)
+    shares = _ids(fields, layout.shares)
+    opaque, in_arena = layout.opaque, tag == UPLOAD
+    if tag == RUN:
+        _, refs, _, pure, place, *_ = fields
+        changed = _said_writes(fields)
+        in_arena = place is not None
+        shares = tuple(refs)  # whatever it writes, it may answer with a view
+        if not pure:
+            writes = tuple(refs) if changed is None else tuple(refs[i] for i in changed)
+            opaque = "a function that was run without pure=True made or changed it"
+    return Effects(tag, tuple(operands), writes, shares, opaque, in_arena)
+
+
+def _ids(fields: list[Any], index: int) -> tuple[int, ...]:
+    if not index or not fields[index]:
+        return ()
+    value = fields[index]
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+@cache
+def _layouts() -> dict[int, _Layout]:
+    return {kind.__struct_config__.tag: _layout(kind) for kind in travelling()}  # type: ignore[misc]
+
+
+def _layout(kind: type[Operation[Any]]) -> _Layout:
+    at = {name: index for index, name in enumerate(kind.__struct_fields__, 1)}
+    required, optional, many = operand_fields(kind)
+    return _Layout(
+        tuple(at[name] for name in (*required, *optional)),
+        tuple(at[name] for name in many),
+        at.get(kind.written, 0),
+        at.get(kind.aliased, 0),
+        kind.opaque,
+    )
+
+
+decode = msgspec.msgpack.decode
+encode = msgspec.msgpack.encode
+entries_of = msgspec.msgpack.Decoder(list[Entry]).decode

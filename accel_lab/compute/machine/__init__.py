@@ -1,0 +1,1 @@
+"""This machine and this process: memory, sockets, signals, files; knows no device."""

@@ -1,0 +1,1 @@
+"""What is sent to a device: operations, buffers, what a backend supports."""

@@ -1,0 +1,199 @@
+"""The messages that every device takes: buffers in and out, calls."""
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from accel_lab.compute.arrays.dtypes import itemsize
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.errors import InvalidArgument
+
+
+class Sign(NamedTuple):
+    """What a card writes, and where.
+
+    Attributes:
+        segment, offset: of the arena, where the 32-bit word lies.
+        value: what is written there, from 1 to 4.
+    """
+
+    segment: int
+    offset: int
+    value: int
+
+
+INLINE_BYTES = 16 << 10
+
+
+class Free(Operation[None], frozen=True, array_like=True, eq=False, tag=1):
+    """Forget these buffers; the device sends it when their last handles are gone."""
+
+    ids: list[int]
+
+
+class Put(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=2):
+    """Make a buffer of `data`, an array's bytes in C order, at most 16 KiB."""
+
+    library: ClassVar[str] = "upload"
+    shape: tuple[int, ...]
+    dtype: str
+    data: bytes
+
+    def infer(self) -> Spec:
+        """Return the shape and dtype that were given."""
+        if math.prod(self.shape) * itemsize(self.dtype) != len(self.data):
+            text = f"{len(self.data)} bytes are no {self.dtype}{list(self.shape)}"
+            raise InvalidArgument(text)
+        return Spec(self.shape, self.dtype)
+
+
+class Allocate(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=3):
+    """Make a buffer whose contents uploads will write; its `axes` are as in a `Checkpoint`."""
+
+    library: ClassVar[str] = "upload"
+    shape: tuple[int, ...]
+    dtype: str
+    axes: tuple[int, ...] = ()
+
+    def infer(self) -> Spec:
+        """Return the shape and dtype that were given."""
+        return Spec(self.shape, self.dtype)
+
+
+class Upload(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=4):
+    """Copy arena bytes into `out`, beginning at its byte `offset`, in C order of these `axes`."""
+
+    library: ClassVar[str] = "upload"
+    out: AccelRef
+    offset: int
+    segment: int
+    start: int
+    nbytes: int
+    axes: tuple[int, ...] = ()
+
+    def changes(self) -> tuple[AccelRef, ...]:
+        """Return nothing: the buffer is new, and fails with this."""
+        return ()
+
+
+class CopyIn(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=17):
+    """Make a buffer of another process's memory on the same card; answered when it is copied.
+
+    `handle` is the allocation's (`cudaIpcGetMemHandle`), `offset` the byte of it at which the array
+    begins, in C order. The context keeps the allocation open until it gets `Unmap`. With a `sign`,
+    which the card writes when it has copied, if it can, it comes twice: the first, which has no
+    number, has the context begin.
+    """
+
+    library: ClassVar[str] = "upload"
+    opaque: ClassVar[str] = (
+        "it was copied from memory of the notebook's own CUDA; device.checkpoint(ref) keeps it"
+    )
+    shape: tuple[int, ...]
+    dtype: str
+    handle: bytes
+    offset: int
+    sign: Sign | None = None
+
+    def infer(self) -> Spec:
+        """Return the shape and dtype that were given."""
+        return Spec(self.shape, self.dtype)
+
+
+class Unmap(Operation[None], frozen=True, array_like=True, eq=False, tag=18):
+    """Close what `CopyIn` has opened by this handle; answered when it is, also if it was not open.
+
+    Sent when no `CopyIn` of it is unanswered, and not recorded.
+    """
+
+    library: ClassVar[str] = "upload"
+    handle: bytes
+
+
+class Withhold(Operation[None], frozen=True, array_like=True, eq=False, tag=25):
+    """Refuse the first of these buffers, and what shares its memory: the others.
+
+    `failed` should have written it, and failed before it was sent or with another context; `root`
+    is as in a `Refusal`. Answered if it has a number, and not recorded; so is `Release`.
+    """
+
+    library: ClassVar[str] = "upload"
+    buffers: tuple[AccelRef, ...]
+    root: int = 0
+    failed: int = 0
+
+
+class Release(Operation[None], frozen=True, array_like=True, eq=False, tag=26):
+    """Refuse these buffers no more for what `failed`: whoever sent what follows knows of it."""
+
+    library: ClassVar[str] = "upload"
+    buffers: tuple[AccelRef, ...]
+    failed: tuple[int, ...] = ()
+
+
+OF_TABLE = frozenset((Free, Withhold, Release))
+"""What no library does: it changes the table of buffers."""
+
+
+class Download(Operation[Any], frozen=True, array_like=True, eq=False, tag=5):
+    """Copy `x` in C order into the arena.
+
+    The answer is nothing, or with `with_axes` the axes of `x` as in a `Checkpoint`: None where its
+    elements do not follow each other in memory.
+    """
+
+    library: ClassVar[str] = "download"
+    x: AccelRef
+    segment: int
+    start: int
+    with_axes: bool = False
+
+
+class TakeBack(Operation[None], frozen=True, array_like=True, eq=False, tag=12):
+    """Take the place of a message that was taken back before it was sent: `made` is never made.
+
+    With `uploaded` it has been allocated already, and what was taken back would have filled it.
+    """
+
+    library: ClassVar[str] = "upload"
+    made: int
+    uploaded: bool = False
+
+
+class Location(msgspec.Struct, frozen=True, array_like=True):
+    """Bytes in the arena."""
+
+    segment: int
+    start: int
+    nbytes: int
+
+
+class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
+    """Call a pickled function; operand `i` stands where the pickle has the persistent id `i`.
+
+    `pure` promises that no operand is written; otherwise those count as written that `writes`
+    lists by their position in `refs`, or all of them. A pickle larger than a frame lies in the
+    arena, at `blob_at`. `called` is the function's name.
+    """
+
+    library: ClassVar[str] = "run"
+    timeout_s: ClassVar[float | None] = None
+    subject: ClassVar[str] = "called"
+    refs: tuple[AccelRef, ...]
+    blob: bytes
+    pure: bool
+    blob_at: Location | None = None
+    writes: tuple[int, ...] | None = None
+    called: str = ""
+
+    def changes(self) -> tuple[AccelRef, ...]:
+        """Return those that it is said to write; of the others nobody knows."""
+        return tuple(self.refs[i] for i in self.writes or ())
+
+
+class Ping(Operation[None], frozen=True, array_like=True, eq=False, tag=8):
+    """Do nothing, and answer: what a message costs by itself."""
+
+    library: ClassVar[str] = "run"

@@ -1,0 +1,295 @@
+"""The message to a device: operands, options, and what its result will look like.
+
+Every operation works out its result's shape and dtype from its operands' alone (`infer`), in
+the notebook's process before it is sent and again in the context before memory is taken.
+"""
+
+import reprlib
+import types
+import typing
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from operator import attrgetter
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+
+from accel_lab.actor.message import Message
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.display.summary import as_html
+from accel_lab.errors import AccelError, InvalidArgument
+
+R = TypeVar("R")
+Names: TypeAlias = tuple[str, ...]
+DEFAULT_TIMEOUT_S = 600.0
+OWN_TIMEOUT = -1.0
+"""Stands for a message's own `timeout_s`, or for its device's where the message has the default."""
+
+
+class Spec(NamedTuple):
+    """The shape and dtype of a result."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+NO_RESULT = Spec((), "")
+"""Stands on the wire for the result of a message that was checked and makes no buffer."""
+
+
+class Operation(Message[R], frozen=True, array_like=True, eq=False):
+    """A command to one device; a subclass with a `tag` can travel to a context.
+
+    A field called `out` names a buffer that the operation overwrites and answers with.
+
+    Attributes:
+        library: who executes it.
+        timeout_s: how long it may execute when nobody says otherwise.
+        written: the field of the buffers that it changes, if there is such a field.
+        aliased: the field of the buffer whose memory the result shares.
+        opaque: why it cannot be run again, if it cannot.
+        subject: the field of the thing after which people call it, as the kernel of a launch, or of
+            its name.
+    """
+
+    library: ClassVar[str] = ""
+    timeout_s: ClassVar[float | None] = DEFAULT_TIMEOUT_S
+    written: ClassVar[str] = "out"
+    aliased: ClassVar[str] = ""
+    opaque: ClassVar[str] = ""
+    subject: ClassVar[str] = ""
+
+    def infer(self) -> Spec | None:
+        """Return the result's shape and dtype, or None when the answer is no single buffer.
+
+        Raises:
+            InvalidArgument: the operands or options do not fit.
+        """
+        return None
+
+    def operands(self) -> tuple[AccelRef, ...]:
+        """Return every buffer this message names, `out` included, in field order."""
+        return operands_of(type(self))(self)
+
+    def changes(self) -> tuple[AccelRef, ...]:
+        """Return the buffers that are not as they should be if this fails."""
+        value = getattr(self, self.written, None)
+        if value is None:
+            return ()
+        return value if isinstance(value, tuple) else (value,)
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value}" for name, value in self._told())
+        return f"{type(self).__name__}({fields})"
+
+    def _repr_html_(self) -> str:
+        operands = self.operands()
+        lines = [*self._told(), ("library", self.library)] if self.library else [*self._told()]
+        if made := self._made(operands):
+            lines.append(("makes", made))
+        if operands:
+            lines.append(("send it", f"{operands[0].device.name}.ask(message)"))
+        return as_html(f"{type(self).__name__}: a message, not sent by itself", lines)
+
+    def _told(self) -> Iterator[tuple[str, str]]:
+        """Give each field that was given, buffers by their number."""
+        for field in msgspec.structs.fields(self):
+            value = getattr(self, field.name)
+            if value is not field.default:
+                yield field.name, _brief(value)
+
+    def _made(self, operands: tuple[Any, ...]) -> str:
+        """Say what the result will be; empty where only the device can tell. Never blocks."""
+        if not all(isinstance(ref, AccelRef) and ref.known for ref in operands):
+            return ""
+        try:
+            spec = inferred(self)
+        except InvalidArgument as error:
+            return f"nothing: {error}"
+        return f"{spec.dtype}[{', '.join(map(str, spec.shape))}]" if spec is not None else ""
+
+    @property
+    def title(self) -> str:
+        """What people call it: its type, or, in a context, the name of its subject."""
+        name = name_of(type(self))
+        if name is not None:
+            with suppress(AttributeError):  # the notebook has the token of a kernel only
+                return name(self) or type(self).__name__
+        return type(self).__name__
+
+    @property
+    def dtype_key(self) -> str:
+        """The dtype by which a backend decides whether it has this operation."""
+        operands = self.operands()
+        return operands[0].dtype if operands else getattr(self, "dtype", "")
+
+
+@cache
+def name_of(kind: type[Operation[Any]]) -> Callable[[Any], str] | None:
+    """Return what tells the name of a message's subject in a context; None if it has none."""
+    if kind.subject in operand_fields(kind)[0]:
+        return attrgetter(f"{kind.subject}.array.name")
+    return attrgetter(kind.subject) if kind.subject else None
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, AccelRef):
+        return value.label
+    if isinstance(value, tuple) and any(isinstance(one, AccelRef) for one in value):
+        return f"({', '.join(map(_brief, value))})"
+    return reprlib.repr(value)
+
+
+def inferred(message: Operation[Any]) -> Spec | None:
+    """Return what a message infers.
+
+    Raises:
+        InvalidArgument: its own, or a field is of another type than it declares, on which `infer`
+            has stumbled.
+    """
+    try:
+        return message.infer()
+    except AccelError:
+        raise
+    except Exception:
+        _require_types(message)
+        raise
+
+
+def _require_types(message: Operation[Any]) -> None:
+    kind = type(message)
+    hints, operands = typing.get_type_hints(kind), sum(operand_fields(kind), ())
+    for name in kind.__struct_fields__:
+        value, hint = getattr(message, name), hints[name]
+        if name in operands:
+            continue
+        try:
+            msgspec.convert(value, hint, dec_hook=lambda _, given: given)
+        except Exception:  # noqa: BLE001 - msgspec asks an array for its keys
+            wanted = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+            text = f"{kind.__name__}: {name} is of type {wanted}, and {value!r} is not"
+            raise InvalidArgument(text) from None
+
+
+def travelling(root: type[Operation[Any]] = Operation) -> Iterator[type[Operation[Any]]]:
+    """Yield every operation imported so far that has a tag, so that it can reach a context."""
+    for kind in root.__subclasses__():
+        if isinstance(kind.__struct_config__.tag, int):
+            yield kind
+        yield from travelling(kind)
+
+
+_buffers: dict[type, bool] = {}
+
+
+def answers_buffer(kind: type[Operation[Any]]) -> bool:
+    """Whether messages of this type answer with a buffer: `Operation[AccelRef]`."""
+    known = _buffers.get(kind)
+    if known is None:
+        bases = kind.__orig_bases__  # type: ignore[attr-defined]
+        known = _buffers[kind] = any(AccelRef in typing.get_args(base) for base in bases)
+    return known
+
+
+_extractors: dict[type, Callable[[Any], tuple[AccelRef, ...]]] = {}
+
+
+def operands_of(kind: type[Operation[Any]]) -> Callable[[Any], tuple[AccelRef, ...]]:
+    """Return the function that lists the operands of a message of this type.
+
+    It does not look at what they are: `no_operand` says what is wrong with one that is no buffer.
+    """
+    extract = _extractors.get(kind)
+    if extract is None:
+        extract = _extractors[kind] = _build(*operand_fields(kind))
+    return extract
+
+
+def no_operand(message: Operation[Any]) -> InvalidArgument:
+    """Say which field holds something that is no buffer."""
+    required, optional, many = operand_fields(type(message))
+    for name in (*required, *optional, *many):
+        value = getattr(message, name)
+        if name in many and not isinstance(value, tuple):
+            text = f"{type(message).__name__}.{name} must be a tuple of AccelRefs, not {value!r}"
+            return InvalidArgument(text)
+        for one in value if name in many else (value,):
+            if not isinstance(one, AccelRef) and not (one is None and name in optional):
+                return InvalidArgument(
+                    f"{type(message).__name__}.{name} must be an AccelRef, not "
+                    f"{type(one).__name__}; put() the array on the device first"
+                )
+    raise AssertionError(message)
+
+
+@cache
+def operand_fields(kind: type[Operation[Any]]) -> tuple[Names, Names, Names]:
+    """Return the fields that are a buffer, that may be None instead, and that are tuples."""
+    required: list[str] = []
+    optional: list[str] = []
+    many: list[str] = []
+    for name, hint in typing.get_type_hints(kind).items():
+        arms = typing.get_args(hint)
+        union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+        if hint is AccelRef:
+            required.append(name)
+        elif union and AccelRef in arms:
+            optional.append(name)
+        elif typing.get_origin(hint) is tuple and arms and arms[0] is AccelRef:
+            many.append(name)
+    return tuple(required), tuple(optional), tuple(many)
+
+
+def _build(  # noqa: C901 - one case for each way to name operands
+    required: Names, optional: Names, many: Names
+) -> Callable[[Any], tuple[AccelRef, ...]]:
+    """Return the fastest function that lists these fields; most have an `out` or nothing."""
+    names = [*required, *optional]
+    if len(names) > 1:
+        read: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
+    elif names:
+        one = attrgetter(*names)
+
+        def read(message: Any) -> tuple[Any, ...]:
+            return (one(message),)
+    else:
+
+        def read(message: Any) -> tuple[Any, ...]:  # noqa: ARG001 - it names no buffer
+            return ()
+
+    if not optional and not many:
+        return read
+    if len(optional) == 1 and not many:
+
+        def without_none(message: Any) -> tuple[Any, ...]:
+            values = read(message)
+            return values if values[-1] is not None else values[:-1]
+
+        return without_none
+
+    if not optional and len(many) == 1:
+        (name,) = many
+        last = attrgetter(name)
+        if len(names) == 1:
+
+            def with_one(message: Any) -> tuple[Any, ...]:
+                return (one(message), *last(message))
+
+            return with_one
+
+        def with_many(message: Any) -> tuple[Any, ...]:
+            return read(message) + tuple(last(message))
+
+        return with_many
+
+    first = len(required)
+
+    def extract(message: Any) -> tuple[Any, ...]:
+        values = read(message)
+        found = values[:first] + tuple([v for v in values[first:] if v is not None])
+        for name in many:
+            found += getattr(message, name)
+        return found
+
+    return extract

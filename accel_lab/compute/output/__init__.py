@@ -1,0 +1,1 @@
+"""What code in a context prints and displays, on its way to its cell."""

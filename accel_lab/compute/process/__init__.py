@@ -1,0 +1,1 @@
+"""Context processes: forked, bound, watched, reaped."""

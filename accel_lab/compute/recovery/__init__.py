@@ -1,0 +1,1 @@
+"""Making buffers again after a loss."""

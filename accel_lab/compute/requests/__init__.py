@@ -1,0 +1,1 @@
+"""One device's requests: numbered, queued, sent, awaited, answered once."""

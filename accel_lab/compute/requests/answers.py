@@ -1,0 +1,333 @@
+"""The requests of one device that wait for their answers, and the delivery of those.
+
+Answers arrive in whichever thread reads the wire. Each request is answered once: by its context,
+or, when that is lost, by whoever took it out of the table.
+"""
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from operator import attrgetter
+from typing import Any
+
+from accel_lab.actor.reply import Pump, Reply
+from accel_lab.compute.lineage.markers import Arrays, Failed
+from accel_lab.compute.lineage.recorder import Recorder
+from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.unwritten import Refusal, Unwritten, Withheld
+from accel_lab.compute.requests.withdrawal import Withdrawn
+from accel_lab.compute.user_code.call import unpack as unpack_value
+from accel_lab.compute.wire.codec import Answer, Done, Failure, Report, Shaped
+from accel_lab.compute.wire.failure import unpack
+from accel_lab.compute.wire.link import Link
+from accel_lab.errors import AccelError, DependencyFailed, Interrupted, OutOfMemory, UserCodeError
+
+ROOTS_KEPT = 1024
+_library = attrgetter("library")
+
+Settle = Callable[[Hashable | None], None]
+Adopt = Callable[[Reply[Any], int, tuple[int, ...], str], AccelRef]
+Learn = Callable[[int, tuple[int, ...], str, int], None]
+"""Takes a buffer's id, shape and dtype, and what it shares, as in `Shaped`."""
+
+
+class InFlight:
+    """Requests whose context was lost, taken out of the table and still unanswered.
+
+    Parameters:
+        token: names the lost process, for what it may still read or write; None if none did.
+    """
+
+    def __init__(
+        self, pending: dict[int, Reply[Any]], settles: dict[int, Settle], token: Hashable | None
+    ) -> None:
+        self.pending = pending
+        self.settles = settles
+        self.token = token
+
+    def __len__(self) -> int:
+        return len(self.pending)
+
+    def clear(self) -> None:
+        """Forget them; whoever noticed the loss may keep this for as long as a timer runs."""
+        self.settles.clear()
+        self.pending.clear()
+
+    def fail(self, error: AccelError, special: Mapping[int, AccelError] | None = None) -> None:
+        """Answer all of them with `error`, or with what `special` has for their number."""
+        for settle in self.settles.values():
+            settle(self.token)
+        for seq, reply in self.pending.items():
+            reply.reject((special or {}).get(seq, error))
+        self.clear()
+
+
+class Told(Reply[None]):
+    """Stands for the answers that nobody waits for: many messages share it.
+
+    Success leaves it as it is; a failure becomes a reply of its own, for `lab.check()`.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, pump: Pump, where: object, library: str) -> None:
+        super().__init__(pump, where)
+        self.library = library
+
+    def resolve(self, value: Any = None) -> None:
+        """Do nothing."""
+
+    def reject(self, error: AccelError) -> None:
+        """Have the failure known as that of a request of its own."""
+        failed: Reply[None] = Reply(self._pump, self.origin)
+        failed.library = self.library
+        failed.reject(error)
+
+
+def _nothing(_: object) -> None:
+    pass
+
+
+class Answers:
+    """The table of pending requests.
+
+    Parameters:
+        adopt: makes the handle of a buffer that came inside an answer.
+        noticed: gets every report that answers nothing.
+        recorder: is told what failed.
+        name_owners: completes what is told of the owners of memory that is missed.
+    """
+
+    def __init__(
+        self,
+        adopt: Adopt,
+        noticed: Callable[[Link, Report], None],
+        recorder: Recorder | None = None,
+        name_owners: Callable[[OutOfMemory], None] = _nothing,
+    ) -> None:
+        self.pending: dict[int, Reply[Any]] = {}
+        self._adopt = adopt
+        self._noticed = noticed
+        self._recorder = recorder
+        self._name_owners = name_owners
+        self._settles: dict[int, Settle] = {}
+        self._roots: OrderedDict[int, AccelError] = OrderedDict()
+        self._parts: dict[int, bytearray] = {}
+        self.withdrawn: dict[int, Withdrawn] = {}
+        self.withheld = Withheld()
+        self.learn: Learn | None = None
+        """Called with what only the context can tell of a result."""
+        self.library: str | None = None
+        """Of which all requests are from number `_of_library` on; None where that is not known."""
+        self._of_library = 0
+        self.rebuilding = 0
+        """The thread that rebuilds an answer, and cannot read another meanwhile."""
+
+    def expect(
+        self, seq: int, reply: Reply[Any], settle: Settle | None, *, in_turn: bool = True
+    ) -> None:
+        """Enter a request; `settle` runs before its reply is done.
+
+        Parameters:
+            in_turn: whether it comes after all that were entered before.
+        """
+        if not in_turn:
+            self.library = None
+        elif reply.library is not self.library:
+            self._of_library, self.library = seq, reply.library
+        self.pending[seq] = reply
+        if settle is not None:
+            self._settles[seq] = settle
+
+    def oldest(self) -> Reply[Any] | None:
+        """Return the request that has waited longest, None when there is none; any thread."""
+        while True:
+            try:
+                return next(iter(self.pending.values()), None)
+            except RuntimeError:  # another thread took an answer at this moment
+                continue
+
+    def by_library(self) -> dict[str, int]:
+        """Count what is pending for each library; any thread."""
+        # There may be thousands, a view asks ten times a second, and looking at each of them takes
+        # what memory takes. So nobody looks at those that are known to be of one library.
+        pending = self.pending
+        while True:
+            library, first = self.library, self._of_library
+            try:
+                oldest, count = next(iter(pending), None), len(pending)
+                if oldest is None:
+                    return {}
+                if library is None or oldest < first:
+                    return Counter(map(_library, list(pending.values())))
+            except RuntimeError:  # another thread took an answer at this moment
+                continue
+            if (library, first) == (self.library, self._of_library):
+                return {library: count}
+
+    def take(self, seq: int) -> Reply[Any] | None:
+        """Take a request out, to answer it; None when it has been answered."""
+        return self._settled(seq, self.pending.pop(seq, None))
+
+    def _settled(self, seq: int, reply: Reply[Any] | None) -> Reply[Any] | None:
+        if reply is None and self.withdrawn:
+            reply = self.withdrawn.pop(seq, None)
+        if reply is not None and self._settles:
+            settle = self._settles.pop(seq, None)
+            if settle is not None:
+                settle(None)
+        return reply
+
+    def withdraw(self, seq: int) -> tuple[Reply[Any], Withdrawn] | None:
+        """Take a request out that its context may be at; None when it has been answered.
+
+        What is returned beside it gets the context's answer. Not at the same time as `take_all`.
+        """
+        reply = self.pending.get(seq)
+        if reply is None:
+            return None
+        stand_in = self.withdrawn[seq] = Withdrawn(reply.origin, reply.library)
+        if self.pending.pop(seq, None) is None:  # the answer came in between
+            self.withdrawn.pop(seq, None)
+            return None
+        return reply, stand_in
+
+    def never_made(self, root: int, error: AccelError) -> None:
+        """Remember what failed first, as in a `Refusal`, for what comes of it."""
+        self._roots[root] = error
+        if len(self._roots) > ROOTS_KEPT:
+            self._roots.popitem(last=False)
+
+    def take_all(self, token: Hashable | None, queued: Iterable[int] = ()) -> InFlight:
+        """Take everything out but what is `queued`: the process that `token` names is lost."""
+        pending, self.pending = self.pending, {}
+        settles, self._settles = self._settles, {}
+        withdrawn, self.withdrawn = self.withdrawn, {}
+        for seq in queued:
+            if seq in pending:
+                self.expect(seq, pending.pop(seq), settles.pop(seq, None))
+            elif seq in withdrawn:
+                self.withdrawn[seq] = withdrawn.pop(seq)
+        for seq, stand_in in withdrawn.items():
+            settle = settles.pop(seq, None)
+            if settle is not None:
+                settle(token)
+            stand_in.resolve()
+        self._parts.clear()
+        return InFlight(pending, settles, token)
+
+    def received(self, link: Link, reports: list[Report]) -> None:
+        """Deliver one frame; the thread that reads the wire."""
+        for report in reports:
+            if type(report) is Done:
+                self._done(report.seqs)
+            elif type(report) is Failure:
+                self._failed(report)
+            elif type(report) is Shaped:
+                shaped = self.take(report.seq)
+                if isinstance(shaped, AccelRef):
+                    shape = tuple(report.shape)
+                    shaped.learn(shape, report.dtype)
+                    if self.learn is not None:
+                        self.learn(shaped.id, shape, report.dtype, report.shares)
+                if shaped is not None:
+                    shaped.resolve()
+            elif type(report) is Answer:
+                self._answered(report)
+            else:
+                self._noticed(link, report)
+
+    def _done(self, seqs: list[int]) -> None:
+        for seq in seqs:  # the hot path: `take`, without the call
+            reply = self.pending.pop(seq, None)
+            if reply is None or self._settles:
+                reply = self._settled(seq, reply)
+            if reply is not None:
+                reply.resolve()
+
+    def _answered(self, answer: Answer) -> None:
+        data = self._parts.pop(answer.seq, None) or bytearray()
+        data += answer.part
+        if not answer.last:
+            self._parts[answer.seq] = data
+            return
+        reply = self.take(answer.seq)
+        if reply is None:
+            return
+        arrays = {id_: (tuple(shape), dtype) for id_, shape, dtype, _ in answer.arrays}
+        if arrays and self._recorder is not None:
+            shares = [shared for *_, shared in answer.arrays]
+            self._recorder.mark(Arrays(answer.seq, list(arrays), shares))
+        try:
+            self.rebuilding = threading.get_ident()
+            try:
+                with UNINTERRUPTED.heeded():  # it may be the user's own code, and take long
+                    value = unpack_value(
+                        bytes(data), lambda id_: self._adopt(reply, id_, *arrays[id_])
+                    )
+            finally:
+                self.rebuilding = 0
+            reply.resolve(value)
+        except KeyboardInterrupt:
+            reply.reject(Interrupted("its answer was being rebuilt when the wait was interrupted"))
+            UNINTERRUPTED.late = True  # the rest of the frame goes first
+        except Exception as error:  # noqa: BLE001 - a class of the context may be unknown here
+            wrapped = UserCodeError(f"the answer cannot be rebuilt in this process: {error!r}")
+            # Below its frames are those of whoever happens to read the wire.
+            wrapped.__cause__ = error.with_traceback(None)
+            reply.reject(wrapped)
+
+    def _failed(self, failure: Failure) -> None:
+        reply = self.take(failure.seq)
+        if reply is None:
+            return
+        error = unpack(failure, self._roots.get(failure.root))
+        error.root = failure.root
+        if isinstance(error, OutOfMemory):
+            self._name_owners(error)
+        if self._recorder is not None:
+            self._recorder.mark(Failed(failure.seq, type(error).__name__, str(error)))
+        if isinstance(error, DependencyFailed):
+            error.first = tuple(filter(None, map(self.withheld.why, error.unwritten)))
+        else:
+            self.never_made(failure.root, error)
+        for id_ in failure.withheld:
+            refusal = Refusal(id_, failure.root, failure.seq)
+            self.withheld.add(refusal, Unwritten(error, reply.origin))
+        reply.reject(error)
+
+    def not_written(
+        self, ids: Iterable[int], seq: int, error: AccelError, origin: Any
+    ) -> list[Refusal]:
+        """Note what the context has to refuse, for want of what this message did not write.
+
+        Returns that, less what it refuses for the same first failure.
+        """
+        error.root = error.root or -seq
+        self.never_made(error.root, error)
+        refusals = [Refusal(id_, error.root, seq) for id_ in ids]
+        news = [one for one in refusals if not self.withheld.stands(one)]
+        for one in news:
+            self.withheld.add(one, Unwritten(error, origin))
+        return news
+
+
+class Overtaken(Exception):
+    """The context that was being filled is lost, too; the next one begins anew."""
+
+
+class Again(Reply[Any]):
+    """The answer to a message that is run again; a failure is passed on to `told`."""
+
+    __slots__ = ("told",)
+
+    def __init__(self, told: Told | None = None) -> None:
+        super().__init__(None, None if told is None else told.origin)
+        self.told = told
+
+    def reject(self, error: AccelError) -> None:
+        """Complete with a failure."""
+        if self.told is not None:
+            self.told.reject(error)
+        super().reject(error)

@@ -1,0 +1,116 @@
+"""What becomes of a cell's requests when it is interrupted: by Ctrl-C, or a notebook's ■.
+
+The first time they are taken back, and the cell waits for a moment while one of them still runs,
+for a cell that has ended hears no second one. The second time the context is replaced.
+"""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from accel_lab.actor.reply import Reply
+from accel_lab.compute.output import cell_origin
+from accel_lab.compute.wire.link import Link
+
+if TYPE_CHECKING:
+    from accel_lab.compute.requests.waiting import Keeper, Waiting
+
+SECOND_INTERRUPT_S = 3.0
+SOON_S = 0.3
+"""What ends within this time after an interrupt is not told of."""
+LOOK_S = 0.05
+
+
+class StopButton:
+    """The interrupts that the requests of one device have met; whichever thread waits.
+
+    Attributes:
+        patience_s: how long an interrupted cell waits for what still runs, so that ■ can be
+            pressed again.
+    """
+
+    def __init__(self, requests: "Waiting", keeper: "Keeper") -> None:
+        self.patience_s = SECOND_INTERRUPT_S
+        self._requests = requests
+        self._keeper = keeper
+        self._pressed = float("-inf")
+        self._pressed_on: Link | None = None
+        self._stopped_at = 0
+        """The last request of which was said whether it is taken back."""
+
+    def interrupted(self, reply: Reply[Any]) -> None:
+        """Take back what the cell has sent that `reply` is of; the second time, replace.
+
+        Blocks for 3 s at most while the device still runs one of them.
+        """
+        since = time.monotonic() - self._pressed
+        if since < SECOND_INTERRUPT_S and self._requests.link is self._pressed_on:
+            self._replace()
+            return
+        try:
+            self._outlast(self._take_back(reply.origin))
+        except KeyboardInterrupt:
+            self._replace()
+
+    def stop(self, cell: object, /) -> Callable[[], object]:
+        """Take back what a stopped cell has sent and `interrupted` has not; return what waits."""
+        unanswered = self._requests.unanswered()
+        if not any(r.origin is cell for seq, r in unanswered if seq > self._stopped_at):
+            return _nothing
+        seqs = self._take_back(cell)
+
+        def outlast() -> None:
+            try:
+                self._outlast(seqs)
+            except KeyboardInterrupt:
+                self._replace()
+
+        return outlast
+
+    def _take_back(self, cell: object) -> list[int]:
+        """Take a cell's requests back, and say so."""
+        requests, here = self._requests, cell_origin.current()
+        self._pressed, self._pressed_on = time.monotonic(), requests.link
+        here.stopped = True
+        seqs, self._stopped_at = requests.cancel_of(cell), requests.last_number
+        number = getattr(cell, "cell", None)
+        whose = "this cell" if cell is here or number is None else f"cell {number}"
+        taken = f"{len(seqs)} requests of {whose} to {requests.name} are taken back"
+        if len(seqs) == 1:
+            taken = f"1 request of {whose} to {requests.name} is taken back"
+        here.say(f"interrupted; {taken}.")
+        return seqs
+
+    def _outlast(self, seqs: list[int]) -> None:
+        """Wait a little for what runs to end; without a context nothing runs."""
+        requests, link = self._requests, self._requests.link
+        began, told = time.monotonic(), False
+        while link is not None and link is requests.link:
+            left = requests.first_pending(seqs)
+            passed = time.monotonic() - began
+            if left is None:
+                break
+            if passed >= self.patience_s:
+                self._pressed = time.monotonic()
+                text = f"it is left running on {requests.name}; its replace() ends that."
+                cell_origin.current().say(text)
+                return
+            if passed >= SOON_S and not told:
+                told = True
+                cell_origin.current().say(
+                    f"it still runs on {requests.name}: interrupt (■) again within "
+                    f"{self.patience_s:g} s to replace the context."
+                )
+            requests.pump(left, min(self.patience_s - passed, LOOK_S))
+        self._pressed = float("-inf")  # what is interrupted next is another matter
+
+    def _replace(self) -> None:
+        self._pressed = float("-inf")  # the next one does not concern the next context
+        here = cell_origin.current()
+        here.stopped = True
+        here.say(f"interrupted again; the context of {self._requests.name} is replaced.")
+        self._keeper.replace("interrupted twice within 3 s")
+
+
+def _nothing() -> None:
+    """Wait for nothing."""

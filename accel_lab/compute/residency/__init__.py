@@ -1,0 +1,1 @@
+"""What memory holds and which names keep it: `gpu.resident`, OutOfMemory's owners."""

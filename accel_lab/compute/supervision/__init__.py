@@ -1,0 +1,1 @@
+"""Who starts a context, notices its loss and decides what next."""

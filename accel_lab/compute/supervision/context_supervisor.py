@@ -1,0 +1,537 @@
+"""What looks after one device's context, from its start to its loss to its reaping.
+
+A loss is noticed in whichever thread reads the wire, and there the generation moves. All else
+happens on the system thread: the old process is killed and reaped, the requests it took along
+are answered, and the context's actor is told, so that its supervisor decides.
+"""
+
+import gc
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from accel_lab.actor.reply import Reply
+from accel_lab.compute.events import lifecycle as facts
+from accel_lab.compute.lineage.markers import Explained
+from accel_lab.compute.machine import switch_interval
+from accel_lab.compute.output.output_router import Printed
+from accel_lab.compute.process.environment import UNKNOWN, surroundings
+from accel_lab.compute.process.spawner import ContextProcess
+from accel_lab.compute.recovery.recovery import Recovered, Recovery
+from accel_lab.compute.requests.answers import InFlight
+from accel_lab.compute.requests.requests import Requests, closed, open_circuit
+from accel_lab.compute.supervision.context_health import HEARTBEAT_LIMIT_S, Vitals
+from accel_lab.compute.supervision.context_loss import Loss, Reason, last_of, not_started
+from accel_lab.compute.supervision.sampler import Sight
+from accel_lab.compute.supervision.shared_services import Plant
+from accel_lab.compute.suspension.suspension import Suspension
+from accel_lab.compute.wire.codec import (
+    Born,
+    Crowded,
+    Display,
+    LibraryRestarted,
+    Lifted,
+    Output,
+    Poisoned,
+    Report,
+)
+from accel_lab.compute.wire.link import Link
+from accel_lab.compute.wire.side_channel import (
+    Bind,
+    Blocks,
+    CancelRequests,
+    Collected,
+    Downward,
+    DropSegment,
+    Expired,
+    Heartbeat,
+    Segment,
+    StartFailed,
+    Traced,
+    Upward,
+)
+from accel_lab.errors import (
+    AccelError,
+    BackendUnavailable,
+    ContextLost,
+    ContextReplaced,
+    DeadlineExceeded,
+)
+
+HURRY_LIMIT_S = 5.0
+END_LIMIT_S = 5.0
+LAST_READ_S = 1.0
+# What only a change of the code mends.
+MISTAKES = {
+    "AttributeError",
+    "ImportError",
+    "ModuleNotFoundError",
+    "NameError",
+    "NotImplementedError",
+    "SyntaxError",
+    "TypeError",
+    "UnboundLocalError",
+}
+
+
+class DeviceKeeper:
+    """The context of one device, whichever generation it is in."""
+
+    def __init__(self, name: str, index: int, plant: Plant) -> None:
+        self.name = name
+        self.requests: Requests
+        self.lost: Callable[[ContextLost | BackendUnavailable, int], None]
+        self.restart: Callable[[], None]
+        self.vitals = Vitals()
+        self.restarts = 0
+        self.cause: AccelError | None = None
+        self.process: ContextProcess | None = None
+        self.events = plant.events
+        self._index = index
+        self._plant = plant
+        self._link: Link | None = None
+        self._taking = threading.RLock()  # a process and its link are given up together, once
+        self._opened = 0.0
+        self._urgent = switch_interval.Claim()
+        self._printed = Printed(name, plant.outputs)
+        self.surroundings = surroundings()  # what the context has been told of
+        self.reopen_after_s = 60.0
+        self.sight = Sight(self)
+        self.recovery: Recovery | None = None
+        self.suspension = Suspension(self, plant.dispatcher)
+
+    # The life of a context; system thread.
+
+    def start(self) -> None:
+        """Start a context in a fresh process."""
+        plant = self._plant
+        if self.process is not None or self.requests.state in ("stopped", "suspended"):
+            return  # since a restart became due
+        process = plant.spawner.take()
+        here = surroundings()
+        new = here._replace(variables=plant.spawner.variables)
+        self.surroundings = UNKNOWN if self.requests.kept else new  # it gets back what it had
+        process.bind(
+            Bind(
+                plant.backend,
+                self._index,
+                self.requests.generation,
+                plant.limit_bytes,
+                plant.spill_bytes,
+                plant.spin_s,
+                [os.fsencode(place) for place in here.path],
+                os.fsencode(here.folder),
+            ),
+            lambda packet: self._packet(process, packet),
+        )
+        process.on_exit.append(lambda status: self._exited(process, status))
+        self.process = process  # it is bound: from here on any thread may tell it something
+        segments = plant.arena.segments
+        for segment in segments:
+            process.tell(Segment(segment.id, segment.size), segment.fd)
+        for segment in set(segments).difference(plant.arena.segments):  # dropped meanwhile
+            process.tell(DropSegment(segment.id))
+        link = Link(
+            process.wire,
+            plant.dispatcher,
+            self.requests.received,
+            self.link_ended,
+            self.requests.trailer,
+            spin_s=plant.spin_s,
+        )
+        with self._taking:
+            is_ours = self.process is process
+            if is_ours:
+                self._link = link
+        if not is_ours:  # it was lost at once
+            link.close()
+        self.vitals.starts()
+        self._watch_later(process)
+
+    def stop(self, refusal: AccelError) -> None:
+        """End the context for good: everything unanswered gets `refusal`."""
+        link, process = self._let_go()
+        in_flight = None
+        while in_flight is None:  # another thread may be connecting it
+            current = self.requests.current_link
+            in_flight = self.requests.disconnect(current, "stopped", refusal)
+        if link is not None and link is not current:
+            link.close()
+        if process is not None:
+            process.kill()
+        in_flight.fail(refusal)
+        if self.recovery is not None:
+            self.recovery.abandon(refusal)
+        self.suspension.forget()
+        self._urgent.drop()
+
+    def retire(
+        self, link: Link, refusal: AccelError | None = None
+    ) -> tuple[InFlight, ContextProcess] | None:
+        """Let a context that is held or being filled go, and its process end by itself.
+
+        Returns what `rest` does, and the process; None when that context is lost. System thread.
+        """
+        with self._taking:
+            in_flight = self.requests.rest(link, refusal)
+            if in_flight is None:
+                return None
+            _, process = self._let_go()
+        assert process is not None
+        self._urgent.drop()
+        self.sight.emptied()
+        self.vitals.emptied()
+        self._plant.dispatcher.call_later(END_LIMIT_S, process.kill)
+        return in_flight, process
+
+    def open_circuit(self, cause: AccelError | None) -> None:
+        """Refuse every request until `reset`, or until a probe after the window succeeds."""
+        self._opened = self._plant.dispatcher.clock.now()
+        error = cause if isinstance(cause, BackendUnavailable) else open_circuit(self.name, cause)
+        in_flight = self.requests.disconnect(None, "circuit open", error)
+        self._plant.events.publish(facts.CircuitOpened(device=self.name, cause=str(cause)))
+        if in_flight is not None:
+            in_flight.fail(error)
+        if self.recovery is not None:
+            self.recovery.abandon(error)
+
+    def _let_go(self) -> tuple[Link | None, ContextProcess | None]:
+        """Give up the process and its link, where this has them."""
+        with self._taking:
+            link, process = self._link, self.process
+            self._link = self.process = None
+        return link, process
+
+    @property
+    def generation(self) -> int:
+        """The number of the context that answers now."""
+        return self.requests.generation
+
+    def tell(self, packet: Downward, *fds: int) -> None:
+        """Send a control packet to the context, if there is one; any thread."""
+        process = self.process
+        if process is not None:
+            process.tell(packet, *fds)
+
+    def segment_made(self, segment: Any) -> None:
+        """Pass a new arena segment on; any thread."""
+        process = self.process
+        if process is not None:
+            process.tell(Segment(segment.id, segment.size), segment.fd)
+
+    def segment_dropped(self, segment: Any) -> None:
+        """Have the context forget an arena segment; any thread."""
+        self.tell(DropSegment(segment.id))
+
+    # Losing it.
+
+    def _lose(self, reason: Reason, *, of: Link | None = None) -> None:
+        """Begin a loss; any thread.
+
+        Parameters:
+            of: the link of the context that is lost, where it may be another's by now.
+        """
+        with self._taking:
+            if of is not None and of is not self._link:
+                return  # somebody else noticed first
+            generation, kept = self.requests.generation, self.requests.kept
+            link = self.requests.current_link
+            in_flight = None if link is None else self.requests.disconnect(link, "restarting")
+            if link is not None and in_flight is None:
+                return
+            unused, process = self._let_go()
+        if process is None:
+            if in_flight is not None:  # between the two steps of `stop`
+                in_flight.fail(closed(self.name))
+            return
+        self._hurry()
+        self._plant.dispatcher.call_soon(self.sight.lost)
+        if self.recovery is not None and in_flight is not None:
+            self.recovery.losing(process, in_flight)
+        loss = Loss(
+            self.name,
+            generation,
+            self.requests.generation,
+            process,
+            in_flight,
+            reason,
+            noticed=lambda error: self._noticed_loss(
+                error, process.number, reason.because, moved=in_flight is not None and not kept
+            ),
+            explained=self._explained_loss,
+            answer=partial(self._answer, reason),
+        )
+        if in_flight is None and unused is not None:
+            unused.close()  # it was never connected
+        self._plant.dispatcher.call_soon(loss.handle, self._plant.dispatcher)
+
+    def _answer(self, reason: Reason, in_flight: InFlight, error: ContextLost) -> None:
+        """Answer what a context took along, or have it run again on the next one."""
+        if self.recovery is not None and self.requests.state not in ("stopped", "circuit open"):
+            self.recovery.took(in_flight, error, reason.late, again=reason.again)
+            return
+        if self.recovery is not None:
+            self.recovery.forgo(in_flight)
+        in_flight.fail(error, reason.late)
+
+    def _noticed_loss(
+        self, error: ContextLost, number: int, because: AccelError | None, *, moved: bool
+    ) -> None:
+        """Have the supervisor decide, unless it has."""
+        self.cause = error
+        error.__cause__ = because
+        self.restarts += 1
+        if moved:
+            before = error.generation
+            self._plant.events.publish(
+                facts.GenerationChanged(device=self.name, before=before, after=before + 1)
+            )
+        if because is None:
+            self.lost(error, number)
+
+    def _explained_loss(self, error: ContextLost, in_flight: int) -> None:
+        self.cause = error
+        recorder = self.requests.recorder
+        if recorder is not None:
+            recorder.mark(Explained(error.generation, str(error), error.code, error.name))
+        self._plant.events.publish(
+            facts.ContextLost(
+                device=self.name,
+                generation=error.generation,
+                cause=str(error),
+                in_flight=in_flight,
+                recent=error.recent,
+                code=error.code,
+                name=error.name,
+            )
+        )
+
+    def link_ended(self, link: Link, reason: str) -> None:
+        """The wire ended or is corrupt; the thread that reads it."""
+        self._lose(Reason(reason if "corrupt" in reason else None), of=link)
+
+    def replace(self, reason: str) -> bool:
+        """Replace the context whatever it is doing, if there is one; any thread."""
+        link = self.requests.current_link
+        if link is None:
+            return False
+        self._lose(Reason(reason, again=False, kind=ContextReplaced), of=link)
+        return True
+
+    def taken_along(self, cause: AccelError) -> None:
+        """Lose the context because of the loss of another that it shares state with; system thread.
+
+        Does nothing when it is lost already.
+        """
+        if self.process is not None:
+            why = f"it shares state with a device that was lost ({cause})"
+            self._lose(Reason(why, because=cause))
+
+    def _exited(self, process: ContextProcess, status: str) -> None:
+        self._plant.events.publish(
+            facts.ContextExited(
+                device=self.name, generation=process.generation, pid=process.pid, status=status
+            )
+        )
+        self._plant.arena.reaped(process.token)
+        if self.requests.openings is not None:
+            self.requests.openings.reaped(process.token)
+        link = self._link
+        if process is self.process and link is not None:
+            # Its last answers may still be on the wire; the end of the wire tells of the loss,
+            # unless whoever reads it does not get to.
+            link.drain()
+            self._plant.dispatcher.call_later(LAST_READ_S, self._exited_unread, process)
+
+    def _exited_unread(self, process: ContextProcess) -> None:
+        if process is self.process:
+            self._lose(Reason())
+
+    def _packet(self, process: ContextProcess, packet: Upward) -> None:
+        if isinstance(packet, StartFailed):
+            self._not_started(process, packet)
+        if process is not self.process:
+            return
+        if isinstance(packet, Heartbeat):
+            self.vitals.beats(packet, fills=self.requests.state != "running")
+            self.requests.flush()
+            if packet.unread_s > HEARTBEAT_LIMIT_S:
+                why = f"it has read no message for {packet.unread_s:.0f} s, although nothing ran"
+                self._lose(Reason(why, again=False))
+        elif isinstance(packet, Blocks | Traced):
+            if isinstance(packet, Blocks):
+                # So that the tree says what the blocks do.
+                self.vitals.used_bytes = packet.used_bytes
+            self.sight.heard(packet)
+        elif isinstance(packet, Expired):
+            why = f"request {packet.seq} ran longer than its {packet.timeout_s:g} s"
+            recent = tuple(packet.recent)
+            late = DeadlineExceeded(
+                f"{why} on {self.name}; its context was replaced{last_of(recent)}",
+                generation=self.requests.generation,
+                recent=recent,
+            )
+            self._lose(Reason(why, {"recent": recent}, {packet.seq: late}))
+
+    def _not_started(self, process: ContextProcess, packet: StartFailed) -> None:
+        why = process.failed = f"{packet.kind}: {packet.text}"
+        if process is not self.process:
+            return  # its end was seen before its word
+        if packet.kind == "BackendUnavailable":
+            self.give_up(BackendUnavailable(packet.text))
+        elif packet.kind in MISTAKES:
+            text = f"a context of {self.name} cannot start, and no restart would mend that: {why}"
+            self.give_up(BackendUnavailable(text))
+        else:
+            self._lose(Reason(not_started(why)))
+
+    def give_up(self, error: BackendUnavailable) -> None:
+        """No context can ever start; system thread."""
+        link, process = self._let_go()
+        if link is not None:
+            link.close()
+        if process is not None:
+            process.kill()
+        self.lost(error, 0 if process is None else process.number)
+
+    def _watch_later(self, process: ContextProcess) -> None:
+        pause_s = HEARTBEAT_LIMIT_S / 6
+        due = time.monotonic() + pause_s
+        self._plant.dispatcher.call_later(pause_s, self._watch, process, due)
+
+    def _watch(self, process: ContextProcess, due: float = math.inf) -> None:
+        """Give up a process that gives no sign of life; this was to be called when it was `due`."""
+        if process is not self.process:
+            return
+        # A notebook that was stopped, or held the interpreter's lock for long, has heard nothing.
+        self.vitals.unheard(time.monotonic() - due)
+        silent = self.vitals.silent_s
+        if silent > HEARTBEAT_LIMIT_S:
+            why = f"it has given no sign of life for {silent:.0f} s"
+            self._lose(Reason(why, again=False))
+        else:
+            self._watch_later(process)
+
+    # What requests need of their keeper; the thread that reads the wire, or a caller's.
+
+    def noticed(self, link: Link, report: Report) -> None:
+        """A report that answers nothing."""
+        call = self._plant.dispatcher.call_soon
+        if isinstance(report, Poisoned):
+            named = report.name in report.text
+            why = report.text if named else f"{report.text} ({report.name}, code {report.code})"
+            recent = tuple(report.recent)
+            fields = {"code": report.code, "name": report.name, "recent": recent}
+            self._lose(Reason(why, fields), of=link)
+        elif isinstance(report, Output | Display):
+            self._printed.take(report, self.requests.origin_of(report.seq))
+        elif isinstance(report, LibraryRestarted):
+            self.vitals.library_restarts[report.library] = report.restarts
+            fact = facts.LibraryRestarted(
+                device=self.name,
+                library=report.library,
+                cause=report.cause,
+                restarts=report.restarts,
+            )
+            call(self._plant.events.publish, fact)
+        elif isinstance(report, Born):
+            call(self._born, link, report)
+        elif isinstance(report, Crowded):
+            self._plant.patient.call_soon(self._collect)
+        elif isinstance(report, Lifted):
+            call(self.requests.lifted, report.refusals)
+
+    def _collect(self) -> None:
+        """Free what nobody can reach, with the user's own finalizers; patient thread."""
+        gc.collect()
+        self.requests.flush()
+        self.tell(Collected())
+
+    def _hurry(self) -> None:
+        """Let the restart not wait for a busy cell, until it is over or has taken too long."""
+        if not self._urgent.made:
+            self._urgent.make()
+            self._plant.dispatcher.call_later(HURRY_LIMIT_S, self._urgent.drop)
+        if self.requests.state == "stopped":  # its end was overtaken, and drops nothing any more
+            self._urgent.drop()
+
+    def _born(self, link: Link, born: Born) -> None:
+        self._urgent.drop()
+        with self._taking:  # whoever notices its loss has been here, or finds that it is filled
+            process = self.process
+            if process is None or link is not self._link:
+                return
+            if not self.requests.fill(link, process.token):
+                return
+        self.vitals.born(born, empty=self.recovery is None)
+        probing = self.requests.state == "half-open"
+        self._plant.events.publish(
+            facts.ContextStarted(
+                device=self.name,
+                generation=self.requests.generation,
+                pid=born.pid,
+                seconds=time.monotonic() - process.started,
+            )
+        )
+        up = partial(self._taken_up, probing=probing)
+        if self.suspension.begin(link, process, born.pid, up):
+            return
+        if self.recovery is None:
+            if self.requests.connected(link, born.pid):
+                up()
+        else:
+            self.recovery.begin(link, born.pid, up)
+
+    def _taken_up(self, *, probing: bool) -> None:
+        """The device takes messages again; system thread, or that which filled the context."""
+        if probing:
+            self._plant.events.publish(facts.CircuitClosed(device=self.name))
+
+    def recovered(self, done: Recovered) -> None:
+        """The buffers of a lost context have been made again; the recovery's thread."""
+        self._plant.events.publish(
+            facts.BuffersRebuilt(
+                device=self.name,
+                generation=self.requests.generation,
+                buffers=len(done.rebuilt),
+                lost=len(done.lost),
+                messages=done.messages,
+                requests=done.requests,
+                seconds=done.seconds,
+            )
+        )
+
+    def show(self, *, piped: bool) -> None:
+        """Write what has been printed, `piped` what C code wrote, too; who waits for an answer."""
+        process = self.process
+        if piped and process is not None:
+            for pipe in process.pipes:
+                pipe.settle()
+        if self._plant.outputs.waiting:
+            self._plant.outputs.write()
+
+    def reset(self) -> None:
+        """Take messages again at once, and try a context on probation; any thread."""
+        if self.requests.half_open():
+            self.restart()
+
+    def wake(self) -> None:
+        """Probe a device whose circuit has been open for the whole window."""
+        if (
+            self.requests.state == "circuit open"
+            and self._plant.dispatcher.clock.now() - self._opened > self.reopen_after_s
+        ):
+            self.reset()
+
+    def cancel(self, seqs: list[int]) -> None:
+        """Ask the context not to begin these."""
+        for start in range(0, len(seqs), 4096):
+            self.tell(CancelRequests(seqs[start : start + 4096]))
+
+    def unclaimed(self, reply: Reply[Any]) -> None:
+        """A request failed and nobody waits for it."""
+        self._plant.background.failed(self.name, reply)

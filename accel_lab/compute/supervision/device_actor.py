@@ -1,0 +1,138 @@
+"""The supervision of devices: an actor for one or several, and under it one for each context.
+
+All run on the system thread. A context's actor fails when its process is lost; which contexts are
+replaced, and how soon, is the strategy of their supervisor.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from accel_lab.actor.actor import Actor, ActorRef, Terminated, handles
+from accel_lab.actor.message import Message
+from accel_lab.actor.supervision import Strategy
+from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+from accel_lab.errors import AccelError
+
+
+class Lost(Message[None], frozen=True):
+    """The context whose process has this number is gone, or can never be (0); `error` says why."""
+
+    error: Any
+    number: int = 0
+
+
+class Reset(Message[None], frozen=True):
+    """Close open circuits: try contexts on probation."""
+
+
+class Revive(Message[None], frozen=True):
+    """Start a context for a device that was suspended."""
+
+    keeper: Any
+
+
+class ContextActor(Actor):
+    """Owns the context process of the current generation; fails when it is lost."""
+
+    def __init__(self, keeper: DeviceKeeper) -> None:
+        self._keeper = keeper
+        self._number = 0
+
+    def started(self) -> None:
+        """Start a context process."""
+        self._keeper.start()
+        process = self._keeper.process
+        self._number = 0 if process is None else process.number
+
+    @handles(Revive)
+    def revive(self, _: Revive) -> None:
+        """Start a context where the one before was given up in order."""
+        self.started()
+
+    def restarting(self, cause: AccelError) -> None:
+        """Give the process up, if it is another's loss that this one is replaced for."""
+        self._keeper.taken_along(cause)
+
+    @handles(Lost)
+    def lost(self, message: Lost) -> None:
+        """Fail, so that the supervisor decides; unless that process has been replaced already."""
+        if message.number in (0, self._number):
+            # A copy: the device and its requests keep the error itself, which gathers no frames.
+            raise message.error.copy()
+
+
+class DeviceActor(Actor):
+    """The stable parent of the contexts of some devices.
+
+    Parameters:
+        keepers: those of the devices, in the order in which RestForOne takes them.
+        strategy: whom a loss concerns. With a device's circuit those of all open whom its loss
+            would restart, for they cannot do without it; they close together, too.
+    """
+
+    def __init__(self, keepers: Sequence[DeviceKeeper], strategy: Strategy) -> None:
+        self.strategy = strategy  # type: ignore[misc]
+        self._keepers = tuple(keepers)
+        self._children: dict[DeviceKeeper, ActorRef[ContextActor]] = {}
+
+    def started(self) -> None:
+        """Start the actors of the contexts."""
+        me = self.context.self_ref
+        for keeper in self._keepers:
+            keeper.lost = partial(self._lost, keeper)
+            keeper.restart = lambda: me.tell(Reset())
+            keeper.requests.revive = partial(me.tell, Revive(keeper))
+            self._spawn(keeper)
+
+    @handles(Terminated)
+    def terminated(self, message: Terminated) -> None:
+        """A context's actor has used up its restarts, or can never start."""
+        for keeper, child in self._children.items():
+            if child is message.ref and message.cause is not None:
+                self._give_up(keeper, message.cause)
+                return
+
+    @handles(Reset)
+    def reset(self, _: Reset) -> None:
+        """Try again, on probation: with one device all that rest."""
+        resting = [keeper for keeper in self._keepers if keeper not in self._children]
+        if not any(keeper.requests.state == "half-open" for keeper in resting):
+            return
+        self.context.forgive()
+        for keeper in resting:
+            keeper.requests.half_open()
+            self._spawn(keeper)
+
+    @handles(Revive)
+    def revive(self, message: Revive) -> None:
+        """Have a suspended device's context started, by the actor that will hear of its loss."""
+        child = self._children.get(message.keeper)
+        if child is not None:
+            child.tell(message)
+
+    def _spawn(self, keeper: DeviceKeeper) -> None:
+        factory: Callable[[], ContextActor] = lambda: ContextActor(keeper)  # noqa: E731
+        name = "context" if len(self._keepers) == 1 else keeper.name
+        child = self._children[keeper] = self.context.spawn(factory, name=name)
+        self.context.watch(child)
+
+    def _lost(self, keeper: DeviceKeeper, error: AccelError, number: int) -> None:
+        child = self._children.get(keeper)
+        if child is None:
+            return
+        if keeper.requests.state == "half-open":
+            self._give_up(keeper, error)
+        else:
+            child.tell(Lost(error, number))
+
+    def _give_up(self, failed: DeviceKeeper, cause: AccelError) -> None:
+        """Open the circuit of a device, and of those that are restarted with it."""
+        for keeper in self.strategy.affected(self._keepers, failed):
+            child = self._children.pop(keeper, None)
+            if child is None:
+                continue
+            child.stop()
+            if keeper is not failed:
+                keeper.taken_along(cause)
+            keeper.open_circuit(cause)

@@ -1,0 +1,105 @@
+"""How a device is seen while it works; asked through the side channel, answered when it can."""
+
+from collections import deque
+from typing import Protocol
+
+from accel_lab.compute.events.samples import Block, MemorySampled, Slice, WorkTraced
+from accel_lab.compute.supervision.context_health import Vitals
+from accel_lab.compute.wire.side_channel import Blocks, Downward, Look, Traced
+
+UNREAD = 64
+"""How many answers wait for somebody to look."""
+
+
+class Seen(Protocol):
+    """What is seen: the context of one device."""
+
+    name: str
+    vitals: Vitals
+
+    @property
+    def generation(self) -> int:
+        """Which context answers."""
+
+    def tell(self, packet: Downward) -> None:
+        """Send a packet to it, if there is one."""
+
+
+class Sight:
+    """What is known of one device's memory and work."""
+
+    def __init__(self, device: Seen) -> None:
+        self._device = device
+        self._answers: deque[MemorySampled | WorkTraced] = deque(maxlen=UNREAD)
+        self._blocks: list[Block] = []
+        self._done: list[Slice] = []
+        self._running: list[Slice] = []
+        self.closely = 0
+        """How many need all of its work traced, whatever that costs those who compute."""
+        self.memory: MemorySampled | None = None
+        """The newest sample of its memory, whoever has asked for it."""
+
+    def look(self, *, memory: bool, work: bool) -> list[MemorySampled | WorkTraced]:
+        """Return what has been answered, and ask again; any thread, does not block."""
+        if memory or work:
+            self._device.tell(Look(memory, work, self.closely > 0))
+        return [self._answers.popleft() for _ in range(len(self._answers))]
+
+    # The system thread.
+
+    def lost(self) -> None:
+        """Forget what was answered in part: its context is gone."""
+        for part in (self._blocks, self._done, self._running):
+            part.clear()
+        device = self._device
+        self._answers.append(
+            WorkTraced(device=device.name, generation=device.generation, done=(), running=())
+        )
+
+    def emptied(self) -> None:
+        """Its context was given up in order: the device holds nothing."""
+        self.lost()
+        device = self._device
+        self.memory = MemorySampled(
+            device=device.name,
+            generation=device.generation,
+            used_bytes=0,
+            total_bytes=device.vitals.total_bytes,
+            blocks=(),
+            unlisted=0,
+            free_bytes=device.vitals.total_bytes or 0,
+        )
+        self._answers.append(self.memory)
+
+    def heard(self, packet: Blocks | Traced) -> None:
+        """Take a part of an answer."""
+        device = self._device
+        if isinstance(packet, Blocks):
+            self._blocks += packet.blocks
+            if packet.last:
+                sample = MemorySampled(
+                    device=device.name,
+                    generation=device.generation,
+                    used_bytes=packet.used_bytes,
+                    total_bytes=device.vitals.total_bytes,
+                    blocks=tuple(self._blocks),
+                    unlisted=packet.unlisted,
+                    free_bytes=packet.free_bytes,
+                )
+                self._blocks.clear()
+                self._answers.append(sample)
+                self.memory = sample
+            return
+        self._done += packet.done
+        self._running += packet.running
+        if packet.last:
+            traced = WorkTraced(
+                device=device.name,
+                generation=device.generation,
+                done=tuple(self._done),
+                running=tuple(self._running),
+                dropped=packet.dropped,
+            )
+            self._done.clear()
+            self._running.clear()
+            self._answers.append(traced)

@@ -1,0 +1,83 @@
+"""A device, or a user's actor, as the tree shows it."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from accel_lab.actor.actor import ActorRef
+from accel_lab.compute.events.tree import Node, State
+from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+
+
+def node_of(keeper: DeviceKeeper, root: str) -> Node:
+    """Return a device, its context and its library actors as they are now; any thread."""
+    requests, process, vitals = keeper.requests, keeper.process, keeper.vitals
+    state = requests.state
+    path = f"{root}/{keeper.name}"
+    counts = requests.by_library()
+    libraries = tuple(
+        Node(
+            name=library,
+            path=f"{path}/context/{library}",
+            kind="library",
+            state=state,
+            in_flight=counts.get(library, 0),
+            restarts=vitals.library_restarts.get(library, 0),
+            detail=_statistics(vitals.statistics.get(library)),
+        )
+        for library in vitals.libraries
+    )
+    context = Node(
+        name="context",
+        path=f"{path}/context",
+        kind="context",
+        state=state,
+        generation=requests.generation,
+        in_flight=requests.in_flight,
+        used_bytes=vitals.used_bytes,
+        total_bytes=vitals.total_bytes,
+        restarts=keeper.restarts,
+        detail=f"process {process.pid}" if process is not None else _without(keeper),
+        pid=None if process is None else process.pid or None,
+        children=libraries,
+    )
+    model = vitals.model if keeper.cause is None else f"{vitals.model}; last loss: {keeper.cause}"
+    return Node(
+        name=keeper.name,
+        path=path,
+        kind="device",
+        state=state,
+        generation=requests.generation,
+        mailbox=requests.queued,
+        in_flight=requests.in_flight,
+        used_bytes=vitals.used_bytes,
+        total_bytes=vitals.total_bytes,
+        restarts=keeper.restarts,
+        detail=model,
+        children=(context,),
+    )
+
+
+def _statistics(counted: Mapping[str, int] | None) -> str:
+    """Write a library's counters in a line; most have none."""
+    return ", ".join([f"{what} {count}" for what, count in counted.items()]) if counted else ""
+
+
+def _without(keeper: DeviceKeeper) -> str:
+    """Say why a device has no context."""
+    waits = keeper.suspension.told
+    return str(keeper.cause or "") if waits is None else waits.text
+
+
+def node_of_actor(ref: ActorRef[Any], root: str) -> Node:
+    """Return an actor and its children as they are now; any thread."""
+    detail = ref.kind if ref.cause is None else f"{ref.kind}; last failure: {ref.cause}"
+    return Node(
+        name=ref.name,
+        path=f"{root}{ref.path}",
+        kind="actor",
+        state=cast("State", ref.state),
+        mailbox=ref.depth,
+        restarts=ref.restarts,
+        detail=detail,
+        children=tuple(node_of_actor(child, root) for child in ref.children),
+    )

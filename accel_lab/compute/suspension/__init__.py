@@ -1,0 +1,1 @@
+"""Giving the hardware back and taking it again."""

@@ -1,0 +1,173 @@
+"""The inventory of a context: what it holds that is to be kept, and what of that cannot be.
+
+Nothing is copied yet. Dispatcher's thread.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from accel_lab.compute.arrays import torch_interop
+from accel_lab.compute.cells import workspace_registry
+from accel_lab.compute.cells.workspace import Kept
+from accel_lab.compute.machine.anonymous_files import in_pages
+from accel_lab.compute.message.operation import operands_of
+from accel_lab.compute.message.unwritten import Refusal
+from accel_lab.compute.residency import holdings
+from accel_lab.compute.suspension import cell_pickle
+from accel_lab.compute.suspension.memory_image import (
+    Entry,
+    Look,
+    Memory,
+    Range,
+    Seen,
+    is_in_order,
+    look_of,
+    ranges_of,
+    seen_at,
+)
+from accel_lab.compute.wire.codec import encode_entry
+from accel_lab.display.sizes import compared, size
+
+if TYPE_CHECKING:
+    from accel_lab.compute.execution.buffer_table import Buffer
+    from accel_lab.compute.execution.context import Context
+
+
+class Inventory:
+    """Finds what a context holds, and what of it cannot be kept.
+
+    Attributes:
+        lost: why something cannot be kept, by buffer or by name.
+        again: messages that make what is no array.
+        objects: how many objects are kept.
+    """
+
+    def __init__(self, context: "Context") -> None:
+        self._context = context
+        self._arrays: list[Any] = []  # those inside objects, by number
+        self.lost: dict[int | str, str] = {}
+        self.again: list[bytes] = []
+        self.objects = 0
+        self._things: set[int] = set()
+        for buffer in context.table.buffers():
+            if buffer.storage is not None and context.backend.address(buffer.array) is None:
+                self._take_thing(buffer)
+
+    def _take_thing(self, buffer: "Buffer") -> None:
+        """Have what is no array made again by its message."""
+        self._things.add(buffer.id)
+        message = buffer.made_by
+        if message is None or operands_of(type(message))(message):
+            self.lost[buffer.id] = f"a {buffer.dtype} is no array"
+        else:
+            spec = message.infer()
+            self.again.append(encode_entry(0, buffer.id, message.timeout_s, message, spec))
+
+    def take_objects(self) -> bytes:
+        """Pickle the namespaces of the cells; each array is a number in it."""
+        states = {name: one.state() for name, one in workspace_registry.spaces().items()}
+        self._find_sharing(states)
+        try:
+            data = self._pickle(states)
+        except Exception:  # noqa: BLE001 - the user's own classes: find out which
+            for state in states.values():
+                self._find_unpicklable(state)
+            self._arrays.clear()
+            data = self._pickle(states)
+        self.objects = sum(len(state.serials) for state in states.values())
+        return data
+
+    def _find_unpicklable(self, state: Kept) -> None:
+        for name, value in list(state.names.items()):
+            try:
+                self._pickle(value)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._lose(state, name, f"it does not pickle: {error}")
+
+    def _find_sharing(self, states: dict[str, Kept]) -> None:
+        """Leave out what shares memory by something that is neither an array nor a tensor."""
+        plain = self._context.backend.arrays.ndarray
+        named = [
+            (state, name, piece)
+            for state in states.values()
+            for name, value in state.names.items()
+            for piece in holdings.pieces_of(value)
+        ]
+        known = [(one.low, one.high) for one in self._seen()]
+        known += [(one.start, one.end) for _, _, one in named if type(one.array) is plain]
+        for state, name, piece in named:
+            inside = any(low < piece.end and piece.start < high for low, high in known)
+            if inside and type(piece.array) is not plain and not torch_interop.kind_of(piece.array):
+                kind = type(piece.array).__name__
+                self._lose(state, name, f"a {kind} in it shares its memory with an array")
+
+    def _lose(self, state: Kept, name: str, why: str) -> None:
+        self.lost[name] = why
+        state.names.pop(name, None)
+        state.serials.pop(name, None)
+
+    def _pickle(self, value: Any) -> bytes:
+        return cell_pickle.pickled(value, self._number, self._context.backend.arrays)
+
+    def _number(self, array: Any) -> int:
+        self._arrays.append(array)
+        return len(self._arrays)
+
+    def _seen(self) -> list[Seen]:
+        """Return every array on the device that has an element, each where it lies."""
+        address = self._context.backend.address
+        found: list[Seen] = []
+        keyed = [(one.id, one.array) for one in self._context.table.buffers() if one.storage]
+        keyed += [(-number, array) for number, array in enumerate(self._arrays, 1)]
+        for key, array in keyed:
+            if key not in self._things:
+                found.append(seen_at(address(array) or 0, key, array))
+        return found
+
+    def memories(self) -> list[tuple[Range, Memory]]:
+        """Return the memory that arrays look into."""
+        return [(one, self._memory(one)) for one in ranges_of(self._seen())]
+
+    def _memory(self, one: Range) -> Memory:
+        entries: list[Entry] = []
+        arrays: dict[int, Look] = {}
+        label, used = "", 0
+        refusals: tuple[Refusal, ...] = ()
+        alone = len(one.seen) == 1
+        for seen in one.seen:
+            look = look_of(seen, one.low)
+            if seen.key < 0:
+                arrays[-seen.key] = look
+                continue
+            buffer = self._context.table.mention(seen.key)
+            assert buffer.storage is not None
+            if alone and is_in_order(seen.array):
+                look = look._replace(dtype=None)
+            label = label or buffer.storage.label
+            used = max(used, buffer.storage.used)
+            refusals = refusals or self._context.table.refusals(buffer)
+            entries.append(Entry(buffer.id, tuple(buffer.shape), buffer.dtype, look))
+        return Memory(0, one.nbytes, label or "%%gpu cell", used, entries, arrays, refusals)
+
+    def leave_out(
+        self, memories: list[tuple[Range, Memory]], taken: int, room_bytes: int
+    ) -> list[tuple[Range, Memory]]:
+        """Keep the smallest for which there is room; the rest is lost. Objects come first."""
+        away = sum(in_pages(one.data.nbytes) for one in self._context.spill.held.values())
+        left = room_bytes - taken - away
+        kept: list[tuple[Range, Memory]] = []
+        for pair in sorted(memories, key=lambda two: (not two[1].arrays, two[0].nbytes)):
+            needed = in_pages(pair[0].nbytes)
+            if needed <= left or pair[1].arrays:
+                left -= needed
+                kept.append(pair)
+                continue
+            write = compared(needed, max(left, 0))
+            why = f"it takes {write(needed)}, and the host has {write(max(left, 0))} for it"
+            self.lost |= dict.fromkeys((entry.id for entry in pair[1].entries), why)
+        if left < 0:
+            raise NoRoomError(f"{size(-left)} more than it has room for are to be kept")
+        return sorted(kept, key=lambda two: two[1].used)
+
+
+class NoRoomError(Exception):
+    """The host cannot keep what has to be kept."""

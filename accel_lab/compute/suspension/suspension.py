@@ -1,0 +1,386 @@
+"""Giving a device's hardware back: what it holds waits on the host until it is used again.
+
+Suspending is no fault. What is sent meanwhile waits, what was sent before is answered, the context
+copies what it holds into anonymous files of the notebook, and its process ends. The next message
+starts a context, which is given all of it under the same ids before it takes that message; so the
+generation stays. Until then the files take precedence over what the record could make again.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.compute.events import lifecycle as facts
+from accel_lab.compute.lineage.recorded_message import decode, encode, step_of
+from accel_lab.compute.machine.anonymous_files import Stripes
+from accel_lab.compute.machine.host_memory import free_host_bytes, host_memory_bytes
+from accel_lab.compute.message.builtin import Ping, Run
+from accel_lab.compute.message.operation import NO_RESULT, Operation
+from accel_lab.compute.requests.answers import Again, Overtaken
+from accel_lab.compute.residency.notebook_names import held_in, names
+from accel_lab.compute.suspension import save_restore
+from accel_lab.compute.suspension.save_restore import Saved
+from accel_lab.compute.user_code.call import pack_call
+from accel_lab.compute.wire.codec import encode_entry
+from accel_lab.compute.wire.side_channel import Keep
+from accel_lab.display.progress import REFRESH_S, Bar
+from accel_lab.display.sizes import size
+from accel_lab.errors import AccelError, CannotKeep, ContextLost
+
+if TYPE_CHECKING:
+    from accel_lab.compute.process.spawner import ContextProcess
+    from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+    from accel_lab.compute.wire.link import Link
+
+GONE_WITHIN_S = 30.0
+Look = Callable[[], None]
+LOOK_S = 0.005
+
+
+class Suspended(NamedTuple):
+    """What waits on the host for a device.
+
+    Attributes:
+        device: its name.
+        buffers, objects: how many there are.
+        nbytes: what they take there.
+        lost: what was dropped, and why.
+    """
+
+    device: str
+    buffers: int = 0
+    objects: int = 0
+    nbytes: int = 0
+    lost: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{self.device} is suspended: {self.text}>"
+
+    @property
+    def text(self) -> str:
+        """Say what waits."""
+        buffers = f"{self.buffers} buffer{_s(self.buffers)}"
+        objects = f"{self.objects} object{_s(self.objects)}"
+        lost = f"; dropped: {', '.join(name for name, _ in self.lost)}" if self.lost else ""
+        return f"{buffers} and {objects} wait on the host, {size(self.nbytes)}{lost}"
+
+
+class _Kept(NamedTuple):
+    """What waits, and where."""
+
+    told: Suspended
+    files: Stripes
+    saved: Saved
+
+
+class Suspension:
+    """The suspensions of one device, one at a time.
+
+    Attributes:
+        cause: why the device could not come back when that was last tried.
+        room_bytes: returns how much the host may keep.
+    """
+
+    def __init__(self, keeper: "DeviceKeeper", dispatcher: Dispatcher) -> None:
+        self._keeper = keeper
+        self._dispatcher = dispatcher
+        self._alone = threading.Lock()
+        self._kept: _Kept | None = None
+        self.cause: AccelError | None = None
+        self.room_bytes: Callable[[], int] = _room_bytes
+
+    @property
+    def told(self) -> Suspended | None:
+        """What waits on the host; None when nothing does."""
+        kept = self._kept
+        return None if kept is None else kept.told
+
+    # Going.
+
+    def suspend(self, timeout_s: float | None, *, drop: bool, shown: bool = True) -> Suspended:
+        """Have the device keep what it holds on the host, and end its context; blocks for that.
+
+        Parameters:
+            shown: whether a bar is to say so, if it takes over a second.
+        """
+        deadline = time.monotonic() + (threading.TIMEOUT_MAX if timeout_s is None else timeout_s)
+        if not self._alone.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            raise TimeoutError(f"{self._keeper.name} is being suspended by another thread")
+        try:
+            if (link := self._held(deadline)) is not None:
+                with Bar(f"suspend {self._keeper.name}", None, unit="bytes", shown=shown) as bar:
+                    try:
+                        process = self._suspend(link, deadline, bar, drop=drop)
+                    except Overtaken:
+                        raise _lost(self._keeper) from None
+                    finally:
+                        self._keeper.requests.release(link)
+                    _await_end(process, bar)
+            return self.told or Suspended(self._keeper.name)
+        finally:
+            self._alone.release()
+
+    def _held(self, deadline: float) -> "Link | None":
+        """Have what is sent wait, once there is a context; None when none can be expected."""
+        requests = self._keeper.requests
+        while True:
+            requests.settled(deadline)
+            if requests.state == "stopped":
+                assert requests.refusal is not None
+                raise requests.refusal.copy()
+            if requests.state != "running":
+                return None
+            link = requests.hold()
+            if link is not None:
+                return link
+
+    def _suspend(self, link: "Link", deadline: float, bar: Bar, *, drop: bool) -> "ContextProcess":
+        keeper, began = self._keeper, time.monotonic()
+        self._quiet(link, deadline, partial(bar.at, 0))
+        files = Stripes.make()
+        try:
+            keeper.tell(Keep(), *files.fds)
+            room = max(0, self.room_bytes())
+            _, blob = pack_call(save_restore.save, (room,), {"drop": drop})
+            save = Run((), blob, pure=True)
+            saved: Saved = self._ask(link, deadline, save, lambda: bar.at(files.written_bytes()))
+            told = self._told(saved, drop=drop)
+            return self._give_up(link, _Kept(told, files, saved), began)
+        finally:
+            if self._kept is None or self._kept.files is not files:
+                files.close()
+
+    def _told(self, saved: Saved, *, drop: bool) -> Suspended:
+        """Say what was kept; refuse what would be lost.
+
+        Raises:
+            CannotKeep: something would be, and is not to be dropped.
+        """
+        name, lost = self._keeper.name, self._named(saved.lost)
+        if not saved.record[1] or (lost and not drop):
+            text = "; ".join(f"{what}: {why}" for what, why in lost.items())
+            raise CannotKeep(f"{name} was not suspended: {text}", lost=lost)
+        return Suspended(name, saved.buffers, saved.objects, saved.nbytes, tuple(lost.items()))
+
+    def _quiet(self, link: "Link", deadline: float, look: Look) -> None:
+        """Wait until all that was sent is answered."""
+        requests = self._keeper.requests
+        while True:
+            self._ask(link, deadline, Ping(), look)
+            if not requests.in_flight:
+                return
+            look()
+            time.sleep(LOOK_S)  # what was deferred, as a compilation, is answered out of its turn
+
+    def _named(self, lost: dict[int | str, str]) -> dict[str, str]:
+        """Name buffers as the notebook does."""
+        keeper = self._keeper
+        device = keeper.requests.device
+        held = held_in(names(), [device]) if device is not None else {}
+        by_id = held.get((keeper.name, keeper.generation), {})
+        return {
+            key if isinstance(key, str) else ", ".join(by_id.get(key, (f"buffer {key}",))): why
+            for key, why in lost.items()
+        }
+
+    def _give_up(self, link: "Link", kept: _Kept, began: float) -> "ContextProcess":
+        """Have the system thread end the context, and wait until it has begun to.
+
+        Raises:
+            Overtaken: the context is lost.
+        """
+        process: list[ContextProcess] = []
+        keeper, told, done = self._keeper, kept.told, threading.Event()
+
+        def let_go() -> None:
+            retired = keeper.retire(link)
+            if retired is not None:
+                self._kept, self.cause = kept, None
+                keeper.requests.kept_bytes = told.nbytes
+                keeper.requests.drop(kept.saved.lost_buffers)
+                in_flight, ended = retired
+                process.append(ended)
+                in_flight.clear()
+                keeper.events.publish(
+                    facts.DeviceSuspended(
+                        device=told.device,
+                        generation=keeper.generation,
+                        buffers=told.buffers,
+                        objects=told.objects,
+                        nbytes=told.nbytes,
+                        lost=tuple(name for name, _ in told.lost),
+                        seconds=time.monotonic() - began,
+                    )
+                )
+                if keeper.requests.queued:
+                    keeper.requests.wake()
+            done.set()
+
+        self._dispatcher.call_soon(let_go)
+        done.wait(GONE_WITHIN_S)
+        if not process:
+            raise Overtaken
+        return process[0]
+
+    # Coming back.
+
+    def resume(self, timeout_s: float) -> None:
+        """Have the device run again; blocks for that."""
+        requests = self._keeper.requests
+        requests.wake()
+        requests.settled(time.monotonic() + timeout_s)
+        error = self.cause if requests.state == "suspended" else requests.refusal
+        if error is not None:
+            raise error.copy()
+
+    def begin(
+        self, link: "Link", process: "ContextProcess", pid: int, up: Callable[[], None]
+    ) -> bool:
+        """A context is up: have it filled, connect it, call `up`; False when nothing is kept.
+
+        System thread; returns at once.
+        """
+        kept = self._kept
+        if kept is None:
+            return False
+        process.tell(Keep(), *kept.files.fds)
+        threading.Thread(
+            target=self._fill,
+            args=(kept, link, pid, up),
+            name=f"accel_lab resumption of {self._keeper.name}",
+            daemon=True,
+        ).start()
+        return True
+
+    def _fill(self, kept: _Kept, link: "Link", pid: int, up: Callable[[], None]) -> None:
+        requests, began = self._keeper.requests, time.monotonic()
+        try:
+            place, freed = kept.saved.record, self._freed()
+            _, blob = pack_call(save_restore.restore, (place, freed), {})
+            lost: dict[int | str, str] = self._ask(link, None, Run((), blob, pure=True))
+            for message in kept.saved.again:
+                _, made, timeout_s, fields, spec = decode(message)
+                seq = requests.number()
+                data = encode([seq, made, timeout_s, fields, spec])
+                self._wait(link, None, seq, data)
+        except (Overtaken, ContextLost):
+            return  # the next one begins anew
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing is lost, and it is told
+            known = error if isinstance(error, AccelError) else AccelError(repr(error))
+            self._dispatcher.call_soon(self._go_back, link, known)
+            return
+        if not requests.connected(link, pid):
+            return
+        if self._kept is kept:  # and not what has been kept since, for it is suspended again
+            self._kept = None
+        kept.files.close()
+        up()
+        told = kept.told
+        self._keeper.events.publish(
+            facts.DeviceResumed(
+                device=told.device,
+                generation=requests.generation,
+                buffers=told.buffers,
+                objects=0 if lost else told.objects,
+                nbytes=told.nbytes,
+                lost=tuple(f"{name}: {why}" for name, why in lost.items()),
+                seconds=time.monotonic() - began,
+            )
+        )
+
+    def _freed(self) -> frozenset[int]:
+        """Return the buffers that were freed meanwhile, and that nothing names which waits."""
+        freed, waiting = self._keeper.requests.unsent()
+        named = (id_ for data in waiting for id_ in step_of(decode(data), data).operands)
+        return frozenset(freed).difference(named)
+
+    def _go_back(self, link: "Link", error: AccelError) -> None:
+        """Let go of a context that cannot have what is kept; system thread."""
+        self.cause = error
+        retired = self._keeper.retire(link, error)
+        if retired is None:
+            return
+        in_flight, _ = retired
+        cause = str(error)
+        self._keeper.events.publish(facts.SuspensionFailed(device=self._keeper.name, cause=cause))
+        in_flight.fail(error)
+
+    def forget(self) -> None:
+        """Give the host's memory back."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.files.close()
+
+    # Asking a context that takes no messages.
+
+    def _ask(
+        self,
+        link: "Link",
+        deadline: float | None,
+        message: Operation[Any],
+        look: Look | None = None,
+    ) -> Any:
+        seq = self._keeper.requests.number()
+        data = encode_entry(seq, 0, None, message, NO_RESULT)
+        return self._wait(link, deadline, seq, data, look)
+
+    def _wait(
+        self,
+        link: "Link",
+        deadline: float | None,
+        seq: int,
+        data: bytes,
+        look: Look | None = None,
+    ) -> Any:
+        """Send an entry and wait for its answer.
+
+        Parameters:
+            look: called ten times a second meanwhile.
+
+        Raises:
+            Overtaken: the context is lost.
+            TimeoutError: the deadline is over.
+            AccelError: the answer.
+        """
+        requests, reply = self._keeper.requests, Again()
+        requests.resend(link, seq, data, reply)
+        while not reply.done:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if look is None or left == 0.0:
+                requests.wait(reply, left, shown=False)
+                break
+            requests.wait(reply, REFRESH_S if left is None else min(left, REFRESH_S), shown=False)
+            look()
+        if not reply.done:
+            raise TimeoutError(f"{self._keeper.name} is still busy")
+        if isinstance(reply.error, ContextLost):
+            raise Overtaken
+        return reply.result(0.0)
+
+
+def _await_end(process: "ContextProcess", bar: Bar) -> None:
+    """Wait until a process that has been told to end is reaped: it holds nothing any more."""
+    until = time.monotonic() + GONE_WITHIN_S
+    while not process.reaped and time.monotonic() < until:
+        time.sleep(LOOK_S)
+        bar.at(bar.count)
+
+
+def _room_bytes() -> int:
+    """Return what the host has free, and leave it a part."""
+    return free_host_bytes() - host_memory_bytes() // 16
+
+
+def _lost(keeper: "DeviceKeeper") -> AccelError:
+    refusal = keeper.requests.refusal
+    if refusal is not None:
+        return refusal.copy()
+    text = f"{keeper.name} lost its context while it was being suspended; see lab.explain()"
+    return ContextLost(text, generation=keeper.generation - 1)
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

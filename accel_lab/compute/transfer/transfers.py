@@ -1,0 +1,475 @@
+"""Putting arrays on a device and getting them back, through the host arena."""
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from accel_lab.actor.reply import Reply
+from accel_lab.compute.actors.transfer import soon_s
+from accel_lab.compute.arena.arena import Arena
+from accel_lab.compute.arena.block import Block
+from accel_lab.compute.arena.completion_flag import Flag, Flags
+from accel_lab.compute.arena.staging import CHUNK_BYTES, CopyPool, Send
+from accel_lab.compute.arrays import dtypes
+from accel_lab.compute.arrays.cuda_arrays import DeviceArray, Export, device_array
+from accel_lab.compute.arrays.host_array import host_array
+from accel_lab.compute.lineage.markers import Checkpoint
+from accel_lab.compute.lineage.recorder import Kept, Recorder
+from accel_lab.compute.message.buffer import AccelRef, Borrowed
+from accel_lab.compute.message.builtin import (
+    INLINE_BYTES,
+    Allocate,
+    CopyIn,
+    Download,
+    Location,
+    Put,
+    Run,
+    Upload,
+)
+from accel_lab.compute.message.operation import OWN_TIMEOUT
+from accel_lab.compute.output import cell_origin
+from accel_lab.compute.requests.answers import Settle
+from accel_lab.compute.requests.requests import Requests
+from accel_lab.compute.transfer.ipc_memory import Openings
+from accel_lab.compute.wire.codec import FRAME_LIMIT
+from accel_lab.display.progress import Bar
+from accel_lab.display.sizes import compared, size
+from accel_lab.errors import (
+    AccelError,
+    ContextLost,
+    DependencyFailed,
+    InvalidArgument,
+    OutOfMemory,
+    StaleRef,
+)
+
+Array = npt.NDArray[Any]
+PUT_ATTEMPTS = 3
+KEPT_BYTES = 64 << 20
+KEPT_IN_PLACE_BYTES = 4 << 20
+COPY_OUT_BYTES = 4 << 10
+SHARED_BYTES = 1 << 20
+"""From how many bytes on an array on a card is read there: below it the host is no slower."""
+
+
+class ArrayReply(Reply[Array]):
+    """The answer of `get`: an array that owns its memory, in the arena when it is large."""
+
+    __slots__ = ("_arena", "_dtype", "_landing", "_shape")
+
+    def __init__(
+        self, pump: Requests, arena: Arena, block: Block, shape: tuple[int, ...], dtype: str
+    ) -> None:
+        super().__init__(pump, cell_origin.current())
+        self._arena = arena
+        self._landing = block
+        self._shape = shape
+        self._dtype = dtype
+
+    @property
+    def copying(self) -> str:
+        """Say what is copied."""
+        name = getattr(self._pump, "name", "a device")
+        return f"download from {name}, {size(self._landing.nbytes)}"
+
+    def resolve(self, value: Any = None) -> None:  # noqa: ARG002 - the block holds the value
+        """Complete: the block has been filled."""
+        array: Array
+        if self._landing.nbytes <= COPY_OUT_BYTES:
+            native = dtypes.numpy_dtype(self._dtype)
+            array = np.frombuffer(self._landing.view.tobytes(), native).reshape(self._shape).copy()
+            self._landing.release()
+        else:
+            array = self._arena.array(self._landing, self._shape, self._dtype)
+        super().resolve(array)
+
+    def reject(self, error: AccelError) -> None:
+        """Complete with a failure, and give the block back."""
+        self._landing.release()
+        super().reject(error)
+
+    def take_back(self, error: AccelError) -> Callable[[], object]:
+        """Fail, and keep the block until the context no longer writes to it."""
+        super().reject(error)
+        return self._landing.release
+
+
+class CheckpointReply(ArrayReply):
+    """The answer of `checkpoint`: done when the contents are kept."""
+
+    __slots__ = ("_axes", "_id", "_recorder", "_seq")
+
+    def keep_as(self, recorder: Recorder, id_: int, seq: int) -> None:
+        """Name the buffer whose contents these are, and the request that fetches them."""
+        self._recorder, self._id, self._seq = recorder, id_, seq
+
+    def resolve(self, value: Any = None) -> None:
+        """Have the block's bytes kept by the thread that writes the record.
+
+        Parameters:
+            value: the axes of the buffer, as `Download` answers.
+        """
+        if value is None:
+            text = (
+                "a checkpoint is of use only to a buffer whose elements follow each other in "
+                "memory, and these do not; array.copy(ref) makes one whose do"
+            )
+            self.reject(InvalidArgument(text))
+            return
+        self._axes: tuple[int, ...] = value
+        self._recorder.later(self._kept)
+
+    def _kept(self) -> Checkpoint:
+        nbytes = self._landing.nbytes
+        key = self._recorder.contents.put(self._landing.view.data)
+        self._landing.release()
+        if key is None:
+            text = f"the contents, {size(nbytes)}, exceed what may be kept"
+            Reply.reject(self, OutOfMemory(text, asked_bytes=nbytes))
+        else:
+            Reply.resolve(self, None)
+        return Checkpoint(self._id, self._seq, key or "", self._shape, self._dtype, self._axes)
+
+
+class Transfers:
+    """The bulk traffic of one device.
+
+    Parameters:
+        openings: what the device's context has open of another process's memory on the same card;
+            None where the device is no card.
+    """
+
+    def __init__(
+        self,
+        requests: Requests,
+        arena: Arena,
+        copies: CopyPool,
+        openings: Openings | None = None,
+    ) -> None:
+        self._requests = requests
+        self._arena = arena
+        self._copies = copies
+        self._openings = openings
+        self._flags = Flags(arena)
+
+    def put(
+        self, array: npt.ArrayLike, timeout_s: float, *, non_blocking: bool = False
+    ) -> AccelRef:
+        """Send an array; when this returns it has been copied or is held read-only.
+
+        A bar shows a copy that takes over a second.
+
+        Parameters:
+            non_blocking: whether one on a card may still be copied from when this returns.
+        """
+        theirs = device_array(array)
+        if theirs is not None:
+            source, stream = theirs
+            kept_below = KEPT_BYTES if self._requests.recorder is not None else SHARED_BYTES
+            large = self._openings is not None and source.nbytes > kept_below
+            export = source.settle(stream, share=large)
+            put = partial(self._put_from_card, source, export, timeout_s, non_blocking=non_blocking)
+            return self._attempt(put)
+        plain = host_array(array)
+        dtype = dtypes.canonical(plain.dtype)
+        return self._attempt(lambda: self._put(plain, dtype, timeout_s))
+
+    def _attempt(self, put: Callable[[], AccelRef]) -> AccelRef:
+        """Put again what was lost with its context on the way."""
+        for attempt in range(1, PUT_ATTEMPTS + 1):
+            try:
+                return put()
+            except (StaleRef, ContextLost, DependencyFailed):
+                if attempt == PUT_ATTEMPTS:
+                    raise
+        raise AssertionError
+
+    def _put(self, source: Array, dtype: str, timeout_s: float) -> AccelRef:
+        if source.nbytes <= INLINE_BYTES:
+            native = np.ascontiguousarray(source, dtypes.numpy_dtype(dtype))
+            return self._buffer(Put(source.shape, dtype, native.tobytes()))
+        target = self._buffer(Allocate(source.shape, dtype))
+        location = self._arena.locate(source)
+        if location is not None:
+            hold = self._arena.hold(source)
+            message = Upload(target, 0, location.segment_id, location.offset, source.nbytes)
+            try:
+                ref = self._buffer(message, lambda _: hold.release(), self._kept_in_place(source))
+            except BaseException:
+                hold.release()
+                raise
+            self._requests.flush()  # bulk is not held back for a fuller batch
+            return ref
+        last = [target]
+        with self._bar(source.nbytes) as bar:
+            send = self._sender(last, source.nbytes, bar)
+            self._copies.map_chunks(source, self._arena, send, timeout_s=timeout_s)
+        return last[0]
+
+    def _put_from_card(
+        self, source: DeviceArray, export: Export | None, timeout_s: float, *, non_blocking: bool
+    ) -> AccelRef:
+        """Have the device copy it, or where it cannot, copy it by the host, which keeps it too."""
+        openings = self._openings
+        if export is not None and openings is not None:
+            is_open, flag = openings.is_open(export[0]), None
+            if is_open and not non_blocking:
+                flag = self._flags.take()
+            try:
+                copied = self._copy_in(openings, source, export, flag)
+                if not (is_open and non_blocking):
+                    self._wait_for_copy(copied, source.nbytes, timeout_s, flag)
+            except InvalidArgument:
+                pass  # the device cannot read it
+            else:
+                return copied
+        if source.nbytes <= INLINE_BYTES:
+            data = np.empty(source.nbytes, np.uint8)
+            if source.nbytes:
+                source.read(0, data)
+            return self._buffer(Put(source.shape, source.dtype, data.tobytes()))
+        last = [self._buffer(Allocate(source.shape, source.dtype))]
+        with self._bar(source.nbytes) as bar:
+            send = self._sender(last, source.nbytes, bar)
+            for offset in range(0, source.nbytes, CHUNK_BYTES):
+                length = min(CHUNK_BYTES, source.nbytes - offset)
+                block = self._arena.allocate(length, timeout_s=timeout_s)
+                try:
+                    source.read(offset, block.view)
+                except BaseException:
+                    block.release()
+                    raise
+                send(offset, block)
+        return last[0]
+
+    def _bar(self, nbytes: int) -> Bar:
+        return Bar(f"upload to {self._requests.name}", nbytes, unit="bytes")
+
+    def _copy_in(
+        self, openings: Openings, source: DeviceArray, export: Export, flag: Flag | None
+    ) -> AccelRef:
+        loan = openings.lend(export[0], source)
+        sign = None if flag is None else flag.sign()
+        message = CopyIn(source.shape, source.dtype, *export, sign)
+        settle: Settle = loan if flag is None else partial(_both, loan, flag.settle)
+        requests, announced = self._requests, 0
+        try:
+            if flag is not None:
+                announced = requests.announce(message)
+                if not announced:  # no context takes messages now
+                    message = CopyIn(source.shape, source.dtype, *export)
+            copied = requests.send(message, OWN_TIMEOUT, settle=settle, announced=announced)
+            requests.flush()
+        except BaseException:
+            requests.give_up(announced)
+            settle(None)
+            raise
+        finally:
+            loan.keep()
+        assert isinstance(copied, AccelRef)
+        return copied
+
+    def _wait_for_copy(
+        self, copied: AccelRef, nbytes: int, timeout_s: float, flag: Flag | None
+    ) -> None:
+        self._requests.wait(copied, timeout_s, soon_s=soon_s(nbytes), flag=flag)
+        if not copied.done:
+            if flag is not None and flag.is_set:
+                return  # and the answer is on its way
+            copied.cancel()  # the array may be another by the time the device would come to it
+            text = f"{self._requests.name} did not come to the array on the card in {timeout_s:g} s"
+            raise TimeoutError(text)
+        copied.result()
+
+    def _sender(self, last: list[AccelRef], nbytes: int, bar: Bar) -> Send:
+        """Return what sends a filled block to the buffer in `last`, and owns it from then on."""
+        large = _too_large(nbytes) if nbytes > KEPT_BYTES else None
+
+        def send(offset: int, block: Block) -> None:
+            message = Upload(last[0], offset, block.segment_id, block.offset, block.nbytes)
+            settle, kept = _release(block), large
+            if large is None and self._requests.recorder is not None:
+                settle, kept = _shared(block)
+            try:
+                last[0] = self._buffer(message, settle, kept)
+                self._requests.flush()
+            except BaseException:
+                block.release()
+                raise
+            bar.at(offset + block.nbytes)
+
+        return send
+
+    def upload(self, message: Upload, data: bytes, timeout_s: float | None) -> Reply[Any]:
+        """Send an upload again, with these bytes in place of those that lay in the arena then."""
+        block = self._arena.allocate(len(data))
+        block.view[:] = np.frombuffer(data, np.uint8)
+        at = block.segment_id, block.offset, block.nbytes
+        settle, kept = _release(block), None
+        if self._requests.recorder is not None:
+            settle, kept = _shared(block)
+        try:
+            reply = self._requests.send(
+                Upload(message.out, message.offset, *at), timeout_s, settle=settle, kept=kept
+            )
+        except BaseException:
+            block.release()
+            raise
+        self._requests.flush()
+        return reply
+
+    def get(self, ref: AccelRef, timeout_s: float) -> Reply[Array]:
+        """Ask for a copy of a buffer; waits for room in the arena and for an unknown shape."""
+        return self._fetch(ref, timeout_s, ArrayReply)
+
+    def _fetch(
+        self,
+        ref: AccelRef,
+        timeout_s: float,
+        kind: type[ArrayReply],
+        recorder: Recorder | None = None,
+        *,
+        nowait: bool = False,
+    ) -> Reply[Array]:
+        if not isinstance(ref, AccelRef):
+            raise _no_ref(ref)
+        shape, dtype = ref.shape, ref.dtype
+        nbytes = 0 if ref.failed else ref.nbytes  # why it was never made is said, whatever its size
+        block = self._arena.allocate(nbytes, timeout_s=timeout_s)
+        made: list[Reply[Any]] = []
+
+        def make(requests: Requests, _: int) -> Reply[Any]:
+            reply = kind(requests, self._arena, block, shape, dtype)
+            made.append(reply)  # from here on it has the block, for as long as that is written to
+            if isinstance(reply, CheckpointReply) and recorder is not None:
+                reply.keep_as(recorder, ref.id, requests.last_number)
+            return reply
+
+        def settle(lost: Hashable | None) -> None:
+            if lost is not None:
+                block.release(after=lost)
+
+        message = Download(ref, block.segment_id, block.offset, kind is CheckpointReply)
+        try:
+            return self._requests.send(
+                message, OWN_TIMEOUT, make=make, settle=settle, nowait=nowait
+            )
+        except BaseException:
+            if not made:
+                block.release()
+            raise
+
+    def checkpoint(self, ref: AccelRef, timeout_s: float) -> Reply[Any]:
+        """Keep a buffer's contents on the host as they are after what was sent before.
+
+        The answer is `InvalidArgument` where the elements do not follow each other in memory.
+        """
+        return self._keep(ref, timeout_s)
+
+    def _keep(self, ref: AccelRef, timeout_s: float, *, nowait: bool = False) -> Reply[Any]:
+        recorder = self._requests.recorder
+        if recorder is None or self._requests.recovery is None:
+            text = 'a checkpoint is of use only to a System(recover="replay")'
+            raise InvalidArgument(text)
+        return self._fetch(ref, timeout_s, CheckpointReply, recorder, nowait=nowait)
+
+    def checkpoint_soon(self, id_: int, shape: tuple[int, ...], dtype: str) -> None:
+        """Keep the contents of a buffer that is in use, unless that would take long or much."""
+        requests = self._requests
+        owner = Borrowed(id_, deque())
+        ref = AccelRef(requests, None, requests.device, owner, requests.generation, shape, dtype)
+        ref.resolve()
+        if ref.nbytes <= KEPT_BYTES:
+            with suppress(AccelError):  # it was freed, or lost, or there is no room for it now
+                self._keep(ref, 0.0, nowait=True).add_waiter(_nothing)
+
+    def run(self, message: Run, timeout_s: float | None, *, recorded: bool = True) -> Reply[Any]:
+        """Send a call; a pickle larger than a frame goes by the arena."""
+        settle = kept = None
+        if len(message.blob) > FRAME_LIMIT // 2:
+            kept = Kept(message.blob)
+            block = self._arena.allocate(len(message.blob))
+            block.view[:] = np.frombuffer(message.blob, np.uint8)
+            at = Location(block.segment_id, block.offset, block.nbytes)
+            message = msgspec.structs.replace(message, blob=b"", blob_at=at)
+            settle = _release(block)
+        return self._requests.send(
+            message,
+            timeout_s,
+            make=lambda requests, id_: requests.run_ref(id_),
+            settle=settle,
+            kept=kept,
+            recorded=recorded,
+        )
+
+    def _kept_in_place(self, source: Array) -> Kept | None:
+        """Copy an array of the arena for the record, for the user may write to it soon."""
+        if self._requests.recorder is None:
+            return None
+        return (
+            Kept(source.tobytes())
+            if source.nbytes <= KEPT_IN_PLACE_BYTES
+            else _too_large(source.nbytes)
+        )
+
+    def _buffer(
+        self, message: Any, settle: Settle | None = None, kept: Kept | None = None
+    ) -> AccelRef:
+        reply = self._requests.send(message, OWN_TIMEOUT, settle=settle, kept=kept)
+        assert isinstance(reply, AccelRef)
+        return reply
+
+
+def _nothing() -> None:
+    """Wait for an answer of which nobody has to hear."""
+
+
+def _no_ref(given: Any) -> InvalidArgument:
+    """Say that something is no buffer; the handle of an object has a `get` of its own."""
+    text = f"get takes an AccelRef, and this is an instance of {type(given).__name__}"
+    if hasattr(given, "device") and callable(getattr(given, "get", None)):
+        text += f": fetch it with its own get, {getattr(given, 'name', 'it')}.get()"
+    return InvalidArgument(text)
+
+
+def _too_large(nbytes: int) -> Kept:
+    write = compared(nbytes, KEPT_BYTES, KEPT_IN_PLACE_BYTES)
+    text = (
+        f"an upload of {write(nbytes)} is not kept (arrays of at most {size(KEPT_BYTES)} are, from "
+        f"lab.empty of at most {size(KEPT_IN_PLACE_BYTES)}); device.checkpoint(ref) keeps it"
+    )
+    return Kept(None, text)
+
+
+def _shared(block: Block) -> tuple[Settle, Kept]:
+    """Give a block back when the context and the record are both done with it."""
+    first = [None]
+    lost: list[Hashable] = []
+
+    def claim() -> None:
+        try:
+            first.pop()
+        except IndexError:
+            block.release(after=lost[0])
+
+    def settle(token: Hashable | None) -> None:
+        lost.append(token)
+        claim()
+
+    return settle, Kept(block.view, done=claim)
+
+
+def _both(first: Settle, second: Settle, lost: Hashable | None) -> None:
+    first(lost)
+    second(lost)
+
+
+def _release(block: Block) -> Settle:
+    """Give a block back: at once when the context has answered, else when it is reaped."""
+    return lambda lost: block.release(after=lost)

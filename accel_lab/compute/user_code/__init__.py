@@ -1,0 +1,1 @@
+"""Calls of the user's functions: pickled, interrupted, failures explained."""

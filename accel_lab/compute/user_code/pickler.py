@@ -1,0 +1,59 @@
+"""cloudpickle for the user's functions and objects, as contexts and notebooks exchange them."""
+
+from types import CodeType, FunctionType
+from typing import IO, Any
+
+import cloudpickle
+
+from accel_lab.compute.arrays import torch_interop
+from accel_lab.compute.user_code import functools_pickle
+
+_NO_FILE = "<dynamic-code>"
+"""What cloudpickle has had for the file of all code since 3.1.3."""
+
+
+class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Leaves namespaces behind, for which a persistent id has to stand.
+
+    A function of such a namespace has it as its globals there, and its pickle no copy of some.
+
+    Parameters:
+        spaces: what is called how, by `id`.
+    """
+
+    def __init__(self, file: IO[bytes], spaces: dict[int, str], **options: Any) -> None:
+        super().__init__(file, **options)
+        self._spaces = spaces
+
+    def space_of(self, obj: Any) -> str | None:
+        """Return what a namespace that stays behind is called; None of anything else."""
+        return self._spaces.get(id(obj)) if type(obj) is dict else None
+
+    def note(self, function: FunctionType) -> None:
+        """Hear of a function whose globals stay behind."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Return how to make an object, as `pickle` says."""
+        if (found := torch_interop.reduced(obj) or functools_pickle.reduced(obj)) is not None:
+            return found
+        kind = type(obj)
+        if kind.__name__ == "TypeAliasType" and obj.__module__ == "__main__":  # else by its name
+            return _aliased, (kind, obj.__name__, obj.__value__, obj.__type_params__)
+        if type(obj) is CodeType:
+            make, given = self.dispatch_table[CodeType](obj)
+            return make, tuple(obj.co_filename if one == _NO_FILE else one for one in given)
+        made = super().reducer_override(obj)
+        if type(obj) is not FunctionType or made is NotImplemented:
+            return made
+        if id(obj.__globals__) not in self._spaces:
+            return made
+        self.note(obj)
+        make, (code, _, *rest), (state, slots), *more = made
+        slots["__globals__"] = {}
+        return make, (code, obj.__globals__, *rest), (state, slots), *more
+
+
+def _aliased(kind: type, name: str, value: Any, parameters: tuple[Any, ...]) -> Any:
+    """Make what a `type` statement of `__main__` does; it is of the module whose code makes it."""
+    there = {"__name__": "__main__", "make": kind, "given": (name, value), "of": parameters}
+    return eval("make(*given, type_params=of)", there)  # noqa: S307 - as it stands

@@ -1,0 +1,1 @@
+"""The bytes between notebook and contexts: frames, side channel, failures."""

@@ -1,0 +1,197 @@
+"""The bytes between a notebook and a context process.
+
+Both directions are a stream of frames, each one msgpack array. To the context it holds entries,
+each encoded once when it is sent; from the context it holds reports. A buffer travels as
+its id; nothing larger than a frame travels here, that is what the arena is for.
+"""
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.operation import Spec
+from accel_lab.compute.message.unwritten import Refusal
+from accel_lab.display.sizes import compared
+from accel_lab.errors import AccelError, InvalidArgument
+
+FRAME_LIMIT = 1 << 20
+_ARRAY32 = b"\xdd"
+_ARRAY_OF_ONE = b"\x91"
+
+
+class Done(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """These requests have completed, with the results they had announced."""
+
+    seqs: list[int]
+
+
+class Shaped(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """A result whose shape only the context could tell has arrived.
+
+    `shares` is the buffer whose memory it is a part of, as a rule an operand: 0 where it has its
+    own, -1 where the context does not know.
+    """
+
+    seq: int
+    shape: tuple[int, ...]
+    dtype: str
+    shares: int = -1
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """A pickled value, in parts of at most half a frame; `arrays` are buffers inside it."""
+
+    seq: int
+    part: bytes
+    last: bool
+    arrays: list[tuple[int, tuple[int, ...], str, int]]
+
+
+class Failure(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """A request failed; `fields` are the error's, `root` is the buffer that failed first.
+
+    `withheld` are the buffers that it should have written.
+    """
+
+    seq: int
+    what: str
+    kind: str
+    text: str
+    fields: dict[str, Any]
+    root: int
+    cause: bytes
+    withheld: tuple[int, ...] = ()
+
+
+class Poisoned(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """The context is beyond repair and says why and what it ran last, before it is replaced."""
+
+    code: int
+    name: str
+    text: str
+    recent: list[str]
+
+
+class Output(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """Text that a request printed."""
+
+    seq: int
+    stream: str
+    text: str
+
+
+class LibraryRestarted(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """A library actor was replaced inside the context."""
+
+    library: str
+    cause: str
+    restarts: int
+
+
+class Born(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """The context is up: its process, what it drives, and its library actors."""
+
+    pid: int
+    model: str
+    total_bytes: int
+    libraries: list[str]
+
+
+class Crowded(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """Memory is short: free what nobody can reach, and say so."""
+
+
+class Lifted(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """What was refused of memory that is gone."""
+
+    refusals: list[Refusal]
+
+
+class Display(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """A part of what a request displays, from number 0 on; `compute.displays` joins them."""
+
+    seq: int
+    number: int
+    count: int
+    part: bytes
+
+
+Report: TypeAlias = (
+    Done
+    | Shaped
+    | Answer
+    | Failure
+    | Poisoned
+    | Output
+    | LibraryRestarted
+    | Born
+    | Crowded
+    | Display
+    | Lifted
+)
+
+
+def _to_wire(value: Any) -> Any:
+    if isinstance(value, AccelRef):
+        return value.id
+    if isinstance(value, complex):
+        return [value.real, value.imag]
+    text = f"a message cannot carry a {type(value).__name__}"
+    raise InvalidArgument(text)
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_to_wire)
+_reports = msgspec.msgpack.Decoder(list[Report])
+
+
+def encode_entry(
+    seq: int, result: int, timeout_s: float | None, message: Any, spec: Spec | None = None
+) -> bytes:
+    """Encode one request as an array of these five.
+
+    A result of 0 is none; a negative one asks for the shape that the notebook could not infer.
+    `spec` is the result that the notebook has inferred, or `NO_RESULT`; None where the context has
+    to infer and check.
+
+    Parameters:
+        message: a message, or the bytes of one as `msgspec.Raw`.
+
+    Raises:
+        InvalidArgument: a field cannot travel, or the message is larger than a frame.
+    """
+    try:
+        data = _encoder.encode((seq, result, timeout_s, message, spec))
+    except AccelError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        text = f"{type(message).__name__} cannot be sent: {error}"
+        raise InvalidArgument(text) from error
+    if len(data) > FRAME_LIMIT - 64:
+        write = compared(len(data), FRAME_LIMIT)
+        name, taken, most = type(message).__name__, write(len(data)), write(FRAME_LIMIT)
+        text = f"{name} takes {taken}; a message has at most {most}"
+        raise InvalidArgument(text)
+    return data
+
+
+def encode_message(message: Any) -> bytes:
+    """Encode a message by itself, as `encode_entry` does; one that has been sent before."""
+    return _encoder.encode(message)
+
+
+def batch(parts: list[bytes]) -> bytes:
+    """Join encoded entries to one frame."""
+    if len(parts) == 1:
+        return _ARRAY_OF_ONE + parts[0]
+    return b"".join((_ARRAY32, len(parts).to_bytes(4, "big"), *parts))
+
+
+def encode_reports(reports: list[Report]) -> bytes:
+    """Encode reports to one frame."""
+    return _encoder.encode(reports)
+
+
+def decode_reports(payload: memoryview | bytes) -> list[Report]:
+    """Decode one frame from a context; raises msgspec.DecodeError when it is damaged."""
+    return _reports.decode(payload)

@@ -1,0 +1,1 @@
+"""Arrays: making them, arithmetic, reductions, indexing."""

@@ -1,0 +1,1 @@
+"""What a library's author writes with: operands, shapes, dtypes, registration."""

@@ -1,0 +1,153 @@
+"""What the Fourier transforms have in common: extents, axes, factors.
+
+Everything follows SciPy: the transformed axes are numbered as given, and the last of them is the
+one of which a real transform keeps half.
+"""
+
+import math
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.operand import describe, kind, require_out, result
+
+Kind: TypeAlias = Literal["C2C", "R2C", "C2R"]
+Norm: TypeAlias = Literal["backward", "ortho", "forward"]
+
+NORMS: tuple[Norm, ...] = get_args(Norm)
+_WIDE = frozenset({"float64", "complex128"})
+
+
+class Frame(NamedTuple):
+    """What a transform does to a shape.
+
+    Attributes:
+        axes: the transformed axes, counted from 0; the last is the halved one.
+        lengths: how many points each of them has in the transform itself.
+        source: the operand's shape once it is cropped or padded with zeros.
+        shape: the result's.
+    """
+
+    axes: tuple[int, ...]
+    lengths: tuple[int, ...]
+    source: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def factor(self, norm: Norm, *, inverse: bool) -> float:
+        """Return what the bare sum is multiplied by."""
+        points = math.prod(self.lengths)
+        if norm == "ortho":
+            return 1 / math.sqrt(points)
+        return 1 / points if (norm == "backward") == inverse else 1.0
+
+
+class Transform(Operation[AccelRef], frozen=True, array_like=True, eq=False):
+    """The fields of all transforms.
+
+    `s` has the points along each of `axes`, by which `x` is cropped or padded with zeros at the
+    end; -1 is as many as `x` has. Without `s` nothing is cropped. Without `axes` they are the
+    last ones, as many as `s` has, or all. `norm` is "backward", "ortho" or "forward".
+    """
+
+    library: ClassVar[str] = "fft"
+    x: AccelRef
+    s: tuple[int, ...] | None = None
+    axes: tuple[int, ...] | None = None
+    norm: Norm = "backward"
+    out: AccelRef | None = None
+
+
+def complex_of(dtype: str) -> str:
+    """Return the complex dtype of the same precision, which is single unless it is double."""
+    return "complex128" if dtype in _WIDE else "complex64"
+
+
+def transform_spec(m: Transform, transform: Kind, dtype: str) -> Spec:
+    """Return the result's description.
+
+    Raises:
+        InvalidArgument: the extents, axes, norm or `out` do not fit.
+    """
+    if m.norm not in NORMS:
+        raise InvalidArgument(f"{kind(m)}: norm is {m.norm!r}; it may be {_words(NORMS)}")
+    _require_integers(m, "s", m.s)
+    _require_integers(m, "axes", m.axes)
+    try:
+        shape = frame(transform, m.x.shape, m.s, m.axes).shape
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{kind(m)}: {error}; x is {describe(m.x)}") from None
+    spec = result(m, shape, dtype)
+    require_out(m, m.out, spec)
+    return spec
+
+
+@lru_cache(maxsize=4096)
+def frame(
+    transform: Kind,
+    shape: tuple[int, ...],
+    s: tuple[int, ...] | None,
+    axes: tuple[int, ...] | None,
+) -> Frame:
+    """Work out what a transform does to a shape; `s` and `axes` are tuples of integers.
+
+    Raises:
+        InvalidArgument: the extents or axes do not fit.
+    """
+    chosen = _chosen(len(shape), s, axes)
+    if not chosen and transform != "C2C":
+        raise InvalidArgument("at least one axis must be transformed")
+    lengths = [shape[axis] for axis in chosen]
+    if s is not None:
+        lengths = [n if given == -1 else given for n, given in zip(lengths, s, strict=True)]
+    elif transform == "C2R":
+        lengths[-1] = 2 * (lengths[-1] - 1)
+    if any(n < 1 for n in lengths):
+        raise InvalidArgument(
+            f"a transform needs at least one point along each axis, not {lengths}"
+        )
+    whole, half = list(shape), list(shape)
+    for axis, n in zip(chosen, lengths, strict=True):
+        whole[axis] = half[axis] = n
+    if chosen:
+        half[chosen[-1]] = lengths[-1] // 2 + 1
+    return Frame(
+        chosen,
+        tuple(lengths),
+        tuple(half if transform == "C2R" else whole),
+        tuple(half if transform == "R2C" else whole),
+    )
+
+
+def _chosen(ndim: int, s: tuple[int, ...] | None, axes: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Return the axes to transform, counted from 0."""
+    if axes is None:
+        count = ndim if s is None else len(s)
+        if count > ndim:
+            raise InvalidArgument(f"s has {count} extents, and x only {ndim} axes")
+        return tuple(range(ndim - count, ndim))
+    chosen = tuple(_axis(axis, ndim) for axis in axes)
+    if len(set(chosen)) < len(chosen):
+        raise InvalidArgument(f"axes {list(axes)} name an axis twice")
+    if s is not None and len(s) != len(chosen):
+        raise InvalidArgument(f"s has {len(s)} extents for {len(chosen)} axes")
+    return chosen
+
+
+def _axis(axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        raise InvalidArgument(f"axis {axis} is none of its {ndim} axes")
+    return axis + ndim if axis < 0 else axis
+
+
+def _require_integers(m: Transform, name: str, value: Any) -> None:
+    """Refuse what is neither None nor a tuple of integers; True would be taken for 1."""
+    if value is not None and (
+        not isinstance(value, tuple) or any(type(n) is not int for n in value)
+    ):
+        raise InvalidArgument(f"{kind(m)}: {name} is a tuple of integers or None, not {value!r}")
+
+
+def _words(words: tuple[str, ...]) -> str:
+    return f"{', '.join(map(repr, words[:-1]))} or {words[-1]!r}"

@@ -1,0 +1,168 @@
+"""Kernels of your own: CUDA C++, compiled by NVRTC on `cuda` and by the C++ compiler on `host`.
+
+A kernel's own signature types its arguments. The source is the same for both; on `host` a block's
+threads are run in turns by one core, to be tested and stepped through, not to be fast.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from accel_lab.actor.reply import Reply
+from accel_lab.compute.device import Device
+from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
+from accel_lab.compute.message.operation import OWN_TIMEOUT
+from accel_lab.compute.wire.codec import Answer
+from accel_lab.libraries.authoring.operand import array_of
+from accel_lab.libraries.jit.arguments import Arguments
+from accel_lab.libraries.jit.kernel import Kernel
+from accel_lab.libraries.jit.messages import (
+    KERNEL,
+    Compile,
+    Extents,
+    InspectKernel,
+    KernelFacts,
+    LaunchKernel,
+    Triple,
+)
+
+__all__ = [
+    "Compile",
+    "InspectKernel",
+    "Kernel",
+    "KernelFacts",
+    "LaunchKernel",
+    "compile",
+    "inspect_kernel",
+    "launch_kernel",
+]
+
+
+def compile(  # noqa: A001 - the word for it
+    device: Device,
+    source: str,
+    name: str,
+    *,
+    options: Iterable[str] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Kernel:
+    """Compile the kernel `name` of CUDA C++ `source` for a device; does not block.
+
+    Parameters:
+        name: with its template arguments, if it has any: "scale<float, 4>".
+        options: -std=c++17 (the default), -std=c++20, -Dname=value, -Uname, --use_fast_math,
+            --fmad=false, --maxrregcount=n, -lineinfo, -w. What `host` has no use for, it ignores.
+        headers: texts by the names that `#include` has for them.
+
+    Raises:
+        InvalidArgument: no such name or option, or more than a message holds (1 MiB).
+    """
+    return Kernel(device, source, name, options, headers)
+
+
+def launch_kernel(
+    kernel: Kernel,
+    grid: Extents,
+    block: Extents,
+    args: Iterable[Any] = (),
+    *,
+    shared_bytes: int = 0,
+    timeout_s: float | None = OWN_TIMEOUT,
+) -> Reply[None]:
+    """Launch a kernel: the same as to call it.
+
+    Raises:
+        InvalidArgument: there is no such launch.
+    """
+    return kernel(grid, block, args, shared_bytes=shared_bytes, timeout_s=timeout_s)
+
+
+def inspect_kernel(kernel: Kernel) -> Reply[KernelFacts]:
+    """Ask what became of a kernel: the same as its `inspect`."""
+    return kernel.inspect()
+
+
+class Loaded(Protocol):
+    """A kernel that can be launched, in its context.
+
+    Attributes:
+        name: the kernel's, template arguments included.
+        arguments: what packs its arguments.
+        nbytes: the size of the code.
+    """
+
+    name: str
+    arguments: Arguments
+    nbytes: int
+
+    def enqueue(self, grid: Triple, block: Triple, shared_bytes: int, stream: Any) -> None:
+        """Launch it with what `arguments` has packed; raises InvalidArgument if it is too large."""
+
+    def again(
+        self, grid: Triple, block: Triple, shared_bytes: int, stream: Any
+    ) -> Callable[[], object]:
+        """Return what does once more what `enqueue` has just done, whatever is packed since."""
+
+    def facts(self) -> KernelFacts:
+        """Return what is known of it."""
+
+
+class JitLibrary(Protocol):
+    """What a backend provides."""
+
+    def build(self, program: Compile) -> Any:
+        """Compile, or find it on disk; any thread, and it may block. Raises CompileError."""
+
+    def load(self, built: Any) -> Loaded:
+        """Make what was built fit for launches; on the dispatcher thread."""
+
+    def statistics(self) -> Mapping[str, int]:
+        """Return counters: kernels loaded, found on disk, compiled."""
+
+
+class JitActor(LibraryActor):
+    """Compiles and launches the user's kernels in one context."""
+
+    library = "jit"
+    lib: JitLibrary
+
+    @handles(Compile)
+    def compile(self, m: Compile, launch: Launch) -> None:
+        """Compile beside the dispatcher."""
+
+        def keep(built: Any) -> None:
+            kernel = self.lib.load(built)
+            launch.keep(kernel, kernel.nbytes, KERNEL)
+
+        launch.defer(lambda: self.lib.build(m), keep)
+
+    @handles(LaunchKernel)
+    def launch_kernel(self, m: LaunchKernel, launch: Launch) -> None:
+        """Pack the arguments, in order after what they wait for, and enqueue."""
+        kernel: Loaded = m.kernel.array
+        stream = launch.stream
+        kernel.arguments.pack(m.refs, m.values, stream)
+        kernel.enqueue(m.grid, m.block, m.shared_bytes, stream.native)
+        if launch.comes_again:
+            arguments = kernel.arguments
+            launch.prepare(
+                kernel.again(m.grid, m.block, m.shared_bytes, stream.native),
+                reads=(m.kernel, *arguments.reads),
+                writes=arguments.writes,
+            )
+
+    @handles(InspectKernel)
+    def inspect_kernel(self, m: InspectKernel, launch: Launch) -> None:
+        """Answer with the facts."""
+        data = pickle.dumps(array_of(m.kernel).facts())
+        launch.finish = lambda: [Answer(launch.seq, data, True, [])]  # noqa: FBT003
+
+    def forget_addresses(self) -> None:
+        """Have every kernel take its buffers anew."""
+        for buffer in self.context.table.buffers():
+            if buffer.known and buffer.dtype == KERNEL and buffer.array is not None:
+                buffer.array.arguments.forget()
+
+    def statistics(self) -> Mapping[str, int]:
+        """Count kernels, and how often the disk had one."""
+        return self.lib.statistics()

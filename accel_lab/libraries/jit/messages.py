@@ -1,0 +1,236 @@
+"""The messages of `jit`: compile a kernel, launch it, ask what became of it."""
+
+import math
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import zip_longest
+from typing import Any, ClassVar, NamedTuple, SupportsIndex, TypeAlias
+
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.errors import CompileError, InvalidArgument
+from accel_lab.libraries.authoring.shape import ints
+
+Extents: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...]
+Triple: TypeAlias = tuple[int, int, int]
+
+KERNEL = "kernel"
+"""What stands for a dtype in the token of a compiled kernel."""
+
+NULL = b""
+"""What travels for None, a pointer to nothing; a number would be taken for one."""
+
+MAX_THREADS = 1024
+MAX_BLOCK = (1024, 1024, 64)
+MAX_EXTENT = 2**31 - 1
+MAX_GRID = (MAX_EXTENT, 65535, 65535)
+MAX_NDIM = 3
+
+_NAME = re.compile(r"(?:[A-Za-z_]\w*::)*(?P<base>[A-Za-z_]\w*)\s*(?:<.*>)?")
+_HEADER = re.compile(r"\w[\w.+-]*(?:/\w[\w.+-]*)*")
+_OPTIONS = re.compile(
+    r"--?std=c\+\+(?:17|20)|-[DU][A-Za-z_]\w*(?:=.*)?|--?use_fast_math|--?fmad=(?:true|false)"
+    r"|--?maxrregcount=\d+|-lineinfo|--generate-line-info|-w",
+    re.DOTALL,
+)
+
+
+class KernelFacts(NamedTuple):
+    """What is known of a compiled kernel.
+
+    Attributes:
+        name: the kernel's name, template arguments included.
+        parameters: the C++ types of its parameters.
+        log: the compiler's warnings.
+        cached: whether it was found on disk rather than compiled.
+        binary: the path of what was compiled, a shared library on `host`; empty if there is none.
+        source: the path of the source as it was compiled, for a debugger; empty if there is none.
+        numbers: what the driver tells of it, as registers; sizes in bytes.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    log: str
+    cached: bool
+    binary: str
+    source: str
+    numbers: dict[str, int]
+
+
+class Compile(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=260):
+    """Compile the kernel `name` of CUDA C++ `source`; the answer is a token to launch it by.
+
+    `name` has the template arguments: "scale<float, 4>". `headers` maps names to texts, for
+    `#include`. It does not hold up other messages.
+    """
+
+    library: ClassVar[str] = "jit"
+    source: str
+    name: str
+    options: tuple[str, ...] = ()
+    headers: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
+
+    def infer(self) -> Spec:
+        """Return the token's: no axes, and `kernel` for a dtype."""
+        texts = (self.source, *self.headers.values())
+        for text in (*self.headers.values(), *self.headers, *self.options):
+            if not isinstance(text, str):
+                raise InvalidArgument(f"Compile takes options and headers as str, not {text!r}")
+        if any("\0" in text for text in texts):
+            raise InvalidArgument("Compile: a source or header ends at its first NUL character")
+        for header in self.headers:
+            if _HEADER.fullmatch(header) is None:
+                raise InvalidArgument(
+                    f'Compile: a header is named as #include names it, "my/part.h", not {header!r}'
+                )
+        found = _NAME.fullmatch(self.name.strip())
+        if found is None:
+            raise InvalidArgument(
+                f'Compile: name is a kernel\'s, as "scale" or "scale<float, 4>", not {self.name!r}'
+            )
+        if not any(re.search(rf"\b{found['base']}\b", text) for text in texts):
+            raise InvalidArgument(f"Compile: nothing in the source is called {found['base']}")
+        for option in self.options:
+            if _OPTIONS.fullmatch(option) is None:
+                raise InvalidArgument(_unknown_option(option))
+        return Spec((), KERNEL)
+
+    @property
+    def base(self) -> str:
+        """The kernel's name without namespaces and template arguments."""
+        found = _NAME.fullmatch(self.name.strip())
+        assert found is not None
+        return found["base"]
+
+    @property
+    def file(self) -> str:
+        """What the source is called in the compiler's messages."""
+        return f"{self.base}.cu"
+
+
+class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=261):
+    """Run a compiled kernel in `grid` blocks of `block` threads, each (x, y, z).
+
+    `values` are the arguments in order, with None where the next of `refs` stands. Buffers for
+    `const T*` are read, those for `T*` written. `shared_bytes` is for `extern __shared__`.
+    """
+
+    library: ClassVar[str] = "jit"
+    written: ClassVar[str] = "refs"
+    subject: ClassVar[str] = "kernel"
+    kernel: AccelRef
+    grid: Triple
+    block: Triple
+    refs: tuple[AccelRef, ...] = ()
+    values: tuple[Any, ...] = ()
+    shared_bytes: int = 0
+
+    def infer(self) -> None:
+        """Refuse what no device can launch; there is no result."""
+        if self.kernel.dtype != KERNEL:
+            raise InvalidArgument(f"LaunchKernel: {self.kernel!r} is no kernel of jit.compile")
+        if triples(self.grid, self.block) != (self.grid, self.block):
+            raise InvalidArgument("LaunchKernel: grid and block are (x, y, z)")
+        if self.values.count(None) != len(self.refs):
+            raise InvalidArgument(
+                f"LaunchKernel: values has {self.values.count(None)} places for {len(self.refs)} "
+                "refs"
+            )
+        if type(self.shared_bytes) is not int or self.shared_bytes < 0:
+            raise InvalidArgument(
+                f"LaunchKernel: shared_bytes is a number from 0, not {self.shared_bytes!r}"
+            )
+
+    def changes(self) -> tuple[AccelRef, ...]:
+        """Return the buffers but those for `const T*`, where the kernel is here to tell."""
+        kernel = getattr(self.kernel, "array", None)
+        if kernel is None:
+            return self.refs
+        parameters = zip(kernel.arguments.parameters, self.values, strict=False)
+        places = zip_longest(self.refs, [one for one, value in parameters if value is None])
+        return tuple(
+            ref for ref, one in places if ref is not None and (one is None or not one.read_only)
+        )
+
+    @property
+    def dtype_key(self) -> str:
+        """What stands for a dtype, whatever the buffers are."""
+        return KERNEL
+
+
+class InspectKernel(Operation[KernelFacts], frozen=True, array_like=True, eq=False, tag=262):
+    """Tell what became of a kernel: its parameters, its files, the compiler's warnings."""
+
+    library: ClassVar[str] = "jit"
+    kernel: AccelRef
+
+    def infer(self) -> None:
+        """Refuse what is no kernel; there is no result on the device."""
+        if self.kernel.dtype != KERNEL:
+            raise InvalidArgument(f"InspectKernel: {self.kernel!r} is no kernel of jit.compile")
+
+
+def triples(grid: Extents, block: Extents) -> tuple[Triple, Triple]:
+    """Return grid and block as (x, y, z), each given by up to three positive integers.
+
+    Raises:
+        InvalidArgument: they are not, or no device has blocks so large.
+    """
+    try:
+        blocks, threads = _tuple(grid), _tuple(block)
+        return _triples(len(blocks), *blocks, *threads)
+    except TypeError:  # what has no hash is no integer
+        ints("grid", grid)
+        ints("block", block)
+        raise
+
+
+@lru_cache(maxsize=4096, typed=True)  # 7 is an extent, and 7.0 is none
+def _triples(axes: int, *extents: SupportsIndex) -> tuple[Triple, Triple]:
+    """Return grid and block, of which the grid has the first extents."""
+    blocks, threads = _triple("grid", extents[:axes]), _triple("block", extents[axes:])
+    if math.prod(threads) > MAX_THREADS:
+        raise InvalidArgument(
+            f"block {threads} has {math.prod(threads)} threads; a block has at most {MAX_THREADS}"
+        )
+    for name, given, limits in (("grid", blocks, MAX_GRID), ("block", threads, MAX_BLOCK)):
+        if any(n > limit for n, limit in zip(given, limits, strict=True)):
+            raise InvalidArgument(f"{name} {given} is larger than {limits}")
+    return blocks, threads
+
+
+def compile_error(program: Compile, log: str, why: str = "") -> CompileError:
+    """Return what a failed compilation raises; `why` replaces the first line of its text."""
+    text = f"{why or f'{program.name} does not compile'}:\n{log}"
+    if not re.search(rf"{re.escape(program.file)}[(:]\d", log):
+        text += (
+            f"\nNo line of {program.file} is wrong by itself: look for a missing brace at its end, "
+            f"and whether {program.base} is one __global__ function, returns void, and is given "
+            "all its template arguments."
+        )
+    return CompileError(text, log=log, name=program.name)
+
+
+def _tuple(extents: Any) -> tuple[Any, ...]:
+    if isinstance(extents, int | tuple):
+        return extents if isinstance(extents, tuple) else (extents,)
+    return tuple(extents) if isinstance(extents, Iterable) else (extents,)
+
+
+def _triple(name: str, value: tuple[SupportsIndex, ...]) -> Triple:
+    extents = ints(name, value)
+    if not 1 <= len(extents) <= MAX_NDIM or any(not 1 <= n <= MAX_EXTENT for n in extents):
+        raise InvalidArgument(f"{name} is one to three positive integers, not {value!r}")
+    x, y, z = (*extents, 1, 1)[:MAX_NDIM]
+    return x, y, z
+
+
+def _unknown_option(option: Any) -> str:
+    text = (
+        f"Compile: option {option!r} is not one of -std=c++17, -std=c++20, -Dname=value, -Uname, "
+        "--use_fast_math, --fmad=true, --fmad=false, --maxrregcount=n, -lineinfo and -w"
+    )
+    if str(option).startswith(("-I", "--include-path", "-include")):
+        return f"{text}; give the text of a header in headers={{name: text}}"
+    return text

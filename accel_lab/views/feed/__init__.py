@@ -1,0 +1,1 @@
+"""What a process tells dashboards, in lines, and how they read it."""

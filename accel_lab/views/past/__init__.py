@@ -1,0 +1,1 @@
+"""What a view shows of the past: journals and recordings."""

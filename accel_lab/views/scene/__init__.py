@@ -1,0 +1,1 @@
+"""What views show, apart from how: facts gathered from a system."""

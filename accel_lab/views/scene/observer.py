@@ -1,0 +1,250 @@
+"""What looks at a system for all of its views: one for each system that is watched."""
+
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Literal, Protocol
+
+import msgspec
+
+from accel_lab.actor.events import Event, EventStream, Subscription
+from accel_lab.compute.device import Device
+from accel_lab.compute.events.samples import MemorySampled, SystemEnded, TreeSampled, WorkTraced
+from accel_lab.compute.events.tree import Node
+from accel_lab.errors import InvalidArgument, SystemClosed
+from accel_lab.journal.journal import Journal
+from accel_lab.views.scene.fact_queue import Arrivals
+from accel_lab.views.scene.gauges import Gauges
+from accel_lab.views.scene.names import Names
+from accel_lab.views.scene.scene import FACT_TYPES, Scene
+
+Want = Literal["memory", "work", "health"]
+"""What is sampled only while a view needs it; the tree always is."""
+
+EVERY_S: dict[Want, float] = {"memory": 0.5, "work": 0.1, "health": 1.0}
+
+
+ANSWER_S = 1.0
+"""How long what is drawn once waits for a device's memory; one that is very busy is not awaited."""
+POLL_S = 0.005
+
+
+class Lab(Protocol):
+    """What a view needs of a system."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def events(self) -> EventStream:
+        """The stream of facts."""
+
+    def tree(self) -> Node:
+        """Return a snapshot; any thread, does not block."""
+
+    def look(self, *, memory: bool, work: bool) -> Iterable[MemorySampled | WorkTraced]:
+        """Return what has been seen of the devices, and have them looked at again.
+
+        Any thread, does not block: what is asked for now comes with a later call.
+        """
+
+
+class Observer:
+    """The scene of a lab, which it does not keep alive.
+
+    Whoever looks, and whoever reads the scene, holds `lock`.
+    """
+
+    def __init__(self, lab: Lab) -> None:
+        self.lock = threading.RLock()
+        self.scene = Scene()
+        self.followers: list[Callable[[Event], None]] = []
+        """Called with each fact, in order, after the scene has it."""
+        self._lab = weakref.ref(lab)
+        self._name = lab.name
+        self._arrived = Arrivals()
+        self._wanted: dict[Want, int] = {}
+        self._sampled: dict[Want, float] = {}
+        self._names = Names()
+        self._gauges = Gauges()
+        before, forgotten, self._following = lab.events.follow(self._arrived.put, *FACT_TYPES)
+        self._arrived.precede(before, forgotten)
+        weakref.finalize(self, self._following.close).atexit = False
+
+    @property
+    def lab(self) -> Lab | None:
+        """The system; None once it is gone."""
+        return self._lab()
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes."""
+        return self.scene.closed
+
+    def on_news(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` when something happened that is worth a look at once.
+
+        It runs in the publishing thread, so it must be quick. Returns what ends that.
+        """
+        lab = self.lab
+        if lab is None:
+            return lambda: None
+        subscription: Subscription = lab.events.subscribe(lambda _: callback(), *FACT_TYPES)
+        return subscription.close
+
+    def want(self, holder: object, wants: Iterable[Want]) -> None:
+        """Sample this as long as `holder` lives."""
+        for one in wants:
+            self._wanted[one] = self._wanted.get(one, 0) + 1
+            weakref.finalize(holder, self._unwant, one).atexit = False
+
+    def _unwant(self, one: Want) -> None:
+        self._wanted[one] -= 1
+
+    def look(self) -> Scene:
+        """Return the scene with what has happened since, and a new look at what is wanted.
+
+        Any thread that holds `lock`; does not wait for a device.
+        """
+        if self.ended:
+            return self.scene
+        now = time.monotonic()
+        dropped, facts = self._arrived.take()
+        self.scene.counted += dropped
+        for fact in facts:
+            self._take(fact)
+        lab = self._lab()
+        try:
+            tree = lab.tree() if lab is not None else None
+        except SystemClosed:
+            tree = None
+        if lab is None or tree is None or tree.state == "stopped":
+            self._end(tree)
+            return self.scene
+        self._take(TreeSampled(root=tree))
+        memory, work = self._is_due("memory", now), self._is_due("work", now)
+        for sample in lab.look(memory=memory, work=work):
+            if isinstance(sample, MemorySampled):
+                sample = self._names.put(sample, getattr(lab, "devices", ()))  # noqa: PLW2901
+            self._take(sample)
+        if self._is_due("health", now):
+            for reading in self._gauges.look(tree, getattr(lab, "backend", "")):
+                self._take(reading)
+        return self.scene
+
+    def see(self) -> None:
+        """Have all that is wanted looked at now, and wait up to a second for the answers.
+
+        Any thread that does not hold `lock`.
+        """
+        if not self._wanted.get("memory"):
+            return
+        asked_at = time.time()
+        until = time.monotonic() + ANSWER_S
+        with self.lock:
+            self._sampled.pop("memory", None)
+            scene = self.look()
+        while not (self.ended or _answered(scene, asked_at)) and time.monotonic() < until:
+            time.sleep(POLL_S)
+            with self.lock:
+                scene = self.look()
+
+    def _is_due(self, one: Want, now: float) -> bool:
+        due = (
+            self._wanted.get(one, 0) > 0
+            and now - self._sampled.get(one, -float("inf")) >= EVERY_S[one]
+        )
+        if due:
+            self._sampled[one] = now
+        return due
+
+    def _end(self, tree: Node | None) -> None:
+        """Keep the last tree that was seen alive, with every actor stopped."""
+        # A tree taken while all is torn down tells of the tearing, not of the work.
+        last = self.scene.tree or tree
+        if last is not None:
+            self._take(TreeSampled(root=stopped(last)))
+        self._take(SystemEnded(name=self._name))
+        self._following.close()
+
+    def _take(self, fact: Event) -> None:
+        self.scene.add(fact)
+        for follower in list(self.followers):
+            follower(fact)
+
+
+def _answered(scene: Scene, asked_at: float) -> bool:
+    """Whether each device that runs has told of its memory since."""
+    running = [
+        node.name
+        for node in (() if scene.tree is None else scene.tree.children)
+        if node.kind == "device" and node.state == "running"
+    ]
+    return all(name in scene.memory and scene.memory[name].at >= asked_at for name in running)
+
+
+def stopped(node: Node) -> Node:
+    """Return a tree in which nothing runs and nothing waits."""
+    return msgspec.structs.replace(
+        node,
+        state="stopped",
+        mailbox=0,
+        in_flight=0,
+        children=tuple(map(stopped, node.children)),
+    )
+
+
+class Source(Protocol):
+    """Where a view's scene comes from: a system that runs, or one that was recorded."""
+
+    lock: threading.RLock
+
+    @property
+    def lab(self) -> Lab | None:
+        """The system that a view's buttons act upon; None where there is none."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes."""
+
+    def look(self) -> Scene:
+        """Return the scene as it is now; any thread that holds `lock`."""
+
+    def want(self, holder: object, wants: Iterable[Want]) -> None:
+        """Sample this as long as `holder` lives."""
+
+    def on_news(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` when something is worth a look at once; returns what ends that."""
+
+
+_observers: weakref.WeakKeyDictionary[Lab, Observer] = weakref.WeakKeyDictionary()
+
+
+def observer_of(lab: Lab) -> Observer:
+    """Return the observer of a system, which all its views share.
+
+    Raises:
+        InvalidArgument: it is no system.
+    """
+    needed = ("name", "events", "tree", "look")
+    if isinstance(lab, type) or not all(hasattr(lab, name) for name in needed):
+        raise InvalidArgument(_refusal(lab))
+    # Of two threads that come at once one makes an observer in vain: the answers of a device are
+    # for a single one.
+    return _observers.get(lab) or _observers.setdefault(lab, Observer(lab))
+
+
+def _refusal(found: object) -> str:
+    """Say what a view takes, and of what is close to it, how to see that."""
+    if isinstance(found, str | Path):
+        this = f"{str(found)!r}; views.journal takes a path, and so does Recording.open"
+    elif isinstance(found, type):
+        this = f"the class {found.__name__}; make one"
+    else:
+        hints = {Device: "; give the System it belongs to", Journal: "; views.journal takes one"}
+        hint = next((text for kind, text in hints.items() if isinstance(found, kind)), "")
+        this = f"of type {type(found).__name__}{hint}"
+    return f"a view takes a System or a Recording; this is {this}"

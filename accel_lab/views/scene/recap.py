@@ -1,0 +1,67 @@
+"""A scene told as facts: who folds them has the scene."""
+
+from collections.abc import Iterator
+
+from accel_lab.actor.events import Event
+from accel_lab.compute.events.samples import (
+    MemorySampled,
+    Slice,
+    SystemEnded,
+    TreeSampled,
+    WorkTraced,
+)
+from accel_lab.views.scene.scene import Scene
+
+SLICES = 4_000
+
+
+def recap(scene: Scene) -> Iterator[Event]:
+    """Yield the facts that make a scene, with the newest 4000 slices of it; who holds its lock.
+
+    Older slices are told as dropped.
+    """
+    for _, fact in scene.facts:
+        yield fact
+    yield from _memory(scene)
+    yield from _work(scene)
+    for samples in scene.health.values():
+        yield from samples
+    if scene.tree is not None:
+        yield TreeSampled(at=scene.at, root=scene.tree)
+    if scene.closed:
+        yield SystemEnded(at=scene.at, name=scene.tree.name if scene.tree is not None else "")
+
+
+def _memory(scene: Scene) -> Iterator[MemorySampled]:
+    for device, sample in scene.memory.items():
+        if device in scene.lost:
+            generation, blocks = scene.lost[device]
+            yield MemorySampled(
+                at=sample.at,
+                device=device,
+                generation=generation,
+                used_bytes=sum(block.nbytes for block in blocks),
+                total_bytes=sample.total_bytes,
+                blocks=blocks,
+            )
+        yield sample
+
+
+def _work(scene: Scene) -> Iterator[WorkTraced]:
+    done: dict[str, list[Slice]] = {device: [] for device in (*scene.running, *scene.untraced)}
+    skipped: dict[str, int] = dict(scene.untraced)
+    first = len(scene.slices) - SLICES
+    for number, (_, device, one) in enumerate(scene.slices):
+        if number < first:
+            skipped[device] = skipped.get(device, 0) + 1
+        else:
+            done.setdefault(device, []).append(one)
+    for device, slices in done.items():
+        yield WorkTraced(
+            at=scene.at,
+            device=device,
+            generation=scene.generation_of_work(device),
+            done=tuple(slices),
+            running=scene.running.get(device, ()),
+            dropped=skipped.get(device, 0),
+        )

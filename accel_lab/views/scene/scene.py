@@ -1,0 +1,182 @@
+"""What was seen of a system up to a moment: the fold of facts, in their order.
+
+Views draw from a scene alone. It is the same whether the facts come from a system that runs, from
+a feed, from a recording or from a journal; so a recorded session is drawn as it was.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from copy import copy
+from itertools import count, repeat
+
+import msgspec
+
+from accel_lab.actor.events import ActorRestarted, ActorStarted, ActorStopped, Event
+from accel_lab.compute.events.lifecycle import (
+    BuffersRebuilt,
+    CircuitClosed,
+    CircuitOpened,
+    ContextExited,
+    ContextLost,
+    ContextStarted,
+    DeviceResumed,
+    DeviceSuspended,
+    GenerationChanged,
+    LibraryRestarted,
+    RequestFailed,
+    SuspensionFailed,
+)
+from accel_lab.compute.events.samples import (
+    Block,
+    HealthSampled,
+    MemorySampled,
+    Slice,
+    SystemEnded,
+    TreeSampled,
+    WorkTraced,
+)
+from accel_lab.compute.events.tree import Node
+
+SLICES = 100_000
+FACTS = 1_000
+READINGS = 120
+
+Fact = (
+    ActorRestarted
+    | ActorStarted
+    | ActorStopped
+    | BuffersRebuilt
+    | CircuitClosed
+    | CircuitOpened
+    | ContextExited
+    | ContextLost
+    | ContextStarted
+    | DeviceResumed
+    | DeviceSuspended
+    | GenerationChanged
+    | LibraryRestarted
+    | RequestFailed
+    | SuspensionFailed
+)
+"""What the supervision of a system says and does."""
+
+Sample = TreeSampled | MemorySampled | WorkTraced | HealthSampled | SystemEnded
+"""What a system looks like."""
+
+FACT_TYPES: tuple[type[Event], ...] = Fact.__args__
+SAMPLE_TYPES: tuple[type[Event], ...] = Sample.__args__
+
+
+class Scene:
+    """What was seen of one system; made in one thread at a time.
+
+    Attributes:
+        at: when the newest fact happened, wall seconds; 0 before the first.
+        tree: the actors; None before they were seen.
+        closed: whether nothing more comes.
+        memory: the newest sample of each device.
+        lost: each device's generation before this one, and the blocks that it had; `kept_by` is
+            who holds the handle of a buffer that is gone, and empty for those that are not.
+        slices: finished work, the oldest first: (number, device, slice). Numbers ascend from 0.
+            What was running when a context was lost is in it, too, up to then.
+        traced: how many slices there ever were; older ones than `slices` holds are forgotten.
+        untraced: how many slices were never seen, by device.
+        running: what each device works at.
+        began: in which generation what is running was first seen.
+        facts: of supervision, the oldest first: (number, fact). Numbers ascend from 0.
+        counted: how many facts there ever were; older ones than `facts` holds are forgotten. What
+            an observer never had is counted, too, as far as the system's history tells.
+        health: the last samples of each source, the oldest first.
+    """
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        self.tree: Node | None = None
+        self.closed = False
+        self.memory: dict[str, MemorySampled] = {}
+        self.lost: dict[str, tuple[int, tuple[Block, ...]]] = {}
+        self.slices: deque[tuple[int, str, Slice]] = deque(maxlen=SLICES)
+        self.traced = 0
+        self.untraced: dict[str, int] = {}
+        self.running: dict[str, tuple[Slice, ...]] = {}
+        self.began: dict[str, dict[tuple[str, int], int]] = {}
+        self.facts: deque[tuple[int, Fact]] = deque(maxlen=FACTS)
+        self.counted = 0
+        self.health: dict[str, deque[HealthSampled]] = {}
+
+    def add(self, fact: Event) -> None:
+        """Take one fact; those that no view draws are passed over."""
+        if isinstance(fact, TreeSampled):
+            self.tree = fact.root
+        elif isinstance(fact, MemorySampled):
+            self._remember(fact)
+        elif isinstance(fact, WorkTraced):
+            self._work(fact)
+        elif isinstance(fact, HealthSampled):
+            self.health.setdefault(fact.source, deque(maxlen=READINGS)).append(fact)
+        elif isinstance(fact, SystemEnded):
+            self.closed = True
+            self.running.clear()
+            self.began.clear()
+        elif isinstance(fact, FACT_TYPES):
+            self.facts.append((self.counted, fact))  # type: ignore[arg-type]
+            self.counted += 1
+        else:
+            return
+        self.at = max(self.at, fact.at)
+
+    def generation_of_work(self, device: str) -> int:
+        """Return in which generation a device began what it works at; 0 where that is not known."""
+        return min(self.began.get(device, {}).values(), default=0)
+
+    def copy(self) -> "Scene":
+        """Return a scene that goes on by itself from what this one has."""
+        twin = Scene()
+        vars(twin).update({name: copy(value) for name, value in vars(self).items()})
+        twin.health = {source: samples.copy() for source, samples in self.health.items()}
+        return twin
+
+    def _remember(self, sample: MemorySampled) -> None:
+        before = self.memory.get(sample.device)
+        if before is not None and before.generation < sample.generation:
+            self.lost[sample.device] = before.generation, before.blocks
+        if sample.device in self.lost:
+            generation, blocks = self.lost[sample.device]
+            self.lost[sample.device] = generation, _kept(blocks, dict(sample.stale))
+        self.memory[sample.device] = sample
+
+    def _work(self, traced: WorkTraced) -> None:
+        done = (*traced.done, *self._lost(traced))
+        self.slices.extend(zip(count(self.traced), repeat(traced.device), done, strict=False))
+        self.traced += len(done)
+        self.running[traced.device] = traced.running
+        began = self.began.get(traced.device, {})
+        self.began[traced.device] = {
+            key: began.get(key, traced.generation) for key in map(_key, traced.running)
+        }
+        if traced.dropped:
+            self.untraced[traced.device] = self.untraced.get(traced.device, 0) + traced.dropped
+
+    def _lost(self, traced: WorkTraced) -> Iterator[Slice]:
+        """Yield what was running in an earlier generation, and neither is nor came to its end."""
+        running = self.running.get(traced.device)
+        if not running:
+            return
+        told = {_key(one) for one in (*traced.done, *traced.running)}
+        began = self.began[traced.device]
+        for one in running:
+            if _key(one) not in told and 0 < began[_key(one)] < traced.generation:
+                yield msgspec.structs.replace(one, end=max(one.start, traced.at), lost=True)
+
+
+def _key(one: Slice) -> tuple[str, int]:
+    return one.stream, one.seq
+
+
+def _kept(blocks: tuple[Block, ...], stale: dict[int, tuple[str, ...]]) -> tuple[Block, ...]:
+    """Say of lost blocks who keeps them now."""
+    names = [tuple(name for id_ in block.ids for name in stale.get(id_, ())) for block in blocks]
+    return tuple(
+        block if block.kept_by == kept_by else msgspec.structs.replace(block, kept_by=kept_by)
+        for block, kept_by in zip(blocks, names, strict=True)
+    )

@@ -1,0 +1,1 @@
+"""Widgets: a front end, its assets, and what it asks for."""
