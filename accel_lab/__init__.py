@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from accel_lab.extension import load_ipython_extension as load_ipython_extension
     from accel_lab.extension import unload_ipython_extension as unload_ipython_extension
     from accel_lab.journal.journal import Journal as Journal
-    from accel_lab.journal.replay import Replay as Replay
+    from accel_lab.journal.replay.replay import Replay as Replay
     from accel_lab.libraries.array import library as array
     from accel_lab.libraries.blas import library as blas
     from accel_lab.libraries.fft import library as fft
@@ -57,7 +57,7 @@ _HOMES = {
     "AccelRef": "accel_lab.compute.message.buffer",
     "Device": "accel_lab.compute.device",
     "Journal": "accel_lab.journal.journal",
-    "Replay": "accel_lab.journal.replay",
+    "Replay": "accel_lab.journal.replay.replay",
     "System": "accel_lab.system",
     "actor": "accel_lab.actor",
     "array": "accel_lab.libraries.array.library",

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from accel_lab.compute.device import Device
-from accel_lab.journal.explain import explain
+from accel_lab.journal.explanation.explain import explain
 from accel_lab.journal.journal import Journal
 from accel_lab.system import System
 

@@ -52,14 +52,14 @@ from accel_lab.compute.supervision.unclaimed_failures import Background
 from accel_lab.compute.suspension.suspension import Suspended
 from accel_lab.compute.transfer.transfers import Array
 from accel_lab.errors import BackendUnavailable, InvalidArgument, NameTaken
-from accel_lab.journal.explainer import Explainer
-from accel_lab.journal.explanation import Explanation
-from accel_lab.journal.facts import Facts
+from accel_lab.journal.explanation.explainer import Explainer
+from accel_lab.journal.explanation.explanation import Explanation
 from accel_lab.journal.journal import Journal
-from accel_lab.journal.memory_store import MemoryStore
-from accel_lab.journal.open_store import store_for
-from accel_lab.journal.store import Store
-from accel_lab.journal.writer import Writer
+from accel_lab.journal.stores.memory import MemoryStore
+from accel_lab.journal.stores.open_store import store_for
+from accel_lab.journal.stores.store import Store
+from accel_lab.journal.writing.facts import Facts
+from accel_lab.journal.writing.writer import Writer
 from accel_lab.libraries import ACTORS
 from accel_lab.libraries.authoring.registration import messages, require_registered
 

@@ -2,7 +2,11 @@
 
 from collections.abc import Callable, Collection
 
-from accel_lab.bench import (
+from accel_lab.bench.effort import FULL, QUICK
+from accel_lab.bench.machine import machine
+from accel_lab.bench.report import Report
+from accel_lab.bench.row import Row, judged
+from accel_lab.bench.rows import (
     busy,
     compiling,
     empty,
@@ -15,11 +19,7 @@ from accel_lab.bench import (
     transfers,
     watched,
 )
-from accel_lab.bench.effort import FULL, QUICK
-from accel_lab.bench.machine import machine
-from accel_lab.bench.peer import Peer
-from accel_lab.bench.report import Report
-from accel_lab.bench.row import Row, judged
+from accel_lab.bench.rows.peer import Peer
 from accel_lab.errors import CompileError, InvalidArgument
 from accel_lab.system import System
 

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
 from accel_lab.errors import JournalDamaged, JournalError, JournalUnavailable
-from accel_lab.journal.entry import Entry, Kind, entries_of
-from accel_lab.journal.group import Group
-from accel_lab.journal.index import Index
-from accel_lab.journal.jsonl import read_lines, write_lines
-from accel_lab.journal.lines import Lines, Wanted
-from accel_lab.journal.memory_store import MemoryStore
-from accel_lab.journal.open_store import open_store
-from accel_lab.journal.sqlite_store import SqliteStore
-from accel_lab.journal.store import Store
-from accel_lab.journal.writer import Writer
+from accel_lab.journal.entries.entry import Entry, Kind, entries_of
+from accel_lab.journal.entries.index import Index
+from accel_lab.journal.entries.jsonl import read_lines, write_lines
+from accel_lab.journal.entries.lines import Lines, Wanted
+from accel_lab.journal.stores.group import Group
+from accel_lab.journal.stores.memory import MemoryStore
+from accel_lab.journal.stores.open_store import open_store
+from accel_lab.journal.stores.sqlite import SqliteStore
+from accel_lab.journal.stores.store import Store
+from accel_lab.journal.writing.writer import Writer
 
 SHOWN = 10
 FLUSH_S = 10.0
@@ -155,8 +155,8 @@ class Journal(Sequence[Entry]):
         return self.store.content(key)
 
     def replay(self, system: Any, **options: Any) -> Any:
-        """Run the journal again on a system and compare; see `accel_lab.journal.replay.replay`."""
-        from accel_lab.journal.replay import replay
+        """Run the journal again on a system and compare; see `journal.replay.replay.replay`."""
+        from accel_lab.journal.replay.replay import replay
 
         return replay(self, system, **options)
 

@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 
 from accel_lab import AccelRef, System
-from accel_lab.bench import compiling, effort, peer, pipelined, rebuilt, suite, watched
+from accel_lab.bench import effort, suite
 from accel_lab.bench.page import Page
 from accel_lab.bench.report import Report, figure
 from accel_lab.bench.rounds import compare, latencies
 from accel_lab.bench.row import Budget, Row, judged
+from accel_lab.bench.rows import compiling, peer, pipelined, rebuilt, watched
 from accel_lab.errors import InvalidArgument
 from accel_lab.views.lab import LabView
 from accel_lab.views.tree import TreeView

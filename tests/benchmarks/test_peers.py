@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from accel_lab import System
-from accel_lab.bench import effort, empty, suite
+from accel_lab.bench import effort, suite
 from accel_lab.bench.peers import catalogue
 from accel_lab.bench.peers.catalogue import PEERS, Peer
 from accel_lab.bench.peers.process import GUARD, PeerFailed, PeerProcess
 from accel_lab.bench.row import judged
+from accel_lab.bench.rows import empty
 from tests.project import ROOT, requirements
 
 PYKKA = [peer for peer in PEERS if peer.package == "pykka"]

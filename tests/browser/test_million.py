@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.views import million
+from tests.views.scene import million
 
 if TYPE_CHECKING:
     from tests.browser.jupyter import Notebook
@@ -29,7 +29,7 @@ JupyterLab's own come and go by a hundred or two, whatever a view does.
 SHOW = """
 import os, time
 from accel_lab import views
-from tests.views import million
+from tests.views.scene import million
 
 system = million.lab(devices=1)
 

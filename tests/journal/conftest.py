@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from accel_lab.journal.memory_store import MemoryStore
-from accel_lab.journal.sqlite_store import SqliteStore
-from accel_lab.journal.store import Store
+from accel_lab.journal.stores.memory import MemoryStore
+from accel_lab.journal.stores.sqlite import SqliteStore
+from accel_lab.journal.stores.store import Store
 from tests.conftest import require
 from tests.journal.servers import Postgres, Redis, running
 
@@ -36,8 +36,8 @@ def new_store(kind: str, folder: Path, request: pytest.FixtureRequest) -> Store:
         return MemoryStore()
     if kind == "sqlite":
         return SqliteStore(folder / f"{next(_names)}.journal")
-    from accel_lab.journal.redis_store import RedisStore
-    from accel_lab.journal.sql_store import SqlStore
+    from accel_lab.journal.stores.redis import RedisStore
+    from accel_lab.journal.stores.sql import SqlStore
 
     if kind == "sql on sqlite":
         return SqlStore(f"sqlite:///{folder}/{next(_names)}.db")

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from accel_lab import System
-from accel_lab.journal.facts import Facts
 from accel_lab.journal.journal import Journal
-from accel_lab.journal.open_store import open_store
-from accel_lab.journal.store import Store
-from accel_lab.journal.writer import Writer
+from accel_lab.journal.stores.open_store import open_store
+from accel_lab.journal.stores.store import Store
+from accel_lab.journal.writing.facts import Facts
+from accel_lab.journal.writing.writer import Writer
 
 
 @contextlib.contextmanager

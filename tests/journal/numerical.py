@@ -3,7 +3,7 @@
 from collections import Counter
 
 from accel_lab import Device, System, array, blas, fft, jit, rng
-from accel_lab.journal.replay import Replayed, replay
+from accel_lab.journal.replay.replay import Replayed, replay
 
 ROUNDS = 30
 N = 64

@@ -10,7 +10,7 @@ import msgspec
 
 from accel_lab import System
 from accel_lab.compute.lineage.markers import Checkpoint, Content, Result
-from accel_lab.journal.entry import Entry, entries_of
+from accel_lab.journal.entries.entry import Entry, entries_of
 
 KEYS = {
     kind.__struct_config__.tag: kind.__struct_fields__.index("key") + 1

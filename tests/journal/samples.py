@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hypothesis import strategies as st
 
 from accel_lab.compute.lineage.content_store import key_of
-from accel_lab.journal.group import Group
+from accel_lab.journal.stores.group import Group
 
 SESSION = "lab-1"
 

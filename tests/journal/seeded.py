@@ -18,7 +18,7 @@ import numpy.typing as npt
 from accel_lab import AccelRef, Device, System, array, blas, rng
 from accel_lab.compute.lineage.content_store import key_of
 from accel_lab.compute.message.builtin import INLINE_BYTES
-from accel_lab.journal.entry import Entry
+from accel_lab.journal.entries.entry import Entry
 from tests.contract import philox
 
 Array = npt.NDArray[np.float64]

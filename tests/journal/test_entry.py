@@ -12,7 +12,7 @@ from accel_lab.compute.lineage.markers import Content, encode_marker
 from accel_lab.compute.user_code.call import name_of
 from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.errors import ContextLost, JournalDamaged, JournalError, UserCodeError
-from accel_lab.journal.entry import Entry, entries_of
+from accel_lab.journal.entries.entry import Entry, entries_of
 from tests.journal.recording import Drain, Recording
 
 

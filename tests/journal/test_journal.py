@@ -25,13 +25,13 @@ from accel_lab.errors import (
     JournalError,
     JournalUnavailable,
 )
-from accel_lab.journal import jsonl
-from accel_lab.journal.group import Group
-from accel_lab.journal.index import Index
+from accel_lab.journal.entries import jsonl
+from accel_lab.journal.entries.index import Index
+from accel_lab.journal.entries.lines import COLUMNS
 from accel_lab.journal.journal import Journal
-from accel_lab.journal.lines import COLUMNS
-from accel_lab.journal.memory_store import MemoryStore
-from accel_lab.journal.open_store import open_store
+from accel_lab.journal.stores.group import Group
+from accel_lab.journal.stores.memory import MemoryStore
+from accel_lab.journal.stores.open_store import open_store
 from accel_lab.views.past.journal import JournalPast
 from tests.conftest import require
 from tests.held import NOTHING, held

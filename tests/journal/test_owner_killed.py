@@ -24,7 +24,7 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from accel_lab import System, blas
 from accel_lab.journal.journal import Journal
-from accel_lab.journal.replay import Replay
+from accel_lab.journal.replay.replay import Replay
 from tests.faults.conftest import runs, settle
 from tests.journal.seeded import SLOTS, Recorded, Twin, match, twins
 from tests.project import ROOT
@@ -33,7 +33,7 @@ FEW, MANY = 2_500, 10_000
 PLAIN_KILLS = int(os.environ.get("ACCEL_LAB_KILLS", "12"))
 """How many owners the slow test kills; 48 were killed for `docs/reliability.md`."""
 GONE_S = 4.0
-"""More than the second that `tests/faults/test_owner.py` measures: the machine may stand still."""
+"""More than the second that `faults/processes/test_owner.py` measures: machines may stand still."""
 LOOKS = 5
 CELL = 500
 CELLS = 60

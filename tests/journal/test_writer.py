@@ -19,17 +19,17 @@ from accel_lab.compute.message.builtin import Put
 from accel_lab.compute.output.cell_origin import Origin
 from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.errors import JournalUnavailable
-from accel_lab.journal.entry import Entry, entries_of
+from accel_lab.journal.entries.entry import Entry, entries_of
 from accel_lab.journal.events import JournalDropped, JournalFailed, JournalResumed
-from accel_lab.journal.facts import Facts
-from accel_lab.journal.gatherer import GROUP_BYTES, GROUP_PARTS
-from accel_lab.journal.group import Group
-from accel_lab.journal.memory_store import MemoryStore
-from accel_lab.journal.redis_store import RedisStore
-from accel_lab.journal.sql_store import SqlStore
-from accel_lab.journal.sqlite_store import SqliteStore
-from accel_lab.journal.store import Store, Trimmed
-from accel_lab.journal.writer import Writer
+from accel_lab.journal.stores.group import Group
+from accel_lab.journal.stores.memory import MemoryStore
+from accel_lab.journal.stores.redis import RedisStore
+from accel_lab.journal.stores.sql import SqlStore
+from accel_lab.journal.stores.sqlite import SqliteStore
+from accel_lab.journal.stores.store import Store, Trimmed
+from accel_lab.journal.writing.facts import Facts
+from accel_lab.journal.writing.gatherer import GROUP_BYTES, GROUP_PARTS
+from accel_lab.journal.writing.writer import Writer
 from tests.journal.servers import Postgres, Redis, running
 
 

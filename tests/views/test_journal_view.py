@@ -15,10 +15,10 @@ from accel_lab import AccelRef, blas, views
 from accel_lab.compute.events.lifecycle import BuffersRebuilt, RequestFailed
 from accel_lab.compute.lineage.markers import Failed
 from accel_lab.errors import AccelError, InvalidArgument, JournalUnavailable
-from accel_lab.journal.group import Group
 from accel_lab.journal.journal import Journal
-from accel_lab.journal.memory_store import MemoryStore
-from accel_lab.journal.writer import COMMIT_GROUPS
+from accel_lab.journal.stores.group import Group
+from accel_lab.journal.stores.memory import MemoryStore
+from accel_lab.journal.writing.writer import COMMIT_GROUPS
 from accel_lab.system import System
 from accel_lab.views import HealthView, Recording, TimelineView, TreeView, journal_view
 from accel_lab.views.journal_view import BINS, ROWS, JournalView
@@ -28,7 +28,7 @@ from accel_lab.views.past.replayable import Replayable, replayable_of
 from accel_lab.views.widget import commands
 from accel_lab.views.widget.view import State
 from tests.views.made_up import lab as made_up
-from tests.views.test_journal_facts import Written, run
+from tests.views.past.test_facts import Written, run
 from tests.views.test_tree import Table
 
 KEPT: list[AccelRef] = []

@@ -13,11 +13,11 @@ from functools import partial
 import msgspec
 
 from accel_lab.errors import AccelError, InvalidArgument
-from accel_lab.journal.group import Group
 from accel_lab.journal.journal import Journal
-from accel_lab.journal.memory_store import MemoryStore
-from accel_lab.journal.replaced import is_replaced
-from accel_lab.journal.store import Store
+from accel_lab.journal.stores.group import Group
+from accel_lab.journal.stores.memory import MemoryStore
+from accel_lab.journal.stores.replaced import is_replaced
+from accel_lab.journal.stores.store import Store
 from accel_lab.views.scene.observer import Lab
 
 TOLD_BYTES = 8 << 20

@@ -17,7 +17,7 @@ from accel_lab.compute.events.lifecycle import (
 from accel_lab.compute.events.samples import Block, MemorySampled
 from accel_lab.compute.events.tree import Node, State
 from accel_lab.compute.message.operation import Spec
-from accel_lab.journal.entry import TAKEN_BACK, Entry, kind_of
+from accel_lab.journal.entries.entry import TAKEN_BACK, Entry, kind_of
 
 
 class Buffer(NamedTuple):

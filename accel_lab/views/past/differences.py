@@ -3,7 +3,7 @@
 import itertools
 from typing import NamedTuple
 
-from accel_lab.journal.entry import Entry, describe
+from accel_lab.journal.entries.entry import Entry, describe
 from accel_lab.views.past.journal import JournalPast
 
 _OTHER_RESULT = "another result"

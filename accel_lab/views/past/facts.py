@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from accel_lab.actor.events import Event
 from accel_lab.compute.events.samples import TreeSampled
 from accel_lab.compute.events.tree import Node
-from accel_lab.journal.entry import Entry
+from accel_lab.journal.entries.entry import Entry
 from accel_lab.views.past.device import JournalDevice
 from accel_lab.views.scene.scene import Scene
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from accel_lab.compute.lineage.markers import Marker, SentBy, marker_of
 from accel_lab.errors import JournalDamaged
-from accel_lab.journal.aftermath import Aftermath
-from accel_lab.journal.entry import (
+from accel_lab.journal.entries.aftermath import Aftermath
+from accel_lab.journal.entries.entry import (
     TAKEN_BACK,
     Entry,
     describe,
@@ -26,10 +26,10 @@ from accel_lab.journal.entry import (
     messages_of,
     starts_of,
 )
-from accel_lab.journal.group import Group
-from accel_lab.journal.memory_store import MemoryStore
-from accel_lab.journal.replaced import is_replaced
-from accel_lab.journal.store import Store
+from accel_lab.journal.stores.group import Group
+from accel_lab.journal.stores.memory import MemoryStore
+from accel_lab.journal.stores.replaced import is_replaced
+from accel_lab.journal.stores.store import Store
 from accel_lab.libraries.jit.messages import Compile
 from accel_lab.views.past.facts import JournalFold, Place
 from accel_lab.views.past.player import Line, Player

@@ -13,7 +13,7 @@ from accel_lab.errors import (
     DependencyFailed,
     OutOfMemory,
 )
-from tests.compute.test_pipeline import Latch
+from tests.compute.requests.test_pipeline import Latch
 from tests.faults.unwritten.conftest import (
     ONES,
     WAIT,

@@ -18,7 +18,7 @@ from accel_lab.errors import (
     InvalidArgument,
     UserCodeError,
 )
-from tests.compute.test_pipeline import Latch
+from tests.compute.requests.test_pipeline import Latch
 from tests.faults.conftest import settle
 from tests.faults.unwritten.conftest import ONES, WAIT, fail, failing_write
 

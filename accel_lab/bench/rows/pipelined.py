@@ -1,0 +1,92 @@
+"""Messages sent one after another without waiting, against the library's own loop."""
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from accel_lab.actor.reply import Reply
+from accel_lab.bench.effort import Effort
+from accel_lab.bench.rounds import compare
+from accel_lab.bench.row import Budget, Row
+from accel_lab.bench.rows.peer import Peer
+from accel_lab.compute.device import Device
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.libraries.blas import library as blas
+
+SMALL = 64
+LARGE = {"host": 512, "cuda": 1024}
+
+Ask = Callable[[], AccelRef]
+
+
+def gemm(peer: Peer, effort: Effort) -> list[Row]:
+    """Multiply small matrices: all cost is launching."""
+    return [_row(peer, effort, "gemm", gemm_of(peer.device, SMALL), "blas.gemm", SMALL, 1.0)]
+
+
+def axpy(peer: Peer, effort: Effort) -> list[Row]:
+    """Add small matrices, element by element, into `out`; PyTorch's sum is a second peer."""
+    ask = axpy_of(peer.device, SMALL)
+    rows = [_row(peer, effort, "axpy", ask, "blas.axpy", SMALL, 0.6)]
+    if peer.label("torch.axpy", SMALL):
+        rows.append(_row(peer, effort, "axpy", ask, "torch.axpy", SMALL, None))
+    return rows
+
+
+def matmul(peer: Peer, effort: Effort) -> list[Row]:
+    """Multiply large matrices: all cost is the device's."""
+    size = LARGE.get(peer.backend, SMALL)
+    return [_row(peer, effort, "matmul", gemm_of(peer.device, size), "blas.gemm", size, 0.99)]
+
+
+def axpy_of(device: Device, size: int) -> Ask:
+    """Return what sends one sum of two square matrices into a third."""
+    x, y, out = squares(device, size)
+    return lambda: device.ask(blas.Axpy(x, y, out=out))
+
+
+def gemm_of(device: Device, size: int) -> Ask:
+    """Return what sends one product of two square matrices into a third."""
+    a, b, out = squares(device, size)
+    return lambda: device.ask(blas.Gemm(a, b, out=out))
+
+
+def squares(device: Device, size: int) -> tuple[AccelRef, AccelRef, AccelRef]:
+    """Put three square float32 matrices on a device."""
+    random = np.random.default_rng(0)
+    a: Any = random.standard_normal((size, size)).astype(np.float32)
+    return device.put(a), device.put(a.T), device.put(np.zeros_like(a))
+
+
+def seconds_of(ask: Callable[[], Reply[Any]], count: int) -> float:
+    """Send `count` messages, wait for the last, and return the seconds."""
+    begin = perf_counter()
+    for _ in range(count):
+        last = ask()
+    last.result()
+    return perf_counter() - begin
+
+
+def _row(
+    peer: Peer, effort: Effort, group: str, ask: Ask, what: str, size: int, limit: float | None
+) -> Row:
+    """Send messages in a row, against as many calls of `what`; `limit` is the budget of `cuda`."""
+    counts = effort.products if group == "matmul" else effort.messages
+    count = counts[peer.backend]
+    found = compare(
+        lambda: count / peer.many(what, (size,), count),
+        lambda: count / seconds_of(ask, count),
+        effort.rounds,
+    )
+    library, _, operation = what.partition(".")
+    return Row(
+        name=f"{group}-{size}{'-torch' if library == 'torch' else ''}",
+        group=group,
+        title=f"pipelined {operation.title()} {size}x{size} with out",
+        unit="messages/s",
+        peer=f"{peer.label(what, size)} loop",
+        budget=None if limit is None or peer.backend != "cuda" else Budget(limit, "at least"),
+        **found._asdict(),
+    )

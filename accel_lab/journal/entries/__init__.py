@@ -1,0 +1,1 @@
+"""What a journal says: entries read from groups, found, and written as lines."""

@@ -1,0 +1,169 @@
+"""Entries of a journal, as text and as a table."""
+
+import re
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import SupportsIndex, get_args, overload
+
+from accel_lab.errors import InvalidArgument
+from accel_lab.journal.entries.entry import Entry, Kind, describe
+
+TEXT_ROWS = 60
+TABLE_ROWS = 200
+TEXT_WIDTH = 68
+COLUMNS = ("entry", "time", "device", "generation", "cell", "what", "what became of it")
+
+
+class Lines(Sequence[Entry]):
+    """Some entries in order; the last of an expression shows them in a notebook.
+
+    What became of a message is what was known when the entries were read.
+
+    Parameters:
+        title: says of what they are, above the table.
+    """
+
+    def __init__(self, entries: Iterable[Entry], title: str = "") -> None:
+        self._entries = tuple(entries)
+        self.title = title
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Entry: ...
+    @overload
+    def __getitem__(self, index: "slice[int | None, int | None, int | None]") -> "Lines": ...
+    def __getitem__(
+        self, index: "SupportsIndex | slice[int | None, int | None, int | None]"
+    ) -> "Entry | Lines":
+        if isinstance(index, slice):
+            return Lines(self._entries[index], self.title)
+        return self._entries[index]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    def filter(
+        self,
+        *,
+        device: str | None = None,
+        name: str | None = None,
+        library: str | None = None,
+        kind: Kind | None = None,
+        cell: int | None = None,
+        failed: bool | None = None,
+        after: float | None = None,
+        before: float | None = None,
+    ) -> "Lines":
+        """Return those entries that are all of this; see `Journal.filter`."""
+        wanted = Wanted(device, name, library, kind, cell, after, before)
+        found = [
+            entry
+            for entry in self._entries
+            if wanted(entry) and (failed is None or entry.failed == failed)
+        ]
+        return Lines(found, self.title)
+
+    def __repr__(self) -> str:
+        return "\n".join(self._text())
+
+    def _text(self) -> Iterator[str]:
+        if self.title:
+            yield self.title
+        shown = self._entries[-TEXT_ROWS:]
+        if len(shown) < len(self):
+            yield f"the last {len(shown)} of {len(self)} entries:"
+        rows = [COLUMNS, *(_cells(entry) for entry in shown)]
+        rows = [(*row[:5], _cut(row[5], TEXT_WIDTH), _cut(row[6], TEXT_WIDTH)) for row in rows]
+        if shutil.get_terminal_size().columns < 100:  # noqa: PLR2004 - a narrow terminal
+            rows = [(row[0], row[2], *row[5:]) for row in rows]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            yield line.rstrip()
+
+    def _repr_html_(self) -> str:
+        """Show a plain semantic table in a notebook."""
+        shown = self._entries[-TABLE_ROWS:]
+        title = self.title
+        if len(shown) < len(self):
+            title = f"{title} \N{EM DASH} the last {len(shown)} of {len(self)} entries".lstrip(" —")
+        caption = f"<caption>{escape(title)}</caption>" if title else ""
+        heads = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
+        rows = "".join(_html_row(entry) for entry in shown)
+        return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+class Wanted:
+    """Whether an entry is what one looks for; what became of it aside."""
+
+    def __init__(
+        self,
+        device: str | None,
+        name: str | None,
+        library: str | None,
+        kind: Kind | None,
+        cell: int | None,
+        after: float | None,
+        before: float | None,
+    ) -> None:
+        if kind is not None and kind not in get_args(Kind):
+            raise InvalidArgument(f"{kind!r} is no kind; there are {', '.join(get_args(Kind))}")
+        self._equal = [
+            (field, value)
+            for field, value in (
+                ("device", device),
+                ("name", name),
+                ("library", library),
+                ("kind", kind),
+                ("cell", cell),
+            )
+            if value is not None
+        ]
+        self._after = float("-inf") if after is None else after
+        self._before = float("inf") if before is None else before
+
+    def __call__(self, entry: Entry) -> bool:
+        """Say so."""
+        return self._after <= entry.at < self._before and all(
+            getattr(entry, field) == value for field, value in self._equal
+        )
+
+
+def _cells(entry: Entry) -> tuple[str, ...]:
+    outcome = entry.outcome
+    if entry.kind == "message" and entry.why:
+        outcome = f"{outcome}; not replayable: {entry.why}"
+    return (
+        str(entry.number),
+        _clock(entry.at),
+        entry.device,
+        str(entry.generation) if entry.device else "",
+        "" if entry.cell is None else str(entry.cell),
+        describe(entry),
+        outcome,
+    )
+
+
+def _html_row(entry: Entry) -> str:
+    number, clock, device, generation, cell, what, outcome = _cells(entry)
+    exact = time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(entry.at))
+    shown = f"<strong>{escape(outcome)}</strong>" if entry.failed else escape(outcome)
+    short = "".join(f"<td>{escape(text)}</td>" for text in (device, generation, cell))
+    return (
+        f'<tr><th scope="row">{number}</th><td><time title="{exact}">{clock}</time></td>{short}'
+        f"<td><code>{escape(_cut(what, 4 * TEXT_WIDTH))}</code></td><td>{shown}</td></tr>"
+    )
+
+
+def _clock(at: float) -> str:
+    """Return the time of day, in milliseconds."""
+    return f"{time.strftime('%H:%M:%S', time.localtime(at))}.{int(at * 1000) % 1000:03}"
+
+
+def _cut(text: str, width: int) -> str:
+    text = re.sub(r"\s+", " ", text)
+    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -1,0 +1,1 @@
+"""Which message ended a context, found by running what was in flight again."""

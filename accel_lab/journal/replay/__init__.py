@@ -1,0 +1,1 @@
+"""Recorded messages sent again, and what comes of them compared with the record."""

@@ -1,0 +1,1 @@
+"""Where a journal lies: memory, a file, a database, Redis; groups of bytes, proven whole."""

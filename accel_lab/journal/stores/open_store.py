@@ -1,0 +1,68 @@
+"""Which store a few characters name."""
+
+from pathlib import Path
+
+from accel_lab.errors import InvalidArgument
+from accel_lab.journal.stores.memory import MemoryStore
+from accel_lab.journal.stores.sqlite import SqliteStore
+from accel_lab.journal.stores.store import Store
+
+REDIS = ("redis", "rediss", "unix")
+
+
+def open_store(spec: str | Path | Store) -> Store:
+    """Return the store that a specification names; connects to nothing yet.
+
+    `memory` is this process's memory; `redis://host:6379/0` a Redis server;
+    `postgresql+psycopg://user@host/database` and the like a database, as SQLAlchemy names it;
+    anything else is the path of an SQLite file.
+
+    Raises:
+        JournalUnavailable: a package is missing; says which.
+        InvalidArgument: it names no store.
+    """
+    if isinstance(spec, Store):
+        return spec
+    if isinstance(spec, Path):
+        return SqliteStore(spec)
+    if not isinstance(spec, str):
+        text = f"a journal is 'memory', a path, a URL or a Store, not of type {type(spec).__name__}"
+        raise InvalidArgument(text)
+    if not spec:
+        raise InvalidArgument("a journal is 'memory', a path, a URL or a Store, not nothing")
+    if spec == "memory":
+        return MemoryStore()
+    scheme, separator, _ = spec.partition("://")
+    if not separator:
+        return SqliteStore(spec)
+    if scheme in REDIS:
+        from accel_lab.journal.stores.redis import RedisStore
+
+        return RedisStore(spec)
+    from accel_lab.journal.stores.sql import SqlStore
+
+    return SqlStore(spec)
+
+
+def store_for(journal: str | Path | Store) -> Store:
+    """Return the store that a journal is to be kept in; a mistyped path is a mistake now.
+
+    Raises:
+        JournalUnavailable: as `open_store`.
+        InvalidArgument: it names no store, or an SQLite file that there cannot be.
+    """
+    if not isinstance(journal, str | Path | Store):
+        raise InvalidArgument(f"journal is 'memory', a path, a URL, a Store or None: {journal!r}")
+    store = open_store(journal)
+    if isinstance(store, SqliteStore):
+        try:
+            is_in_folder, is_folder = store.path.parent.is_dir(), store.path.is_dir()
+        except OSError as error:  # its name is too long, or nobody may look
+            text = f"there can be no journal={str(journal)!r}: {error.strerror}"
+            raise InvalidArgument(text) from error
+        if not is_in_folder:
+            text = f"journal={str(journal)!r}: there is no folder {store.path.parent}"
+            raise InvalidArgument(text)
+        if is_folder:
+            raise InvalidArgument(f"journal={str(journal)!r} is a folder; name a file in it")
+    return store

@@ -1,0 +1,150 @@
+"""What a place for journals has to do: four methods, and `close`."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from accel_lab.journal.stores.group import Group
+
+
+class Trimmed(NamedTuple):
+    """What `Store.trim` forgot, and what is left.
+
+    Attributes:
+        groups: how many groups went.
+        entries: how many entries these had.
+        keys: the contents that went, in bytes by key.
+        kept_bytes: what is left.
+    """
+
+    groups: int
+    entries: int
+    keys: Mapping[str, int]
+    kept_bytes: int
+
+
+class Store(ABC):
+    """Keeps groups in order and contents by key; every method may be called from any thread.
+
+    It connects when it is first used, and again after its server or file was away. Every method
+    may block, and raises:
+        JournalUnavailable: it cannot be reached, or has no room; calling again later may do.
+        JournalDamaged: it holds something that was not written so.
+        JournalError: it is of a later version, or no journal.
+    """
+
+    name: str
+    """What it is called in events and tables; without a password."""
+
+    @abstractmethod
+    def append(self, groups: Sequence[Group], contents: Mapping[str, bytes]) -> int:
+        """Add groups of one session and contents, all or nothing; returns the last number given.
+
+        A group whose position its session already has is left out, so that a commit of which
+        nobody knows whether it happened can be repeated. Contents that are there are left alone.
+        """
+
+    @abstractmethod
+    def groups(self, after: int = 0) -> Iterator[Group]:
+        """Yield the groups with numbers above `after`, in order, those being appended too.
+
+        Raises:
+            JournalDamaged: after everything before the damage was yielded.
+        """
+
+    @abstractmethod
+    def content(self, key: str) -> bytes | None:
+        """Return the bytes of a key, None when they are not here."""
+
+    @abstractmethod
+    def trim(self, keep_bytes: int) -> Trimmed:
+        """Forget the oldest groups, and contents that no group names, until so much is left.
+
+        The facts of a session go with its last group. Keeps what is being appended meanwhile.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let connections go; a later call opens them again."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+class Weighed(NamedTuple):
+    """What deciding about a group takes.
+
+    Attributes:
+        nbytes: of its data.
+        keys: the contents that it names.
+    """
+
+    number: int
+    session: str
+    device: str
+    entries: int
+    nbytes: int
+    keys: tuple[str, ...]
+
+
+class Verdict(NamedTuple):
+    """What has to go from a store.
+
+    Attributes:
+        groups: their numbers.
+        entries: how many entries these have.
+        keys: the contents, in bytes by key.
+        first: from this number on nothing goes.
+        kept_bytes: what is left.
+    """
+
+    groups: list[int]
+    entries: int
+    keys: dict[str, int]
+    first: int
+    kept_bytes: int
+
+    @property
+    def trimmed(self) -> Trimmed:
+        """What `Store.trim` answers."""
+        return Trimmed(len(self.groups), self.entries, self.keys, self.kept_bytes)
+
+
+def judge(
+    groups: Iterable[Weighed], contents: Mapping[str, int], last: int, keep_bytes: int
+) -> Verdict:
+    """Say what goes so that at most `keep_bytes` are left, the newest first.
+
+    Parameters:
+        groups: all there are, in order.
+        contents: sizes by key.
+        last: the number of the last group.
+    """
+    ordered = list(groups)
+    kept: set[str] = set()
+    sessions: set[str] = set()
+    total, first = 0, last + 1
+    for group in reversed(ordered):
+        if not group.device:
+            continue
+        new = [key for key in dict.fromkeys(group.keys) if key not in kept and key in contents]
+        total += group.nbytes + sum(contents[key] for key in new)
+        if total > keep_bytes:
+            break
+        kept.update(new)
+        sessions.add(group.session)
+        first = group.number
+    begun = {group.session for group in ordered if group.device}
+    gone = [
+        group
+        for group in ordered
+        if group.number < first
+        and (group.device or (group.session in begun and group.session not in sessions))
+    ]
+    keys = {key: size for key, size in contents.items() if key not in kept}
+    gone_numbers = {group.number for group in gone}
+    left = sum(group.nbytes for group in ordered if group.number not in gone_numbers)
+    left += sum(contents.values()) - sum(keys.values())
+    return Verdict(
+        [group.number for group in gone], sum(group.entries for group in gone), keys, first, left
+    )

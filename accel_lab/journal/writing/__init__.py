@@ -1,0 +1,1 @@
+"""The thread that gathers what devices were sent and commits it to a store."""

@@ -1,0 +1,104 @@
+"""The library on the page `add-a-library` works, added to a copy of the project as it says."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.project import ROOT
+from tests.repository.test_docs import DOCS, Block, blocks
+
+PAGE = DOCS / "how-to" / "add-a-library.md"
+FILE = re.compile(r"# (?P<path>\S+/\S+\.py)\n")
+COPIED = ("accel_lab", "docs", "tests")
+LINKED = ("README.md", "notebooks", "pyproject.toml", "widgets")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy the project, and follow the page."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in COPIED:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in LINKED:
+        (folder / name).symlink_to(ROOT / name)
+    for block in blocks(PAGE):
+        if block.kind == "diff":
+            _register(folder, block.code)
+        elif found := _file(block):
+            (folder / found).write_text(block.code.partition("\n")[2])
+    return folder
+
+
+def _file(block: Block) -> str:
+    """Return the file that a block is, as its first line says; none if it is a session."""
+    found = FILE.match(block.code) if block.kind == "python" else None
+    return found["path"] if found else ""
+
+
+def _register(folder: Path, diff: str) -> None:
+    for path, lines in _files(diff.splitlines()):
+        text = (folder / path).read_text()
+        anchor, added = "", ""
+        for line in [*lines, " "]:
+            if line.startswith("+"):
+                added += line[1:] + "\n"
+                continue
+            if added:
+                here = f"{anchor or line[1:]}\n"
+                assert text.count(f"\n{here}") == 1, f"{path} should have this line once: {here}"
+                text = text.replace(here, here + added if anchor else added + here)
+            anchor, added = line[1:], ""
+        (folder / path).write_text(text)
+
+
+def _files(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+    starts = [at for at, line in enumerate(lines) if line.startswith("+++ ")]
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        yield lines[start].removeprefix("+++ "), lines[start + 1 : end]
+
+
+def run(project: Path, *command: str, text: str = "") -> None:
+    """Run Python in the copy, which comes first of all places that have the package."""
+    path = os.pathsep.join([str(project), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, *command],
+        env=os.environ | {"PYTHONPATH": path},
+        input=text,
+        capture_output=True,
+        text=True,
+        cwd=project,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_its_tests_pass(project: Path) -> None:
+    """The contract of the library, and the tests that would tell what was forgotten."""
+    files = ("contract/test_scan.py", "test_libraries.py", "test_floors.py")
+    chosen = [f"tests/{name}" for name in files]
+    chosen.append("tests/repository/test_docs.py::test_reference_lists_every_message")
+    run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen)
+
+
+def test_its_session_runs(project: Path) -> None:
+    sessions = [block for block in blocks(PAGE) if block.kind == "python" and not _file(block)]
+    (session,) = sessions
+    run(project, "-W", "error", "-", text=session.code)
+
+
+def test_its_files_are_in_style(project: Path) -> None:
+    paths = [path for block in blocks(PAGE) if (path := _file(block))]
+    run(project, "-m", "ruff", "check", "--no-cache", *paths)
+    run(project, "-m", "ruff", "format", "--check", "--no-cache", *paths)
+
+
+@pytest.mark.slow
+def test_its_types_fit(project: Path) -> None:
+    run(project, "-m", "mypy", "--cache-dir", str(project / ".mypy_cache"))
