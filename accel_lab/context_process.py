@@ -23,7 +23,7 @@ from threadpoolctl import ThreadpoolController
 from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.cells.user_modules import distrust_bytecode
 from accel_lab.compute.dispatcher import decoding
-from accel_lab.compute.dispatcher.dispatcher import Service
+from accel_lab.compute.dispatcher.dispatcher import Dispatcher
 from accel_lab.compute.dispatcher.sampling import show
 from accel_lab.compute.dispatcher.segments import SegmentBytes
 from accel_lab.compute.dispatcher.task import Task
@@ -79,7 +79,7 @@ class Control(threading.Thread):
     def __init__(
         self,
         channel: socket.socket,
-        service: Service,
+        service: Dispatcher,
         context: Context,
         arena: SegmentBytes,
         surplus: host_heap.Surplus | None,
@@ -230,7 +230,7 @@ def be_context(
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason
         send_packet(channel, StartFailed(type(error).__name__, f"{error}{where(error)}"))
         sys.exit(1)
-    service = Service(transport, context, spin_s=bind.spin_s)
+    service = Dispatcher(transport, context, spin_s=bind.spin_s)
     sys.stdout, sys.stderr = Printer(service, "stdout"), Printer(service, "stderr")
     ipython_display.use(Screen(service))
     no_terminal.do_without()

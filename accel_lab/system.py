@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from accel_lab import backends, open_systems
 from accel_lab.actor.actor import Actor, ActorRef
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.events import EventStream, warn_of
 from accel_lab.actor.own_actors import OwnActors
 from accel_lab.actor.supervision import OneForOne
@@ -32,23 +32,23 @@ from accel_lab.compute.events.samples import MemorySampled, WorkTraced
 from accel_lab.compute.events.tree import Node, State
 from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.lineage.lineage import Tidying
-from accel_lab.compute.lineage.record_thread import Scribe
+from accel_lab.compute.lineage.record_thread import RecordThread
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.machine.host_memory import host_memory_bytes
 from accel_lab.compute.machine.loaded_driver import UNPROTECTED, open_contexts
 from accel_lab.compute.message.operation import DEFAULT_TIMEOUT_S
 from accel_lab.compute.message.validation import require_bytes, require_timeout, require_word
 from accel_lab.compute.output import cell_origin
-from accel_lab.compute.output.output_queue import Outputs
+from accel_lab.compute.output.output_queue import OutputQueue
 from accel_lab.compute.process.spawner import Spawner
 from accel_lab.compute.requests.requests import closed
-from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 from accel_lab.compute.supervision.device_actor import DeviceActor
-from accel_lab.compute.supervision.idle_suspension import Idle
+from accel_lab.compute.supervision.idle_suspension import IdleSuspension
 from accel_lab.compute.supervision.restart_groups import Group, Groups, groups_of
-from accel_lab.compute.supervision.shared_services import Plant
+from accel_lab.compute.supervision.shared_services import SharedServices
 from accel_lab.compute.supervision.tree_nodes import node_of, node_of_actor
-from accel_lab.compute.supervision.unclaimed_failures import Background
+from accel_lab.compute.supervision.unclaimed_failures import UnclaimedFailures
 from accel_lab.compute.suspension.suspension import Suspended
 from accel_lab.compute.transfer.transfers import Array
 from accel_lab.errors import BackendUnavailable, InvalidArgument, NameTaken
@@ -159,31 +159,31 @@ class System:
         self._closing = threading.Lock()
         self._forked = False
         cell_origin.follow_notebook()
-        self._dispatcher = Dispatcher(f"accel_lab {self.name}")
-        self._patient = Dispatcher(f"accel_lab {self.name} patient")
-        self._background = Background(self._patient, self.events)
-        self._dispatcher.on_error = self._patient.on_error = self._background.escaped
+        self._event_loop = EventLoop(f"accel_lab {self.name}")
+        self._patient = EventLoop(f"accel_lab {self.name} patient")
+        self._background = UnclaimedFailures(self._patient, self.events)
+        self._event_loop.on_error = self._patient.on_error = self._background.escaped
         self._arena = Arena(arena_bytes)
         self._copies = CopyPool()
         self._contents = Contents()
-        self._scribe = Scribe(f"accel_lab {self.name}", self._background.escaped)
+        self._record_thread = RecordThread(f"accel_lab {self.name}", self._background.escaped)
         self.recorders: list[Recorder] = []
         self._writer: Writer | None = None
         self._journal: Journal | None = None
-        self._keepers: list[DeviceKeeper] = []
+        self._supervisors: list[ContextSupervisor] = []
         self._indices: dict[str, int] = {}
         self._explainer = Explainer(self._indices)
-        self._outputs = Outputs(self._patient, self.events)
+        self._outputs = OutputQueue(self._patient, self.events)
         self._spawner = Spawner(
             self.backend,
             Path(module.__file__).parent,
-            self._dispatcher,
+            self._event_loop,
             self._outputs,
-            partial(_give_up, self.backend, self._keepers),
+            partial(_give_up, self.backend, self._supervisors),
         )
-        plant = Plant(
+        services = SharedServices(
             self.backend,
-            self._dispatcher,
+            self._event_loop,
             self._patient,
             self.events,
             self._spawner,
@@ -194,12 +194,12 @@ class System:
             host_memory_bytes() // (4 * len(indices)) if spill else 0,
             SPIN_S if len(os.sched_getaffinity(0)) > len(indices) else 0.0,
         )
-        self._dispatcher.start()
+        self._event_loop.start()
         self._patient.start()
-        self._actors = ActorSystem(self.name, dispatcher=self._dispatcher, events=self.events)
+        self._actors = ActorSystem(self.name, event_loop=self._event_loop, events=self.events)
         self._module = module
         self._assembly = Assembly(
-            plant, module.SUPPORT, self._contents, self._copies, is_card=self.backend == "cuda"
+            services, module.SUPPORT, self._contents, self._copies, is_card=self.backend == "cuda"
         )
         if store is not None:
             self._keep_journal(store, journal_bytes)
@@ -214,8 +214,8 @@ class System:
             self._open_device(module.device_name(index), index, options) for index in indices
         ]
         self._supervise(groups)
-        self._scribe.after.append(Tidying(self._assembly.lineages, self._contents))
-        self._scribe.start()
+        self._record_thread.after.append(Tidying(self._assembly.lineages, self._contents))
+        self._record_thread.start()
         self._closed = False
         open_systems.add(self)
 
@@ -223,10 +223,10 @@ class System:
         """Have what devices are sent kept in a store."""
         if limit_bytes is None:
             limit_bytes = store.limit_bytes if isinstance(store, MemoryStore) else JOURNAL_BYTES
-        facts = partial(_facts, self.name, self.backend, self._module, self._keepers)
+        facts = partial(_facts, self.name, self.backend, self._module, self._supervisors)
         self._writer = Writer(store, self._contents, self.events, facts, limit_bytes=limit_bytes)
-        self._scribe.after.append(self._writer)
-        self._journal = Journal(store, self._writer, self._scribe.flush)
+        self._record_thread.after.append(self._writer)
+        self._journal = Journal(store, self._writer, self._record_thread.flush)
 
     @property
     def journal(self) -> Journal:
@@ -279,42 +279,44 @@ class System:
                 raise closed(device.name)
             name = f"{device.name} spare"
             # Its faults are none of the system's.
-            actors = ActorSystem(self.name, dispatcher=self._dispatcher)
-            keeper, spare = self._assembly.device(name, index, options, None, self, actors.events)
-            actor = actors.spawn(partial(DeviceActor, [keeper], strategy), name=name)
-            self._keepers.append(keeper)
+            actors = ActorSystem(self.name, event_loop=self._event_loop)
+            supervisor, spare = self._assembly.device(
+                name, index, options, None, self, actors.events
+            )
+            actor = actors.spawn(partial(DeviceActor, [supervisor], strategy), name=name)
+            self._supervisors.append(supervisor)
         try:
             yield _Spare(self.name, self.backend, [spare])
         finally:
-            process = keeper.process
-            self._dispatcher.call_soon(keeper.stop, closed(keeper.name))
+            process = supervisor.process
+            self._event_loop.call_soon(supervisor.stop, closed(supervisor.name))
             actor.stop()
-            self._assembly.take_apart(keeper)
+            self._assembly.take_apart(supervisor)
             until = time.monotonic() + CLOSE_LIMIT_S
             while process is not None and not process.reaped and time.monotonic() < until:
                 time.sleep(0.001)
-            self._keepers.remove(keeper)
+            self._supervisors.remove(supervisor)
 
     def _open_device(self, name: str, index: int, options: Options) -> Device:
         """Open a device and have what it is sent recorded."""
-        recorder = Recorder(name, self._contents, self._scribe.rouse)
+        recorder = Recorder(name, self._contents, self._record_thread.rouse)
         if self._writer is not None:
             recorder.followers.append(self._writer.follow(name))
         self.recorders.append(recorder)
-        self._scribe.follow(recorder)
-        keeper, device = self._assembly.device(name, index, options, recorder, self)
-        self._keepers.append(keeper)
+        self._record_thread.follow(recorder)
+        supervisor, device = self._assembly.device(name, index, options, recorder, self)
+        self._supervisors.append(supervisor)
         self._indices[name] = index
         if options.suspend_after_s is not None:
-            Idle(keeper, self._dispatcher, options.suspend_after_s)
+            IdleSuspension(supervisor, self._event_loop, options.suspend_after_s)
         return device
 
     def _supervise(self, groups: list[Group]) -> None:
         """Start the contexts: each group's under one actor, one that stands alone under its own."""
         for group in groups:
-            keepers = [self._keepers[one] for one in group.members]
-            name = keepers[0].name if isinstance(group.strategy, OneForOne) else group.name
-            self._actors.spawn(partial(DeviceActor, keepers, group.strategy), name=name)
+            supervisors = [self._supervisors[one] for one in group.members]
+            name = supervisors[0].name if isinstance(group.strategy, OneForOne) else group.name
+            self._actors.spawn(partial(DeviceActor, supervisors, group.strategy), name=name)
 
     def device(self, name: str | int) -> Device:
         """Return a device by its name, as `gpu0`, or its position.
@@ -336,11 +338,11 @@ class System:
             TimeoutError: it took longer than `timeout_s` seconds.
         """
         deadline = time.monotonic() + timeout_s
-        for keeper in self._keepers:
-            keeper.requests.settled(deadline)
-        for keeper in self._keepers:
-            if keeper.requests.refusal is not None:
-                raise keeper.requests.refusal.copy()
+        for supervisor in self._supervisors:
+            supervisor.requests.settled(deadline)
+        for supervisor in self._supervisors:
+            if supervisor.requests.refusal is not None:
+                raise supervisor.requests.refusal.copy()
         return self
 
     def suspend(self, *, drop: bool = False, timeout_s: float | None = None) -> list[Suspended]:
@@ -359,8 +361,8 @@ class System:
             AccelError: as `Device.resume`, of the first device that cannot.
             TimeoutError: not within `timeout_s` seconds.
         """
-        for keeper in self._keepers:
-            keeper.requests.wake()
+        for supervisor in self._supervisors:
+            supervisor.requests.wake()
         deadline = time.monotonic() + timeout_s
         for device in self.devices:
             device.resume(timeout_s=max(0.0, deadline - time.monotonic()))
@@ -397,7 +399,7 @@ class System:
             JournalUnavailable: the store does not take it now; it is kept and tried again.
         """
         if self._journal is None:
-            self._scribe.flush()
+            self._record_thread.flush()
         else:
             self._journal.flush()
 
@@ -445,7 +447,7 @@ class System:
     def tree(self) -> Node:
         """Return the system, its devices, contexts, libraries and your actors as they are now."""
         state: State = "stopped" if self._closed else "running"
-        nodes = tuple(node_of(keeper, self.name) for keeper in self._keepers)
+        nodes = tuple(node_of(supervisor, self.name) for supervisor in self._supervisors)
         detail = f"{self.backend} backend, {len(nodes)} device{'s' if len(nodes) != 1 else ''}"
         nodes += tuple(node_of_actor(ref, self.name) for ref in self._own_actors.children)
         return Node(
@@ -466,8 +468,8 @@ class System:
             memory: have the blocks of each device listed.
             work: have the work of each device traced, for the next two seconds.
         """
-        sights = [keeper.sight for keeper in self._keepers]
-        return [seen for sight in sights for seen in sight.look(memory=memory, work=work)]
+        sights = [supervisor.sampler for supervisor in self._supervisors]
+        return [seen for sampler in sights for seen in sampler.look(memory=memory, work=work)]
 
     @contextlib.contextmanager
     def closely(self) -> Iterator[None]:
@@ -475,14 +477,14 @@ class System:
 
         Where small messages come thick and fast it makes them slower. Any thread.
         """
-        sights = [keeper.sight for keeper in self._keepers]
-        for sight in sights:
-            sight.closely += 1
+        sights = [supervisor.sampler for supervisor in self._supervisors]
+        for sampler in sights:
+            sampler.closely += 1
         try:
             yield
         finally:
-            for sight in sights:
-                sight.closely -= 1
+            for sampler in sights:
+                sampler.closely -= 1
 
     def arena(self) -> ArenaStatistics:
         """Return what the host arena holds."""
@@ -501,26 +503,28 @@ class System:
             self._closed = True
             with contextlib.suppress(TimeoutError):  # a handler waits for a device
                 self._own_actors.end(FAREWELL_S)
-            told = [keeper.requests for keeper in self._keepers if cell_origin.in_notebook()]
+            told = [
+                supervisor.requests for supervisor in self._supervisors if cell_origin.in_notebook()
+            ]
             unfinished = [requests.unfinished() for requests in told]
             done = threading.Event()
-            self._dispatcher.call_soon(self._end, done)
+            self._event_loop.call_soon(self._end, done)
             done.wait(CLOSE_LIMIT_S)
             try:
                 self._own_actors.close(CLOSE_LIMIT_S)
             except TimeoutError as error:
                 warn_of(error, f"an actor of {self.name} outlives it")
             self._actors.shutdown()
-            self._dispatcher.stop()
+            self._event_loop.stop()
             self._patient.stop(CLOSE_LIMIT_S)
-            for keeper in self._keepers:
-                if keeper.requests.openings is not None:
-                    keeper.requests.openings.forget()
+            for supervisor in self._supervisors:
+                if supervisor.requests.ipc_memory is not None:
+                    supervisor.requests.ipc_memory.forget()
             self._outputs.write()
             for requests, count in zip(told, unfinished, strict=True):
                 if count:
                     requests.tell_closed(count)
-            self._scribe.stop()
+            self._record_thread.stop()
             if self._writer is not None:
                 self._writer.close()
             self._contents.close()
@@ -531,16 +535,16 @@ class System:
 
     def _end(self, done: threading.Event) -> None:
         """Stop everything, and say when the last process is reaped; system thread."""
-        for keeper in self._keepers:
-            keeper.stop(closed(keeper.name))
+        for supervisor in self._supervisors:
+            supervisor.stop(closed(supervisor.name))
         self._spawner.close(done.set)
 
     def orphan(self) -> None:
         """Make this copy, in a forked child, refuse everything."""
         self._forked = True
         self._own_actors.orphan()
-        for keeper in self._keepers:
-            keeper.requests.orphan()
+        for supervisor in self._supervisors:
+            supervisor.requests.orphan()
 
     def __enter__(self) -> Self:
         try:
@@ -589,14 +593,14 @@ show: Callable[[System], Any] | None = None
 """How a system shows itself in a notebook: returns a view, which stands a floor above."""
 
 
-def _give_up(backend: str, keepers: list[DeviceKeeper], why: str) -> None:
+def _give_up(backend: str, supervisors: list[ContextSupervisor], why: str) -> None:
     """A package of the backend cannot be imported: no device will ever start; system thread."""
     error = BackendUnavailable(f"the {backend} backend cannot be loaded: {why}")
-    for keeper in keepers:
-        keeper.give_up(error)
+    for supervisor in supervisors:
+        supervisor.give_up(error)
 
 
-def _facts(name: str, backend: str, module: Any, keepers: list[DeviceKeeper]) -> Facts:
+def _facts(name: str, backend: str, module: Any, supervisors: list[ContextSupervisor]) -> Facts:
     """Return what is true of a session; it must not keep the system alive."""
-    models = {keeper.name: keeper.vitals.model for keeper in keepers}
+    models = {supervisor.name: supervisor.health.model for supervisor in supervisors}
     return Facts(name, backend, models, module.versions())

@@ -1,6 +1,6 @@
 """What an actor's author writes, and what others hold of it.
 
-An actor's hooks and handlers run on its system's dispatcher, one message at a time; none may
+An actor's hooks and handlers run on its system's event loop, one message at a time; none may
 block. Whoever sends holds an `ActorRef`, which stays the same through every restart.
 """
 
@@ -15,7 +15,7 @@ from accel_lab.errors import AccelError
 if TYPE_CHECKING:
     from accel_lab.actor.cell import Cell
     from accel_lab.actor.clock import Clock
-    from accel_lab.actor.dispatcher import Dispatcher
+    from accel_lab.actor.event_loop import EventLoop
     from accel_lab.actor.events import EventStream
 
 A = TypeVar("A")
@@ -142,7 +142,7 @@ class ActorRef(Generic[S_co]):
         return len(self._cell.mailbox)
 
     def tell(self, message: Message[Any], timeout_s: float = 10.0) -> None:
-        """Queue `message`, waiting up to `timeout_s` for room (never on the dispatcher).
+        """Queue `message`, waiting up to `timeout_s` for room (never on the event loop).
 
         To a stopped actor it becomes a `DeadLetter` event; a failure becomes `MessageFailed`.
 
@@ -178,15 +178,15 @@ class Terminated(Message[None], frozen=True):
 
 
 class ActorContext:
-    """An actor's place in its system; for use on the dispatcher, by the actor alone."""
+    """An actor's place in its system; for use on the event loop, by the actor alone."""
 
-    __slots__ = ("_cell", "clock", "dispatcher", "events", "self_ref")
+    __slots__ = ("_cell", "clock", "event_loop", "events", "self_ref")
 
     def __init__(self, cell: "Cell") -> None:
         self._cell = cell
         self.self_ref: ActorRef[Any] = cell.ref
-        self.dispatcher: Dispatcher = cell.system.dispatcher
-        self.clock: Clock = cell.system.dispatcher.clock
+        self.event_loop: EventLoop = cell.system.event_loop
+        self.clock: Clock = cell.system.event_loop.clock
         self.events: EventStream = cell.system.events
 
     @property

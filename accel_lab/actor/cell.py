@@ -1,7 +1,7 @@
 """An actor's seat: what stays when its instance is replaced.
 
 The cell owns the address, the mailbox, the children and the restart budget. All of it runs on
-the dispatcher, save `ask`, `tell`, `spawn` and `request_stop`, which any thread may call.
+the event loop, save `ask`, `tell`, `spawn` and `request_stop`, which any thread may call.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,7 @@ class Cell:
         # How often its supervisor has restarted this actor.
         self.budget: RestartWindow | None = None
         self.mailbox: Mailbox[Letter] = Mailbox(
-            capacity, name=self.path, never_waits=system.dispatcher.is_current
+            capacity, name=self.path, never_waits=system.event_loop.is_current
         )
         self.ref: ActorRef[Any] = ActorRef(self)
         self.cause: AccelError | None = None
@@ -100,28 +100,28 @@ class Cell:
     def request_stop(self) -> None:
         """Handle no further message, free the name, and stop in the next turn."""
         self._close_door()
-        self.system.dispatcher.call_soon(self.terminate, None)
+        self.system.event_loop.call_soon(self.terminate, None)
 
     def abandon(self) -> None:
-        """Answer whatever is queued although the dispatcher does not respond."""
+        """Answer whatever is queued although the event loop does not respond."""
         self._close_door()
         for child in self.family.members():
             child.abandon()
         self._bury_queued()
 
-    # --- on the dispatcher: messages ---
+    # --- on the event loop: messages ---
 
     def _post(self, letter: Letter, timeout_s: float, *, notice: bool = False) -> None:
-        dispatcher = self.system.dispatcher
+        event_loop = self.system.event_loop
         try:
             if self.stopping:
                 raise self.gone()
             if self.mailbox.put(letter, timeout_s, over_capacity=notice):
-                dispatcher.call_soon(self._turn)
+                event_loop.call_soon(self._turn)
         except ActorStopped:
             self._bury(letter)
         else:
-            if dispatcher.is_stopped:  # nobody will ever take it out
+            if event_loop.is_stopped:  # nobody will ever take it out
                 self._bury_queued()
 
     def _turn(self) -> None:
@@ -130,7 +130,7 @@ class Cell:
         if letter is not None and letter.claim():
             self._handle(letter)
         if self.mailbox.end_turn(again=self._may_run()):
-            self.system.dispatcher.call_soon(self._turn)
+            self.system.event_loop.call_soon(self._turn)
 
     def _may_run(self) -> bool:
         return self.state is State.RUNNING and not self.stopping
@@ -206,7 +206,7 @@ class Cell:
         error.__cause__ = self.cause
         return error
 
-    # --- on the dispatcher: life ---
+    # --- on the event loop: life ---
 
     def start(self) -> None:
         """Make the first instance."""
@@ -295,7 +295,7 @@ class Cell:
 
     def _open_turn(self) -> None:
         if self.mailbox.claim():
-            self.system.dispatcher.call_soon(self._turn)
+            self.system.event_loop.call_soon(self._turn)
 
     def _close_door(self) -> None:
         """Take no more messages, and let a sibling have the name from now on."""
@@ -313,7 +313,7 @@ class Cell:
             self.system.events.publish(events.HookFailed(self.path, hook, error))
             events.warn_of(error, f"{hook}() of {self.path} raised")
 
-    # --- on the dispatcher: death watch ---
+    # --- on the event loop: death watch ---
 
     def watch(self, other: "Cell") -> None:
         """Be told when `other` stops; see `ActorContext.watch`."""

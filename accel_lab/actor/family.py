@@ -33,7 +33,7 @@ class Restart:
 class Family:
     """The children of `parent`, supervised by its strategy.
 
-    Runs on the dispatcher, save `spawn`, `living` and `free`, which any thread may call.
+    Runs on the event loop, save `spawn`, `living` and `free`, which any thread may call.
     """
 
     def __init__(self, parent: "Cell") -> None:
@@ -71,7 +71,7 @@ class Family:
                 raise NameTaken(f"{self._parent.path or '/'} already has a child named {name!r}")
             child = self._names[name] = seat(name)
             self._members.append(child)
-        self._system.dispatcher.call_soon(child.start)
+        self._system.event_loop.call_soon(child.start)
         return child.ref
 
     def living(self) -> list["Cell"]:
@@ -134,12 +134,12 @@ class Family:
         for cell in reversed(restart.cells):
             cell.suspend(restart)
         if restart.delay_s > 0:
-            self._system.dispatcher.call_later(restart.delay_s, restart.run)
+            self._system.event_loop.call_later(restart.delay_s, restart.run)
         else:
-            self._system.dispatcher.call_soon(restart.run)
+            self._system.event_loop.call_soon(restart.run)
 
     def _budget(self, child: "Cell") -> RestartWindow:
-        clock = self._system.dispatcher.clock
+        clock = self._system.event_loop.clock
         if self.strategy.shares_budget:
             self._shared_budget = self._shared_budget or self.strategy.window(clock)
             return self._shared_budget

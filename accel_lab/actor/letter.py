@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.message import Message
 from accel_lab.actor.reply import Reply
 from accel_lab.errors import AccelError, Cancelled
@@ -39,18 +39,18 @@ class Letter:
 
 
 class AskPump:
-    """How to wait for an actor: it answers from the dispatcher, so nothing is read here."""
+    """How to wait for an actor: it answers from the event loop, so nothing is read here."""
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, event_loop: EventLoop) -> None:
+        self._event_loop = event_loop
 
     def wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
         """Block until the reply is done.
 
         Raises:
-            RuntimeError: called on the dispatcher, which would wait for itself.
+            RuntimeError: called on the event loop, which would wait for itself.
         """
-        if self._dispatcher.is_current():
+        if self._event_loop.is_current():
             msg = "a handler cannot wait for a reply; return the reply, and the asker gets it"
             raise RuntimeError(msg)
         reply.block(timeout_s)
@@ -67,7 +67,7 @@ class AskPump:
         self.cancel(reply)
 
     def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:  # noqa: ARG002
-        """Do nothing: the dispatcher completes the reply."""
+        """Do nothing: the event loop completes the reply."""
         return False
 
     def leave(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> None:

@@ -1,6 +1,6 @@
 """A bounded queue with waiting back-pressure, and the mark of who takes its turn.
 
-Any thread puts; only the dispatcher takes. `put` tells its caller whether the owner has to be
+Any thread puts; only the event loop takes. `put` tells its caller whether the owner has to be
 scheduled, so that an owner is scheduled exactly once however many threads put.
 """
 
@@ -21,7 +21,7 @@ class Mailbox(Generic[T]):
     Parameters:
         capacity: how many items `put` lets in.
         name: the owner, for error texts.
-        never_waits: whether the calling thread must not be kept waiting (the dispatcher,
+        never_waits: whether the calling thread must not be kept waiting (the event loop,
             which alone could make room).
     """
 

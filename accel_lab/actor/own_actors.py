@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from accel_lab.actor.actor import Actor, ActorRef
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.events import EventStream
 from accel_lab.actor.supervision import Strategy
 from accel_lab.actor.system import ActorSystem
@@ -26,8 +26,8 @@ class OwnActors:
         strategy: Strategy,
         on_error: Callable[[BaseException], None],
     ) -> None:
-        self._thread = Dispatcher(f"accel_lab {name} actors", on_error=on_error)
-        self._actors = ActorSystem(name, dispatcher=self._thread, events=events, strategy=strategy)
+        self._thread = EventLoop(f"accel_lab {name} actors", on_error=on_error)
+        self._actors = ActorSystem(name, event_loop=self._thread, events=events, strategy=strategy)
         self._starting = threading.Lock()
         self._ended = False
 

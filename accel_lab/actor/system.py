@@ -1,6 +1,6 @@
 """The root of an actor tree.
 
-A system owns its tree and, unless it is given one, its dispatcher. Systems share nothing, so
+A system owns its tree and, unless it is given one, its event loop. Systems share nothing, so
 several live side by side in one process.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 from accel_lab.actor.actor import Actor, ActorRef
 from accel_lab.actor.cell import Cell, State
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.events import EventStream
 from accel_lab.actor.letter import AskPump
 from accel_lab.actor.supervision import OneForOne, Strategy
@@ -21,11 +21,11 @@ S = TypeVar("S", bound=Actor)
 
 
 class ActorSystem:
-    """A tree of supervised actors on one dispatcher.
+    """A tree of supervised actors on one event loop.
 
     Parameters:
-        name: names the dispatcher's thread.
-        dispatcher: where everything runs; the caller starts and stops it. Without one the
+        name: names the event loop's thread.
+        event_loop: where everything runs; the caller starts and stops it. Without one the
             system makes, starts and stops its own.
         events: where lifecycle events go; a new stream when not given.
         strategy: how the system supervises its top-level actors. What they escalate stops them.
@@ -35,22 +35,22 @@ class ActorSystem:
         self,
         name: str = "actors",
         *,
-        dispatcher: Dispatcher | None = None,
+        event_loop: EventLoop | None = None,
         events: EventStream | None = None,
         strategy: Strategy | None = None,
     ) -> None:
         self.name = name
         self.events = EventStream() if events is None else events
-        self._owns_dispatcher = dispatcher is None
-        self.dispatcher = Dispatcher(name) if dispatcher is None else dispatcher
-        self.pump = AskPump(self.dispatcher)
+        self._owns_dispatcher = event_loop is None
+        self.event_loop = EventLoop(name) if event_loop is None else event_loop
+        self.pump = AskPump(self.event_loop)
         # Guards names and lists of children; re-entrant because closing nests.
         self.lock = threading.RLock()
         self._root = Cell(self, None, name, Actor, 1)
         self._root.state = State.RUNNING
         self._root.family.strategy = strategy or OneForOne()
         if self._owns_dispatcher:
-            self.dispatcher.start()
+            self.event_loop.start()
 
     @property
     def children(self) -> tuple[ActorRef[Any], ...]:
@@ -94,17 +94,17 @@ class ActorSystem:
                 same, and the tree stops when the handler returns.
         """
         self._root.stopping = True
-        dispatcher = self.dispatcher
-        if dispatcher.is_running and not dispatcher.is_current():
+        event_loop = self.event_loop
+        if event_loop.is_running and not event_loop.is_current():
             done = threading.Event()
-            queued = dispatcher.call_soon(self._end, done)
+            queued = event_loop.call_soon(self._end, done)
             if queued and not done.wait(timeout_s):
                 self._root.abandon()
                 msg = f"a handler of {self.name} still runs after {timeout_s:g} s"
                 raise TimeoutError(msg)
         self._root.terminate(None)
         if self._owns_dispatcher:
-            dispatcher.stop()
+            event_loop.stop()
 
     def _end(self, done: threading.Event) -> None:
         self._root.terminate(None)

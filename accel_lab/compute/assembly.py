@@ -11,11 +11,11 @@ from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.lineage.lineage import Lineage
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.recovery.recovery import Recovery
-from accel_lab.compute.recovery.result_digests import Witness
+from accel_lab.compute.recovery.result_digests import ResultDigests
 from accel_lab.compute.requests.requests import Requests
-from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
-from accel_lab.compute.supervision.shared_services import Plant
-from accel_lab.compute.transfer.ipc_memory import Openings
+from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
+from accel_lab.compute.supervision.shared_services import SharedServices
+from accel_lab.compute.transfer.ipc_memory import IpcMemory
 from accel_lab.compute.transfer.transfers import Transfers
 
 QUEUE_LIMIT = 1024
@@ -48,7 +48,7 @@ class Assembly:
 
     def __init__(
         self,
-        plant: Plant,
+        services: SharedServices,
         support: Mapping[str, frozenset[str]],
         contents: Contents,
         copies: CopyPool,
@@ -56,7 +56,7 @@ class Assembly:
         is_card: bool,
     ) -> None:
         self.lineages: list[Lineage] = []
-        self._plant = plant
+        self._services = services
         self._support = support
         self._contents = contents
         self._copies = copies
@@ -70,56 +70,65 @@ class Assembly:
         recorder: Recorder | None,
         system: Any,
         events: EventStream | None = None,
-    ) -> tuple[DeviceKeeper, Device]:
-        """Return a device, and its keeper, which has not begun; system is whose it is.
+    ) -> tuple[ContextSupervisor, Device]:
+        """Return a device, and its supervisor, which has not begun; system is whose it is.
 
         Parameters:
             recorder: of what it is sent; None where that is not recorded.
             events: tell what becomes of it; the system's when not given.
         """
-        plant = self._plant if events is None else self._plant.telling(events)
-        keeper = DeviceKeeper(name, index, plant)
+        services = self._services if events is None else self._services.telling(events)
+        supervisor = ContextSupervisor(name, index, services)
         requests = Requests(
             name,
-            keeper,
+            supervisor,
             self._support,
             queue_limit=QUEUE_LIMIT,
             queue_timeout_s=QUEUE_TIMEOUT_S,
             recorder=recorder,
         )
         requests.timeout_s = options.timeout_s
-        keeper.requests = requests
-        keeper.reopen_after_s = options.reopen_after_s
+        supervisor.requests = requests
+        supervisor.reopen_after_s = options.reopen_after_s
         if self._is_card:
-            requests.openings = Openings(requests.post, plant.dispatcher)
-        transfers = Transfers(requests, plant.arena, self._copies, requests.openings)
+            requests.ipc_memory = IpcMemory(requests.post, services.event_loop)
+        transfers = Transfers(requests, services.arena, self._copies, requests.ipc_memory)
         if recorder is not None:
-            self._record(keeper, transfers, recorder, options)
-        device = Device(requests, transfers, keeper, system)
+            self._record(supervisor, transfers, recorder, options)
+        device = Device(requests, transfers, supervisor, system)
         requests.serve(device)
-        plant.arena.on_segment.append(keeper.segment_made)
-        plant.arena.on_drop.append(keeper.segment_dropped)
-        return keeper, device
+        services.arena.on_segment.append(supervisor.segment_made)
+        services.arena.on_drop.append(supervisor.segment_dropped)
+        return supervisor, device
 
     def _record(
-        self, keeper: DeviceKeeper, transfers: Transfers, recorder: Recorder, options: Options
+        self,
+        supervisor: ContextSupervisor,
+        transfers: Transfers,
+        recorder: Recorder,
+        options: Options,
     ) -> None:
         """Have results recorded, and buffers made again, if that is wanted."""
-        requests = keeper.requests
+        requests = supervisor.requests
         if options.results is not None:
-            requests.witness = Witness(requests, recorder, values=options.results == "values")
+            requests.digests = ResultDigests(requests, recorder, values=options.results == "values")
         if options.recover == "replay":
             lineage = Lineage(requests.first_unanswered, requests.unwritten)
             lineage.checkpoint = transfers.checkpoint_soon
             requests.follow_results(lineage.tell)
             recorder.followers.append(lineage.follow)
-            keeper.recovery = requests.recovery = Recovery(
-                requests, recorder, lineage, self._plant.arena, self._contents, keeper.recovered
+            supervisor.recovery = requests.recovery = Recovery(
+                requests,
+                recorder,
+                lineage,
+                self._services.arena,
+                self._contents,
+                supervisor.recovered,
             )
             self.lineages.append(lineage)
 
-    def take_apart(self, keeper: DeviceKeeper) -> None:
+    def take_apart(self, supervisor: ContextSupervisor) -> None:
         """Have a device that is gone hear nothing more of the arena."""
         with suppress(ValueError):  # that is closed, too
-            self._plant.arena.on_segment.remove(keeper.segment_made)
-            self._plant.arena.on_drop.remove(keeper.segment_dropped)
+            self._services.arena.on_segment.remove(supervisor.segment_made)
+            self._services.arena.on_drop.remove(supervisor.segment_dropped)

@@ -23,8 +23,8 @@ from accel_lab.compute.message.builtin import Ping, Run, Upload
 from accel_lab.compute.message.durability import Durability
 from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation
 from accel_lab.compute.output import cell_origin
-from accel_lab.compute.process.environment import UNKNOWN, surroundings
-from accel_lab.compute.requests.message_cache import Repeats
+from accel_lab.compute.process.environment import UNKNOWN, environment
+from accel_lab.compute.requests.message_cache import MessageCache
 from accel_lab.compute.residency.resident import Released, Resident, look, release_frames
 from accel_lab.compute.suspension.suspension import Suspended
 from accel_lab.compute.transfer.transfers import Array, Transfers
@@ -35,7 +35,7 @@ from accel_lab.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from accel_lab.compute.requests.requests import Requests
-    from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+    from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 
 R = TypeVar("R")
 
@@ -50,13 +50,13 @@ class Device:
         self,
         requests: "Requests",
         transfers: Transfers,
-        keeper: "DeviceKeeper",
+        supervisor: "ContextSupervisor",
         system: object,
     ) -> None:
         self.name = requests.name
         self._requests = requests
         self._transfers = transfers
-        self._keeper = keeper
+        self._supervisor = supervisor
         self._system = system  # a device in use keeps its system open
         self.notes: weakref.WeakKeyDictionary[object, Any] = weakref.WeakKeyDictionary()
         """What others know of it, by who knows it; for as long as both live."""
@@ -143,7 +143,7 @@ class Device:
         made_of: tuple[Any, ...],
         make: Callable[..., Operation[R]],
         timeout_s: float | None,
-        repeats: Repeats,
+        repeats: MessageCache,
     ) -> Reply[R]:
         """Send the message that `make(*made_of)` returns, as `ask` does.
 
@@ -273,21 +273,21 @@ class Device:
         Parameters:
             exact: do without the variables, too, that a new context has of its own.
         """
-        keeper = self._keeper
-        here, told = surroundings(), keeper.surroundings
+        supervisor = self._supervisor
+        here, told = environment(), supervisor.environment
         exact = exact and not told.exact
         if here[:3] == told[:3] and not exact:
             return
         changed = exact or here.variables != told.variables
         # First, for a context that is lost meanwhile is replaced by one that knows less.
-        keeper.surroundings = here._replace(exact=changed or told.exact)
+        supervisor.environment = here._replace(exact=changed or told.exact)
         try:
             if here[:2] != told[:2]:
                 self._tell(workspace_registry.settle, here.folder, here.path)
             if changed:  # a journal has no business with what is secret
                 self._tell(workspace_registry.take_over, dict(os.environ), recorded=False)
         except BaseException:
-            keeper.surroundings = UNKNOWN
+            supervisor.environment = UNKNOWN
             raise
 
     def _tell(self, function: Callable[..., None], *known: Any, recorded: bool = True) -> None:
@@ -381,7 +381,7 @@ class Device:
             callback: called with each new generation from now on, in the thread that supervises:
                 it must be quick and must not wait. `close()` what this returns to end that.
         """
-        events = self._keeper.events
+        events = self._supervisor.events
         if callback is not None:
             return call_with_generation(events, self.name, callback)
         return watch_generation(events, self.name, ended=self.state == "stopped")
@@ -397,7 +397,7 @@ class Device:
         after which a device rests. What waits for a context that is starting stays in line, and a
         line below the cell says so. Returns at once.
         """
-        done = self._keeper.replace("it was replaced on demand")
+        done = self._supervisor.replace("it was replaced on demand")
         if not done and (state := self.state) in ("starting", "restarting"):
             text = f"{self.name} is {state}: there is no context to replace yet, and "
             cell_origin.current().say(f"{text}what waits for it stays in line.")
@@ -425,7 +425,7 @@ class Device:
             TimeoutError: not in time; nothing changed.
             SystemClosed: its system is closed.
         """
-        return self._keeper.suspension.suspend(timeout_s, drop=drop)
+        return self._supervisor.suspension.suspend(timeout_s, drop=drop)
 
     def resume(self, *, timeout_s: float = 120.0) -> None:
         """Start a context for a suspended device, with all that was kept; blocks until it is up.
@@ -435,11 +435,11 @@ class Device:
             AccelError: the device takes no messages, and why.
             TimeoutError: not in time; it goes on coming back.
         """
-        self._keeper.suspension.resume(timeout_s)
+        self._supervisor.suspension.resume(timeout_s)
 
     def reset(self) -> None:
         """Close an open circuit: start a context on probation. Returns at once."""
-        self._keeper.reset()
+        self._supervisor.reset()
 
     @property
     def resident(self) -> Resident:
@@ -452,7 +452,7 @@ class Device:
         Raises:
             AccelError: the device takes no messages.
         """
-        return look(self, self._keeper)
+        return look(self, self._supervisor)
 
     def release_frames(self) -> Released:
         """Give back what only the variables of failed functions hold; returns how much that was.
@@ -464,7 +464,7 @@ class Device:
         Raises:
             AccelError: the device takes no messages.
         """
-        return release_frames(self, self._keeper)
+        return release_frames(self, self._supervisor)
 
     def __repr__(self) -> str:
         waiting = self._requests.queued
@@ -475,20 +475,20 @@ class Device:
         )
 
     def _repr_html_(self) -> str:
-        keeper, vitals = self._keeper, self._keeper.vitals
+        supervisor, health = self._supervisor, self._supervisor.health
         lines = [
             ("state", self.state),
             ("generation", str(self.generation)),
-            ("memory", f"{memory(vitals.used_bytes, vitals.total_bytes)} in use"),
+            ("memory", f"{memory(health.used_bytes, health.total_bytes)} in use"),
             ("in flight", f"{self.in_flight:,}"),
         ]
         if waiting := self._requests.queued:
             lines.append(("waiting", f"{waiting:,}"))
-        if keeper.restarts:
-            lines.append(("restarts", str(keeper.restarts)))
-        if keeper.cause is not None:
-            lines.append(("last loss", str(keeper.cause)))
-        return as_html(f"Device {self.name}{f': {vitals.model}' if vitals.model else ''}", lines)
+        if supervisor.restarts:
+            lines.append(("restarts", str(supervisor.restarts)))
+        if supervisor.cause is not None:
+            lines.append(("last loss", str(supervisor.cause)))
+        return as_html(f"Device {self.name}{f': {health.model}' if health.model else ''}", lines)
 
 
 def _places(

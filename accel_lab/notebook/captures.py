@@ -18,7 +18,7 @@ from accel_lab.compute.cells.write_back import can_change, is_array, renew
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.user_code.call import pack
-from accel_lab.compute.user_code.notebook_globals import Home
+from accel_lab.compute.user_code.notebook_globals import NotebookGlobals
 from accel_lab.display.sizes import compared
 from accel_lab.errors import AccelError, InvalidArgument, StaleRef
 from accel_lab.notebook.names import bound_names, used_names
@@ -46,7 +46,7 @@ class Captures:
     ways to arrays inside it. `lost` has what is left out, because the cell seems to make it anew.
     """
 
-    home: Home
+    home: NotebookGlobals
     given: dict[str, Any] = field(default_factory=dict)
     modules: list[str] = field(default_factory=list)
     kept: dict[str, AccelRef] = field(default_factory=dict)
@@ -217,7 +217,7 @@ class Captures:
         return "" if _is_there(name, self.home.names[name]) else name
 
 
-def captures_of(source: str, home: Home, device: Device, space: Space) -> Captures:
+def captures_of(source: str, home: NotebookGlobals, device: Device, space: Space) -> Captures:
     """Return what a cell of this source uses of the notebook's namespace.
 
     Raises:

@@ -20,7 +20,7 @@ from accel_lab.compute.cells.global_random import set_states, states
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.residency.resident import offer_frames
-from accel_lab.compute.user_code.notebook_globals import Home
+from accel_lab.compute.user_code.notebook_globals import NotebookGlobals
 from accel_lab.errors import AccelError, Interrupted, InvalidArgument, OutOfMemory, UserCodeError
 from accel_lab.notebook import timing
 from accel_lab.notebook.captures import Captures, captures_of, is_ipythons, is_lost
@@ -268,8 +268,8 @@ class GpuCells:
         space.note_part(cell.source, cell.filename, made, set(ran.gone))
         return list(ran.arrays.values())
 
-    def _home(self) -> Home:
-        return Home(self._names, self._name)
+    def _home(self) -> NotebookGlobals:
+        return NotebookGlobals(self._names, self._name)
 
     def _space(self, device: "Device") -> Space:
         """Return what is known of the namespace; after a loss, define again what can be."""

@@ -529,11 +529,11 @@ def test_context_knows_parent_and_services(world: World) -> None:
 
     def look(actor: Actor) -> tuple[Any, ...]:
         context = actor.context
-        return context.parent, context.self_ref, context.clock, context.dispatcher, context.events
+        return context.parent, context.self_ref, context.clock, context.event_loop, context.events
 
     child = world.ask(ref, Spawn("child", Handy))
     system = world.system
-    services = (world.clock, world.dispatcher, system.events)
+    services = (world.clock, world.event_loop, system.events)
     assert world.ask(ref, Do(look)) == (None, ref, *services)
     assert world.ask(child, Do(look)) == (ref, child, *services)
 

@@ -17,7 +17,7 @@ from tests.held import NOTHING, held
 
 
 class Hold(Message[None], frozen=True):
-    """Keep the dispatcher busy until `go_on` is set."""
+    """Keep the event loop busy until `go_on` is set."""
 
     busy: threading.Event
     go_on: threading.Event
@@ -147,14 +147,14 @@ def test_shutdown_past_a_stuck_handler_still_answers_what_is_queued() -> None:
     go_on.set()
     assert held.result(20) is None
     system.shutdown()
-    assert not system.dispatcher.is_running
+    assert not system.event_loop.is_running
 
 
-def test_ask_after_the_dispatcher_was_stopped_under_the_system_is_answered() -> None:
+def test_ask_after_the_event_loop_was_stopped_under_the_system_is_answered() -> None:
     system = ActorSystem()
     ref = system.spawn(Adder)
     assert ref.ask(Add(1)).result(10) == 1
-    system.dispatcher.stop()
+    system.event_loop.stop()
     assert isinstance(ref.ask(Add(1)).error, ActorStopped)
     system.shutdown()
 
@@ -172,5 +172,5 @@ def test_a_system_may_be_shut_down_by_one_of_its_actors() -> None:
     system = ActorSystem()
     assert system.spawn(Ender).ask(End()).result(10) is None
     deadline = time.monotonic() + 10
-    while system.dispatcher.is_running:
+    while system.event_loop.is_running:
         assert time.monotonic() < deadline

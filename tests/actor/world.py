@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from accel_lab.actor.actor import Actor, ActorRef, handles
 from accel_lab.actor.clock import FakeClock
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.message import Message
 from accel_lab.actor.reply import Reply
 from accel_lab.actor.supervision import Strategy
@@ -73,8 +73,8 @@ class World:
     def __init__(self, strategy: Strategy | None = None) -> None:
         self.clock = FakeClock()
         self.escaped: list[BaseException] = []
-        self.dispatcher = Dispatcher("world", self.clock, on_error=self.escaped.append)
-        self.system = ActorSystem("world", dispatcher=self.dispatcher, strategy=strategy)
+        self.event_loop = EventLoop("world", self.clock, on_error=self.escaped.append)
+        self.system = ActorSystem("world", event_loop=self.event_loop, strategy=strategy)
         self.diary: list[str] = []
 
     def adder(self, name: str = "a", capacity: int = 1024) -> ActorRef[Adder]:
@@ -86,7 +86,7 @@ class World:
     def run(self, after_s: float = 0.0) -> None:
         if after_s:
             self.clock.advance(after_s)
-        self.dispatcher.run_pending()
+        self.event_loop.run_pending()
 
     def ask(self, ref: ActorRef[Any], message: Message[R]) -> R:
         """Ask, run everything that is due, and return the answer or raise it."""
@@ -102,5 +102,5 @@ class World:
 
     def close(self) -> None:
         self.system.shutdown()
-        self.dispatcher.stop()
+        self.event_loop.stop()
         assert self.escaped == []

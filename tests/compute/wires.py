@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from accel_lab.compute.dispatcher.dispatcher import Service
+from accel_lab.compute.dispatcher.dispatcher import Dispatcher
 from accel_lab.compute.execution.context import Context
 from accel_lab.compute.wire.codec import decode_reports
 
@@ -29,7 +29,7 @@ class Wire:
         return lambda *_: None
 
 
-def service_of(wire: Wire, context: Context, *, spin_s: float = 0.0) -> Service:
+def service_of(wire: Wire, context: Context, *, spin_s: float = 0.0) -> Dispatcher:
     """Return what serves a context over this wire."""
     transport: Any = wire
-    return Service(transport, context, spin_s=spin_s)
+    return Dispatcher(transport, context, spin_s=spin_s)

@@ -12,7 +12,7 @@ import pytest
 
 from accel_lab import System
 from accel_lab.compute.actors import digest
-from accel_lab.compute.dispatcher.dispatcher import Service
+from accel_lab.compute.dispatcher.dispatcher import Dispatcher
 from accel_lab.compute.lineage.content_store import key_of
 from accel_lab.compute.supervision import context_supervisor
 from accel_lab.errors import ContextLost
@@ -24,7 +24,7 @@ DEVICES = 4
 
 def read_no_more() -> None:
     """Have the dispatcher of this context stand still, where it is at nothing."""
-    (service,) = [one for one in gc.get_objects() if type(one) is Service]
+    (service,) = [one for one in gc.get_objects() if type(one) is Dispatcher]
     service._turn = lambda: time.sleep(WAIT_S)  # type: ignore[method-assign]
 
 

@@ -27,14 +27,14 @@ def journaled(
             lambda: Facts("lab", "host", models, {}),
             **options,
         )
-        lab._scribe.flush()
+        lab._record_thread.flush()
         for device in lab.devices:
             recorder = device._requests.recorder
             assert recorder is not None
             recorder.followers.append(writer.follow(device.name))
-        lab._scribe.after.insert(0, writer)
+        lab._record_thread.after.insert(0, writer)
         try:
-            yield lab, Journal(writer.store, writer, lab._scribe.flush)
+            yield lab, Journal(writer.store, writer, lab._record_thread.flush)
         finally:
-            lab._scribe.flush()
+            lab._record_thread.flush()
             writer.close()

@@ -13,7 +13,7 @@ import pytest
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.lineage.content_store import Contents, key_of
 from accel_lab.compute.lineage.markers import Content, ContextBegan, ContextEnded, Result, SentBy
-from accel_lab.compute.lineage.record_thread import Scribe
+from accel_lab.compute.lineage.record_thread import RecordThread
 from accel_lab.compute.lineage.recorder import Kept, Recorder
 from accel_lab.compute.message.builtin import Put
 from accel_lab.compute.output.cell_origin import Origin
@@ -42,22 +42,22 @@ def put(seq: int, data: bytes = b"\x01") -> bytes:
 
 
 class Bench:
-    """A recorder, a scribe that is flushed by hand, and a writer."""
+    """A recorder, a record thread that is flushed by hand, and a writer."""
 
     def __init__(self, store: Store, **options: Any) -> None:
         self.store = store
         self.events = EventStream()
         self.contents = Contents()
         self.writer = Writer(store, self.contents, self.events, facts, **options)
-        self.scribe = Scribe("test", _fail)
+        self.record_thread = RecordThread("test", _fail)
         self.recorder = self.device("cpu0")
-        self.scribe.after.append(self.writer)
+        self.record_thread.after.append(self.writer)
         self.seq = itertools.count(1)
 
     def device(self, name: str) -> Recorder:
-        recorder = Recorder(name, self.contents, self.scribe.rouse)
+        recorder = Recorder(name, self.contents, self.record_thread.rouse)
         recorder.followers.append(self.writer.follow(name))
-        self.scribe.follow(recorder)
+        self.record_thread.follow(recorder)
         return recorder
 
     def send(self, count: int = 1, data: bytes = b"\x01") -> None:
@@ -70,7 +70,7 @@ class Bench:
         self.recorder.keep(seq, Kept(data))
 
     def write(self) -> None:
-        self.scribe.flush()
+        self.record_thread.flush()
         self.writer.flush()
 
     def entries(self) -> list[Entry]:
@@ -266,13 +266,13 @@ def test_bytes_that_come_again_while_they_are_forgotten_are_stored_again() -> No
     bench = Bench(store, limit_bytes=8000)
     for seed in range(8):
         bench.upload(bytes([seed]) * 1000)
-        bench.scribe.flush()
+        bench.record_thread.flush()
         if seed < 7:
             bench.writer.flush()
     assert store.trims.wait(30)
     assert store.content(key_of(bytes(1000))) is None
     bench.upload(bytes(1000))
-    bench.scribe.flush()
+    bench.record_thread.flush()
     store.go_on.set()
     bench.write()
     bench.writer.close()
@@ -287,7 +287,7 @@ def test_a_store_that_is_away_costs_nobody_anything() -> None:
     gate.shut = True
     for _ in range(5):
         bench.send(10)
-        bench.scribe.flush()
+        bench.record_thread.flush()
     with pytest.raises(JournalUnavailable, match="the gate is shut"):
         bench.writer.flush()
     failed = bench.events.wait_for(JournalFailed, since=0)
@@ -306,7 +306,7 @@ def test_it_is_tried_again_by_itself() -> None:
     gate.shut = True
     bench = Bench(gate)
     bench.send()
-    bench.scribe.flush()
+    bench.record_thread.flush()
     bench.events.wait_for(JournalFailed, since=0)
     gate.shut = False
     bench.events.wait_for(JournalResumed, since=0)
@@ -321,7 +321,7 @@ def test_gathering_never_waits_for_a_store_that_does_not_answer() -> None:
     began = time.monotonic()
     for _ in range(100):
         bench.send(10)
-        bench.scribe.flush()
+        bench.record_thread.flush()
     assert time.monotonic() - began < 5
     assert gate.calls <= 1
     gate.open.set()
@@ -338,7 +338,7 @@ def test_what_waits_is_bounded_and_what_is_lost_is_counted() -> None:
     for turn in range(200):
         bench.send(1, data)
         bench.upload(bytes(10))
-        bench.scribe.flush()
+        bench.record_thread.flush()
         if turn == 0:  # the writer's thread has its first turn when it likes
             bench.events.wait_for(JournalFailed, 60.0, since=0)
     assert bench.writer._waiting_bytes <= 10_000
@@ -362,7 +362,7 @@ def test_what_waits_is_bounded_and_what_is_lost_is_counted() -> None:
 def test_closing_commits_what_is_left(tmp_path: Path) -> None:
     bench = Bench(SqliteStore(tmp_path / "x.journal"))
     bench.send(1000)
-    bench.scribe.flush()
+    bench.record_thread.flush()
     bench.writer.close()
     assert bench.seqs() == list(range(1, 1001))
     assert [path.name for path in tmp_path.iterdir()] == ["x.journal"]
@@ -373,7 +373,7 @@ def test_closing_says_what_a_store_that_is_away_has_cost() -> None:
     gate.shut = True
     bench = Bench(gate)
     bench.send(7)
-    bench.scribe.flush()
+    bench.record_thread.flush()
     bench.events.wait_for(JournalFailed, since=0)
     bench.writer.close()
     (lost,) = bench.events.history(JournalDropped)
@@ -400,7 +400,7 @@ def test_a_full_disk_is_an_event_and_passes(tmp_path: Path) -> None:
     (pages,) = store._writing.execute("PRAGMA page_count").fetchone()
     store._writing.execute(f"PRAGMA max_page_count = {pages + 10}")
     bench.send(100, bytes(4000))
-    bench.scribe.flush()
+    bench.record_thread.flush()
     failed = bench.events.wait_for(JournalFailed, since=0)
     assert "full" in failed.error
     bench.events.wait_for(JournalResumed, since=0)  # the limit went with the connection
@@ -417,7 +417,7 @@ def test_a_file_that_is_deleted_is_an_event_and_the_next_one_has_the_facts(tmp_p
     for each in tmp_path.iterdir():
         each.unlink()
     bench.send(2)
-    bench.scribe.flush()
+    bench.record_thread.flush()
     failed = bench.events.wait_for(JournalFailed, since=0)
     assert "deleted" in failed.error
     bench.events.wait_for(JournalResumed, since=0)
@@ -437,7 +437,7 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
     before = path.read_bytes()
     bench = Bench(SqliteStore(path))
     bench.send()
-    bench.scribe.flush()
+    bench.record_thread.flush()
     failed = bench.events.wait_for(JournalFailed, since=0)
     assert "something else" in failed.error
     bench.writer.close()
@@ -464,11 +464,11 @@ def test_a_server_that_goes_away_and_comes_back_loses_nothing(
         bench.write()
         server.stop()
         bench.send(10)
-        bench.scribe.flush()
+        bench.record_thread.flush()
         failed = bench.events.wait_for(JournalFailed, 30, since=0)
         assert str(server.port) in failed.store
         bench.send(10)
-        bench.scribe.flush()
+        bench.record_thread.flush()
         server.start()
         bench.events.wait_for(JournalResumed, 60, since=0)
         bench.write()

@@ -17,7 +17,7 @@ from accel_lab.compute.residency import holdings
 from accel_lab.compute.suspension import save_restore
 from accel_lab.compute.user_code.call import answer_parts, pack, unpack
 from accel_lab.compute.user_code.interrupts import INTERRUPTS
-from accel_lab.compute.user_code.users_objects import belongings
+from accel_lab.compute.user_code.users_objects import users_objects
 from accel_lab.compute.wire.failure import text_of, user_code_error
 from accel_lab.errors import Interrupted, StaleRef
 
@@ -114,7 +114,7 @@ class RunActor(LibraryActor):
                 return None
             if isinstance(obj, np.ndarray):  # it may be what a library's object is made of
                 if not own:
-                    own.update(belongings(value))
+                    own.update(users_objects(value))
                 if id(obj) not in own:
                     return None
             id_ = self._next_id()

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from accel_lab.compute.arena.block import Block, Location
 from accel_lab.compute.arena.ledger import ArenaStatistics, Ledger
 from accel_lab.compute.arena.owned_array import Array, Shape, layout, own
-from accel_lab.compute.arena.read_only import Hold, ReadOnly
-from accel_lab.compute.arena.release_queue import Returns
+from accel_lab.compute.arena.read_only import ReadOnly, ReadOnlyHold
+from accel_lab.compute.arena.release_queue import ReleaseQueue
 from accel_lab.compute.arena.segment import Segment
 from accel_lab.compute.machine.host_memory import host_memory_bytes
 from accel_lab.compute.machine.memfd_mapping import PAGE
@@ -56,7 +56,7 @@ class Arena:
         self.on_drop: list[Callable[[Segment], None]] = []
         self._ledger = Ledger(limit, segment_bytes)
         self._read_only = ReadOnly()
-        self._returns = Returns()
+        self._returns = ReleaseQueue()
         self._lock = threading.Lock()
         # Held while a segment is made, so that many small callers share one new segment; the
         # lock above stays free meanwhile.
@@ -130,7 +130,7 @@ class Arena:
         found = self._ledger.find(array)
         return None if found is None else Location(found[0].id, found[1])
 
-    def hold(self, array: Array) -> Hold:
+    def hold(self, array: Array) -> ReadOnlyHold:
         """Make the array read-only and keep its memory until the hold is released.
 
         Holds nest. Other views of the memory stay writable.
@@ -145,10 +145,10 @@ class Arena:
             if serial is None:
                 raise InvalidArgument("only a contiguous array of the arena can be held")
             self._read_only.add(array)
-        return Hold(self, array, serial)
+        return ReadOnlyHold(self, array, serial)
 
     def end_hold(self, array: Array, serial: int) -> None:
-        """Do what `Hold.release` says; for it alone."""
+        """Do what `ReadOnlyHold.release` says; for it alone."""
         with self._lock:
             self._ledger.end_hold(serial)
             self._read_only.remove(array)

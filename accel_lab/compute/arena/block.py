@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from accel_lab.compute.arena.release_queue import Returns
+from accel_lab.compute.arena.release_queue import ReleaseQueue
 from accel_lab.compute.machine.memfd_mapping import Bytes
 
 _NOTHING: Bytes = np.empty(0, np.uint8)
@@ -36,12 +36,14 @@ class Block:
 
     __slots__ = ("_returns", "nbytes", "offset", "segment_id", "serial", "view")
 
-    def __init__(self, location: Location, view: Bytes, *, serial: int, returns: Returns) -> None:
+    def __init__(
+        self, location: Location, view: Bytes, *, serial: int, returns: ReleaseQueue
+    ) -> None:
         self.segment_id, self.offset = location
         self.nbytes = view.nbytes
         self.view = view
         self.serial = serial
-        self._returns: Returns | None = returns
+        self._returns: ReleaseQueue | None = returns
 
     def release(self, *, after: Hashable | None = None) -> None:
         """Give the memory back; the second call and later ones do nothing.
@@ -54,7 +56,7 @@ class Block:
         if returns is not None:
             returns.put(self.serial, after)
 
-    def disown(self) -> Returns | None:
+    def disown(self) -> ReleaseQueue | None:
         """Make `release` do nothing from now on; return where the block must go instead."""
         returns, self._returns = self._returns, None
         self.view = _NOTHING

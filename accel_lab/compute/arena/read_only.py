@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from accel_lab.compute.arena.arena import Arena
 
 
-class Hold:
+class ReadOnlyHold:
     """An upload in progress: the array is read-only and its block is not reused.
 
     Made by `Arena.hold`. It keeps the array alive until `release`.

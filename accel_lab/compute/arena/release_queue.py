@@ -23,7 +23,7 @@ class Return(NamedTuple):
     after: Hashable | None
 
 
-class Returns:
+class ReleaseQueue:
     """A queue that any thread and any finalizer may put into without blocking.
 
     It knows blocks by serial only, so that nothing in it keeps memory mapped.

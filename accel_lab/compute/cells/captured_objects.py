@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from accel_lab.compute.arrays.torch_interop import State, has_state
-from accel_lab.compute.cells.container_pickle import unwoven, woven
+from accel_lab.compute.cells.container_pickle import dumps, loads
 from accel_lab.compute.cells.mutable_parts import ATOMS, Part, Way, children, items, parts_of
 from accel_lab.compute.cells.plain_data import CONTAINERS, PLAIN_FACTORIES, frozen, thawed
 from accel_lab.compute.cells.write_back import copied, holds_changing, is_array, made, renew
@@ -56,7 +56,7 @@ def arrays_in(value: Any) -> frozenset[Way]:
     )
 
 
-class Lent:
+class CapturedObjects:
     """A value, as it was lent.
 
     Parameters:
@@ -120,7 +120,7 @@ class Lent:
                 continue
             place = (way, key, copies[key]) if child is old else self._places.get(id(child))
             if place is None:
-                value = self._woven(child, parts) or self._now(way, key, child, old)
+                value = self._dumps(child, parts) or self._now(way, key, child, old)
                 if value is None:
                     other.append((*way, key))
                 elif value != copies.get(key):
@@ -144,7 +144,7 @@ class Lent:
             return None
         return Moved((*way, key), None if now == copy else now)
 
-    def _woven(self, child: Any, parts: list[Part]) -> Woven | None:
+    def _dumps(self, child: Any, parts: list[Part]) -> Woven | None:
         """Return a new container in which there is something that was lent; None of all else."""
         found: list[Moved] = []
 
@@ -158,7 +158,7 @@ class Lent:
             found.append(moved)
             return len(found) - 1
 
-        data = woven(child, number)
+        data = dumps(child, number)
         return Woven(data, found) if data is not None and found else None
 
     def _part(self, way: Way, key: Any, copy: bytes, holder: Any) -> Part:
@@ -232,7 +232,7 @@ def _set(holder: Any, values: dict[Any, Any], gone: list[Any], moved: dict[Way, 
             holder[key] = value
             continue
         if type(value) is Woven:
-            holder[key] = unwoven(value.data, [_renewed(one, moved) for one in value.moved])
+            holder[key] = loads(value.data, [_renewed(one, moved) for one in value.moved])
         elif type(value) is Moved:
             new = _renewed(value, moved)
             if new is not _item(holder, key):  # a tuple has it already

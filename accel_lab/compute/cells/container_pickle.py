@@ -12,7 +12,7 @@ _NEW: frozenset[type] = frozenset((list, dict, tuple, set, frozenset))
 _PLAIN: frozenset[type] = _NEW | ATOMS | {bytes, bytearray}
 
 
-def woven(value: Any, number: Callable[[Any], int | None]) -> bytes | None:
+def dumps(value: Any, number: Callable[[Any], int | None]) -> bytes | None:
     """Pickle a container of plain data, and of what `number` has a number of; None of all else."""
     if type(value) not in _NEW:
         return None
@@ -27,8 +27,8 @@ def woven(value: Any, number: Callable[[Any], int | None]) -> bytes | None:
     return file.getvalue()
 
 
-def unwoven(data: bytes, objects: Sequence[Any]) -> Any:
-    """Return what `woven` was given, with these in place of their numbers."""
+def loads(data: bytes, objects: Sequence[Any]) -> Any:
+    """Return what `dumps` was given, with these in place of their numbers."""
     return _Unweaver(data, objects).load()
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from accel_lab.compute.arrays import torch_interop
-from accel_lab.compute.cells.captured_objects import Lent
+from accel_lab.compute.cells.captured_objects import CapturedObjects
 from accel_lab.compute.cells.cell_code import TIMES, loop_of, parts_of, remember
 from accel_lab.compute.cells.cell_execution import Cell, Piece, Ran, Resident, Timed
 from accel_lab.compute.cells.definitions import compiled
@@ -25,7 +25,7 @@ from accel_lab.compute.cells.mutable_parts import Way, written
 from accel_lab.compute.cells.plain_data import frozen, thawed
 from accel_lab.compute.cells.write_back import copied, holds_changing
 from accel_lab.compute.execution.backend import Backend
-from accel_lab.compute.execution.cost_meter import Meter, Span, numbers
+from accel_lab.compute.execution.cost_meter import CostMeter, Span, numbers
 from accel_lab.compute.machine.stack_frames import lines_of
 from accel_lab.compute.output import ipython_display, matplotlib_figures
 from accel_lab.compute.output.formatting import text
@@ -71,12 +71,14 @@ class Workspace:
         self._serials: dict[str, int] = {}
         self._count = generation << 32  # never the serial of another life
         self._plain: dict[str, tuple[int, bytes]] = {}  # by name: which object, and its copy
-        self._lent: dict[str, tuple[Any, bytes | Lent]] = {}  # what may go back, and as it came
+        self._captured: dict[
+            str, tuple[Any, bytes | CapturedObjects]
+        ] = {}  # what may go back, and as it came
         self._generators: dict[str, bytes] = {}
         self._stopped = ""
         self._ended = 0, Ran(generation)  # the last cell that has ended well, and what it did
 
-    def run(self, cell: Cell, meter: Meter, *, quiet: bool) -> Ran:
+    def run(self, cell: Cell, meter: CostMeter, *, quiet: bool) -> Ran:
         """Run a cell, wait for the device to be through with it, and tell what it cost.
 
         Parameters:
@@ -123,7 +125,7 @@ class Workspace:
         ran.cost, ran.shown_bytes = cost, shown_bytes
         return ran
 
-    def time(self, cell: Cell, meter: Meter, *, number: int, repeat: int) -> Timed:
+    def time(self, cell: Cell, meter: CostMeter, *, number: int, repeat: int) -> Timed:
         """Run a cell again and again, and bind nothing; what it displays is dropped.
 
         Each run begins with the names as they are here, and repeats the cell `number` times in a
@@ -158,7 +160,7 @@ class Workspace:
             self._stopped = lines_of(error)
             raise
         finally:
-            self._lent = {}
+            self._captured = {}
 
     def define(self, cell: Cell, pieces: list[Piece], plain: dict[str, bytes]) -> Ran:
         """Define again what cells have defined; what fails is left out.
@@ -195,7 +197,7 @@ class Workspace:
                 self._serials.pop(name, None)  # a handle of what the name stood for is stale
         self.names.update(cell.given)
         self._told |= cell.given
-        self._lent = {
+        self._captured = {
             name: (cell.given[name], self._lend(cell.given[name], ways))
             for name, ways in cell.returned.items()
         }
@@ -205,9 +207,9 @@ class Workspace:
                 value = array if kind is None else torch_interop.made(array, kind)
                 self.names[name] = self._told[name] = value
 
-    def _lend(self, value: Any, ways: frozenset[Way]) -> bytes | Lent:
+    def _lend(self, value: Any, ways: frozenset[Way]) -> bytes | CapturedObjects:
         whole = None if holds_changing(value) else copied(value)
-        return whole or Lent(value, ways, self._is_array)
+        return whole or CapturedObjects(value, ways, self._is_array)
 
     def find(self, name: str, serial: int) -> Any:
         """Return an object that a cell has left.
@@ -334,11 +336,11 @@ class Workspace:
         What is not plain any more stays here, as if the cell had bound it. All else has, when it is
         changed there, whatever it has here; that is returned, by `id`.
         """
-        lent, self._lent = self._lent, {}
+        captured, self._captured = self._captured, {}
         own: dict[int, str] = {}
-        for name, (value, before) in lent.items():
+        for name, (value, before) in captured.items():
             bound = self.names.get(name) is value
-            if isinstance(before, Lent):
+            if isinstance(before, CapturedObjects):
                 changes, other = before.changes()
                 if changes:
                     ran.changed[name] = pickle.dumps(changes)

@@ -12,7 +12,7 @@ from accel_lab.compute.cells.cell_execution import Cell, Piece, Ran, Timed
 from accel_lab.compute.cells.user_modules import Projects
 from accel_lab.compute.cells.workspace import Workspace
 from accel_lab.compute.execution.backend import Backend
-from accel_lab.compute.execution.cost_meter import Meter
+from accel_lab.compute.execution.cost_meter import CostMeter
 from accel_lab.compute.execution.stream import Stream
 from accel_lab.compute.output import matplotlib_figures
 from accel_lab.errors import InvalidArgument, StaleRef
@@ -21,14 +21,14 @@ _workspaces: dict[str, Workspace] = {}
 _projects = Projects()
 _backend: list[Backend] = []
 _generation: list[int] = []
-_meter: list[Meter] = []
+_meter: list[CostMeter] = []
 
 
 def serve(backend: Backend, generation: int, stream: Stream) -> None:
     """Begin to serve the context of this process, whose user code runs on `stream`."""
     _backend[:] = [backend]
     _generation[:] = [generation]
-    _meter[:] = [Meter(backend, stream)]
+    _meter[:] = [CostMeter(backend, stream)]
     _suit_environment()
 
 

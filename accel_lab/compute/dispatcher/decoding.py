@@ -12,7 +12,7 @@ import msgspec
 from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.prepared_launch import Prepared
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.bytes_cache import Remembered
+from accel_lab.compute.message.bytes_cache import BytesCache
 from accel_lab.compute.message.operation import Spec, operands_of, travelling
 
 SKIP_LIMIT = 63
@@ -53,7 +53,7 @@ class Entries:
 
     def __init__(self, context: Context) -> None:
         self._routes = context.routes
-        self._known = Remembered[Seen]()
+        self._known = BytesCache[Seen]()
         self._skip = self._vain = 0
         mention = context.table.mention
         find = context.table.known

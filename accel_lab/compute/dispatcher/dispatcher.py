@@ -49,7 +49,7 @@ FORGET_ABOVE = 1 << 14
 GARBAGE_S = 10.0
 
 
-class Service:
+class Dispatcher:
     """Serves one context over one wire until the wire ends."""
 
     def __init__(self, transport: Transport, context: Context, *, spin_s: float) -> None:

@@ -34,7 +34,7 @@ class Cost(NamedTuple):
     peak: Peak | None
 
 
-class Meter:
+class CostMeter:
     """Measures on one stream of a context."""
 
     def __init__(self, backend: Backend, stream: Stream) -> None:

@@ -17,7 +17,7 @@ CHEAP_S = 20e-6
 _PIECE_BYTES = 512
 
 
-class PeakCount:
+class PoolPeak:
     """Counts what is taken from a pool, from now on; the thread that takes it.
 
     Parameters:

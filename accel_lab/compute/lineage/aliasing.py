@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 MOST_ROOTS = 16
 
 
-class Storages:
+class Aliasing:
     """The memory of the buffers of one device; for one thread at a time.
 
     It is told by its roots. A function's answer may be a view of any operand, so it has the roots

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from accel_lab.compute.lineage.aliasing import Storages
+from accel_lab.compute.lineage.aliasing import Aliasing
 from accel_lab.compute.lineage.markers import Checkpoint
 from accel_lab.compute.lineage.recorded_message import Step
 
@@ -30,7 +30,7 @@ class GivenUp(NamedTuple):
         return point is not None and point.seq >= self.changed
 
 
-class Trial:
+class DryRun:
     """What is had when messages are run: one that cannot be takes along whatever it writes.
 
     Attributes:
@@ -38,9 +38,9 @@ class Trial:
     """
 
     def __init__(
-        self, storages: Storages, opaque: dict[int, str], given_up: dict[int, GivenUp]
+        self, aliasing: Aliasing, opaque: dict[int, str], given_up: dict[int, GivenUp]
     ) -> None:
-        self._roots_of = storages.of
+        self._roots_of = aliasing.of
         self._opaque = opaque
         self._given_up = given_up
         self._why: dict[int, str] = {}

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import takewhile, zip_longest
 from typing import Any, NamedTuple, TypeVar
 
-from accel_lab.compute.lineage.aliasing import Storages
-from accel_lab.compute.lineage.dry_run import BEYOND, GivenUp, Trial
+from accel_lab.compute.lineage.aliasing import Aliasing
+from accel_lab.compute.lineage.dry_run import BEYOND, DryRun, GivenUp
 from accel_lab.compute.lineage.markers import Arrays, Checkpoint, Content, Failed, Result
 from accel_lab.compute.lineage.recorded_message import Effects, Step, decode, size_of
 from accel_lab.errors import Interrupted, UserCodeError
@@ -52,7 +52,7 @@ class History:
         live: the ids of buffers that were made and not freed.
         contents: the bytes that requests took from the arena.
         checkpoints: the contents of buffers.
-        storages: which buffers share memory.
+        aliasing: which buffers share memory.
         has_lost_needs: since the last cut something was freed, or kept elsewhere.
         until: when a walk along the messages ends with TimeoutError, as `time.monotonic` tells.
     """
@@ -62,7 +62,7 @@ class History:
         self.live: set[int] = set()
         self.contents: dict[int, Content] = {}
         self.checkpoints: list[Checkpoint] = []
-        self.storages = Storages()
+        self.aliasing = Aliasing()
         self.has_lost_needs = False
         self.until = math.inf
         self._newest = 0  # the number of the last message
@@ -85,7 +85,7 @@ class History:
             self._note_failure(early)
         if step.made:
             self.live.add(step.made)
-            self.storages.enter(step.made, step.shares, self.live)
+            self.aliasing.enter(step.made, step.shares, self.live)
 
     def free(self, ids: Iterable[int]) -> None:
         """Nobody holds these buffers any more."""
@@ -114,7 +114,7 @@ class History:
         elif isinstance(marker, Arrays):
             for id_, shared in zip_longest(marker.ids, marker.shares, fillvalue=0):
                 self.live.add(id_)
-                self.storages.enter(id_, (shared,) if shared else (), self.live)
+                self.aliasing.enter(id_, (shared,) if shared else (), self.live)
                 self._opaque[id_] = "your own code made it, and no copy of it is kept"
 
     def learn(self, id_: int, shape: tuple[int, ...], dtype: str, shares: int) -> None:
@@ -131,12 +131,12 @@ class History:
                 break
             if step.made and id_ in step.shares:
                 if shares:
-                    self.storages.join(id_, shares)
+                    self.aliasing.join(id_, shares)
                 return
         if shares:
-            self.storages.enter(id_, (shares,), self.live)
+            self.aliasing.enter(id_, (shares,), self.live)
         else:
-            self.storages.renew(id_)
+            self.aliasing.renew(id_)
 
     def _note_failure(self, marker: Failed) -> None:
         """Note what code of the user's may have changed before it failed."""
@@ -181,17 +181,17 @@ class History:
         that of the buffer made first is used.
         """
         found = self.hopeless(lost, without)
-        pointed, storages = self._last_points().keys(), self.storages
+        pointed, aliasing = self._last_points().keys(), self.aliasing
         while True:
             others = wanted - found.keys()
             stuck = self._lost(self._needed(others, without), others)
             parted: dict[int, str] = {}
             memory: set[int] = set()
             for id_ in sorted(stuck.keys() & pointed, reverse=True):
-                beside = storages.sharing(id_, others) - {id_}
-                if beside and memory.isdisjoint(storages.of(id_)):
+                beside = aliasing.sharing(id_, others) - {id_}
+                if beside and memory.isdisjoint(aliasing.of(id_)):
                     parted[id_] = f"{stuck[id_]}; {_PARTED.format(min(beside))}"
-                memory.update(storages.of(id_))
+                memory.update(aliasing.of(id_))
             found |= parted or stuck
             if not parted:
                 return found
@@ -221,23 +221,23 @@ class History:
                 continue
             subject = step.made or (step.writes[0] if len(step.writes) == 1 else 0)
             digest = self._digests.get(step.seq)
-            is_old = not changed.isdisjoint(self.storages.of(subject))
+            is_old = not changed.isdisjoint(self.aliasing.of(subject))
             if subject in ids and digest and not is_old:
                 found[subject] = digest
             ids.discard(subject)
-            changed.update(self.storages.of_all(step.writes))
+            changed.update(self.aliasing.of_all(step.writes))
         return found
 
     def _points(self) -> list[Checkpoint]:
         """Return the checkpoints of what is known, in order."""
-        known = [point for point in self.checkpoints if point.id in self.storages]
+        known = [point for point in self.checkpoints if point.id in self.aliasing]
         return sorted(known, key=lambda point: point.seq)
 
     def _needed(self, wanted: set[int], without: Collection[int] = ()) -> list[Step | Restore]:
         """Walk back from the last message: what changes something needed is needed too."""
-        storages = self.storages
+        aliasing = self.aliasing
         ids = set(wanted)
-        memory = storages.of_all(ids)
+        memory = aliasing.of_all(ids)
         found: list[Step | Restore] = []
         points = self._points()
 
@@ -245,12 +245,12 @@ class History:
             while points and points[-1].seq >= since:
                 point = points.pop()
                 # Where views of it are wanted too they must share its memory, as they did.
-                if storages.sharing(point.id, ids) == {point.id}:
+                if aliasing.sharing(point.id, ids) == {point.id}:
                     found.append(Restore(point))
                     ids.discard(point.id)
-                    memory.intersection_update(storages.of_all(ids))
+                    memory.intersection_update(aliasing.of_all(ids))
 
-        written = _Written(storages)
+        written = _Written(aliasing)
         undone = self._failed - self._half_done
         again: set[int] = set()  # the effects that are needed wherever they stand
         # Before all that is needed was made nothing is.
@@ -267,7 +267,7 @@ class History:
                 found.append(step)
                 ids.discard(made)
                 ids.update(effects.operands)
-                memory.update(storages.of_all(effects.operands))
+                memory.update(aliasing.of_all(effects.operands))
                 if not made:
                     again.add(id(effects))
         restore(0)
@@ -276,7 +276,7 @@ class History:
 
     def _lost(self, steps: Iterable[Step | Restore], wanted: Iterable[int]) -> dict[int, str]:
         """Walk forward: return why which of these cannot be had if all of this is done."""
-        trial = Trial(self.storages, self._opaque, self._given_up)
+        trial = DryRun(self.aliasing, self._opaque, self._given_up)
         settled, half_done = trial.settled, self._half_done
         for position, step in enumerate(self._in_time(steps)):
             if isinstance(step, Restore):
@@ -368,10 +368,10 @@ class History:
         done = [step for step in self.steps if step.seq not in self._failed]
         changed: dict[int, int] = {}
         for step in {id(step.effects): step for step in done}.values():
-            for root in self.storages.of_all(step.writes):
+            for root in self.aliasing.of_all(step.writes):
                 changed[root] = max(step.seq, changed.get(root, 0))
         for id_, why in (lost | old).items():
-            at = max(changed.get(root, 0) for root in self.storages.of(id_))
+            at = max(changed.get(root, 0) for root in self.aliasing.of(id_))
             if id_ in old:
                 before = self._given_up[id_]
                 self._given_up[id_] = before._replace(changed=max(at, before.changed))
@@ -388,9 +388,9 @@ class History:
         effects = {id(step.effects): step.effects for step in self.steps}
         writes: Counter[int] = Counter()
         for one, count in Counter(id(step.effects) for step in self.steps).items():
-            for root in self.storages.of_all(effects[one].writes):
+            for root in self.aliasing.of_all(effects[one].writes):
                 writes[root] += count
-        of = self.storages.of
+        of = self.aliasing.of
         return {id_ for id_ in self.live if max(writes[root] for root in of(id_)) > times}
 
     def worn(self, times: int) -> list[tuple[int, tuple[int, ...], str]]:
@@ -406,7 +406,7 @@ class History:
             (id_, *specs[id_])
             for id_ in sorted(self.overwritten(times) & specs.keys())
             # With views a checkpoint could not stand for the memory that they share.
-            if self.storages.sharing(id_, self.live) == {id_}
+            if self.aliasing.sharing(id_, self.live) == {id_}
         ]
 
     def _recent(self, pending: int | None) -> list[Step]:
@@ -440,19 +440,19 @@ class History:
         self._given_up = {i: one for i, one in self._given_up.items() if i in named}
         named.update(wanted)
         self.live &= named
-        self.storages.keep(named.union(of_interest))
+        self.aliasing.keep(named.union(of_interest))
 
 
 class _Written:
     """The memory that messages write; found once for all that say the same."""
 
-    def __init__(self, storages: Storages) -> None:
-        self._storages = storages
+    def __init__(self, aliasing: Aliasing) -> None:
+        self._aliasing = aliasing
         self._found: dict[int, set[int]] = {}
 
     def __call__(self, effects: Effects) -> set[int]:
         """Return the roots of what it writes."""
         found = self._found.get(id(effects))
         if found is None:
-            found = self._found[id(effects)] = self._storages.of_all(effects.writes)
+            found = self._found[id(effects)] = self._aliasing.of_all(effects.writes)
         return found

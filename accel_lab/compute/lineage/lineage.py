@@ -100,7 +100,7 @@ class Lineage:
                     self._newest_made = max(step.made, self._newest_made)
                     if step.made in self._told:
                         history.learn(step.made, *self._told.pop(step.made))
-            for id_ in [one for one in list(self._told) if one in history.storages]:
+            for id_ in [one for one in list(self._told) if one in history.aliasing]:
                 history.learn(id_, *self._told.pop(id_))
             return len(self._unread)
 
@@ -155,7 +155,7 @@ class Lineage:
         """Return which buffers that are `there` share, or may share, the memory of those not."""
         with self._lock:
             self.read()
-            sharing = self._history.storages.sharing
+            sharing = self._history.aliasing.sharing
             return {id_: sharing(id_, there) for id_ in ids if id_ not in there}
 
     def digests(self, wanted: Iterable[int], without: Collection[int] = ()) -> dict[int, str]:
@@ -272,7 +272,7 @@ class Tidying:
         self._work: Iterator[None] = iter(())
 
     def __call__(self) -> None:
-        """Do a millisecond's work; the scribe's thread."""
+        """Do a millisecond's work; the record thread's thread."""
         for _ in self._work:
             return
         self._work = self._tidy()

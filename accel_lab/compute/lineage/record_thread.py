@@ -10,7 +10,7 @@ REST_AFTER_PASSES = 10
 STOP_LIMIT_S = 5.0
 
 
-class Scribe:
+class RecordThread:
     """Drains every few milliseconds while there is something to drain, else sleeps.
 
     Attributes:
@@ -24,7 +24,7 @@ class Scribe:
         self._roused = threading.Event()
         self._pass = threading.Lock()
         self._stopping = False
-        self._thread = threading.Thread(target=self._run, name=f"{name} scribe", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"{name} record thread", daemon=True)
 
     def rouse(self) -> None:
         """Begin to drain again; any thread, never blocks."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from accel_lab.compute.message.builtin import Allocate, Free, Release, Run, Upload, Withhold
-from accel_lab.compute.message.bytes_cache import MOST, Remembered
+from accel_lab.compute.message.bytes_cache import MOST, BytesCache
 from accel_lab.compute.message.operation import Operation, operand_fields, travelling
 from accel_lab.compute.message.unwritten import Refusal
 
@@ -120,7 +120,7 @@ class Steps:
     """
 
     def __init__(self) -> None:
-        self._known = Remembered[Effects]()
+        self._known = BytesCache[Effects]()
         self._alike: dict[Effects, Effects] = {}
 
     def step(self, entry: Entry, data: bytes) -> Step:

@@ -1,6 +1,6 @@
 """What one device was sent, as the wire's bytes in the wire's order, and what became of it.
 
-Sending a message costs one append to a deque. Whoever needs the record drains it: the scribe
+Sending a message costs one append to a deque. Whoever needs the record drains it: the record thread
 every few milliseconds, and the recovery of a lost context at once.
 """
 
@@ -37,13 +37,13 @@ class Recorder:
 
     Attributes:
         device: its name.
-        resting: the scribe sleeps, so whoever records has to call `rouse`.
+        resting: the record thread sleeps, so whoever records has to call `rouse`.
         origin: who sent the last entry.
         followers: get what is drained, in order and one at a time.
 
     Parameters:
         contents: where the bytes of uploads are kept.
-        rouse: wakes the scribe; any thread, never blocks.
+        rouse: wakes the record thread; any thread, never blocks.
     """
 
     def __init__(self, device: str, contents: Contents, rouse: Callable[[], None]) -> None:
@@ -59,7 +59,7 @@ class Recorder:
         self.append = self._parts.append
 
     def rouse(self) -> None:
-        """Wake the scribe, for there is something to drain."""
+        """Wake the record thread, for there is something to drain."""
         self.resting = False
         self._rouse()
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 
-class Uninterrupted:
+class DeferredInterrupts:
     """Keeps KeyboardInterrupt back between `begin` and `end`; one a process.
 
     It is Python's own handler that it stands in for, from the first time on, and does the same at
@@ -72,4 +72,4 @@ class Uninterrupted:
         self.late = True
 
 
-UNINTERRUPTED = Uninterrupted()
+UNINTERRUPTED = DeferredInterrupts()

@@ -34,7 +34,7 @@ def end() -> None:
             sys.setswitchinterval(_usual)
 
 
-class Claim:
+class IntervalClaim:
     """One reason for short turns, which is there or not; any thread, as often as it likes.
 
     Attributes:

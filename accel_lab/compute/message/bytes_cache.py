@@ -10,7 +10,7 @@ LONGEST = 512
 """Only what was worked out for up to so many bytes is."""
 
 
-class Remembered(dict[bytes, T]):
+class BytesCache(dict[bytes, T]):
     """A dictionary that stays small, for one thread; what is in it is looked up as in any."""
 
     def keep(self, data: bytes, found: T) -> None:

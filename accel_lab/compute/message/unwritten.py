@@ -50,7 +50,7 @@ class Released(NamedTuple):
     by: int
 
 
-class Withheld:
+class UnwrittenBuffers:
     """The refusals of the contexts of one device.
 
     `add`, `stands` and `ids` are for any thread, the others are called with the device's lock held.

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from accel_lab.compute.machine import stop_signal
 from accel_lab.compute.output.displays import Act, publish
-from accel_lab.compute.output.stopped_cell import CellEnd
+from accel_lab.compute.output.stopped_cell import StoppedCell
 
 
 class Origin:
@@ -86,7 +86,7 @@ def follow_notebook() -> None:
     if shell is None or shell in _followed:
         return
     _followed.append(shell)
-    cell_end = CellEnd(shell, _stopped)
+    cell_end = StoppedCell(shell, _stopped)
 
     def begin(*_: Any) -> None:
         global _current  # noqa: PLW0603 - one notebook, one running cell

@@ -7,9 +7,9 @@ import codecs
 import os
 import threading
 
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.compute.output import cell_origin
-from accel_lab.compute.output.output_queue import Outputs
+from accel_lab.compute.output.output_queue import OutputQueue
 from accel_lab.compute.output.printing import LIMIT, not_shown
 
 PART = 1 << 16
@@ -20,18 +20,18 @@ QUIET_S = 0.5
 class Pipe:
     """The notebook's end of one stream, shown as far as a cell may print; any thread."""
 
-    def __init__(self, fd: int, stream: str, outputs: Outputs, dispatcher: Dispatcher) -> None:
+    def __init__(self, fd: int, stream: str, outputs: OutputQueue, event_loop: EventLoop) -> None:
         self._fd = fd
         self._stream = stream
         self._outputs = outputs
-        self._dispatcher = dispatcher
+        self._event_loop = event_loop
         self._lock = threading.Lock()
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._where = cell_origin.current()
         self._left = LIMIT
         self._dropped = 0
         os.set_blocking(fd, False)
-        dispatcher.add_reader(fd, self.read)
+        event_loop.add_reader(fd, self.read)
 
     def read(self) -> None:
         """Take what is there, a cell's worth at most; does not block."""
@@ -62,7 +62,7 @@ class Pipe:
         self._tell()
         fd, self._fd = self._fd, -1
         if fd >= 0:
-            self._dispatcher.remove_reader(fd)
+            self._event_loop.remove_reader(fd)
             os.close(fd)
 
     def _take(self, text: str) -> None:
@@ -76,7 +76,7 @@ class Pipe:
             self._outputs.add(where, self._stream, shown)
         if len(shown) < len(text):
             if not self._dropped:
-                self._dispatcher.call_later(QUIET_S, self._tell_when_quiet, 0)
+                self._event_loop.call_later(QUIET_S, self._tell_when_quiet, 0)
             self._dropped += len(text) - len(shown)
 
     def _tell(self) -> None:
@@ -89,4 +89,4 @@ class Pipe:
             if self._dropped == before:
                 self._tell()
             elif self._dropped:
-                self._dispatcher.call_later(QUIET_S, self._tell_when_quiet, self._dropped)
+                self._event_loop.call_later(QUIET_S, self._tell_when_quiet, self._dropped)

@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.events.lifecycle import OutputPrinted
 from accel_lab.compute.output.cell_origin import Origin
@@ -30,11 +30,11 @@ class _Piece(NamedTuple):
     act: Act | None = None
 
 
-class Outputs:
+class OutputQueue:
     """Text and displays that wait to be shown; any thread may add to them and write them."""
 
-    def __init__(self, dispatcher: Dispatcher, events: EventStream) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, event_loop: EventLoop, events: EventStream) -> None:
+        self._event_loop = event_loop
         self._events = events
         self._held: deque[_Piece] = deque()
         self._writing = threading.RLock()  # a stream of the user's may wait for an answer itself
@@ -88,7 +88,7 @@ class Outputs:
 
     def _write_in(self, delay_s: float) -> None:
         self._due = True
-        self._dispatcher.call_later(max(0.0, delay_s), self._write_due)
+        self._event_loop.call_later(max(0.0, delay_s), self._write_due)
 
     def _write_due(self) -> None:
         """Write on the patient thread, which does not wait for who writes already."""

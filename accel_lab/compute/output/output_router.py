@@ -2,14 +2,14 @@
 
 from accel_lab.compute.output.cell_origin import Origin
 from accel_lab.compute.output.displays import Gathering
-from accel_lab.compute.output.output_queue import Outputs
+from accel_lab.compute.output.output_queue import OutputQueue
 from accel_lab.compute.wire.codec import Display, Output
 
 
-class Printed:
+class OutputRouter:
     """Takes what comes over the wire of one device; the thread that reads it, does not block."""
 
-    def __init__(self, device: str, outputs: Outputs) -> None:
+    def __init__(self, device: str, outputs: OutputQueue) -> None:
         self._device = device
         self._outputs = outputs
         self._gathering = Gathering()

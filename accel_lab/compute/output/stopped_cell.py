@@ -16,7 +16,7 @@ from accel_lab.compute.machine import stack_frames
 _ASYNCIO = f"{Path(asyncio.__file__).parent}/"
 
 
-class CellEnd:
+class StoppedCell:
     """Shows it, in one IPython; between the cells that await IPython is as it was.
 
     Parameters:

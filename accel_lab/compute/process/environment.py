@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
-class Surroundings(NamedTuple):
+class Environment(NamedTuple):
     """Where code runs.
 
     Attributes:
@@ -22,7 +22,7 @@ class Surroundings(NamedTuple):
     exact: bool = False
 
 
-UNKNOWN = Surroundings("", [], {})
+UNKNOWN = Environment("", [], {})
 
 
 def variables() -> Mapping[Any, Any]:
@@ -30,10 +30,10 @@ def variables() -> Mapping[Any, Any]:
     return dict(os.environ._data)  # type: ignore[attr-defined] # noqa: SLF001 - what it looks into
 
 
-def surroundings() -> Surroundings:
+def environment() -> Environment:
     """Return this process's; takes about two microseconds."""
     try:
         folder = os.getcwd()  # noqa: PTH109 - what chdir takes
     except FileNotFoundError:
         folder = ""
-    return Surroundings(folder, list(sys.path), variables())
+    return Environment(folder, list(sys.path), variables())

@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.compute.machine.ring import ORDERED, make_rings
 from accel_lab.compute.output.native_output import Pipe
-from accel_lab.compute.output.output_queue import Outputs
+from accel_lab.compute.output.output_queue import OutputQueue
 from accel_lab.compute.process import blas_threads, zygote_cache
 from accel_lab.compute.process.zygote import (
     Exited,
@@ -49,8 +49,8 @@ class ContextProcess:
         self,
         number: int,
         channel: socket.socket,
-        dispatcher: Dispatcher,
-        outputs: Outputs,
+        event_loop: EventLoop,
+        outputs: OutputQueue,
     ) -> None:
         self.number = number
         self.pid = 0
@@ -64,7 +64,7 @@ class ContextProcess:
         self.on_exit: list[Callable[[str], None]] = []
         wire, wire_end = socket.socketpair()
         self.control, control_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._dispatcher = dispatcher
+        self._event_loop = event_loop
         self._pidfd = -1
         self._doomed = False
         out, out_end = os.pipe2(os.O_CLOEXEC)
@@ -82,9 +82,9 @@ class ContextProcess:
                 os.close(out_end)
                 os.close(err_end)
                 self.wire = open_transport(wire, *rings, upper=True)
-        dispatcher.add_reader(self.control.fileno(), self._controlled)
+        event_loop.add_reader(self.control.fileno(), self._controlled)
         self.pipes = [
-            Pipe(fd, stream, outputs, dispatcher)
+            Pipe(fd, stream, outputs, event_loop)
             for fd, stream in ((out, "stdout"), (err, "stderr"))
         ]
 
@@ -133,7 +133,7 @@ class ContextProcess:
             os.close(self._pidfd)
             self._pidfd = -1
         self._controlled()  # the last that it has said
-        self._dispatcher.remove_reader(self.control.fileno())
+        self._event_loop.remove_reader(self.control.fileno())
         self.control.close()
         for pipe in self.pipes:
             pipe.close()
@@ -146,7 +146,7 @@ class ContextProcess:
                 if self.on_packet is not None:
                     self.on_packet(packet)
         except EOFError:
-            self._dispatcher.remove_reader(self.control.fileno())
+            self._event_loop.remove_reader(self.control.fileno())
 
 
 class Spawner:
@@ -160,13 +160,13 @@ class Spawner:
         self,
         backend: str,
         folder: Path,
-        dispatcher: Dispatcher,
-        outputs: Outputs,
+        event_loop: EventLoop,
+        outputs: OutputQueue,
         failed: Callable[[str], None],
     ) -> None:
         self._backend = backend
         self._folder = folder
-        self._dispatcher = dispatcher
+        self._event_loop = event_loop
         self._outputs = outputs
         self._failed = failed
         self._numbers = itertools.count(1)
@@ -182,7 +182,7 @@ class Spawner:
     def take(self) -> ContextProcess:
         """Return a process to bind; it exists within milliseconds once the zygote has loaded."""
         channel = self._channel or self._start()
-        process = ContextProcess(next(self._numbers), channel, self._dispatcher, self._outputs)
+        process = ContextProcess(next(self._numbers), channel, self._event_loop, self._outputs)
         self.processes[process.number] = process
         return process
 
@@ -215,7 +215,7 @@ class Spawner:
         kept = zygote_cache.take(birth)
         self._loaded = kept is not None
         self._child, self._channel = kept or self._start_zygote()
-        self._dispatcher.add_reader(self._channel.fileno(), self._noticed)
+        self._event_loop.add_reader(self._channel.fileno(), self._noticed)
         return self._channel
 
     def _start_zygote(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
@@ -263,7 +263,7 @@ class Spawner:
         assert self._child is not None
         assert self._birth is not None
         assert self._closed is not None
-        self._dispatcher.remove_reader(channel.fileno())
+        self._event_loop.remove_reader(channel.fileno())
         zygote_cache.keep(self._birth, self._child, channel)
         self._child = self._channel = None
         self._closed()
@@ -271,7 +271,7 @@ class Spawner:
     def _zygote_gone(self, channel: socket.socket) -> None:
         """It has ended, and the kernel has killed every context with it."""
         assert self._child is not None
-        self._dispatcher.remove_reader(channel.fileno())
+        self._event_loop.remove_reader(channel.fileno())
         channel.close()
         self._channel = None
         status = exit_name(self._child.wait())

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from accel_lab.compute.requests.requests import Requests
 
 
-class Witness:
+class ResultDigests:
     """Has a digest worked out after each message that makes or changes a buffer.
 
     It reads every result back to the host: for finding a difference, not for speed.

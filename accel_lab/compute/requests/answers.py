@@ -15,7 +15,7 @@ from accel_lab.compute.lineage.markers import Arrays, Failed
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.unwritten import Refusal, Unwritten, Withheld
+from accel_lab.compute.message.unwritten import Refusal, Unwritten, UnwrittenBuffers
 from accel_lab.compute.requests.withdrawal import Withdrawn
 from accel_lab.compute.user_code.call import unpack as unpack_value
 from accel_lab.compute.wire.codec import Answer, Done, Failure, Report, Shaped
@@ -115,7 +115,7 @@ class Answers:
         self._roots: OrderedDict[int, AccelError] = OrderedDict()
         self._parts: dict[int, bytearray] = {}
         self.withdrawn: dict[int, Withdrawn] = {}
-        self.withheld = Withheld()
+        self.withheld = UnwrittenBuffers()
         self.learn: Learn | None = None
         """Called with what only the context can tell of a result."""
         self.library: str | None = None

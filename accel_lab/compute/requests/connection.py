@@ -22,9 +22,9 @@ from accel_lab.compute.lineage.recorded_message import (
 )
 from accel_lab.compute.message.builtin import Free
 from accel_lab.compute.requests.answers import InFlight, Overtaken, Settle
-from accel_lab.compute.requests.wait_progress import Standby
+from accel_lab.compute.requests.wait_progress import WaitProgress
 from accel_lab.compute.requests.waiting import Waiting
-from accel_lab.compute.transfer.ipc_memory import Openings
+from accel_lab.compute.transfer.ipc_memory import IpcMemory
 from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.compute.wire.link import Link
 from accel_lab.display.progress import REFRESH_S
@@ -40,7 +40,7 @@ class Generations(Waiting):
     """
 
     refusal: AccelError | None
-    openings: Openings | None
+    ipc_memory: IpcMemory | None
     revive: Callable[[], None]
     _freed: deque[int]
     _dropped: dict[int, str]
@@ -232,8 +232,8 @@ class Generations(Waiting):
     def _leave(self) -> Hashable | None:
         """Have no context any more; returns what names the one that there was."""
         token, self._token = self._token, None
-        if token is not None and self.openings is not None:
-            self.openings.left(token)
+        if token is not None and self.ipc_memory is not None:
+            self.ipc_memory.left(token)
         return token
 
     def wake(self) -> bool:
@@ -304,7 +304,7 @@ class Generations(Waiting):
         Raises:
             TimeoutError: it does neither by `deadline`, in monotonic seconds.
         """
-        began, standby = time.monotonic(), Standby(self.late)
+        began, wait_progress = time.monotonic(), WaitProgress(self.late)
         try:
             with self._lock:
                 while self.state not in ("running", "suspended", "circuit open", "stopped"):
@@ -315,11 +315,11 @@ class Generations(Waiting):
                         self._lock.release()  # writing may take its time
                         try:
                             self.tell_start(began)
-                            standby.look()
+                            wait_progress.look()
                         finally:
                             self._lock.acquire()
         finally:
-            standby.end(done=self.state == "running")
+            wait_progress.end(done=self.state == "running")
 
     def orphan(self) -> None:
         """Refuse everything: this process is a fork, and the device is its parent's."""
@@ -331,8 +331,8 @@ class Generations(Waiting):
             f"{self.name} belongs to the process that opened its system; this one is a "
             "fork of it: open a System() of its own here"
         )
-        if self.openings is not None:
-            self.openings.orphan()
+        if self.ipc_memory is not None:
+            self.ipc_memory.orphan()
         for reply in self._answers.pending.values():
             reply.detach()
         self._answers.take_all(None).fail(self.refusal)

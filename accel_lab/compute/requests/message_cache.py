@@ -54,7 +54,7 @@ class Repeat:
         self._held = held
 
 
-class Repeats:
+class MessageCache:
     """The messages of one type, or launches of one kernel, that a device was sent more than once.
 
     After messages of which none was known more and more of the next are not to be looked at. `find`

@@ -11,14 +11,14 @@ from accel_lab.compute.message.operation import (
     operands_of,
 )
 from accel_lab.compute.message.support import name_of
-from accel_lab.compute.requests.message_cache import Repeats
+from accel_lab.compute.requests.message_cache import MessageCache
 from accel_lab.errors import InvalidArgument
 
 Options = tuple[tuple[str, tuple[type, ...]], ...]
 _PLAIN: dict[Any, tuple[type, ...]] = {bool: (bool,), int: (int,), float: (float, int), str: (str,)}
 
 
-class Plan(NamedTuple):
+class MessagePlan(NamedTuple):
     """What is the same for all messages of a type.
 
     Attributes:
@@ -43,12 +43,12 @@ class Plan(NamedTuple):
     answers_buffer: bool
     bare: bool
     timeout_s: float | None
-    repeats: Repeats
+    repeats: MessageCache
     is_flat: bool
     options: Options
 
 
-class Plans(dict[type, Plan]):
+class MessagePlans(dict[type, MessagePlan]):
     """The plans of one device, by type, each made when it is first asked for.
 
     Parameters:
@@ -59,9 +59,9 @@ class Plans(dict[type, Plan]):
         super().__init__()
         self.timeout_s = timeout_s
 
-    def __missing__(self, kind: type[Operation[Any]]) -> Plan:
+    def __missing__(self, kind: type[Operation[Any]]) -> MessagePlan:
         own = kind.timeout_s
-        plan = self[kind] = Plan(
+        plan = self[kind] = MessagePlan(
             operands_of(kind),
             kind.library,
             bool(name_of(kind)),
@@ -70,7 +70,7 @@ class Plans(dict[type, Plan]):
             answers_buffer=answers_buffer(kind),
             bare=not kind.__struct_fields__ and kind.infer is Operation.infer,
             timeout_s=self.timeout_s if own == DEFAULT_TIMEOUT_S else own,
-            repeats=Repeats(),
+            repeats=MessageCache(),
             is_flat=_is_flat(kind),
             options=_options(kind),
         )

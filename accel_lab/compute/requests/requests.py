@@ -30,16 +30,16 @@ from accel_lab.compute.message.support import check
 from accel_lab.compute.message.validation import require_timeout
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.recovery.recovery import Recovery
-from accel_lab.compute.recovery.result_digests import Witness
+from accel_lab.compute.recovery.result_digests import ResultDigests
 from accel_lab.compute.requests.answers import Answers, Learn, Settle, Told
-from accel_lab.compute.requests.message_cache import Repeats
-from accel_lab.compute.requests.message_plan import Plan, Plans, require_options
+from accel_lab.compute.requests.message_cache import MessageCache
+from accel_lab.compute.requests.message_plan import MessagePlan, MessagePlans, require_options
 from accel_lab.compute.requests.stale import stale
 from accel_lab.compute.requests.stop_button import StopButton
 from accel_lab.compute.requests.unrecorded import Asides
-from accel_lab.compute.requests.waiting import Keeper
+from accel_lab.compute.requests.waiting import Supervisor
 from accel_lab.compute.residency.owners import name_owners
-from accel_lab.compute.transfer.ipc_memory import Openings
+from accel_lab.compute.transfer.ipc_memory import IpcMemory
 from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.compute.wire.failure import depends_on
 from accel_lab.compute.wire.link import Link
@@ -65,7 +65,7 @@ class Requests(Asides):
     def __init__(
         self,
         name: str,
-        keeper: Keeper,
+        supervisor: Supervisor,
         support: Mapping[str, frozenset[str]],
         *,
         queue_limit: int,
@@ -79,9 +79,9 @@ class Requests(Asides):
         # Whoever sends holds the device; what runs on its behalf must not keep it open.
         self._device: Callable[[], Any] = lambda: None
         self.refusal: AccelError | None = None
-        self._keeper = keeper
+        self._supervisor = supervisor
         self._support = support
-        self._plans = Plans()
+        self._plans = MessagePlans()
         self._told: dict[str, Told] = {}
         self._queue_limit = queue_limit
         self._queue_timeout_s = queue_timeout_s
@@ -89,7 +89,7 @@ class Requests(Asides):
         self._room = threading.Condition(self._lock)
         self._seq = 0
         self._ids = 0
-        self._answers = Answers(self._adopt, keeper.noticed, recorder, self._name_owners)
+        self._answers = Answers(self._adopt, supervisor.noticed, recorder, self._name_owners)
         self.received = self._answers.received
         self._queue: dict[int, bytes] = {}
         self._freed: deque[int] = deque()
@@ -97,10 +97,10 @@ class Requests(Asides):
         self._filling: Link | None = None
         self._token: Hashable | None = None
         self.recovery: Recovery | None = None
-        self.witness: Witness | None = None
-        self.openings: Openings | None = None
+        self.digests: ResultDigests | None = None
+        self.ipc_memory: IpcMemory | None = None
         self._standbys = {}
-        self.stop_button = StopButton(self, keeper)
+        self.stop_button = StopButton(self, supervisor)
         self._dropped: dict[int, str] = {}
         self.kept = False
         """Whether what the device holds is kept on the host, until a context has it again."""
@@ -128,7 +128,7 @@ class Requests(Asides):
         recorded: bool = True,
         announced: int = 0,
         made_of: tuple[Any, ...] = (),
-        repeats: Repeats | None = None,
+        repeats: MessageCache | None = None,
     ) -> Reply[Any]:
         """Send one message and return the handle of its answer.
 
@@ -210,8 +210,8 @@ class Requests(Asides):
                 self.recorder.keep(seq, kept)
         if batched and link is not None:
             link.collect()
-        if self.witness is not None and recorded:
-            self.witness(seq, reply)
+        if self.digests is not None and recorded:
+            self.digests(seq, reply)
         return reply
 
     def follow_results(self, learn: Learn) -> None:
@@ -224,7 +224,7 @@ class Requests(Asides):
         made_of: tuple[Any, ...],
         make: Callable[..., Operation[Any]],
         timeout_s: float | None,
-        repeats: Repeats,
+        repeats: MessageCache,
     ) -> Reply[Any]:
         """Send what is made of these objects, or what was made of the very same ones before.
 
@@ -240,7 +240,11 @@ class Requests(Asides):
         return self.send(make(*made_of), timeout_s, made_of=made_of, repeats=repeats)
 
     def _again(
-        self, plan: Plan, made_of: tuple[Any, ...], timeout_s: float | None, repeats: Repeats
+        self,
+        plan: MessagePlan,
+        made_of: tuple[Any, ...],
+        timeout_s: float | None,
+        repeats: MessageCache,
     ) -> Reply[Any] | None:
         """Send the message that was made of these very objects, if there was one that holds."""
         if timeout_s is OWN_TIMEOUT:
@@ -259,8 +263,8 @@ class Requests(Asides):
             batched = self._enter(seq, reply, data, link)
         if batched:
             link.collect()
-        if self.witness is not None:
-            self.witness(seq, reply)
+        if self.digests is not None:
+            self.digests(seq, reply)
         return reply
 
     def tell(self, message: Operation[Any], *, nowait: bool) -> None:
@@ -321,7 +325,7 @@ class Requests(Asides):
             self._lock.release()  # a context that does not read may hold this up
             try:
                 self._unqueue(seq)
-                self._keeper.cancel([seq])
+                self._supervisor.cancel([seq])
                 self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
             finally:
                 self._lock.acquire()
@@ -335,7 +339,7 @@ class Requests(Asides):
                 recorder.rouse()
         return batched
 
-    def _ready(self, plan: Plan, message: Operation[Any]) -> bool:
+    def _ready(self, plan: MessagePlan, message: Operation[Any]) -> bool:
         """Whether all is known and well: the shapes, the operands, the backend's support."""
         device, generation = self._device(), self.generation
         operands: tuple[Any, ...] = plan.operands(message)
@@ -360,12 +364,12 @@ class Requests(Asides):
 
     @timeout_s.setter
     def timeout_s(self, timeout_s: float | None) -> None:
-        self._plans = Plans(require_timeout(timeout_s))
+        self._plans = MessagePlans(require_timeout(timeout_s))
 
     def _handle(
         self,
         message: Any,
-        plan: Plan,
+        plan: MessagePlan,
         spec: Spec | None,
         make: Make | None,
         announced: int = 0,
@@ -406,7 +410,7 @@ class Requests(Asides):
             if self.refusal is not None:
                 self._lock.release()
                 try:
-                    self._keeper.wake()
+                    self._supervisor.wake()
                 finally:
                     self._lock.acquire()
                 if self.refusal is not None:

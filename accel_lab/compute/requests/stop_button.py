@@ -13,7 +13,7 @@ from accel_lab.compute.output import cell_origin
 from accel_lab.compute.wire.link import Link
 
 if TYPE_CHECKING:
-    from accel_lab.compute.requests.waiting import Keeper, Waiting
+    from accel_lab.compute.requests.waiting import Supervisor, Waiting
 
 SECOND_INTERRUPT_S = 3.0
 SOON_S = 0.3
@@ -29,10 +29,10 @@ class StopButton:
             pressed again.
     """
 
-    def __init__(self, requests: "Waiting", keeper: "Keeper") -> None:
+    def __init__(self, requests: "Waiting", supervisor: "Supervisor") -> None:
         self.patience_s = SECOND_INTERRUPT_S
         self._requests = requests
-        self._keeper = keeper
+        self._supervisor = supervisor
         self._pressed = float("-inf")
         self._pressed_on: Link | None = None
         self._stopped_at = 0
@@ -109,7 +109,7 @@ class StopButton:
         here = cell_origin.current()
         here.stopped = True
         here.say(f"interrupted again; the context of {self._requests.name} is replaced.")
-        self._keeper.replace("interrupted twice within 3 s")
+        self._supervisor.replace("interrupted twice within 3 s")
 
 
 def _nothing() -> None:

@@ -22,7 +22,7 @@ Why = Callable[[], Late | None]
 """Tells what a device is at; None where that needs no bar. Any thread."""
 
 
-class Standby:
+class WaitProgress:
     """Shows to a thread that waits what the wait is for, once that has gone on for a second."""
 
     def __init__(self, why: Why) -> None:
@@ -54,11 +54,11 @@ class Standby:
             bar.end(done=done)
 
 
-class LoopStandby:
+class LoopWaitProgress:
     """The same for all that a loop awaits of a device; used by the loop's thread."""
 
     def __init__(self, why: Why, loop: asyncio.AbstractEventLoop) -> None:
-        self._standby = Standby(why)
+        self._wait_progress = WaitProgress(why)
         self._loop = loop
         self._awaited: list[weakref.ref[Reply[Any]]] = []
         self._ticks = False
@@ -78,8 +78,8 @@ class LoopStandby:
 
     def left(self) -> None:
         """The loop awaits one less; what is shown ends with the last."""
-        if self._standby.shows and not self._waits():
-            self._standby.end(done=True)
+        if self._wait_progress.shows and not self._waits():
+            self._wait_progress.end(done=True)
 
     def _left_soon(self) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
@@ -94,7 +94,7 @@ class LoopStandby:
     def _tick(self) -> None:
         self._ticks = self._waits()
         if self._ticks:
-            self._standby.look()
+            self._wait_progress.look()
             self._loop.call_later(REFRESH_S, self._tick)
         else:
-            self._standby.end(done=True)
+            self._wait_progress.end(done=True)

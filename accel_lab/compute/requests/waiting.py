@@ -21,7 +21,7 @@ from accel_lab.compute.output import cell_origin
 from accel_lab.compute.recovery.recovery import Recovery
 from accel_lab.compute.requests.answers import Answers
 from accel_lab.compute.requests.stop_button import StopButton
-from accel_lab.compute.requests.wait_progress import Late, LoopStandby, Standby
+from accel_lab.compute.requests.wait_progress import Late, LoopWaitProgress, WaitProgress
 from accel_lab.compute.wire.codec import Report, encode_entry
 from accel_lab.compute.wire.link import Link
 from accel_lab.display.failure import interrupt
@@ -34,7 +34,7 @@ QUIET_S = 1.0
 """Who waits for longer than this for a device that is not ready is told so, in a notebook."""
 
 
-class Keeper(Protocol):
+class Supervisor(Protocol):
     """Who looks after the device's context; every call returns at once."""
 
     def noticed(self, link: Link, report: Report) -> None:
@@ -70,7 +70,7 @@ class Waiting:
     generation: int
     recorder: Recorder | None
     recovery: Recovery | None
-    _keeper: Keeper
+    _supervisor: Supervisor
     _lock: threading.Lock
     _answers: Answers
     _queue: dict[int, bytes]
@@ -78,7 +78,7 @@ class Waiting:
     _room: threading.Condition
     _filling: Link | None
     _seq: int
-    _standbys: dict[asyncio.AbstractEventLoop, LoopStandby]
+    _standbys: dict[asyncio.AbstractEventLoop, LoopWaitProgress]
     stop_button: StopButton
     kept: bool
     kept_bytes = 0
@@ -129,7 +129,7 @@ class Waiting:
 
     def taken(self, reply: Reply[Any]) -> None:
         """Have all that a request has printed appear before its cell takes the answer."""
-        self._keeper.show(piped=reply.library == "run")
+        self._supervisor.show(piped=reply.library == "run")
 
     def _wait_long(self, reply: Reply[Any], timeout_s: float | None, *, shown: bool) -> None:
         """Wait, so that a busy cell beside this thread does not keep it from its answer.
@@ -142,20 +142,20 @@ class Waiting:
                 "an object that comes as an answer reads an array while it is rebuilt, and that "
                 f"array is still on {self.name}: read it later than in __setstate__"
             )
-        standby = Standby(self.late) if shown else None
+        wait_progress = WaitProgress(self.late) if shown else None
         is_main = threading.current_thread() is threading.main_thread()
         if not is_main:
             switch_interval.begin()
         try:
-            self.pump(reply, timeout_s, standby)
+            self.pump(reply, timeout_s, wait_progress)
         finally:
-            if standby is not None:
-                standby.end(done=reply.done and not reply.failed)
+            if wait_progress is not None:
+                wait_progress.end(done=reply.done and not reply.failed)
             if not is_main:
                 switch_interval.end()
 
     def pump(
-        self, reply: Reply[Any], timeout_s: float | None, standby: Standby | None = None
+        self, reply: Reply[Any], timeout_s: float | None, wait_progress: WaitProgress | None = None
     ) -> None:
         """Read the wire until the reply is done, or the time is over."""
         began = time.monotonic()
@@ -167,14 +167,14 @@ class Waiting:
             link, ready = self.current_link, self._link is not None
             if not ready:
                 self.tell_start(began)
-            if standby is not None:
-                standby.look()
+            if wait_progress is not None:
+                wait_progress.look()
             look = LOOK_S if left is None else min(left, LOOK_S)
             if link is None or link.closed:
                 reply.block(look)
             elif not ready:
                 link.wait(reply, look)
-            elif standby is not None and reply.copying:
+            elif wait_progress is not None and reply.copying:
                 link.wait(reply, REFRESH_S if left is None else min(left, REFRESH_S))
             else:
                 link.wait(reply, left)
@@ -200,22 +200,22 @@ class Waiting:
         if not attended:
             self.taken(reply)
         if not reply.done:
-            standby = self._standbys.get(loop) or self._standby_of(loop)
-            standby.attend(reply, leaves=attended)
+            wait_progress = self._standbys.get(loop) or self._standby_of(loop)
+            wait_progress.attend(reply, leaves=attended)
         return attended
 
-    def _standby_of(self, loop: asyncio.AbstractEventLoop) -> LoopStandby:
+    def _standby_of(self, loop: asyncio.AbstractEventLoop) -> LoopWaitProgress:
         """Make what shows to a loop why it waits; those of closed loops go."""
         for other in [one for one in list(self._standbys) if one.is_closed()]:
             self._standbys.pop(other, None)
-        standby = self._standbys[loop] = LoopStandby(self.late, loop)
-        return standby
+        wait_progress = self._standbys[loop] = LoopWaitProgress(self.late, loop)
+        return wait_progress
 
     def leave(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> None:
         """The loop awaits one reply less."""
-        standby = self._standbys.get(loop)
-        if standby is not None:
-            standby.left()
+        wait_progress = self._standbys.get(loop)
+        if wait_progress is not None:
+            wait_progress.left()
         self.taken(reply)
         link = self.current_link
         if link is not None:
@@ -235,7 +235,7 @@ class Waiting:
 
     def unclaimed(self, reply: Reply[Any]) -> None:
         """Remember a failure that nobody waits for."""
-        self._keeper.unclaimed(reply)
+        self._supervisor.unclaimed(reply)
 
     def cancel(self, reply: Reply[Any]) -> None:
         """Take one request back, and answer it now."""
@@ -278,7 +278,7 @@ class Waiting:
         link = self._link
         if link is not None:
             link.flush()
-            self._keeper.cancel(seqs)
+            self._supervisor.cancel(seqs)
 
     def _unqueue(self, seq: int) -> None:
         """Take one request back that has not been sent."""

@@ -26,7 +26,7 @@ from accel_lab.errors import AccelError, InvalidArgument
 
 if TYPE_CHECKING:
     from accel_lab.compute.device import Device
-    from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+    from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 
 BUSY_AFTER_S = 2.0
 """After this time without an answer the context is taken to be busy."""
@@ -271,13 +271,13 @@ class Released:
         )
 
 
-def look(device: "Device", keeper: "DeviceKeeper") -> Resident:
+def look(device: "Device", supervisor: "ContextSupervisor") -> Resident:
     """Return what the device holds after all that was sent before.
 
     Blocks until the context is up and answers. One that is busy for 2 s is looked at while it
     works, and then its `%%gpu` names are not known.
     """
-    seen, note = _ask(device, keeper)
+    seen, note = _ask(device, supervisor)
     keepers = _keepers(device)
     rows: list[Row] = []
     for block in seen.blocks:
@@ -305,19 +305,19 @@ def look(device: "Device", keeper: "DeviceKeeper") -> Resident:
     own = sum(thing.own_bytes for thing in seen.things)
     caches = ", ".join(
         f"{library} {what} {count}"
-        for library, counts in keeper.vitals.statistics.items()
+        for library, counts in supervisor.health.statistics.items()
         for what, count in counts.items()
         if count
     )
-    total = keeper.vitals.total_bytes
+    total = supervisor.health.total_bytes
     return Resident(device, seen.generation, rows, seen.used_bytes, own, total, caches, note)
 
 
-def release_frames(device: "Device", keeper: "DeviceKeeper") -> Released:
+def release_frames(device: "Device", supervisor: "ContextSupervisor") -> Released:
     """Empty the frames of what has failed, here and in the context; blocks for its answers."""
-    before, in_context = _used(device, keeper)
+    before, in_context = _used(device, supervisor)
     kept_tracebacks.release(names())
-    after, more = _used(device, keeper)
+    after, more = _used(device, supervisor)
     return Released(max(0, before - after), in_context + more)
 
 
@@ -351,22 +351,22 @@ def told(nbytes: int, *devices: "Device") -> str:
     return f"variables of the functions that failed hold {size(nbytes)}; {how} gives that back"
 
 
-def _used(device: "Device", keeper: "DeviceKeeper") -> tuple[int, int]:
+def _used(device: "Device", supervisor: "ContextSupervisor") -> tuple[int, int]:
     """Have the context empty its frames; return what its buffers have, and what that gave back."""
-    _send_freed(device, keeper)
+    _send_freed(device, supervisor)
     used, released = device.run(holdings.released).result()
     return used, released
 
 
-def _send_freed(device: "Device", keeper: "DeviceKeeper") -> None:
+def _send_freed(device: "Device", supervisor: "ContextSupervisor") -> None:
     """Have what was freed leave before what is sent next: it goes at the end of a batch."""
     device.ping()
-    keeper.requests.flush()
+    supervisor.requests.flush()
 
 
-def _ask(device: "Device", keeper: "DeviceKeeper") -> tuple[Holdings, str]:
+def _ask(device: "Device", supervisor: "ContextSupervisor") -> tuple[Holdings, str]:
     """Return what the context holds, and what could not be seen of it."""
-    _send_freed(device, keeper)
+    _send_freed(device, supervisor)
     reply = device.run(holdings.holdings, pure=True)
     while True:
         started = device.state == "running"
@@ -376,10 +376,10 @@ def _ask(device: "Device", keeper: "DeviceKeeper") -> tuple[Holdings, str]:
             if started:
                 break
     reply.cancel()
-    before = keeper.sight.memory
-    keeper.tell(Look(memory=True, work=False))
+    before = supervisor.sampler.memory
+    supervisor.tell(Look(memory=True, work=False))
     until = time.monotonic() + BUSY_AFTER_S
-    while (sample := keeper.sight.memory) is before and time.monotonic() < until:
+    while (sample := supervisor.sampler.memory) is before and time.monotonic() < until:
         time.sleep(GLANCE_S)
     if sample is None or sample is before:
         return Holdings(device.generation, 0, [], []), f"{device.name} does not answer"

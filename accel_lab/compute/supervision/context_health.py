@@ -9,7 +9,7 @@ HEARTBEAT_LIMIT_S = 30.0
 START_LIMIT_S = 120.0
 
 
-class Vitals:
+class ContextHealth:
     """The last that is known of the context of one device; written on the system thread.
 
     Attributes:

@@ -7,7 +7,7 @@ reason is known, which for a process that ended by itself is when it has been re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.compute.process.spawner import ContextProcess
 from accel_lab.compute.requests.answers import InFlight
 from accel_lab.errors import AccelError, ContextLost, DeadlineExceeded
@@ -74,7 +74,7 @@ class Loss:
         self._is_noticed = False
         self._is_explained = False
 
-    def handle(self, dispatcher: Dispatcher) -> None:
+    def handle(self, event_loop: EventLoop) -> None:
         """Kill what is left, and tell whom it concerns as soon as it can be told."""
         why, fields = self._reason.why, self._reason.fields
         if why is not None:
@@ -85,8 +85,8 @@ class Loss:
         else:
             self._process.on_exit.append(self._ended)
             if self.connected:
-                dispatcher.call_later(STATUS_SOON_S, self._notice_ending)
-            dispatcher.call_later(STATUS_LATE_S, self._give_up)
+                event_loop.call_later(STATUS_SOON_S, self._notice_ending)
+            event_loop.call_later(STATUS_LATE_S, self._give_up)
 
     def _ended(self, name: str) -> None:
         failed = self._process.failed

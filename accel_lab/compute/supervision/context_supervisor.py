@@ -18,16 +18,16 @@ from accel_lab.actor.reply import Reply
 from accel_lab.compute.events import lifecycle as facts
 from accel_lab.compute.lineage.markers import Explained
 from accel_lab.compute.machine import switch_interval
-from accel_lab.compute.output.output_router import Printed
-from accel_lab.compute.process.environment import UNKNOWN, surroundings
+from accel_lab.compute.output.output_router import OutputRouter
+from accel_lab.compute.process.environment import UNKNOWN, environment
 from accel_lab.compute.process.spawner import ContextProcess
 from accel_lab.compute.recovery.recovery import Recovered, Recovery
 from accel_lab.compute.requests.answers import InFlight
 from accel_lab.compute.requests.requests import Requests, closed, open_circuit
-from accel_lab.compute.supervision.context_health import HEARTBEAT_LIMIT_S, Vitals
+from accel_lab.compute.supervision.context_health import HEARTBEAT_LIMIT_S, ContextHealth
 from accel_lab.compute.supervision.context_loss import Loss, Reason, last_of, not_started
-from accel_lab.compute.supervision.sampler import Sight
-from accel_lab.compute.supervision.shared_services import Plant
+from accel_lab.compute.supervision.sampler import DeviceSampler
+from accel_lab.compute.supervision.shared_services import SharedServices
 from accel_lab.compute.suspension.suspension import Suspension
 from accel_lab.compute.wire.codec import (
     Born,
@@ -78,51 +78,51 @@ MISTAKES = {
 }
 
 
-class DeviceKeeper:
+class ContextSupervisor:
     """The context of one device, whichever generation it is in."""
 
-    def __init__(self, name: str, index: int, plant: Plant) -> None:
+    def __init__(self, name: str, index: int, services: SharedServices) -> None:
         self.name = name
         self.requests: Requests
         self.lost: Callable[[ContextLost | BackendUnavailable, int], None]
         self.restart: Callable[[], None]
-        self.vitals = Vitals()
+        self.health = ContextHealth()
         self.restarts = 0
         self.cause: AccelError | None = None
         self.process: ContextProcess | None = None
-        self.events = plant.events
+        self.events = services.events
         self._index = index
-        self._plant = plant
+        self._services = services
         self._link: Link | None = None
         self._taking = threading.RLock()  # a process and its link are given up together, once
         self._opened = 0.0
-        self._urgent = switch_interval.Claim()
-        self._printed = Printed(name, plant.outputs)
-        self.surroundings = surroundings()  # what the context has been told of
+        self._urgent = switch_interval.IntervalClaim()
+        self._printed = OutputRouter(name, services.outputs)
+        self.environment = environment()  # what the context has been told of
         self.reopen_after_s = 60.0
-        self.sight = Sight(self)
+        self.sampler = DeviceSampler(self)
         self.recovery: Recovery | None = None
-        self.suspension = Suspension(self, plant.dispatcher)
+        self.suspension = Suspension(self, services.event_loop)
 
     # The life of a context; system thread.
 
     def start(self) -> None:
         """Start a context in a fresh process."""
-        plant = self._plant
+        services = self._services
         if self.process is not None or self.requests.state in ("stopped", "suspended"):
             return  # since a restart became due
-        process = plant.spawner.take()
-        here = surroundings()
-        new = here._replace(variables=plant.spawner.variables)
-        self.surroundings = UNKNOWN if self.requests.kept else new  # it gets back what it had
+        process = services.spawner.take()
+        here = environment()
+        new = here._replace(variables=services.spawner.variables)
+        self.environment = UNKNOWN if self.requests.kept else new  # it gets back what it had
         process.bind(
             Bind(
-                plant.backend,
+                services.backend,
                 self._index,
                 self.requests.generation,
-                plant.limit_bytes,
-                plant.spill_bytes,
-                plant.spin_s,
+                services.limit_bytes,
+                services.spill_bytes,
+                services.spin_s,
                 [os.fsencode(place) for place in here.path],
                 os.fsencode(here.folder),
             ),
@@ -130,18 +130,18 @@ class DeviceKeeper:
         )
         process.on_exit.append(lambda status: self._exited(process, status))
         self.process = process  # it is bound: from here on any thread may tell it something
-        segments = plant.arena.segments
+        segments = services.arena.segments
         for segment in segments:
             process.tell(Segment(segment.id, segment.size), segment.fd)
-        for segment in set(segments).difference(plant.arena.segments):  # dropped meanwhile
+        for segment in set(segments).difference(services.arena.segments):  # dropped meanwhile
             process.tell(DropSegment(segment.id))
         link = Link(
             process.wire,
-            plant.dispatcher,
+            services.event_loop,
             self.requests.received,
             self.link_ended,
             self.requests.trailer,
-            spin_s=plant.spin_s,
+            spin_s=services.spin_s,
         )
         with self._taking:
             is_ours = self.process is process
@@ -149,7 +149,7 @@ class DeviceKeeper:
                 self._link = link
         if not is_ours:  # it was lost at once
             link.close()
-        self.vitals.starts()
+        self.health.starts()
         self._watch_later(process)
 
     def stop(self, refusal: AccelError) -> None:
@@ -183,17 +183,17 @@ class DeviceKeeper:
             _, process = self._let_go()
         assert process is not None
         self._urgent.drop()
-        self.sight.emptied()
-        self.vitals.emptied()
-        self._plant.dispatcher.call_later(END_LIMIT_S, process.kill)
+        self.sampler.emptied()
+        self.health.emptied()
+        self._services.event_loop.call_later(END_LIMIT_S, process.kill)
         return in_flight, process
 
     def open_circuit(self, cause: AccelError | None) -> None:
         """Refuse every request until `reset`, or until a probe after the window succeeds."""
-        self._opened = self._plant.dispatcher.clock.now()
+        self._opened = self._services.event_loop.clock.now()
         error = cause if isinstance(cause, BackendUnavailable) else open_circuit(self.name, cause)
         in_flight = self.requests.disconnect(None, "circuit open", error)
-        self._plant.events.publish(facts.CircuitOpened(device=self.name, cause=str(cause)))
+        self._services.events.publish(facts.CircuitOpened(device=self.name, cause=str(cause)))
         if in_flight is not None:
             in_flight.fail(error)
         if self.recovery is not None:
@@ -249,7 +249,7 @@ class DeviceKeeper:
                 in_flight.fail(closed(self.name))
             return
         self._hurry()
-        self._plant.dispatcher.call_soon(self.sight.lost)
+        self._services.event_loop.call_soon(self.sampler.lost)
         if self.recovery is not None and in_flight is not None:
             self.recovery.losing(process, in_flight)
         loss = Loss(
@@ -267,7 +267,7 @@ class DeviceKeeper:
         )
         if in_flight is None and unused is not None:
             unused.close()  # it was never connected
-        self._plant.dispatcher.call_soon(loss.handle, self._plant.dispatcher)
+        self._services.event_loop.call_soon(loss.handle, self._services.event_loop)
 
     def _answer(self, reason: Reason, in_flight: InFlight, error: ContextLost) -> None:
         """Answer what a context took along, or have it run again on the next one."""
@@ -287,7 +287,7 @@ class DeviceKeeper:
         self.restarts += 1
         if moved:
             before = error.generation
-            self._plant.events.publish(
+            self._services.events.publish(
                 facts.GenerationChanged(device=self.name, before=before, after=before + 1)
             )
         if because is None:
@@ -298,7 +298,7 @@ class DeviceKeeper:
         recorder = self.requests.recorder
         if recorder is not None:
             recorder.mark(Explained(error.generation, str(error), error.code, error.name))
-        self._plant.events.publish(
+        self._services.events.publish(
             facts.ContextLost(
                 device=self.name,
                 generation=error.generation,
@@ -332,20 +332,20 @@ class DeviceKeeper:
             self._lose(Reason(why, because=cause))
 
     def _exited(self, process: ContextProcess, status: str) -> None:
-        self._plant.events.publish(
+        self._services.events.publish(
             facts.ContextExited(
                 device=self.name, generation=process.generation, pid=process.pid, status=status
             )
         )
-        self._plant.arena.reaped(process.token)
-        if self.requests.openings is not None:
-            self.requests.openings.reaped(process.token)
+        self._services.arena.reaped(process.token)
+        if self.requests.ipc_memory is not None:
+            self.requests.ipc_memory.reaped(process.token)
         link = self._link
         if process is self.process and link is not None:
             # Its last answers may still be on the wire; the end of the wire tells of the loss,
             # unless whoever reads it does not get to.
             link.drain()
-            self._plant.dispatcher.call_later(LAST_READ_S, self._exited_unread, process)
+            self._services.event_loop.call_later(LAST_READ_S, self._exited_unread, process)
 
     def _exited_unread(self, process: ContextProcess) -> None:
         if process is self.process:
@@ -357,7 +357,7 @@ class DeviceKeeper:
         if process is not self.process:
             return
         if isinstance(packet, Heartbeat):
-            self.vitals.beats(packet, fills=self.requests.state != "running")
+            self.health.beats(packet, fills=self.requests.state != "running")
             self.requests.flush()
             if packet.unread_s > HEARTBEAT_LIMIT_S:
                 why = f"it has read no message for {packet.unread_s:.0f} s, although nothing ran"
@@ -365,8 +365,8 @@ class DeviceKeeper:
         elif isinstance(packet, Blocks | Traced):
             if isinstance(packet, Blocks):
                 # So that the tree says what the blocks do.
-                self.vitals.used_bytes = packet.used_bytes
-            self.sight.heard(packet)
+                self.health.used_bytes = packet.used_bytes
+            self.sampler.heard(packet)
         elif isinstance(packet, Expired):
             why = f"request {packet.seq} ran longer than its {packet.timeout_s:g} s"
             recent = tuple(packet.recent)
@@ -401,26 +401,26 @@ class DeviceKeeper:
     def _watch_later(self, process: ContextProcess) -> None:
         pause_s = HEARTBEAT_LIMIT_S / 6
         due = time.monotonic() + pause_s
-        self._plant.dispatcher.call_later(pause_s, self._watch, process, due)
+        self._services.event_loop.call_later(pause_s, self._watch, process, due)
 
     def _watch(self, process: ContextProcess, due: float = math.inf) -> None:
         """Give up a process that gives no sign of life; this was to be called when it was `due`."""
         if process is not self.process:
             return
         # A notebook that was stopped, or held the interpreter's lock for long, has heard nothing.
-        self.vitals.unheard(time.monotonic() - due)
-        silent = self.vitals.silent_s
+        self.health.unheard(time.monotonic() - due)
+        silent = self.health.silent_s
         if silent > HEARTBEAT_LIMIT_S:
             why = f"it has given no sign of life for {silent:.0f} s"
             self._lose(Reason(why, again=False))
         else:
             self._watch_later(process)
 
-    # What requests need of their keeper; the thread that reads the wire, or a caller's.
+    # What requests need of their supervisor; the thread that reads the wire, or a caller's.
 
     def noticed(self, link: Link, report: Report) -> None:
         """A report that answers nothing."""
-        call = self._plant.dispatcher.call_soon
+        call = self._services.event_loop.call_soon
         if isinstance(report, Poisoned):
             named = report.name in report.text
             why = report.text if named else f"{report.text} ({report.name}, code {report.code})"
@@ -430,18 +430,18 @@ class DeviceKeeper:
         elif isinstance(report, Output | Display):
             self._printed.take(report, self.requests.origin_of(report.seq))
         elif isinstance(report, LibraryRestarted):
-            self.vitals.library_restarts[report.library] = report.restarts
+            self.health.library_restarts[report.library] = report.restarts
             fact = facts.LibraryRestarted(
                 device=self.name,
                 library=report.library,
                 cause=report.cause,
                 restarts=report.restarts,
             )
-            call(self._plant.events.publish, fact)
+            call(self._services.events.publish, fact)
         elif isinstance(report, Born):
             call(self._born, link, report)
         elif isinstance(report, Crowded):
-            self._plant.patient.call_soon(self._collect)
+            self._services.patient.call_soon(self._collect)
         elif isinstance(report, Lifted):
             call(self.requests.lifted, report.refusals)
 
@@ -455,7 +455,7 @@ class DeviceKeeper:
         """Let the restart not wait for a busy cell, until it is over or has taken too long."""
         if not self._urgent.made:
             self._urgent.make()
-            self._plant.dispatcher.call_later(HURRY_LIMIT_S, self._urgent.drop)
+            self._services.event_loop.call_later(HURRY_LIMIT_S, self._urgent.drop)
         if self.requests.state == "stopped":  # its end was overtaken, and drops nothing any more
             self._urgent.drop()
 
@@ -467,9 +467,9 @@ class DeviceKeeper:
                 return
             if not self.requests.fill(link, process.token):
                 return
-        self.vitals.born(born, empty=self.recovery is None)
+        self.health.born(born, empty=self.recovery is None)
         probing = self.requests.state == "half-open"
-        self._plant.events.publish(
+        self._services.events.publish(
             facts.ContextStarted(
                 device=self.name,
                 generation=self.requests.generation,
@@ -489,11 +489,11 @@ class DeviceKeeper:
     def _taken_up(self, *, probing: bool) -> None:
         """The device takes messages again; system thread, or that which filled the context."""
         if probing:
-            self._plant.events.publish(facts.CircuitClosed(device=self.name))
+            self._services.events.publish(facts.CircuitClosed(device=self.name))
 
     def recovered(self, done: Recovered) -> None:
         """The buffers of a lost context have been made again; the recovery's thread."""
-        self._plant.events.publish(
+        self._services.events.publish(
             facts.BuffersRebuilt(
                 device=self.name,
                 generation=self.requests.generation,
@@ -511,8 +511,8 @@ class DeviceKeeper:
         if piped and process is not None:
             for pipe in process.pipes:
                 pipe.settle()
-        if self._plant.outputs.waiting:
-            self._plant.outputs.write()
+        if self._services.outputs.waiting:
+            self._services.outputs.write()
 
     def reset(self) -> None:
         """Take messages again at once, and try a context on probation; any thread."""
@@ -523,7 +523,7 @@ class DeviceKeeper:
         """Probe a device whose circuit has been open for the whole window."""
         if (
             self.requests.state == "circuit open"
-            and self._plant.dispatcher.clock.now() - self._opened > self.reopen_after_s
+            and self._services.event_loop.clock.now() - self._opened > self.reopen_after_s
         ):
             self.reset()
 
@@ -534,4 +534,4 @@ class DeviceKeeper:
 
     def unclaimed(self, reply: Reply[Any]) -> None:
         """A request failed and nobody waits for it."""
-        self._plant.background.failed(self.name, reply)
+        self._services.background.failed(self.name, reply)

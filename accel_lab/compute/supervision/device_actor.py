@@ -11,7 +11,7 @@ from typing import Any
 from accel_lab.actor.actor import Actor, ActorRef, Terminated, handles
 from accel_lab.actor.message import Message
 from accel_lab.actor.supervision import Strategy
-from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 from accel_lab.errors import AccelError
 
 
@@ -29,20 +29,20 @@ class Reset(Message[None], frozen=True):
 class Revive(Message[None], frozen=True):
     """Start a context for a device that was suspended."""
 
-    keeper: Any
+    supervisor: Any
 
 
 class ContextActor(Actor):
     """Owns the context process of the current generation; fails when it is lost."""
 
-    def __init__(self, keeper: DeviceKeeper) -> None:
-        self._keeper = keeper
+    def __init__(self, supervisor: ContextSupervisor) -> None:
+        self._supervisor = supervisor
         self._number = 0
 
     def started(self) -> None:
         """Start a context process."""
-        self._keeper.start()
-        process = self._keeper.process
+        self._supervisor.start()
+        process = self._supervisor.process
         self._number = 0 if process is None else process.number
 
     @handles(Revive)
@@ -52,7 +52,7 @@ class ContextActor(Actor):
 
     def restarting(self, cause: AccelError) -> None:
         """Give the process up, if it is another's loss that this one is replaced for."""
-        self._keeper.taken_along(cause)
+        self._supervisor.taken_along(cause)
 
     @handles(Lost)
     def lost(self, message: Lost) -> None:
@@ -66,73 +66,75 @@ class DeviceActor(Actor):
     """The stable parent of the contexts of some devices.
 
     Parameters:
-        keepers: those of the devices, in the order in which RestForOne takes them.
+        supervisors: those of the devices, in the order in which RestForOne takes them.
         strategy: whom a loss concerns. With a device's circuit those of all open whom its loss
             would restart, for they cannot do without it; they close together, too.
     """
 
-    def __init__(self, keepers: Sequence[DeviceKeeper], strategy: Strategy) -> None:
+    def __init__(self, supervisors: Sequence[ContextSupervisor], strategy: Strategy) -> None:
         self.strategy = strategy  # type: ignore[misc]
-        self._keepers = tuple(keepers)
-        self._children: dict[DeviceKeeper, ActorRef[ContextActor]] = {}
+        self._supervisors = tuple(supervisors)
+        self._children: dict[ContextSupervisor, ActorRef[ContextActor]] = {}
 
     def started(self) -> None:
         """Start the actors of the contexts."""
         me = self.context.self_ref
-        for keeper in self._keepers:
-            keeper.lost = partial(self._lost, keeper)
-            keeper.restart = lambda: me.tell(Reset())
-            keeper.requests.revive = partial(me.tell, Revive(keeper))
-            self._spawn(keeper)
+        for supervisor in self._supervisors:
+            supervisor.lost = partial(self._lost, supervisor)
+            supervisor.restart = lambda: me.tell(Reset())
+            supervisor.requests.revive = partial(me.tell, Revive(supervisor))
+            self._spawn(supervisor)
 
     @handles(Terminated)
     def terminated(self, message: Terminated) -> None:
         """A context's actor has used up its restarts, or can never start."""
-        for keeper, child in self._children.items():
+        for supervisor, child in self._children.items():
             if child is message.ref and message.cause is not None:
-                self._give_up(keeper, message.cause)
+                self._give_up(supervisor, message.cause)
                 return
 
     @handles(Reset)
     def reset(self, _: Reset) -> None:
         """Try again, on probation: with one device all that rest."""
-        resting = [keeper for keeper in self._keepers if keeper not in self._children]
-        if not any(keeper.requests.state == "half-open" for keeper in resting):
+        resting = [
+            supervisor for supervisor in self._supervisors if supervisor not in self._children
+        ]
+        if not any(supervisor.requests.state == "half-open" for supervisor in resting):
             return
         self.context.forgive()
-        for keeper in resting:
-            keeper.requests.half_open()
-            self._spawn(keeper)
+        for supervisor in resting:
+            supervisor.requests.half_open()
+            self._spawn(supervisor)
 
     @handles(Revive)
     def revive(self, message: Revive) -> None:
         """Have a suspended device's context started, by the actor that will hear of its loss."""
-        child = self._children.get(message.keeper)
+        child = self._children.get(message.supervisor)
         if child is not None:
             child.tell(message)
 
-    def _spawn(self, keeper: DeviceKeeper) -> None:
-        factory: Callable[[], ContextActor] = lambda: ContextActor(keeper)  # noqa: E731
-        name = "context" if len(self._keepers) == 1 else keeper.name
-        child = self._children[keeper] = self.context.spawn(factory, name=name)
+    def _spawn(self, supervisor: ContextSupervisor) -> None:
+        factory: Callable[[], ContextActor] = lambda: ContextActor(supervisor)  # noqa: E731
+        name = "context" if len(self._supervisors) == 1 else supervisor.name
+        child = self._children[supervisor] = self.context.spawn(factory, name=name)
         self.context.watch(child)
 
-    def _lost(self, keeper: DeviceKeeper, error: AccelError, number: int) -> None:
-        child = self._children.get(keeper)
+    def _lost(self, supervisor: ContextSupervisor, error: AccelError, number: int) -> None:
+        child = self._children.get(supervisor)
         if child is None:
             return
-        if keeper.requests.state == "half-open":
-            self._give_up(keeper, error)
+        if supervisor.requests.state == "half-open":
+            self._give_up(supervisor, error)
         else:
             child.tell(Lost(error, number))
 
-    def _give_up(self, failed: DeviceKeeper, cause: AccelError) -> None:
+    def _give_up(self, failed: ContextSupervisor, cause: AccelError) -> None:
         """Open the circuit of a device, and of those that are restarted with it."""
-        for keeper in self.strategy.affected(self._keepers, failed):
-            child = self._children.pop(keeper, None)
+        for supervisor in self.strategy.affected(self._supervisors, failed):
+            child = self._children.pop(supervisor, None)
             if child is None:
                 continue
             child.stop()
-            if keeper is not failed:
-                keeper.taken_along(cause)
-            keeper.open_circuit(cause)
+            if supervisor is not failed:
+                supervisor.taken_along(cause)
+            supervisor.open_circuit(cause)

@@ -3,30 +3,32 @@
 import threading
 from typing import TYPE_CHECKING
 
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.compute.events import lifecycle as facts
 from accel_lab.errors import AccelError
 
 if TYPE_CHECKING:
-    from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+    from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 
 LOOKS = 4
 """How often the time after which a device is idle is looked at."""
 
 
-class Idle:
+class IdleSuspension:
     """Suspends a device that has been asked nothing for some time."""
 
-    def __init__(self, keeper: "DeviceKeeper", dispatcher: Dispatcher, after_s: float) -> None:
-        self._keeper = keeper
-        self._dispatcher = dispatcher
+    def __init__(
+        self, supervisor: "ContextSupervisor", event_loop: EventLoop, after_s: float
+    ) -> None:
+        self._supervisor = supervisor
+        self._event_loop = event_loop
         self._after_s = after_s
         self._seen: object = None
         self._since = 0.0
-        dispatcher.call_later(after_s / LOOKS, self._look)
+        event_loop.call_later(after_s / LOOKS, self._look)
 
     def _look(self) -> None:
-        requests, now = self._keeper.requests, self._dispatcher.clock.now()
+        requests, now = self._supervisor.requests, self._event_loop.clock.now()
         if requests.state == "stopped":
             return
         seen = requests.last_number, requests.in_flight, requests.generation, requests.state
@@ -35,15 +37,15 @@ class Idle:
         elif now - self._since >= self._after_s:
             self._since = float("inf")  # once, until something is sent
             threading.Thread(
-                target=self._suspend, name=f"accel_lab idle {self._keeper.name}", daemon=True
+                target=self._suspend, name=f"accel_lab idle {self._supervisor.name}", daemon=True
             ).start()
-        self._dispatcher.call_later(self._after_s / LOOKS, self._look)
+        self._event_loop.call_later(self._after_s / LOOKS, self._look)
 
     def _suspend(self) -> None:
-        keeper = self._keeper
+        supervisor = self._supervisor
         try:
-            keeper.suspension.suspend(None, drop=False, shown=False)
+            supervisor.suspension.suspend(None, drop=False, shown=False)
         except AccelError as error:
-            if keeper.requests.state != "stopped":
-                fact = facts.SuspensionFailed(device=keeper.name, cause=str(error))
-                keeper.events.publish(fact)
+            if supervisor.requests.state != "stopped":
+                fact = facts.SuspensionFailed(device=supervisor.name, cause=str(error))
+                supervisor.events.publish(fact)

@@ -4,7 +4,7 @@ from collections import deque
 from typing import Protocol
 
 from accel_lab.compute.events.samples import Block, MemorySampled, Slice, WorkTraced
-from accel_lab.compute.supervision.context_health import Vitals
+from accel_lab.compute.supervision.context_health import ContextHealth
 from accel_lab.compute.wire.side_channel import Blocks, Downward, Look, Traced
 
 UNREAD = 64
@@ -15,7 +15,7 @@ class Seen(Protocol):
     """What is seen: the context of one device."""
 
     name: str
-    vitals: Vitals
+    health: ContextHealth
 
     @property
     def generation(self) -> int:
@@ -25,7 +25,7 @@ class Seen(Protocol):
         """Send a packet to it, if there is one."""
 
 
-class Sight:
+class DeviceSampler:
     """What is known of one device's memory and work."""
 
     def __init__(self, device: Seen) -> None:
@@ -64,10 +64,10 @@ class Sight:
             device=device.name,
             generation=device.generation,
             used_bytes=0,
-            total_bytes=device.vitals.total_bytes,
+            total_bytes=device.health.total_bytes,
             blocks=(),
             unlisted=0,
-            free_bytes=device.vitals.total_bytes or 0,
+            free_bytes=device.health.total_bytes or 0,
         )
         self._answers.append(self.memory)
 
@@ -81,7 +81,7 @@ class Sight:
                     device=device.name,
                     generation=device.generation,
                     used_bytes=packet.used_bytes,
-                    total_bytes=device.vitals.total_bytes,
+                    total_bytes=device.health.total_bytes,
                     blocks=tuple(self._blocks),
                     unlisted=packet.unlisted,
                     free_bytes=packet.free_bytes,

@@ -5,14 +5,14 @@ from typing import Any, cast
 
 from accel_lab.actor.actor import ActorRef
 from accel_lab.compute.events.tree import Node, State
-from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 
 
-def node_of(keeper: DeviceKeeper, root: str) -> Node:
+def node_of(supervisor: ContextSupervisor, root: str) -> Node:
     """Return a device, its context and its library actors as they are now; any thread."""
-    requests, process, vitals = keeper.requests, keeper.process, keeper.vitals
+    requests, process, health = supervisor.requests, supervisor.process, supervisor.health
     state = requests.state
-    path = f"{root}/{keeper.name}"
+    path = f"{root}/{supervisor.name}"
     counts = requests.by_library()
     libraries = tuple(
         Node(
@@ -21,10 +21,10 @@ def node_of(keeper: DeviceKeeper, root: str) -> Node:
             kind="library",
             state=state,
             in_flight=counts.get(library, 0),
-            restarts=vitals.library_restarts.get(library, 0),
-            detail=_statistics(vitals.statistics.get(library)),
+            restarts=health.library_restarts.get(library, 0),
+            detail=_statistics(health.statistics.get(library)),
         )
-        for library in vitals.libraries
+        for library in health.libraries
     )
     context = Node(
         name="context",
@@ -33,25 +33,29 @@ def node_of(keeper: DeviceKeeper, root: str) -> Node:
         state=state,
         generation=requests.generation,
         in_flight=requests.in_flight,
-        used_bytes=vitals.used_bytes,
-        total_bytes=vitals.total_bytes,
-        restarts=keeper.restarts,
-        detail=f"process {process.pid}" if process is not None else _without(keeper),
+        used_bytes=health.used_bytes,
+        total_bytes=health.total_bytes,
+        restarts=supervisor.restarts,
+        detail=f"process {process.pid}" if process is not None else _without(supervisor),
         pid=None if process is None else process.pid or None,
         children=libraries,
     )
-    model = vitals.model if keeper.cause is None else f"{vitals.model}; last loss: {keeper.cause}"
+    model = (
+        health.model
+        if supervisor.cause is None
+        else f"{health.model}; last loss: {supervisor.cause}"
+    )
     return Node(
-        name=keeper.name,
+        name=supervisor.name,
         path=path,
         kind="device",
         state=state,
         generation=requests.generation,
         mailbox=requests.queued,
         in_flight=requests.in_flight,
-        used_bytes=vitals.used_bytes,
-        total_bytes=vitals.total_bytes,
-        restarts=keeper.restarts,
+        used_bytes=health.used_bytes,
+        total_bytes=health.total_bytes,
+        restarts=supervisor.restarts,
         detail=model,
         children=(context,),
     )
@@ -62,10 +66,10 @@ def _statistics(counted: Mapping[str, int] | None) -> str:
     return ", ".join([f"{what} {count}" for what, count in counted.items()]) if counted else ""
 
 
-def _without(keeper: DeviceKeeper) -> str:
+def _without(supervisor: ContextSupervisor) -> str:
     """Say why a device has no context."""
-    waits = keeper.suspension.told
-    return str(keeper.cause or "") if waits is None else waits.text
+    waits = supervisor.suspension.told
+    return str(supervisor.cause or "") if waits is None else waits.text
 
 
 def node_of_actor(ref: ActorRef[Any], root: str) -> Node:

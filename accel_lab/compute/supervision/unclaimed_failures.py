@@ -4,7 +4,7 @@ import threading
 from collections import deque
 from typing import Any
 
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.events import EventStream
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.events import lifecycle as facts
@@ -14,14 +14,14 @@ GRACE_S = 0.25
 KEPT = 1000
 
 
-class Background:
+class UnclaimedFailures:
     """Failures without a waiter; one line each, however many requests share the cause.
 
     It keeps no request, for a request may hold a buffer of the device or memory of the arena.
     """
 
-    def __init__(self, dispatcher: Dispatcher, events: EventStream) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, event_loop: EventLoop, events: EventStream) -> None:
+        self._event_loop = event_loop
         self._events = events
         self._lock = threading.Lock()
         self._fresh: dict[int, _Fresh] = {}
@@ -38,7 +38,7 @@ class Background:
             fresh = self._fresh.setdefault(id(error), _Fresh(device, error, reply.origin))
             fresh.requests += 1
         if first:
-            self._dispatcher.call_later(GRACE_S, self._report, id(error))
+            self._event_loop.call_later(GRACE_S, self._report, id(error))
 
     def escaped(self, error: BaseException) -> None:
         """Note what escaped a callback on the system thread."""

@@ -72,7 +72,7 @@ class _Unpickler(main_classes.Unpickler):
     def __init__(self, data: bytes, arrays: dict[int, Any]) -> None:
         super().__init__(io.BytesIO(data))
         self._arrays = arrays
-        self._storages: dict[int, Any] = {}
+        self._aliasing: dict[int, Any] = {}
 
     def persistent_load(self, pid: Any) -> Any:
         if isinstance(pid, str):
@@ -80,6 +80,6 @@ class _Unpickler(main_classes.Unpickler):
         if isinstance(pid, int):
             return self._arrays[pid]
         number, dtype = pid
-        if number not in self._storages:
-            self._storages[number] = torch_interop.storage_on(self._arrays[number])
-        return torch_interop.typed(self._storages[number], dtype)
+        if number not in self._aliasing:
+            self._aliasing[number] = torch_interop.storage_on(self._arrays[number])
+        return torch_interop.typed(self._aliasing[number], dtype)

@@ -43,7 +43,7 @@ class Slots:
         self._idle.append(slot)
 
 
-class Ahead:
+class ReadAhead:
     """Reads pieces before they are needed."""
 
     def __init__(

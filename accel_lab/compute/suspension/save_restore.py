@@ -21,11 +21,11 @@ import numpy as np
 from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.execution.stream import Storage, Stream
 from accel_lab.compute.machine.anonymous_files import PIECE_BYTES, Stripes, in_pages, pieces
-from accel_lab.compute.process.environment import surroundings
+from accel_lab.compute.process.environment import environment
 from accel_lab.compute.suspension import cell_pickle
 from accel_lab.compute.suspension.inventory import Inventory, NoRoomError
 from accel_lab.compute.suspension.memory_image import Entry, Look, Memory, Range, flat, laid
-from accel_lab.compute.suspension.pinned_readahead import IN_FLIGHT, Ahead, Slots
+from accel_lab.compute.suspension.pinned_readahead import IN_FLIGHT, ReadAhead, Slots
 from accel_lab.errors import LibraryError
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _save(
         _download(context, files, pool, jobs)
         place = at, len(objects)
         at = _write(pool, files, at, np.frombuffer(objects, np.uint8))
-        table, here = context.table.buffers(), surroundings()
+        table, here = context.table.buffers(), environment()
         record = Record(
             memories,
             {one.id: one.failed_root for one in table if one.failed_root},
@@ -254,7 +254,7 @@ def _bring_back(context: "Context", files: Stripes, memories: list[Memory]) -> d
         ThreadPoolExecutor(THREADS, "accel_lab keeping") as pool,
     ):
         slots = Slots(context, [nbytes for _, nbytes in jobs])
-        ahead = Ahead(files, pool, stream, jobs, slots)
+        ahead = ReadAhead(files, pool, stream, jobs, slots)
         for memory in memories:
             root = _root(context, memory)
             for index in range(pieces(memory.nbytes)):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.compute.events import lifecycle as facts
 from accel_lab.compute.lineage.recorded_message import decode, encode, step_of
 from accel_lab.compute.machine.anonymous_files import Stripes
@@ -32,7 +32,7 @@ from accel_lab.errors import AccelError, CannotKeep, ContextLost
 
 if TYPE_CHECKING:
     from accel_lab.compute.process.spawner import ContextProcess
-    from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+    from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
     from accel_lab.compute.wire.link import Link
 
 GONE_WITHIN_S = 30.0
@@ -84,9 +84,9 @@ class Suspension:
         room_bytes: returns how much the host may keep.
     """
 
-    def __init__(self, keeper: "DeviceKeeper", dispatcher: Dispatcher) -> None:
-        self._keeper = keeper
-        self._dispatcher = dispatcher
+    def __init__(self, supervisor: "ContextSupervisor", event_loop: EventLoop) -> None:
+        self._supervisor = supervisor
+        self._event_loop = event_loop
         self._alone = threading.Lock()
         self._kept: _Kept | None = None
         self.cause: AccelError | None = None
@@ -108,24 +108,25 @@ class Suspension:
         """
         deadline = time.monotonic() + (threading.TIMEOUT_MAX if timeout_s is None else timeout_s)
         if not self._alone.acquire(timeout=max(0.0, deadline - time.monotonic())):
-            raise TimeoutError(f"{self._keeper.name} is being suspended by another thread")
+            raise TimeoutError(f"{self._supervisor.name} is being suspended by another thread")
         try:
             if (link := self._held(deadline)) is not None:
-                with Bar(f"suspend {self._keeper.name}", None, unit="bytes", shown=shown) as bar:
+                name = f"suspend {self._supervisor.name}"
+                with Bar(name, None, unit="bytes", shown=shown) as bar:
                     try:
                         process = self._suspend(link, deadline, bar, drop=drop)
                     except Overtaken:
-                        raise _lost(self._keeper) from None
+                        raise _lost(self._supervisor) from None
                     finally:
-                        self._keeper.requests.release(link)
+                        self._supervisor.requests.release(link)
                     _await_end(process, bar)
-            return self.told or Suspended(self._keeper.name)
+            return self.told or Suspended(self._supervisor.name)
         finally:
             self._alone.release()
 
     def _held(self, deadline: float) -> "Link | None":
         """Have what is sent wait, once there is a context; None when none can be expected."""
-        requests = self._keeper.requests
+        requests = self._supervisor.requests
         while True:
             requests.settled(deadline)
             if requests.state == "stopped":
@@ -138,11 +139,11 @@ class Suspension:
                 return link
 
     def _suspend(self, link: "Link", deadline: float, bar: Bar, *, drop: bool) -> "ContextProcess":
-        keeper, began = self._keeper, time.monotonic()
+        supervisor, began = self._supervisor, time.monotonic()
         self._quiet(link, deadline, partial(bar.at, 0))
         files = Stripes.make()
         try:
-            keeper.tell(Keep(), *files.fds)
+            supervisor.tell(Keep(), *files.fds)
             room = max(0, self.room_bytes())
             _, blob = pack_call(save_restore.save, (room,), {"drop": drop})
             save = Run((), blob, pure=True)
@@ -159,7 +160,7 @@ class Suspension:
         Raises:
             CannotKeep: something would be, and is not to be dropped.
         """
-        name, lost = self._keeper.name, self._named(saved.lost)
+        name, lost = self._supervisor.name, self._named(saved.lost)
         if not saved.record[1] or (lost and not drop):
             text = "; ".join(f"{what}: {why}" for what, why in lost.items())
             raise CannotKeep(f"{name} was not suspended: {text}", lost=lost)
@@ -167,7 +168,7 @@ class Suspension:
 
     def _quiet(self, link: "Link", deadline: float, look: Look) -> None:
         """Wait until all that was sent is answered."""
-        requests = self._keeper.requests
+        requests = self._supervisor.requests
         while True:
             self._ask(link, deadline, Ping(), look)
             if not requests.in_flight:
@@ -177,10 +178,10 @@ class Suspension:
 
     def _named(self, lost: dict[int | str, str]) -> dict[str, str]:
         """Name buffers as the notebook does."""
-        keeper = self._keeper
-        device = keeper.requests.device
+        supervisor = self._supervisor
+        device = supervisor.requests.device
         held = held_in(names(), [device]) if device is not None else {}
-        by_id = held.get((keeper.name, keeper.generation), {})
+        by_id = held.get((supervisor.name, supervisor.generation), {})
         return {
             key if isinstance(key, str) else ", ".join(by_id.get(key, (f"buffer {key}",))): why
             for key, why in lost.items()
@@ -193,21 +194,21 @@ class Suspension:
             Overtaken: the context is lost.
         """
         process: list[ContextProcess] = []
-        keeper, told, done = self._keeper, kept.told, threading.Event()
+        supervisor, told, done = self._supervisor, kept.told, threading.Event()
 
         def let_go() -> None:
-            retired = keeper.retire(link)
+            retired = supervisor.retire(link)
             if retired is not None:
                 self._kept, self.cause = kept, None
-                keeper.requests.kept_bytes = told.nbytes
-                keeper.requests.drop(kept.saved.lost_buffers)
+                supervisor.requests.kept_bytes = told.nbytes
+                supervisor.requests.drop(kept.saved.lost_buffers)
                 in_flight, ended = retired
                 process.append(ended)
                 in_flight.clear()
-                keeper.events.publish(
+                supervisor.events.publish(
                     facts.DeviceSuspended(
                         device=told.device,
-                        generation=keeper.generation,
+                        generation=supervisor.generation,
                         buffers=told.buffers,
                         objects=told.objects,
                         nbytes=told.nbytes,
@@ -215,11 +216,11 @@ class Suspension:
                         seconds=time.monotonic() - began,
                     )
                 )
-                if keeper.requests.queued:
-                    keeper.requests.wake()
+                if supervisor.requests.queued:
+                    supervisor.requests.wake()
             done.set()
 
-        self._dispatcher.call_soon(let_go)
+        self._event_loop.call_soon(let_go)
         done.wait(GONE_WITHIN_S)
         if not process:
             raise Overtaken
@@ -229,7 +230,7 @@ class Suspension:
 
     def resume(self, timeout_s: float) -> None:
         """Have the device run again; blocks for that."""
-        requests = self._keeper.requests
+        requests = self._supervisor.requests
         requests.wake()
         requests.settled(time.monotonic() + timeout_s)
         error = self.cause if requests.state == "suspended" else requests.refusal
@@ -250,13 +251,13 @@ class Suspension:
         threading.Thread(
             target=self._fill,
             args=(kept, link, pid, up),
-            name=f"accel_lab resumption of {self._keeper.name}",
+            name=f"accel_lab resumption of {self._supervisor.name}",
             daemon=True,
         ).start()
         return True
 
     def _fill(self, kept: _Kept, link: "Link", pid: int, up: Callable[[], None]) -> None:
-        requests, began = self._keeper.requests, time.monotonic()
+        requests, began = self._supervisor.requests, time.monotonic()
         try:
             place, freed = kept.saved.record, self._freed()
             _, blob = pack_call(save_restore.restore, (place, freed), {})
@@ -270,7 +271,7 @@ class Suspension:
             return  # the next one begins anew
         except Exception as error:  # noqa: BLE001 - whatever it is, nothing is lost, and it is told
             known = error if isinstance(error, AccelError) else AccelError(repr(error))
-            self._dispatcher.call_soon(self._go_back, link, known)
+            self._event_loop.call_soon(self._go_back, link, known)
             return
         if not requests.connected(link, pid):
             return
@@ -279,7 +280,7 @@ class Suspension:
         kept.files.close()
         up()
         told = kept.told
-        self._keeper.events.publish(
+        self._supervisor.events.publish(
             facts.DeviceResumed(
                 device=told.device,
                 generation=requests.generation,
@@ -293,19 +294,21 @@ class Suspension:
 
     def _freed(self) -> frozenset[int]:
         """Return the buffers that were freed meanwhile, and that nothing names which waits."""
-        freed, waiting = self._keeper.requests.unsent()
+        freed, waiting = self._supervisor.requests.unsent()
         named = (id_ for data in waiting for id_ in step_of(decode(data), data).operands)
         return frozenset(freed).difference(named)
 
     def _go_back(self, link: "Link", error: AccelError) -> None:
         """Let go of a context that cannot have what is kept; system thread."""
         self.cause = error
-        retired = self._keeper.retire(link, error)
+        retired = self._supervisor.retire(link, error)
         if retired is None:
             return
         in_flight, _ = retired
         cause = str(error)
-        self._keeper.events.publish(facts.SuspensionFailed(device=self._keeper.name, cause=cause))
+        self._supervisor.events.publish(
+            facts.SuspensionFailed(device=self._supervisor.name, cause=cause)
+        )
         in_flight.fail(error)
 
     def forget(self) -> None:
@@ -323,7 +326,7 @@ class Suspension:
         message: Operation[Any],
         look: Look | None = None,
     ) -> Any:
-        seq = self._keeper.requests.number()
+        seq = self._supervisor.requests.number()
         data = encode_entry(seq, 0, None, message, NO_RESULT)
         return self._wait(link, deadline, seq, data, look)
 
@@ -345,7 +348,7 @@ class Suspension:
             TimeoutError: the deadline is over.
             AccelError: the answer.
         """
-        requests, reply = self._keeper.requests, Again()
+        requests, reply = self._supervisor.requests, Again()
         requests.resend(link, seq, data, reply)
         while not reply.done:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -355,7 +358,7 @@ class Suspension:
             requests.wait(reply, REFRESH_S if left is None else min(left, REFRESH_S), shown=False)
             look()
         if not reply.done:
-            raise TimeoutError(f"{self._keeper.name} is still busy")
+            raise TimeoutError(f"{self._supervisor.name} is still busy")
         if isinstance(reply.error, ContextLost):
             raise Overtaken
         return reply.result(0.0)
@@ -374,12 +377,12 @@ def _room_bytes() -> int:
     return free_host_bytes() - host_memory_bytes() // 16
 
 
-def _lost(keeper: "DeviceKeeper") -> AccelError:
-    refusal = keeper.requests.refusal
+def _lost(supervisor: "ContextSupervisor") -> AccelError:
+    refusal = supervisor.requests.refusal
     if refusal is not None:
         return refusal.copy()
-    text = f"{keeper.name} lost its context while it was being suspended; see lab.explain()"
-    return ContextLost(text, generation=keeper.generation - 1)
+    text = f"{supervisor.name} lost its context while it was being suspended; see lab.explain()"
+    return ContextLost(text, generation=supervisor.generation - 1)
 
 
 def _s(count: int) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import NamedTuple
 
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.compute.arrays.cuda_arrays import DeviceArray
 from accel_lab.compute.message.builtin import Unmap
 from accel_lab.compute.requests.answers import Settle
@@ -44,12 +44,12 @@ class _Opening:
     def __init__(self, handle: bytes) -> None:
         self.handle = handle
         self.owners: dict[int, _Owner] = {}
-        self.loans: set[Loan] = set()
+        self.loans: set[IpcCopy] = set()
         self.ended: list[object] = []
         self.is_open = False
 
 
-class Loan:
+class IpcCopy:
     """An array that the context copies, or is about to.
 
     It is over when it has been called and `keep` has been, in whichever order.
@@ -58,10 +58,10 @@ class Loan:
         array: what has to live until then, and until the allocation is closed after it.
     """
 
-    __slots__ = ("_first", "_openings", "_unanswered", "array", "lost", "opening")
+    __slots__ = ("_first", "_ipc_memory", "_unanswered", "array", "lost", "opening")
 
-    def __init__(self, openings: "Openings", opening: _Opening, array: DeviceArray) -> None:
-        self._openings = openings
+    def __init__(self, ipc_memory: "IpcMemory", opening: _Opening, array: DeviceArray) -> None:
+        self._ipc_memory = ipc_memory
         self._unanswered, self._first = [None], [None]
         self.opening = opening
         self.array: DeviceArray | None = array
@@ -69,7 +69,7 @@ class Loan:
 
     def keep(self) -> None:
         """Have the allocation stay open for later puts, for as long as the user's array lives."""
-        self._openings.keep(self)
+        self._ipc_memory.keep(self)
         self._end()
 
     def __call__(self, lost: Hashable | None) -> None:
@@ -87,10 +87,10 @@ class Loan:
         try:
             self._first.pop()
         except IndexError:
-            self._openings.end(self)
+            self._ipc_memory.end(self)
 
 
-class Openings:
+class IpcMemory:
     """The allocations that one device's context has open.
 
     It may know of more than are open, never of fewer.
@@ -98,13 +98,13 @@ class Openings:
     Parameters:
         post: sends a message if a context takes messages now, and calls what it is given when that
             is answered or lost; whether it has sent it.
-        dispatcher: runs what finalizers and answers cannot do where they are.
+        event_loop: runs what finalizers and answers cannot do where they are.
     """
 
-    def __init__(self, post: Callable[[Unmap, Settle], bool], dispatcher: Dispatcher) -> None:
+    def __init__(self, post: Callable[[Unmap, Settle], bool], event_loop: EventLoop) -> None:
         self._post = post
-        self._dispatcher = dispatcher
-        self._soon: Callable[..., object] = dispatcher.call_soon
+        self._event_loop = event_loop
+        self._soon: Callable[..., object] = event_loop.call_soon
         self._lock = threading.Lock()
         self._opened: dict[bytes, _Opening] = {}  # the last that was put is the last
         self._closing: set[_Opening] = set()
@@ -121,17 +121,17 @@ class Openings:
         opening = self._opened.get(handle)
         return opening is not None and opening.is_open
 
-    def lend(self, handle: bytes, array: DeviceArray) -> Loan:
+    def lend(self, handle: bytes, array: DeviceArray) -> IpcCopy:
         """Note that the context is about to copy an array, before it is told to; any thread."""
         with self._lock:
             opening = self._opened.pop(handle, None) or _Opening(handle)
             self._opened[handle] = opening
-            loan = Loan(self, opening, array)
+            loan = IpcCopy(self, opening, array)
             opening.loans.add(loan)
         return loan
 
-    def keep(self, loan: Loan) -> None:
-        """Do what `Loan.keep` says; for it alone."""
+    def keep(self, loan: IpcCopy) -> None:
+        """Do what `IpcCopy.keep` says; for it alone."""
         opening, array = loan.opening, loan.array
         with self._lock:
             if (
@@ -175,7 +175,7 @@ class Openings:
         self._dead.append((handle, key, array))
         self._soon(self._tidy)
 
-    def end(self, loan: Loan) -> None:
+    def end(self, loan: IpcCopy) -> None:
         """A loan is over; the thread that reads the wire, perhaps under the requests' lock."""
         opening, array = loan.opening, loan.array
         opening.loans.discard(loan)
@@ -209,7 +209,7 @@ class Openings:
             is_sent = all([self._close(one) for one in doomed])  # noqa: C419 - each is tried
         if not is_sent and not self._is_retrying:
             self._is_retrying = True
-            self._dispatcher.call_later(RETRY_S, self._retry)
+            self._event_loop.call_later(RETRY_S, self._retry)
 
     def _retry(self) -> None:
         self._is_retrying = False

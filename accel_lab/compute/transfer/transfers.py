@@ -36,7 +36,7 @@ from accel_lab.compute.message.operation import OWN_TIMEOUT
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.answers import Settle
 from accel_lab.compute.requests.requests import Requests
-from accel_lab.compute.transfer.ipc_memory import Openings
+from accel_lab.compute.transfer.ipc_memory import IpcMemory
 from accel_lab.compute.wire.codec import FRAME_LIMIT
 from accel_lab.display.progress import Bar
 from accel_lab.display.sizes import compared, size
@@ -141,7 +141,7 @@ class Transfers:
     """The bulk traffic of one device.
 
     Parameters:
-        openings: what the device's context has open of another process's memory on the same card;
+        ipc_memory: what the device's context has open of another process's memory on the same card;
             None where the device is no card.
     """
 
@@ -150,12 +150,12 @@ class Transfers:
         requests: Requests,
         arena: Arena,
         copies: CopyPool,
-        openings: Openings | None = None,
+        ipc_memory: IpcMemory | None = None,
     ) -> None:
         self._requests = requests
         self._arena = arena
         self._copies = copies
-        self._openings = openings
+        self._ipc_memory = ipc_memory
         self._flags = Flags(arena)
 
     def put(
@@ -172,7 +172,7 @@ class Transfers:
         if theirs is not None:
             source, stream = theirs
             kept_below = KEPT_BYTES if self._requests.recorder is not None else SHARED_BYTES
-            large = self._openings is not None and source.nbytes > kept_below
+            large = self._ipc_memory is not None and source.nbytes > kept_below
             export = source.settle(stream, share=large)
             put = partial(self._put_from_card, source, export, timeout_s, non_blocking=non_blocking)
             return self._attempt(put)
@@ -216,13 +216,13 @@ class Transfers:
         self, source: DeviceArray, export: Export | None, timeout_s: float, *, non_blocking: bool
     ) -> AccelRef:
         """Have the device copy it, or where it cannot, copy it by the host, which keeps it too."""
-        openings = self._openings
-        if export is not None and openings is not None:
-            is_open, flag = openings.is_open(export[0]), None
+        ipc_memory = self._ipc_memory
+        if export is not None and ipc_memory is not None:
+            is_open, flag = ipc_memory.is_open(export[0]), None
             if is_open and not non_blocking:
                 flag = self._flags.take()
             try:
-                copied = self._copy_in(openings, source, export, flag)
+                copied = self._copy_in(ipc_memory, source, export, flag)
                 if not (is_open and non_blocking):
                     self._wait_for_copy(copied, source.nbytes, timeout_s, flag)
             except InvalidArgument:
@@ -252,9 +252,9 @@ class Transfers:
         return Bar(f"upload to {self._requests.name}", nbytes, unit="bytes")
 
     def _copy_in(
-        self, openings: Openings, source: DeviceArray, export: Export, flag: Flag | None
+        self, ipc_memory: IpcMemory, source: DeviceArray, export: Export, flag: Flag | None
     ) -> AccelRef:
-        loan = openings.lend(export[0], source)
+        loan = ipc_memory.lend(export[0], source)
         sign = None if flag is None else flag.sign()
         message = CopyIn(source.shape, source.dtype, *export, sign)
         settle: Settle = loan if flag is None else partial(_both, loan, flag.settle)

@@ -57,7 +57,7 @@ def name_of(function: Callable[..., Any]) -> str:
 def pack(value: Any, place: Callable[[Any], int | None], *, whole: bool = False) -> bytes:
     """Pickle a value; what `place` gives a number stays behind, as a persistent id.
 
-    So does the namespace of the `Home` that is entered, and its functions take no copies of it.
+    So does the namespace of the `NotebookGlobals` that is entered: its functions take no copies.
 
     Parameters:
         whole: nothing inside a tensor or a model of PyTorch's stays behind.

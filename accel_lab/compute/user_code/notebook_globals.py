@@ -13,7 +13,7 @@ from typing import Any
 from accel_lab.compute.cells.definitions import globals_of
 
 
-class Home:
+class NotebookGlobals:
     """Takes note of what functions use that are pickled while it is entered.
 
     Parameters:
@@ -46,9 +46,9 @@ class Home:
                 self.reached.setdefault(name, function.__name__)
 
 
-_entered: ContextVar[Home | None] = ContextVar("entered", default=None)
+_entered: ContextVar[NotebookGlobals | None] = ContextVar("entered", default=None)
 
 
-def entered() -> Home | None:
+def entered() -> NotebookGlobals | None:
     """Return the home in which this thread pickles, if any."""
     return _entered.get()

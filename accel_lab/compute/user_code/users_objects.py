@@ -17,7 +17,7 @@ _PACKAGE = __name__.partition(".")[0]
 _COLLECTIONS = (list, tuple, deque, set, frozenset)
 
 
-def belongings(value: Any) -> dict[int, Any]:
+def users_objects(value: Any) -> dict[int, Any]:
     """Return what containers and instances of the user's classes lead to, by its identity."""
     found: dict[int, Any] = {}
     ahead = [value]

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.reply import GLANCE_S, Reply, acquire
 from accel_lab.compute.arena.completion_flag import Flag
 from accel_lab.compute.machine import switch_interval
@@ -44,7 +44,7 @@ class Link:
     def __init__(
         self,
         transport: Transport,
-        dispatcher: Dispatcher,
+        event_loop: EventLoop,
         received: Callable[["Link", list[Report]], None],
         ended: Callable[["Link", str], None],
         trailer: Callable[[], bytes | None],
@@ -53,7 +53,7 @@ class Link:
     ) -> None:
         self._transport = transport
         self._fd = transport.fd
-        self._dispatcher = dispatcher
+        self._event_loop = event_loop
         self._received = received
         self._ended = ended
         self._trailer = trailer
@@ -66,7 +66,7 @@ class Link:
         self._loops: dict[asyncio.AbstractEventLoop, _LoopReader] = {}
         self._armed = True
         self._ticking = False
-        self._urgent = switch_interval.Claim()
+        self._urgent = switch_interval.IntervalClaim()
         self._left_alone = 0.0
         self._collected = False
         self._tick_s = TICK_S
@@ -77,8 +77,8 @@ class Link:
         self._yielded = 0.0
         self.closed = False
         self._is_over = False
-        dispatcher.add_reader(self._fd, self._on_dispatcher)
-        dispatcher.call_soon(self._on_dispatcher)  # the context may have been faster
+        event_loop.add_reader(self._fd, self._on_dispatcher)
+        event_loop.call_soon(self._on_dispatcher)  # the context may have been faster
 
     # Sending. The device's lock is held by the caller of `send`, so parts keep its order.
 
@@ -156,11 +156,11 @@ class Link:
             if not self._backlog and self._transport.send(frame):
                 return
         except OSError:
-            self._dispatcher.call_soon(self._end, "its wire broke")
+            self._event_loop.call_soon(self._end, "its wire broke")
             return
         self._backlog.append(frame)
         if len(self._backlog) == 1:
-            self._dispatcher.call_later(RETRY_S, self._retry)
+            self._event_loop.call_later(RETRY_S, self._retry)
 
     def _retry(self) -> None:
         """Write what found no room before; system thread."""
@@ -388,7 +388,7 @@ class Link:
         for _ in range(FRAMES_AT_ONCE):
             if self.closed or (not self._take() and self._transport.sleep()):
                 return
-        self._dispatcher.call_soon(self._on_dispatcher)
+        self._event_loop.call_soon(self._on_dispatcher)
 
     def _take(self) -> bool:
         """Deliver one frame; False when there is none. The reading lock is held."""
@@ -418,10 +418,10 @@ class Link:
         for reader in list(self._loops.values()):
             reader.stop()
         self._loops.clear()
-        self._dispatcher.call_soon(self._close_descriptors)
+        self._event_loop.call_soon(self._close_descriptors)
 
     def _close_descriptors(self) -> None:
-        self._dispatcher.remove_reader(self._fd)
+        self._event_loop.remove_reader(self._fd)
         self._is_over = True
         self._close_transport()
 
@@ -443,7 +443,7 @@ class Link:
         self._idle_ticks = 0
         if self._armed:
             self._armed = False
-            self._dispatcher.pause_reader(self._fd)
+            self._event_loop.pause_reader(self._fd)
             if not self._ticking:
                 self._tick_soon()
 
@@ -463,10 +463,10 @@ class Link:
 
     def _tick_soon(self) -> None:
         self._ticking = True
-        self._dispatcher.call_soon(self._arm_tick)
+        self._event_loop.call_soon(self._arm_tick)
 
     def _arm_tick(self) -> None:
-        self._dispatcher.call_later(self._tick_s, self._tick)
+        self._event_loop.call_later(self._tick_s, self._tick)
 
     def _tick(self) -> None:
         if self.closed:
@@ -490,7 +490,7 @@ class Link:
             self._idle_ticks = 0 if attended else self._idle_ticks + 1
         if not self._armed and self._idle_ticks > REARM_AFTER_TICKS:
             self._armed = True
-            self._dispatcher.resume_reader(self._fd)
+            self._event_loop.resume_reader(self._fd)
             self.drain()
         if self._armed and not self._parts:
             self._ticking = False

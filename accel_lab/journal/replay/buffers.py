@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from accel_lab.compute.lineage.aliasing import Storages
+from accel_lab.compute.lineage.aliasing import Aliasing
 from accel_lab.compute.lineage.recorded_message import Step
 from accel_lab.compute.message.buffer import AccelRef
 
@@ -26,7 +26,7 @@ class Buffers:
 
     def __init__(self) -> None:
         self.refs: dict[int, AccelRef] = {}
-        self._storages = Storages()
+        self._aliasing = Aliasing()
         self._now = 0
         self._since: dict[int, int] = {}  # when a buffer was entered or mended
         self._gone: dict[int, str] = {}
@@ -36,7 +36,7 @@ class Buffers:
 
     def roots(self, id_: int) -> tuple[int, ...]:
         """Return what tells a buffer's memory; those that may share it have one in common."""
-        return self._storages.of(id_)
+        return self._aliasing.of(id_)
 
     def enter(self, id_: int, ref: AccelRef, shares: Iterable[int] = ()) -> None:
         """A message has made a buffer; `shares` are those whose memory it may share."""
@@ -46,7 +46,7 @@ class Buffers:
 
     def join(self, id_: int, shares: Iterable[int]) -> None:
         """A buffer may share memory with these."""
-        same = self._storages.enter(id_, tuple(shares), self.refs)
+        same = self._aliasing.enter(id_, tuple(shares), self.refs)
         if same:
             self._touched[same[0]] = max(self._touched.get(root, 0) for root in same)
             if marks := [self._spoilt[root] for root in same if root in self._spoilt]:
@@ -61,7 +61,7 @@ class Buffers:
 
     def touched(self, step: Step) -> None:
         """Note when a buffer was last written."""
-        roots = self._storages.of_all(step.writes)
+        roots = self._aliasing.of_all(step.writes)
         self._touched.update(dict.fromkeys(roots, step.seq))
         for own, before in self._parted.items() if roots else ():
             if own in roots:
@@ -80,7 +80,7 @@ class Buffers:
         self._gone.pop(id_, None)
         self._since[id_] = self._tick()
         before = self.roots(id_)
-        self._parted[self._storages.renew(id_)] = before
+        self._parted[self._aliasing.renew(id_)] = before
 
     def spoil(self, step: Step, why: str) -> None:
         """A message was not run: what it would have made or written is not what it was."""

@@ -32,8 +32,8 @@ _JITTER = random.Random()  # noqa: S311 - no secret, and not the user's sequence
 class Writer:
     """Commits groups in order; what its store does not take waits in memory, within bounds.
 
-    Give `follow(device)` to each recorder's followers and the writer itself to `Scribe.after`,
-    before whatever lets contents go.
+    Give `follow(device)` to each recorder's followers and the writer itself to
+    `RecordThread.after`, before whatever lets contents go.
 
     Attributes:
         session: names what this writer writes, in the store.
@@ -44,7 +44,7 @@ class Writer:
     Parameters:
         contents: has the bytes of the keys in the record.
         facts: returns what is true of the session; called once, when something is first written,
-            on the scribe's thread. It must not keep the system alive.
+            on the record thread's thread. It must not keep the system alive.
         contents_bytes: how many bytes of uploads and results a session keeps; beyond it the
             record says that they are not kept.
         backlog_bytes: how much may wait for a store that is away; beyond it the oldest go.

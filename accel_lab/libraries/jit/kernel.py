@@ -13,7 +13,7 @@ from accel_lab.compute.device import Device, device_first
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import OWN_TIMEOUT
 from accel_lab.compute.message.validation import require_timeout
-from accel_lab.compute.requests.message_cache import Repeats
+from accel_lab.compute.requests.message_cache import MessageCache
 from accel_lab.display.progress import REFRESH_S, Bar
 from accel_lab.errors import CompileError, InvalidArgument, StaleRef
 from accel_lab.libraries.jit.messages import (
@@ -66,7 +66,7 @@ class Kernel:
         except (TypeError, ValueError):
             text = f"options are texts, and headers texts by names, not {options!r} and {headers!r}"
             raise InvalidArgument(text) from None
-        self._repeats = Repeats()
+        self._repeats = MessageCache()
         self.ref: AccelRef = self._compile()
 
     def __call__(

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 
 from accel_lab.compute.arena.arena import Arena
 from accel_lab.compute.arena.block import Block, Location
-from accel_lab.compute.arena.read_only import Hold
+from accel_lab.compute.arena.read_only import ReadOnlyHold
 from accel_lab.errors import ArenaFull
 from tests.compute.conftest import KIB, SEGMENT
 
@@ -125,7 +125,7 @@ class Allocations(RuleBasedStateMachine):
         return key, self.arena.hold(box[0])
 
     @rule(pair=consumes(holds))
-    def end_hold(self, pair: tuple[int, Hold]) -> None:
+    def end_hold(self, pair: tuple[int, ReadOnlyHold]) -> None:
         key, hold = pair
         hold.release()
         hold.release()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accel_lab.compute.cells import mutable_parts
-from accel_lab.compute.cells.captured_objects import Lent, change
+from accel_lab.compute.cells.captured_objects import CapturedObjects, change
 from accel_lab.compute.cells.mutable_parts import children, is_own, items, parts_of
 
 
@@ -76,19 +76,19 @@ def made() -> list[Any]:
 
 def test_what_changes_in_slots_is_changed_elsewhere() -> None:
     theirs, mine = made(), made()
-    lent = Lent(theirs, frozenset(), lambda _: False)
+    captured = CapturedObjects(theirs, frozenset(), lambda _: False)
     log = mine[1].log
     theirs[0].a, theirs[0].c = "one", 3
     theirs[0]._Base__hidden.append(5)
     theirs[1].log.append(2)
-    found, other = lent.changes()
+    found, other = captured.changes()
     change(mine, found)
     assert other == []
     assert children(mine[0]) == {"a": "one", "c": 3, "_Base__hidden": [2, 5]}
     assert mine[1].log is log
     assert log == [1, 2]
     del theirs[0].a
-    change(mine, lent.changes()[0])
+    change(mine, captured.changes()[0])
     assert not hasattr(mine[0], "a")
 
 
@@ -97,12 +97,12 @@ def test_what_has_too_many_parts_is_told_and_the_others_are_looked_at(
 ) -> None:
     monkeypatch.setattr(mutable_parts, "PARTS", 10)
     value: dict[str, Any] = {"log": [object(), *range(10)], "n": 1, "inner": [object(), 2]}
-    lent = Lent(value, frozenset(), lambda _: False)
-    assert lent.beyond == [("log",)]
+    captured = CapturedObjects(value, frozenset(), lambda _: False)
+    assert captured.beyond == [("log",)]
     value["log"].append(3)
     value["n"] = 2
     value["inner"][1] = 3
-    assert [(way, values) for way, values, *_ in lent.changes()[0]] == [
+    assert [(way, values) for way, values, *_ in captured.changes()[0]] == [
         ((), {"n": 2}),
         (("inner",), {1: 3}),
     ]

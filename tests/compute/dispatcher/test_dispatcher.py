@@ -306,12 +306,12 @@ class Reader(HostBackend):
     def __init__(self) -> None:
         super().__init__(0)
         self.opened: dict[bytes, int] = {}
-        self.openings: list[bytes] = []
+        self.ipc_memory: list[bytes] = []
         self.closings: list[tuple[bytes, int]] = []
 
     def copy_in(self, array: Any, handle: bytes, offset_bytes: int) -> None:
         if handle not in self.opened:
-            self.openings.append(handle)
+            self.ipc_memory.append(handle)
             self.opened[handle] = int.from_bytes(handle, "little")
         ctypes.memmove(array.ctypes.data, self.opened[handle] + offset_bytes, array.nbytes)
 
@@ -335,7 +335,7 @@ def test_memory_that_is_copied_in_is_open_until_it_is_unmapped(
     unmap = [encode_entry(n, 0, 600.0, Unmap(handle), NO_RESULT) for n in (3, 4)]
     reports = serve(context, *entries, *unmap)
     assert sorted(seq for r in reports if isinstance(r, Done) for seq in r.seqs) == [1, 2, 3, 4]
-    assert backend.openings == [handle]
+    assert backend.ipc_memory == [handle]
     assert [closed for closed, _ in backend.closings] == [handle]
     assert backend.closings[0][1] != threading.get_ident()
     theirs[:] = -1

@@ -11,8 +11,8 @@ import pytest
 from accel_lab import array, blas
 from accel_lab.compute.dispatcher.sampling import A_PACKET, LISTED
 from accel_lab.compute.events.samples import Block, MemorySampled, WorkTraced
-from accel_lab.compute.supervision.context_health import Vitals
-from accel_lab.compute.supervision.sampler import UNREAD, Sight
+from accel_lab.compute.supervision.context_health import ContextHealth
+from accel_lab.compute.supervision.sampler import UNREAD, DeviceSampler
 from accel_lab.compute.wire.side_channel import Blocks, Downward, Look
 from accel_lab.errors import AccelError
 from accel_lab.system import System
@@ -152,8 +152,8 @@ class Asked:
     generation = 3
 
     def __init__(self) -> None:
-        self.vitals = Vitals()
-        self.vitals.total_bytes = 1000
+        self.health = ContextHealth()
+        self.health.total_bytes = 1000
         self.packets: list[Downward] = []
 
     def tell(self, packet: Downward) -> None:
@@ -167,27 +167,27 @@ def part(*ids: int, last: bool) -> Blocks:
 
 def test_parts_become_one_sample_when_the_last_is_there() -> None:
     asked = Asked()
-    sight = Sight(asked)
-    assert sight.look(memory=True, work=False) == []
+    sampler = DeviceSampler(asked)
+    assert sampler.look(memory=True, work=False) == []
     assert asked.packets == [Look(memory=True, work=False)]
-    sight.heard(part(1, 2, last=False))
-    assert sight.look(memory=False, work=False) == []
+    sampler.heard(part(1, 2, last=False))
+    assert sampler.look(memory=False, work=False) == []
     assert len(asked.packets) == 1
-    sight.heard(part(3, last=True))
-    (sample,) = sight.look(memory=False, work=False)
+    sampler.heard(part(3, last=True))
+    (sample,) = sampler.look(memory=False, work=False)
     assert isinstance(sample, MemorySampled)
     assert [block.ids for block in sample.blocks] == [(1,), (2,), (3,)]
     assert (sample.device, sample.generation) == ("gpu0", 3)
     assert (sample.used_bytes, sample.total_bytes, sample.unlisted) == (30, 1000, 5)
-    assert sight.look(memory=False, work=False) == []
+    assert sampler.look(memory=False, work=False) == []
 
 
 def test_parts_of_a_lost_context_do_not_reach_the_next_sample() -> None:
-    sight = Sight(Asked())
-    sight.heard(part(1, last=False))
-    sight.lost()
-    sight.heard(part(2, last=True))
-    traced, sample = sight.look(memory=False, work=False)
+    sampler = DeviceSampler(Asked())
+    sampler.heard(part(1, last=False))
+    sampler.lost()
+    sampler.heard(part(2, last=True))
+    traced, sample = sampler.look(memory=False, work=False)
     assert isinstance(traced, WorkTraced)
     assert traced.running == ()
     assert isinstance(sample, MemorySampled)
@@ -195,19 +195,19 @@ def test_parts_of_a_lost_context_do_not_reach_the_next_sample() -> None:
 
 
 def test_answers_that_nobody_reads_are_few() -> None:
-    sight = Sight(Asked())
+    sampler = DeviceSampler(Asked())
     for _ in range(UNREAD + 10):
-        sight.heard(part(1, last=True))
-    assert len(sight.look(memory=False, work=False)) == UNREAD
+        sampler.heard(part(1, last=True))
+    assert len(sampler.look(memory=False, work=False)) == UNREAD
 
 
 def test_a_look_may_meet_an_answer_from_another_thread() -> None:
-    sight = Sight(Asked())
+    sampler = DeviceSampler(Asked())
     rounds = 3000
 
     def answer() -> None:
         for id_ in range(rounds):
-            sight.heard(part(id_, last=True))
+            sampler.heard(part(id_, last=True))
 
     thread = threading.Thread(target=answer)
     thread.start()
@@ -215,7 +215,7 @@ def test_a_look_may_meet_an_answer_from_another_thread() -> None:
     while thread.is_alive() or not ids or ids[-1] != rounds - 1:
         ids += [
             block.ids[0]
-            for sample in sight.look(memory=False, work=False)
+            for sample in sampler.look(memory=False, work=False)
             if isinstance(sample, MemorySampled)
             for block in sample.blocks
         ]

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from accel_lab.compute.execution.backend import Backend, Peak
-from accel_lab.compute.execution.cost_meter import Meter, numbers
+from accel_lab.compute.execution.cost_meter import CostMeter, numbers
 from accel_lab.compute.execution.stream import Stream
 
 
@@ -50,12 +50,12 @@ def card() -> Card:
 
 
 @pytest.fixture
-def meter(card: Card) -> Meter:
-    return Meter(cast("Backend", card), Stream("run", cast("Any", "native")))
+def meter(card: Card) -> CostMeter:
+    return CostMeter(cast("Backend", card), Stream("run", cast("Any", "native")))
 
 
 def test_the_time_is_the_devices_and_of_all_streams_that_are_joined(
-    card: Card, meter: Meter
+    card: Card, meter: CostMeter
 ) -> None:
     card.enqueued = 7  # before the code
 
@@ -67,14 +67,16 @@ def test_the_time_is_the_devices_and_of_all_streams_that_are_joined(
     assert card.looks > 3  # it has waited for the device
 
 
-def test_a_clock_that_was_set_back_gives_no_negative_time(card: Card, meter: Meter) -> None:
+def test_a_clock_that_was_set_back_gives_no_negative_time(card: Card, meter: CostMeter) -> None:
     def work() -> None:
         card.enqueued -= 1
 
     assert meter.span(work).device_s == 0.0
 
 
-def test_a_cost_has_the_memory_too_and_a_failure_ends_the_watch(card: Card, meter: Meter) -> None:
+def test_a_cost_has_the_memory_too_and_a_failure_ends_the_watch(
+    card: Card, meter: CostMeter
+) -> None:
     seen = []
     cost = meter.cost(lambda: seen.append(card.watching))
     assert seen == [True]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel_lab.compute.execution.backend import Peak
-from accel_lab.compute.execution.pool_peak import CHEAP_S, SLACK_BYTES, SLACK_SHARE, PeakCount
+from accel_lab.compute.execution.pool_peak import CHEAP_S, SLACK_BYTES, SLACK_SHARE, PoolPeak
 
 MIB = 1 << 20
 
@@ -45,7 +45,7 @@ def test_what_is_told_is_the_maximum_but_for_the_slack(
 ) -> None:
     pool = Pool()
     pool.pieces = list(first)
-    count = PeakCount(pool.used)
+    count = PoolPeak(pool.used)
     most = sum(first)
     for nbytes, freed in steps:
         pool.pieces.append(nbytes)
@@ -60,7 +60,7 @@ def test_what_is_told_is_the_maximum_but_for_the_slack(
 
 def test_a_large_piece_is_told_to_the_byte() -> None:
     pool = Pool()
-    count = PeakCount(pool.used)
+    count = PoolPeak(pool.used)
     pool.pieces.append(256 * MIB)
     count.took(256 * MIB - 100)
     pool.pieces.clear()
@@ -69,7 +69,7 @@ def test_a_large_piece_is_told_to_the_byte() -> None:
 
 def test_small_pieces_seldom_have_the_pool_asked() -> None:
     pool = Pool()
-    count = PeakCount(pool.used)
+    count = PoolPeak(pool.used)
     for _ in range(6400):
         pool.pieces = [16384]
         count.took(16384)
@@ -80,7 +80,7 @@ def test_a_pool_that_answers_slowly_is_asked_less_often() -> None:
     asked = []
     for seconds in (0.0, 10 * CHEAP_S):
         pool = Pool(seconds)
-        count = PeakCount(pool.used)
+        count = PoolPeak(pool.used)
         for _ in range(64):
             pool.pieces = [MIB]
             count.took(MIB)

@@ -76,12 +76,12 @@ class World:
     def state(self) -> list[Any]:
         """Return what the next message would be ordered by."""
         of = self.streams.index
-        storages = [one.storage for one in self.buffers]
+        aliasing = [one.storage for one in self.buffers]
         return [
             [(one.operations, one.waits) for one in self.streams],
             [{of(s): n for s, n in one.seen.items()} for one in self.streams],
-            [(of(one.writer), one.write_operation, one.used) for one in storages],
-            [{of(s): n for s, n in one.readers.items() if s is not one.writer} for one in storages],
+            [(of(one.writer), one.write_operation, one.used) for one in aliasing],
+            [{of(s): n for s, n in one.readers.items() if s is not one.writer} for one in aliasing],
         ]
 
 

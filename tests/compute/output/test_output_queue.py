@@ -2,11 +2,11 @@
 
 import threading
 
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.output.cell_origin import Origin
 from accel_lab.compute.output.displays import Act, Cleared, Shown
-from accel_lab.compute.output.output_queue import Outputs
+from accel_lab.compute.output.output_queue import OutputQueue
 
 
 def shown(text: str, name: str = "", *, update: bool = False) -> Shown:
@@ -15,7 +15,7 @@ def shown(text: str, name: str = "", *, update: bool = False) -> Shown:
 
 def written(*acts: Act) -> list[Act]:
     """Return what is shown of what one cell displays at once."""
-    outputs, where = Outputs(Dispatcher("never started"), EventStream()), Origin(1)
+    outputs, where = OutputQueue(EventLoop("never started"), EventStream()), Origin(1)
     found: list[Act] = []
     where.shows = found.append
     for act in acts:
@@ -39,7 +39,7 @@ def test_what_is_cleared_at_once_is_not_shown() -> None:
 
 
 def test_what_somebody_writes_is_waited_for() -> None:
-    outputs, where = Outputs(Dispatcher("never started"), EventStream()), Origin(1)
+    outputs, where = OutputQueue(EventLoop("never started"), EventStream()), Origin(1)
     writes, go_on = threading.Event(), threading.Event()
 
     def slowly(_: Act) -> None:

@@ -80,7 +80,7 @@ def run(driver: Path, program: str, environment: dict[str, str] | None = None) -
 OPENED = """
 import gc, time, types, weakref
 from accel_lab.compute.transfer import transfers
-from accel_lab.compute.transfer.ipc_memory import Openings
+from accel_lab.compute.transfer.ipc_memory import IpcMemory
 
 transfers.KEPT_BYTES = 1000
 
@@ -103,8 +103,8 @@ sys.modules["cupy"] = cupy
 
 def on_card(lab):
     requests = lab.devices[0]._requests
-    made = Openings(requests.post, lab._dispatcher)
-    requests.openings = lab.devices[0]._transfers._openings = made
+    made = IpcMemory(requests.post, lab._event_loop)
+    requests.ipc_memory = lab.devices[0]._transfers._ipc_memory = made
     return made
 
 def put(array, times=1):

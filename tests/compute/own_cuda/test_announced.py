@@ -16,7 +16,7 @@ def refused(*_, **options):
 
 transfers.soon_s = lambda nbytes: 3.0  # a slow machine copies late
 with System("reading", devices=1) as lab:
-    gpu, openings = lab.devices[0], on_card(lab)
+    gpu, ipc_memory = lab.devices[0], on_card(lab)
     x = fresh(3)
     gpu.put(x)
 
@@ -111,11 +111,11 @@ def test_one_that_is_watched_is_copied_between_its_marks(reading: Reading) -> No
     reading(
         """
 with System("reading", devices=1) as lab:
-    gpu, openings = lab.devices[0], on_card(lab)
+    gpu, ipc_memory = lab.devices[0], on_card(lab)
     x = fresh(3)
     gpu.put(x)
 
-    sight = lab._keepers[0].sight
+    sampler = lab._supervisors[0].sampler
 
     def note():  # in the context: what is begun when it copies
         from accel_lab.compute.execution import tracer
@@ -134,9 +134,9 @@ with System("reading", devices=1) as lab:
     gpu.run(note).result(60)
     for watched in (False, True):
         if watched:
-            sight.closely = 1
-            seen = sight.look(memory=False, work=True)  # by another channel
-            soon(lambda: seen or sight.look(memory=False, work=False))  # it is answered
+            sampler.closely = 1
+            seen = sampler.look(memory=False, work=True)  # by another channel
+            soon(lambda: seen or sampler.look(memory=False, work=False))  # it is answered
         x.array[:] = watched
         ref = gpu.put(x)
         x.array[:] = -1

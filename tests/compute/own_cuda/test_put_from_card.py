@@ -14,7 +14,7 @@ def test_memory_is_the_pools_again_when_the_context_has_closed_it(driver: Path) 
         OPENED
         + """
 with System("host") as lab:
-    gpu, openings = lab.devices[0], on_card(lab)
+    gpu, ipc_memory = lab.devices[0], on_card(lab)
     x = Pooled(values)
     memory = weakref.ref(x.data.mem)
     put(x, 3)
@@ -22,12 +22,12 @@ with System("host") as lab:
     view.base, view.data = x, x.data
     put(view)
     del view
-    assert len(openings) == 1
+    assert len(ipc_memory) == 1
     lab.check()
     del x
     soon(lambda: memory() is None)
     soon(lambda: not gpu.in_flight)
-    assert len(openings) == 0
+    assert len(ipc_memory) == 0
     lone = Card(values)
     told_of = weakref.ref(lone)
     put(lone)
@@ -47,7 +47,7 @@ def test_memory_outlives_no_context_that_had_it_open(driver: Path) -> None:
         OPENED
         + """
 with System("host") as lab:
-    gpu, openings = lab.devices[0], on_card(lab)
+    gpu, ipc_memory = lab.devices[0], on_card(lab)
     x = Pooled(values)
     memory = weakref.ref(x.data.mem)
     put(x)
@@ -55,11 +55,11 @@ with System("host") as lab:
         lab.inject("poison").result(60)
     except Exception as error:
         assert type(error).__name__ == "ContextLost", error
-    soon(lambda: len(openings) == 0)
+    soon(lambda: len(ipc_memory) == 0)
     put(x)
-    assert len(openings) == 1
+    assert len(ipc_memory) == 1
     gpu.suspend()
-    soon(lambda: len(openings) == 0)
+    soon(lambda: len(ipc_memory) == 0)
     del x
     soon(lambda: memory() is None)
     assert gpu.state == "suspended"
@@ -67,8 +67,8 @@ with System("host") as lab:
     memory = weakref.ref(x.data.mem)
     put(x)
     assert gpu.state == "running"
-    assert len(openings) == 1
-assert len(openings) == 0
+    assert len(ipc_memory) == 1
+assert len(ipc_memory) == 0
 del x
 assert memory() is None
 """,
@@ -79,7 +79,7 @@ def test_an_allocation_is_opened_once_and_closed_before_it_is_freed(reading: Rea
     reading(
         """
 with System("reading", devices=1) as lab:
-    gpu, openings = lab.devices[0], on_card(lab)
+    gpu, ipc_memory = lab.devices[0], on_card(lab)
     x = fresh(3)
     for turn in range(4):
         x.array[:] = turn
@@ -110,7 +110,7 @@ with System("reading", devices=1) as lab:
     for _ in range(2):
         for i, one in enumerate(many):
             assert (gpu.put(one).get(timeout_s=60) == i).all()
-        soon(lambda: len(marks()) == len(openings) == 8)
+        soon(lambda: len(marks()) == len(ipc_memory) == 8)
     lab.check()
 del many, one
 assert not living and not freed_while_open, (living, freed_while_open)
@@ -124,7 +124,7 @@ def test_who_does_not_wait_has_a_buffer_that_is_not_done(reading: Reading) -> No
         """
 gate = FOLDER / "gate"
 with System("reading", devices=1) as lab:
-    gpu, openings = lab.devices[0], on_card(lab)
+    gpu, ipc_memory = lab.devices[0], on_card(lab)
     x, y = fresh(3), fresh(4)
     gate.touch()
     try:
@@ -171,7 +171,7 @@ def test_what_was_not_read_in_time_lives_until_the_context_has_come_to_it(readin
         """
 gate = FOLDER / "gate"
 with System("reading", devices=1) as lab:
-    gpu, openings = lab.devices[0], on_card(lab)
+    gpu, ipc_memory = lab.devices[0], on_card(lab)
     gate.touch()
     told, untold = fresh(3), fresh(4)
     other = Card(untold.array)
@@ -231,7 +231,7 @@ def use(gpu, seed):
             del error
 
 with System("reading", devices=1, max_restarts=1000) as lab:
-    gpu, openings = lab.devices[0], on_card(lab)
+    gpu, ipc_memory = lab.devices[0], on_card(lab)
     threads = [threading.Thread(target=use, args=(gpu, 10 * SEED + i)) for i in range(2)]
     for thread in threads:
         thread.start()
@@ -245,7 +245,7 @@ with System("reading", devices=1, max_restarts=1000) as lab:
     gc.collect()
     gpu.ping().result(60)
     soon(lambda: not living and not marks())
-    assert len(openings) == 0
+    assert len(ipc_memory) == 0
 gc.collect()
 assert not living and not freed_while_open and not wrong, (living, freed_while_open, wrong)
 """
@@ -258,10 +258,10 @@ def test_a_process_ends_with_memory_that_a_context_has_open(reading: Reading, la
     reading(
         f"""
 lab = System("reading", devices=1)
-gpu, openings = lab.devices[0], on_card(lab)
+gpu, ipc_memory = lab.devices[0], on_card(lab)
 x = fresh(3)
 assert (gpu.put(x).get(timeout_s=60) == 3).all()
-assert len(openings) == 1
+assert len(ipc_memory) == 1
 sys.kept_to_the_end = {last}
 """
     )

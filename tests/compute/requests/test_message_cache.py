@@ -14,7 +14,7 @@ from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef, Handles, Owner
 from accel_lab.compute.message.bytes_cache import LONGEST
 from accel_lab.compute.message.operation import NO_RESULT, Spec
-from accel_lab.compute.requests.message_cache import MOST, Repeats
+from accel_lab.compute.requests.message_cache import MOST, MessageCache
 from accel_lab.errors import ContextLost, DependencyFailed, StaleRef
 
 WAIT = 30.0
@@ -67,13 +67,13 @@ def test_a_number_that_changes_is_seldom_looked_for(
 ) -> None:
     """Though the next number has the place in memory of the last."""
     noted: list[tuple[Any, ...]] = []
-    note = Repeats.note
+    note = MessageCache.note
 
-    def counted(repeats: Repeats, *args: Any) -> None:
+    def counted(repeats: MessageCache, *args: Any) -> None:
         noted.append(args)
         note(repeats, *args)
 
-    monkeypatch.setattr(Repeats, "note", counted)
+    monkeypatch.setattr(MessageCache, "note", counted)
     x, y = device.put(ONES), device.put(ONES)
     for n in range(4000):
         blas.axpy(x, y, alpha=n * 0.25, out=y)
@@ -159,13 +159,13 @@ def handle(id_: int) -> AccelRef:
     return AccelRef(pump, None, device, Owner(id_, deque()), 1, (8, 8), "float32")
 
 
-def note(repeats: Repeats, made_of: tuple[Any, ...], generation: int = 1) -> None:
+def note(repeats: MessageCache, made_of: tuple[Any, ...], generation: int = 1) -> None:
     message = blas.Axpy(*made_of)
     repeats.note(made_of, message, (None, NO_RESULT), (generation, Handles.lost))
 
 
 def test_where_handles_become_useless_all_the_time_little_is_looked_for() -> None:
-    repeats, x, y = Repeats(), handle(1), handle(2)
+    repeats, x, y = MessageCache(), handle(1), handle(2)
     looked = 0
     for _ in range(2000):
         if repeats.skip:
@@ -182,7 +182,7 @@ def test_where_handles_become_useless_all_the_time_little_is_looked_for() -> Non
 def test_in_a_loop_one_that_comes_again_is_found_among_others_that_do_not(
     others: int, share: float
 ) -> None:
-    repeats, x, y, steady = Repeats(), handle(1), handle(2), 0.5
+    repeats, x, y, steady = MessageCache(), handle(1), handle(2), 0.5
     found = 0
     for turn in range(2000):
         for alpha in (steady, *(turn + 1.0 / n for n in range(2, 2 + others))):
@@ -196,7 +196,7 @@ def test_in_a_loop_one_that_comes_again_is_found_among_others_that_do_not(
 
 
 def test_a_loop_is_learned_after_another_whose_numbers_have_changed() -> None:
-    repeats, x, y, z = Repeats(), handle(1), handle(2), handle(3)
+    repeats, x, y, z = MessageCache(), handle(1), handle(2), handle(3)
     for turn in range(4000):
         if repeats.skip:
             repeats.skip -= 1
@@ -215,7 +215,7 @@ def test_a_loop_is_learned_after_another_whose_numbers_have_changed() -> None:
 
 
 def test_a_message_is_known_by_the_objects_and_not_by_what_they_equal() -> None:
-    repeats, x, y = Repeats(), handle(1), handle(2)
+    repeats, x, y = MessageCache(), handle(1), handle(2)
     half = 0.5
     for _ in range(2):
         note(repeats, (x, y, half, None))
@@ -229,7 +229,7 @@ def test_a_message_is_known_by_the_objects_and_not_by_what_they_equal() -> None:
 
 def test_a_message_goes_with_the_first_of_its_handles() -> None:
     """Another handle may have the same place in memory then."""
-    repeats = Repeats()
+    repeats = MessageCache()
     for _ in range(4 * MOST):
         x, y = handle(1), handle(2)
         for _ in range(2):
@@ -240,7 +240,7 @@ def test_a_message_goes_with_the_first_of_its_handles() -> None:
 
 
 def test_what_may_change_or_is_long_is_not_remembered() -> None:
-    repeats, x, y = Repeats(), handle(1), handle(2)
+    repeats, x, y = MessageCache(), handle(1), handle(2)
     complex_alpha: Any = [1.0, 2.0]
     long: Any = bytes(LONGEST + 1)
     for alpha in (complex_alpha, long):
@@ -250,7 +250,7 @@ def test_what_may_change_or_is_long_is_not_remembered() -> None:
 
 
 def test_little_is_remembered_and_little_looked_for_where_nothing_comes_again() -> None:
-    repeats, x = Repeats(), handle(1)
+    repeats, x = MessageCache(), handle(1)
     others = [handle(n) for n in range(2, 2 * MOST)]
     looked = 0
     for turn in range(8):
@@ -269,7 +269,7 @@ def test_little_is_remembered_and_little_looked_for_where_nothing_comes_again() 
 
 
 def test_a_cycle_of_handles_is_collected_with_its_message() -> None:
-    repeats = Repeats()
+    repeats = MessageCache()
     x, y = handle(1), handle(2)
     ring: list[Any] = [x, y]
     ring.append(ring)

@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 from accel_lab.compute.supervision.device_actor import ContextActor, Lost
 from accel_lab.errors import ContextLost
 
@@ -17,7 +17,7 @@ def test_the_error_that_requests_hold_is_not_the_one_that_a_supervisor_clears() 
     except ContextLost:
         traceback = held.__traceback__
     with pytest.raises(ContextLost) as caught:
-        ContextActor(cast("DeviceKeeper", None)).lost(Lost(held))
+        ContextActor(cast("ContextSupervisor", None)).lost(Lost(held))
     raised = caught.value
     assert raised is not held
     assert (str(raised), vars(raised)) == (str(held), vars(held))

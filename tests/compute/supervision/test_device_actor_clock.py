@@ -6,7 +6,7 @@ import pytest
 
 from accel_lab.actor.actor import ActorRef
 from accel_lab.actor.supervision import AllForOne, OneForOne, RestForOne, Strategy
-from accel_lab.compute.supervision.context_supervisor import DeviceKeeper
+from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 from accel_lab.compute.supervision.device_actor import DeviceActor
 from accel_lab.errors import AccelError, BackendUnavailable, ContextLost
 from tests.actor.world import World
@@ -30,7 +30,7 @@ class Process:
         self.number = number
 
 
-class Keeper:
+class MadeUpSupervisor:
     """Starts nothing, and writes down when it was asked to."""
 
     def __init__(self, world: World, name: str) -> None:
@@ -70,13 +70,13 @@ class Keeper:
             self._world.run()
 
 
-def supervise(world: World, strategy: Strategy, names: str) -> list[Keeper]:
-    keepers = [Keeper(world, name) for name in names]
-    real = cast("list[DeviceKeeper]", keepers)
+def supervise(world: World, strategy: Strategy, names: str) -> list[MadeUpSupervisor]:
+    supervisors = [MadeUpSupervisor(world, name) for name in names]
+    real = cast("list[ContextSupervisor]", supervisors)
     ref: ActorRef[Any] = world.system.spawn(lambda: DeviceActor(real, strategy), name="device")
     world.run()
     assert ref.is_alive
-    return keepers
+    return supervisors
 
 
 @pytest.fixture
@@ -89,19 +89,19 @@ def test_restarts_back_off_with_jitter_up_to_two_seconds(world: World) -> None:
     nominal = [0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
     drawn: set[float] = set()
     for _ in range(20):
-        (keeper,) = supervise(world, OneForOne(max_restarts=8, within_s=1000.0), "a")
+        (supervisor,) = supervise(world, OneForOne(max_restarts=8, within_s=1000.0), "a")
         for delay in nominal:
-            lost_at, count = world.clock.now(), len(keeper.starts)
-            keeper.lose()
+            lost_at, count = world.clock.now(), len(supervisor.starts)
+            supervisor.lose()
             if delay:
                 world.run(after_s=0.899 * delay)
-                assert len(keeper.starts) == count, "not so soon"
-            while len(keeper.starts) == count:
+                assert len(supervisor.starts) == count, "not so soon"
+            while len(supervisor.starts) == count:
                 world.run(after_s=0.001)
                 assert world.clock.now() - lost_at <= 1.1 * delay + 0.002
-            drawn.add(round(keeper.starts[-1] - lost_at, 3))
-        keeper.lose()
-        assert keeper.requests.state == "circuit open"
+            drawn.add(round(supervisor.starts[-1] - lost_at, 3))
+        supervisor.lose()
+        assert supervisor.requests.state == "circuit open"
         for ref in world.system.children:
             ref.stop()
         world.run()
@@ -111,49 +111,52 @@ def test_restarts_back_off_with_jitter_up_to_two_seconds(world: World) -> None:
 
 def test_a_device_may_be_lost_for_ever_if_it_is_seldom(world: World) -> None:
     """Three in sixty seconds, sliding."""
-    (keeper,) = supervise(world, OneForOne(max_restarts=3, within_s=60.0), "a")
+    (supervisor,) = supervise(world, OneForOne(max_restarts=3, within_s=60.0), "a")
     for _ in range(100):
-        keeper.lose()
+        supervisor.lose()
         world.run(after_s=20.5)
-        assert keeper.process is not None
-    keeper.lose()
+        assert supervisor.process is not None
+    supervisor.lose()
     world.run(after_s=2.0)
-    assert keeper.requests.state == "running"
-    keeper.lose()
-    assert keeper.requests.state == "circuit open", "the fourth within 60 s"
-    assert len(keeper.circuits) == 1
+    assert supervisor.requests.state == "running"
+    supervisor.lose()
+    assert supervisor.requests.state == "circuit open", "the fourth within 60 s"
+    assert len(supervisor.circuits) == 1
     world.close()
 
 
 def test_a_probe_that_fails_opens_the_circuit_at_once(world: World) -> None:
     """One that succeeds begins a new budget."""
-    (keeper,) = supervise(world, OneForOne(max_restarts=1, within_s=60.0), "a")
-    keeper.lose()
-    keeper.lose()
-    assert keeper.requests.state == "circuit open"
-    before = len(keeper.starts)
+    (supervisor,) = supervise(world, OneForOne(max_restarts=1, within_s=60.0), "a")
+    supervisor.lose()
+    supervisor.lose()
+    assert supervisor.requests.state == "circuit open"
+    before = len(supervisor.starts)
     for attempt in range(1, 4):
-        keeper.reset()
-        assert (keeper.requests.state, len(keeper.starts)) == ("half-open", before + attempt)
-        keeper.lose()
-        assert keeper.requests.state == "circuit open"
+        supervisor.reset()
+        assert (supervisor.requests.state, len(supervisor.starts)) == (
+            "half-open",
+            before + attempt,
+        )
+        supervisor.lose()
+        assert supervisor.requests.state == "circuit open"
         world.run(after_s=100.0)
-        assert len(keeper.starts) == before + attempt, "nothing starts by itself"
-    keeper.reset()
-    keeper.requests.state = "running"
-    keeper.lose()
-    assert keeper.requests.state == "running"
-    keeper.lose()
-    assert keeper.requests.state == "circuit open"
+        assert len(supervisor.starts) == before + attempt, "nothing starts by itself"
+    supervisor.reset()
+    supervisor.requests.state = "running"
+    supervisor.lose()
+    assert supervisor.requests.state == "running"
+    supervisor.lose()
+    assert supervisor.requests.state == "circuit open"
     world.close()
 
 
 def test_what_no_restart_mends_opens_the_circuit_at_once(world: World) -> None:
-    (keeper,) = supervise(world, OneForOne(), "a")
+    (supervisor,) = supervise(world, OneForOne(), "a")
     error = BackendUnavailable("no driver")
-    keeper.lose(error)
-    assert keeper.requests.state == "circuit open"
-    assert [str(cause) for cause in keeper.circuits] == ["no driver"]
+    supervisor.lose(error)
+    assert supervisor.requests.state == "circuit open"
+    assert [str(cause) for cause in supervisor.circuits] == ["no driver"]
     world.close()
 
 
@@ -169,22 +172,22 @@ def test_what_no_restart_mends_opens_the_circuit_at_once(world: World) -> None:
 def test_a_group_restarts_rests_and_comes_back_together(
     world: World, strategy: Strategy, failed: int, restarted: str, resting: str
 ) -> None:
-    keepers = supervise(world, strategy, "abc")
-    keepers[failed].lose()
+    supervisors = supervise(world, strategy, "abc")
+    supervisors[failed].lose()
     world.run(after_s=1.0)
-    assert "".join(k.name for k in keepers if len(k.starts) == 2) == restarted
-    late = keepers[failed]
+    assert "".join(k.name for k in supervisors if len(k.starts) == 2) == restarted
+    late = supervisors[failed]
     late.lost(ContextLost("of a process that has been replaced"), 1)
     world.run(after_s=1.0)
     assert late.requests.state == "running"
     late.lose()
-    assert "".join(k.name for k in keepers if k.requests.state == "circuit open") == resting
-    keepers[2].reset()
-    assert "".join(k.name for k in keepers if k.requests.state == "half-open") == resting
-    for keeper in keepers:
-        keeper.requests.state = "running"
-    keepers[failed].lose()
+    assert "".join(k.name for k in supervisors if k.requests.state == "circuit open") == resting
+    supervisors[2].reset()
+    assert "".join(k.name for k in supervisors if k.requests.state == "half-open") == resting
+    for supervisor in supervisors:
+        supervisor.requests.state = "running"
+    supervisors[failed].lose()
     world.run(after_s=1.0)
-    assert [k.requests.state for k in keepers] == ["running"] * 3
-    assert all(k.process is not None for k in keepers)
+    assert [k.requests.state for k in supervisors] == ["running"] * 3
+    assert all(k.process is not None for k in supervisors)
     world.close()

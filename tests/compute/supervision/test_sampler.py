@@ -1,8 +1,8 @@
 """What is known of a device's work, without a device."""
 
 from accel_lab.compute.events.samples import Slice, WorkTraced
-from accel_lab.compute.supervision.context_health import Vitals
-from accel_lab.compute.supervision.sampler import Sight
+from accel_lab.compute.supervision.context_health import ContextHealth
+from accel_lab.compute.supervision.sampler import DeviceSampler
 from accel_lab.compute.wire.side_channel import Downward, Look, Traced
 
 RUNS = Slice(7, "Run", "run", "function", 1.0, None)
@@ -16,7 +16,7 @@ class Device:
     generation = 1
 
     def __init__(self) -> None:
-        self.vitals = Vitals()
+        self.health = ContextHealth()
         self.told: list[Downward] = []
 
     def tell(self, packet: Downward) -> None:
@@ -25,27 +25,27 @@ class Device:
 
 def test_an_answer_in_parts_is_one_fact() -> None:
     device = Device()
-    sight = Sight(device)
-    assert sight.look(memory=False, work=True) == []
+    sampler = DeviceSampler(device)
+    assert sampler.look(memory=False, work=True) == []
     assert device.told == [Look(memory=False, work=True)]
-    sight.heard(Traced([DONE], [], 0, last=False))
-    assert sight.look(memory=False, work=False) == []
-    sight.heard(Traced([DONE], [RUNS], 3, last=True))
-    (traced,) = sight.look(memory=False, work=False)
+    sampler.heard(Traced([DONE], [], 0, last=False))
+    assert sampler.look(memory=False, work=False) == []
+    sampler.heard(Traced([DONE], [RUNS], 3, last=True))
+    (traced,) = sampler.look(memory=False, work=False)
     assert isinstance(traced, WorkTraced)
     assert (traced.done, traced.running, traced.dropped) == ((DONE, DONE), (RUNS,), 3)
     assert device.told == [Look(memory=False, work=True)]
 
 
 def test_a_context_that_is_lost_leaves_nothing_running_even_if_none_follows() -> None:
-    sight = Sight(Device())
-    sight.heard(Traced([], [RUNS], 0, last=True))
-    sight.heard(Traced([DONE], [], 0, last=False))
-    sight.lost()
-    *_, last = sight.look(memory=False, work=False)
+    sampler = DeviceSampler(Device())
+    sampler.heard(Traced([], [RUNS], 0, last=True))
+    sampler.heard(Traced([DONE], [], 0, last=False))
+    sampler.lost()
+    *_, last = sampler.look(memory=False, work=False)
     assert isinstance(last, WorkTraced)
     assert last.running == ()
-    sight.heard(Traced([], [], 0, last=True))  # of the next context
-    (traced,) = sight.look(memory=False, work=False)
+    sampler.heard(Traced([], [], 0, last=True))  # of the next context
+    (traced,) = sampler.look(memory=False, work=False)
     assert isinstance(traced, WorkTraced)
     assert traced.done == ()

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from accel_lab.actor.clock import FakeClock
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.compute.arrays.cuda_arrays import DeviceArray, Tenure
 from accel_lab.compute.message.builtin import Unmap
 from accel_lab.compute.requests.answers import Settle
-from accel_lab.compute.transfer.ipc_memory import LIMIT, RETRY_S, Loan, Openings
+from accel_lab.compute.transfer.ipc_memory import LIMIT, RETRY_S, IpcCopy, IpcMemory
 
 LOST = ("process", 1)
 
@@ -39,8 +39,8 @@ class Lab:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.dispatcher = Dispatcher("system", self.clock)
-        self.openings = Openings(self.post, self.dispatcher)
+        self.event_loop = EventLoop("system", self.clock)
+        self.ipc_memory = IpcMemory(self.post, self.event_loop)
         self.sent: list[tuple[bytes, Settle]] = []
         self.takes = True
 
@@ -55,14 +55,14 @@ class Lab:
         loan.keep()
         return loan
 
-    def lend(self, array: Array, handle: bytes = b"a", *, kept: bool = True) -> Loan:
+    def lend(self, array: Array, handle: bytes = b"a", *, kept: bool = True) -> IpcCopy:
         """Begin it, and note nothing of it yet."""
         tenure = Tenure(array, array.memory) if kept else None
-        return self.openings.lend(handle, DeviceArray(array, 1, ((1,), "int8"), lambda: tenure))
+        return self.ipc_memory.lend(handle, DeviceArray(array, 1, ((1,), "int8"), lambda: tenure))
 
     def turn(self) -> list[bytes]:
         """Let the system thread run; return the handles that the context was told to close."""
-        self.dispatcher.run_pending()
+        self.event_loop.run_pending()
         return [handle for handle, _ in self.sent]
 
     def answer(self, lost: Any = None) -> None:
@@ -75,7 +75,7 @@ class Lab:
 def lab() -> Iterator[Lab]:
     made = Lab()
     yield made
-    made.dispatcher.stop()
+    made.event_loop.stop()
 
 
 def array() -> tuple[Array, "weakref.ref[Memory]"]:
@@ -88,7 +88,7 @@ def test_an_allocation_stays_open_while_its_array_lives(lab: Lab) -> None:
     for _ in range(3):
         lab.put(x)(None)
         assert lab.turn() == []
-    assert len(lab.openings) == 1
+    assert len(lab.ipc_memory) == 1
 
 
 def test_memory_is_free_when_the_context_says_that_it_is_closed(lab: Lab) -> None:
@@ -170,7 +170,7 @@ def test_the_one_that_was_put_longest_ago_gives_way(lab: Lab) -> None:
     lab.put(more, b"more")(None)
     assert lab.turn() == [handles[1]]
     lab.answer()
-    assert len(lab.openings) == LIMIT
+    assert len(lab.ipc_memory) == LIMIT
     lab.put(kept[1], handles[1])(None)
     assert lab.turn() == [handles[2]]
     lab.answer()
@@ -187,7 +187,7 @@ def test_an_array_with_other_memory_closes_what_it_had(lab: Lab) -> None:
     assert lab.turn() == [b"a"]
     lab.answer()
     assert before() is None
-    assert len(lab.openings) == 1
+    assert len(lab.ipc_memory) == 1
 
 
 @pytest.mark.parametrize("reaped_first", [False, True])
@@ -203,8 +203,8 @@ def test_what_a_lost_context_had_open_is_free_when_its_process_is_gone(
     assert lab.turn() == [b"y"]  # and it is lost before it has answered
     lab.takes = False
     if reaped_first:
-        lab.openings.reaped(LOST)
-    lab.openings.left(LOST)
+        lab.ipc_memory.reaped(LOST)
+    lab.ipc_memory.left(LOST)
     lab.turn()
     lab.answer(LOST)
     del x
@@ -212,36 +212,36 @@ def test_what_a_lost_context_had_open_is_free_when_its_process_is_gone(
     if not reaped_first:
         assert of_x() is not None
         assert of_y() is not None
-        lab.openings.reaped(LOST)
+        lab.ipc_memory.reaped(LOST)
     assert of_x() is None
     assert of_y() is None
     lab.takes = True
     assert lab.turn() == []
-    assert len(lab.openings) == 0
+    assert len(lab.ipc_memory) == 0
 
 
 def test_a_copy_that_was_lost_leaves_nothing_open(lab: Lab) -> None:
     x, memory = array()
     answered = lab.put(x)
-    lab.openings.left(LOST)
+    lab.ipc_memory.left(LOST)
     lab.turn()
-    assert len(lab.openings) == 1  # it may wait for the next context
+    assert len(lab.ipc_memory) == 1  # it may wait for the next context
     answered(LOST)
     del answered, x
     assert lab.turn() == []
     assert memory() is not None  # it may be read until the process is gone
-    lab.openings.reaped(LOST)
+    lab.ipc_memory.reaped(LOST)
     assert memory() is None
 
 
 def test_a_copy_that_waits_for_a_context_is_kept_open_by_that(lab: Lab) -> None:
     x, memory = array()
     answered = lab.put(x)
-    lab.openings.left(LOST)
+    lab.ipc_memory.left(LOST)
     lab.turn()
-    lab.openings.reaped(LOST)
+    lab.ipc_memory.reaped(LOST)
     answered(None)
-    assert len(lab.openings) == 1
+    assert len(lab.ipc_memory) == 1
     del answered, x
     assert lab.turn() == [b"a"]
     lab.answer()
@@ -269,11 +269,11 @@ def test_a_closed_system_keeps_nothing(lab: Lab) -> None:
     lab.put(y, b"y")(None)
     del y
     lab.turn()
-    lab.openings.left(LOST)
+    lab.ipc_memory.left(LOST)
     lab.turn()
     lab.sent.clear()
     del x
-    lab.openings.forget()
+    lab.ipc_memory.forget()
     assert of_x() is None
     assert of_y() is None
 
@@ -282,11 +282,11 @@ def test_a_fork_lets_go_of_nothing_and_asks_for_nothing(lab: Lab) -> None:
     """The memory is the parent's, and so are the system thread and its locks."""
     x, memory = array()
     lab.put(x)(None)
-    lab.openings.orphan()
+    lab.ipc_memory.orphan()
     del x
     assert lab.turn() == []
     assert memory() is not None
-    lab.openings.forget()
+    lab.ipc_memory.forget()
 
 
 def test_an_answer_that_comes_before_the_loan_is_noted_closes_nothing(lab: Lab) -> None:
@@ -296,7 +296,7 @@ def test_an_answer_that_comes_before_the_loan_is_noted_closes_nothing(lab: Lab) 
     assert lab.turn() == []
     loan.keep()
     assert lab.turn() == []
-    assert lab.openings.is_open(b"a")
+    assert lab.ipc_memory.is_open(b"a")
     del loan, x
     assert lab.turn() == [b"a"]
     lab.answer()

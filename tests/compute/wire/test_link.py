@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.wire.codec import Done, batch, encode_reports
 from accel_lab.compute.wire.link import Link
@@ -21,11 +21,11 @@ def test_a_wire_may_end_while_a_loop_comes_to_read_it(
 ) -> None:
     """Its descriptor may have been another's by then; and no loop polls a wire that has ended."""
     upper, lower = socket.socketpair()
-    dispatcher = Dispatcher("wire")
-    dispatcher.start()
+    event_loop = EventLoop("wire")
+    event_loop.start()
     link = Link(
         open_transport(upper, upper=True),
-        dispatcher,
+        event_loop,
         lambda *_: None,
         lambda *_: None,
         lambda: None,
@@ -39,7 +39,7 @@ def test_a_wire_may_end_while_a_loop_comes_to_read_it(
         ended = threading.Event()
         while not link.closed:
             pass
-        dispatcher.call_soon(ended.set)
+        event_loop.call_soon(ended.set)
         ended.wait(0.5)  # it may be held up by whoever reads
 
     def dup(fd: int) -> int:
@@ -65,9 +65,9 @@ def test_a_wire_may_end_while_a_loop_comes_to_read_it(
     finally:
         closing.join()
         closed = threading.Event()
-        dispatcher.call_soon(closed.set)  # behind the closing of the descriptors
+        event_loop.call_soon(closed.set)  # behind the closing of the descriptors
         assert closed.wait(30.0)
-        dispatcher.stop()
+        event_loop.stop()
         lower.close()
 
 
@@ -75,11 +75,11 @@ def test_a_wire_may_end_while_a_loop_comes_to_read_it(
 def test_who_knows_that_an_answer_comes_soon_does_not_sleep(spin_s: float, *, comes: bool) -> None:
     """But on a machine without a core to spin on."""
     upper, lower = socket.socketpair()
-    dispatcher, reply = Dispatcher("wire"), Reply[None]()
-    dispatcher.start()
+    event_loop, reply = EventLoop("wire"), Reply[None]()
+    event_loop.start()
     link = Link(
         open_transport(upper, upper=True),
-        dispatcher,
+        event_loop,
         lambda *_: reply.resolve(),
         lambda *_: None,
         lambda: None,
@@ -93,7 +93,7 @@ def test_who_knows_that_an_answer_comes_soon_does_not_sleep(spin_s: float, *, co
 
     answering = threading.Thread(target=answer)
     try:
-        dispatcher.remove_reader(upper.fileno())  # who spins reads alone
+        event_loop.remove_reader(upper.fileno())  # who spins reads alone
         if comes:
             answering.start()
         assert link.spin(reply, 30.0) is comes
@@ -102,20 +102,20 @@ def test_who_knows_that_an_answer_comes_soon_does_not_sleep(spin_s: float, *, co
             answering.join()
         link.close()
         closed = threading.Event()
-        dispatcher.call_soon(closed.set)
+        event_loop.call_soon(closed.set)
         assert closed.wait(30.0)
-        dispatcher.stop()
+        event_loop.stop()
         lower.close()
 
 
 def test_a_lone_message_leaves_before_what_is_free_is_told() -> None:
     """Who waits for its answer does not wait for that."""
     upper, lower = socket.socketpair()
-    dispatcher = Dispatcher("wire")
+    event_loop = EventLoop("wire")
     freed = [b"free"]
     link = Link(
         open_transport(upper, upper=True),
-        dispatcher,
+        event_loop,
         lambda *_: None,
         lambda *_: None,
         lambda: freed.pop() if freed else None,
@@ -132,9 +132,9 @@ def test_a_lone_message_leaves_before_what_is_free_is_told() -> None:
         assert frames == [batch([part]) for part in expected]
     finally:
         link.close()
-        dispatcher.start()
+        event_loop.start()
         closed = threading.Event()
-        dispatcher.call_soon(closed.set)
+        event_loop.call_soon(closed.set)
         assert closed.wait(30.0)
-        dispatcher.stop()
+        event_loop.stop()
         lower.close()

@@ -142,7 +142,7 @@ def _service() -> Any:
     while frame.f_back is not None:
         frame = frame.f_back
         owner = frame.f_locals.get("self")
-        if type(owner).__name__ == "Service":
+        if type(owner).__name__ == "Dispatcher":
             return owner
     raise LookupError("this is no context")
 

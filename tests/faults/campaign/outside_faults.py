@@ -52,9 +52,9 @@ def until(predicate: Callable[[], bool], timeout_s: float = 30.0) -> bool:
 
 def send_signal(device: Device, number: int) -> ContextProcess | None:
     """Send a signal to the process of a device's context, of whichever generation, if it lives."""
-    keeper = device._keeper
-    assert until(lambda: keeper.process is not None or device.state == "stopped")
-    process = keeper.process
+    supervisor = device._supervisor
+    assert until(lambda: supervisor.process is not None or device.state == "stopped")
+    process = supervisor.process
     if process is None:
         return None  # its system is closed
     assert until(lambda: process.pid != 0 or process.reaped)
@@ -67,17 +67,17 @@ def send_signal(device: Device, number: int) -> ContextProcess | None:
 
 def freeze(device: Device) -> None:
     """Stop the process of a device's context, and put the clock on until that is noticed."""
-    keeper = device._keeper
+    supervisor = device._supervisor
     process = send_signal(device, signal.SIGSTOP)
     if process is None:
         return
     assert until(lambda: process.reaped or _state(process.pid) in "TZX")
 
     def put_on() -> None:
-        keeper.vitals._heard = time.monotonic() - HEARTBEAT_LIMIT_S - 1
-        keeper._watch(process)
+        supervisor.health._heard = time.monotonic() - HEARTBEAT_LIMIT_S - 1
+        supervisor._watch(process)
 
-    keeper._plant.dispatcher.call_soon(put_on)
+    supervisor._services.event_loop.call_soon(put_on)
 
 
 def _state(pid: int) -> str:
@@ -94,15 +94,15 @@ def fail_starts(device: Device, variant: int) -> int:
     They hear what no context expects first and say why they cannot start, or are killed before
     they hear anything.
     """
-    keeper, times = device._keeper, 1 + variant % 2
-    spawner, start = keeper._plant.spawner, keeper.start
+    supervisor, times = device._supervisor, 1 + variant % 2
+    spawner, start = supervisor._services.spawner, supervisor.start
     left = times
 
     def fail() -> None:
         nonlocal left
         left -= 1
         if not left:
-            del vars(keeper)["start"]
+            del vars(supervisor)["start"]
         vars(spawner)["take"] = take
         try:
             start()
@@ -122,13 +122,13 @@ def fail_starts(device: Device, variant: int) -> int:
         vars(process).update(tell=lambda *_: True, forked=forked)
         return process
 
-    vars(keeper)["start"] = fail
+    vars(supervisor)["start"] = fail
     return times
 
 
 def starts_fail(device: Device) -> bool:
     """Whether the next context of a device is to fail yet."""
-    return "start" in vars(device._keeper)
+    return "start" in vars(device._supervisor)
 
 
 def lose_segments(lab: System, device: Device, *, late: bool) -> list[int]:
@@ -136,32 +136,32 @@ def lose_segments(lab: System, device: Device, *, late: bool) -> list[int]:
 
     Returns the numbers of the segments that this is true of.
     """
-    keeper, arena = device._keeper, lab._arena
+    supervisor, arena = device._supervisor, lab._arena
     with arena._growth:  # nobody makes or drops one meanwhile
         for segment in arena.segments:
-            keeper.tell(DropSegment(segment.id))
+            supervisor.tell(DropSegment(segment.id))
             if not late:
                 unmappable = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-                keeper.tell(Segment(segment.id, segment.size), unmappable)
+                supervisor.tell(Segment(segment.id, segment.size), unmappable)
                 os.close(unmappable)
         return [segment.id for segment in arena.segments]
 
 
 def give_segments(lab: System, device: Device) -> None:
     """Have the context of a device map the arena again."""
-    keeper, arena = device._keeper, lab._arena
+    supervisor, arena = device._supervisor, lab._arena
     with arena._growth:
         for segment in arena.segments:
-            keeper.tell(DropSegment(segment.id))
-            keeper.tell(Segment(segment.id, segment.size), segment.fd)
+            supervisor.tell(DropSegment(segment.id))
+            supervisor.tell(Segment(segment.id, segment.size), segment.fd)
 
 
 def corrupt_down(device: Device, variant: int) -> None:
     """Write what no notebook would into the wire to the context, born or not."""
-    keeper = device._keeper
+    supervisor = device._supervisor
     while True:
         assert until(lambda: _connected(device) or device.state == "stopped")
-        link = keeper._link
+        link = supervisor._link
         if link is None:
             return  # its system is closed
         try:
@@ -173,7 +173,7 @@ def corrupt_down(device: Device, variant: int) -> None:
 
 
 def _connected(device: Device) -> bool:
-    link = device._keeper._link
+    link = device._supervisor._link
     return link is not None and not link.closed
 
 

@@ -314,7 +314,7 @@ class Stage:
                 faults.freeze(device)
             case "failing start":
                 self.failing_starts = faults.fail_starts(device, variant)
-                self.restarts = device._keeper.restarts
+                self.restarts = device._supervisor.restarts
                 faults.send_signal(device, signal.SIGKILL)
             case "corrupt down":
                 faults.corrupt_down(device, variant)
@@ -386,8 +386,8 @@ class Stage:
             assert faults.until(mapped), self.device
         elif self.scene.fault == "failing start":
             assert faults.until(lambda: not faults.starts_fail(self.device)), self.device
-            least, keeper = self.restarts + self.failing_starts, self.device._keeper
-            assert faults.until(lambda: keeper.restarts >= least), self.scene
+            least, supervisor = self.restarts + self.failing_starts, self.device._supervisor
+            assert faults.until(lambda: supervisor.restarts >= least), self.scene
         elif self.scene.fault == "journal away":
             self.device.ping().result(WAIT_S)
             try:
@@ -434,8 +434,11 @@ class Stage:
         """What nobody but a watch can notice is lost for the reason that it gives."""
         why = REASONS.get(self.scene.fault)
         if why is not None and self.scene.phase != "restarting":
-            keeper = self.device._keeper  # the generation moves first
-            assert faults.until(lambda: why in str(keeper.cause)), (keeper.cause, self.scene)
+            supervisor = self.device._supervisor  # the generation moves first
+            assert faults.until(lambda: why in str(supervisor.cause)), (
+                supervisor.cause,
+                self.scene,
+            )
 
     def _judge(self, sent: Sent) -> None:
         """Apply a success to the twin; a failure must have a reason."""

@@ -235,7 +235,7 @@ def test_a_context_that_is_starting_is_not_replaced_and_a_line_says_so(
 ) -> None:
     with System("host", devices=1) as lab:
         (cpu,) = lab.devices
-        start, due, on = cpu._keeper.start, threading.Event(), threading.Event()
+        start, due, on = cpu._supervisor.start, threading.Event(), threading.Event()
 
         def late() -> None:
             due.set()
@@ -243,7 +243,7 @@ def test_a_context_that_is_starting_is_not_replaced_and_a_line_says_so(
             monkeypatch.undo()
             start()
 
-        monkeypatch.setattr(cpu._keeper, "start", late)
+        monkeypatch.setattr(cpu._supervisor, "start", late)
         killed = lab.inject("kill", cpu)
         assert due.wait(WAIT)
         kept = cpu.put(ONES)

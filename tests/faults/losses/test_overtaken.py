@@ -36,9 +36,9 @@ def slow_end(monkeypatch: pytest.MonkeyPatch) -> Callable[[System], Reap]:
     """Have it take long until a system's context has ended; what this returns lets it end."""
 
     def hold(lab: System) -> Reap:
-        (keeper,), gone, held = lab._keepers, Spawner._gone, list[tuple[Any, ...]]()
-        assert keeper.process is not None
-        number = keeper.process.number
+        (supervisor,), gone, held = lab._supervisors, Spawner._gone, list[tuple[Any, ...]]()
+        assert supervisor.process is not None
+        number = supervisor.process.number
 
         def late(spawner: Spawner, one: int, name: str) -> None:
             if one == number:
@@ -49,7 +49,7 @@ def slow_end(monkeypatch: pytest.MonkeyPatch) -> Callable[[System], Reap]:
         def reap() -> None:
             assert settle(lambda: bool(held))
             monkeypatch.setattr(Spawner, "_gone", gone)
-            lab._dispatcher.call_soon(gone, *held[0])
+            lab._event_loop.call_soon(gone, *held[0])
 
         monkeypatch.setattr(Spawner, "_gone", late)
         return reap
@@ -69,14 +69,14 @@ def test_what_a_context_took_is_run_again_though_the_next_is_lost_before_it_has_
 ) -> None:
     """The third context ran, and the request of the first was nobody's."""
     (cpu,) = replaying.ready(WAIT).devices
-    (keeper,) = replaying._keepers
+    (supervisor,) = replaying._supervisors
     reap = slow_end(replaying)
-    first = keeper.process
+    first = supervisor.process
     x = cpu.put(np.ones(4)).result(WAIT)
     reply = cpu.run(_doubled, x, pure=True)
     assert first is not None
     os.kill(first.pid, signal.SIGKILL)
-    assert settle(lambda: keeper.process is not first and cpu._requests._filling is not None)
+    assert settle(lambda: supervisor.process is not first and cpu._requests._filling is not None)
     cpu.replace()
     assert settle(lambda: cpu.generation == 3 and cpu._requests._filling is not None)
     assert cpu.state == "restarting"  # it waits for the reason of the first loss
@@ -90,7 +90,7 @@ def test_one_of_a_group_may_be_cancelled_while_the_others_fail(
     """As tasks of a group are when one of them has failed."""
     with closing(System("host", recover="replay", max_restarts=0)) as lab:
         (cpu,) = lab.ready(WAIT).devices
-        (keeper,) = lab._keepers
+        (supervisor,) = lab._supervisors
         reap = slow_end(lab)
         replies = [cpu.run(_doubled, k, pure=True) for k in range(4)]
 
@@ -100,8 +100,8 @@ def test_one_of_a_group_may_be_cancelled_while_the_others_fail(
             other.join()
 
         replies[0].add_waiter(cancel)
-        assert keeper.process is not None
-        os.kill(keeper.process.pid, signal.SIGKILL)
+        assert supervisor.process is not None
+        os.kill(supervisor.process.pid, signal.SIGKILL)
         assert settle(lambda: cpu.state == "circuit open")
         reap()
         for reply in replies:
@@ -127,8 +127,8 @@ def _kill_while(
                 done[-1][:] = 0.0  # the next array of somebody's
 
     monkeypatch.setattr(Requests, "resend", late)
-    assert cpu._keeper.process is not None
-    os.kill(cpu._keeper.process.pid, signal.SIGKILL)
+    assert cpu._supervisor.process is not None
+    os.kill(cpu._supervisor.process.pid, signal.SIGKILL)
 
 
 def test_an_upload_that_a_lost_context_has_not_got_keeps_its_bytes(
@@ -136,14 +136,14 @@ def test_an_upload_that_a_lost_context_has_not_got_keeps_its_bytes(
 ) -> None:
     """Their place in the arena was another array's by then."""
     (cpu,) = replaying.ready(WAIT).devices
-    (keeper,) = replaying._keepers
+    (supervisor,) = replaying._supervisors
     cpu.run(_doubled, 1, pure=True)
     x = cpu.put(LARGE)
     replaying.flush()
     seq = max(cpu._requests._answers.pending)
 
     def lose() -> None:
-        keeper._lose(Reason("lost once more"), of=keeper._link)
+        supervisor._lose(Reason("lost once more"), of=supervisor._link)
 
     _kill_while(monkeypatch, cpu, seq, lose)
     np.testing.assert_array_equal(cpu.get(x).result(WAIT), LARGE)
@@ -155,7 +155,7 @@ def test_what_is_run_again_is_answered_when_the_system_closes(
 ) -> None:
     lab = System("host", recover="replay", max_restarts=1000).ready(WAIT)
     (cpu,) = lab.devices
-    recovery = lab._keepers[0].recovery
+    recovery = lab._supervisors[0].recovery
     assert recovery is not None
     reply = cpu.run(_doubled, 1, pure=True)
     (seq,) = cpu._requests._answers.pending

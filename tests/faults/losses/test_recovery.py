@@ -196,7 +196,7 @@ def test_a_context_that_is_lost_before_it_is_given_anything_is_not_waited_for(
         began.append(link)
         if len(began) == 1:
             os.kill(pid_of(lab, cpu), signal.SIGKILL)
-            assert settle(lambda: cpu._keeper._link is not link)
+            assert settle(lambda: cpu._supervisor._link is not link)
         return plan(self, link, *rest)
 
     monkeypatch.setattr(Recovery, "_plan", late)

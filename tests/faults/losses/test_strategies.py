@@ -227,5 +227,9 @@ def test_a_suspended_device_that_is_used_while_its_group_restarts_has_one_contex
         for device in (first, second):  # the third restart is held back for a moment
             device.ping().result(WAIT)
         assert settle(lambda: len(lab._spawner.processes) <= 2)
-        own = {keeper.process.number for keeper in lab._keepers if keeper.process is not None}
+        own = {
+            supervisor.process.number
+            for supervisor in lab._supervisors
+            if supervisor.process is not None
+        }
         assert lab._spawner.processes.keys() == own

@@ -135,11 +135,11 @@ def test_a_start_that_is_given_up_late_leaves_the_next_one_alone(
     """Who has seen its wire end is slower than the supervisor of a group, which starts the next."""
     plan("open", "gate")
     with closing(System("failing", 1)) as lab:
-        (keeper,), dispatcher = lab._keepers, lab._dispatcher
-        assert settle(lambda: keeper._link is not None)
-        first, held = keeper._link, list[tuple[Any, ...]]()
+        (supervisor,), event_loop = lab._supervisors, lab._event_loop
+        assert settle(lambda: supervisor._link is not None)
+        first, held = supervisor._link, list[tuple[Any, ...]]()
         assert first is not None
-        here, call_soon = threading.get_ident(), dispatcher.call_soon
+        here, call_soon = threading.get_ident(), event_loop.call_soon
 
         def late(*call: Any) -> bool:
             if threading.get_ident() == here:
@@ -148,15 +148,15 @@ def test_a_start_that_is_given_up_late_leaves_the_next_one_alone(
             return call_soon(*call)
 
         with monkeypatch.context() as patch:
-            patch.setattr(dispatcher, "call_soon", late)
-            keeper.link_ended(first, "its wire ended")
-            call_soon(keeper.requests.revive)
-            assert settle(lambda: keeper._link not in (None, first))
+            patch.setattr(event_loop, "call_soon", late)
+            supervisor.link_ended(first, "its wire ended")
+            call_soon(supervisor.requests.revive)
+            assert settle(lambda: supervisor._link not in (None, first))
         for call in held:
             call_soon(*call)
         (plans / "go").touch()
         assert works(lab.devices[0])
-        assert settle(lambda: keeper.restarts == 1)
+        assert settle(lambda: supervisor.restarts == 1)
 
 
 def test_memory_that_is_made_as_a_context_is_asked_for_is_told_after_its_device(
@@ -267,8 +267,8 @@ def test_a_start_that_always_fails_opens_the_circuit_and_a_probe_closes_it(
     lab = System("failing", 1, max_restarts=1, within_s=600.0)
 
     def end_window() -> None:
-        (keeper,) = lab._keepers
-        keeper._opened -= 601.0  # as if so much time had passed
+        (supervisor,) = lab._supervisors
+        supervisor._opened -= 601.0  # as if so much time had passed
 
     try:
         (cpu,) = lab.devices
@@ -406,9 +406,9 @@ def corrupt_upwards() -> None:
     """Write what is no report to the wire; runs in a context."""
     import gc
 
-    from accel_lab.compute.dispatcher.dispatcher import Service
+    from accel_lab.compute.dispatcher.dispatcher import Dispatcher
 
-    (service,) = (found for found in gc.get_objects() if isinstance(found, Service))
+    (service,) = (found for found in gc.get_objects() if isinstance(found, Dispatcher))
     service._reporter.send_frame(b"\xc1 no report")
 
 

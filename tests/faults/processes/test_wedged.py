@@ -28,7 +28,7 @@ def test_a_notebook_that_stood_still_itself_takes_no_context_for_dead(
         lab.ready(WAIT_S)
         ctypes.PyDLL(None).sleep(int(2 * LIMIT_S))  # keeps the lock
         looked = threading.Event()
-        lab._dispatcher.call_later(0.1, looked.set)  # behind what has become due meanwhile
+        lab._event_loop.call_later(0.1, looked.set)  # behind what has become due meanwhile
         assert looked.wait(WAIT_S)
         for device in lab.devices:
             device.ping().result(WAIT_S)

@@ -113,7 +113,7 @@ def test_what_has_not_begun_is_never_run_and_what_needs_it_says_why(
 def test_what_waits_for_a_context_is_taken_out_of_the_queue(lab: System, cpu: Device) -> None:
     """And what needs it fails with its cause, whatever it is."""
     notice, go = threading.Event(), threading.Event()
-    cpu._keeper._plant.dispatcher.call_soon(notice.wait, WAIT)
+    cpu._supervisor._services.event_loop.call_soon(notice.wait, WAIT)
     killed = lab.inject("kill", cpu)
     killed.add_waiter(partial(go.wait, WAIT))  # in the same thread, which connects the next one
     notice.set()
@@ -362,7 +362,7 @@ def test_code_that_is_about_to_begin_is_interrupted_too(cpu: Device) -> None:
 
     cpu.run(slowly).result(WAIT)
     reply = cpu.run(busy, called="busy")
-    assert settle(lambda: cpu._keeper.process is not None)
+    assert settle(lambda: cpu._supervisor.process is not None)
     time.sleep(0.2)
     reply.cancel()
     began = time.monotonic()

@@ -49,7 +49,7 @@ def test_a_context_that_is_replaced_while_its_system_closes_says_closed(
     with System("host", devices=1) as lab:
         (cpu,) = lab.devices
         reply = cpu.run(time.sleep, 60)
-        requests = cpu._keeper.requests
+        requests = cpu._supervisor.requests
         disconnect = requests.disconnect
 
         def late(*arguments: Any) -> Any:

@@ -118,7 +118,7 @@ def test_a_host_without_room_is_told_by_the_name_of_what_does_not_fit(
     cpu: Device,
 ) -> None:
     small, large = cpu.put(np.ones(10)), cpu.put(np.ones(100_000))
-    cpu._keeper.suspension.room_bytes = lambda: 100_000
+    cpu._supervisor.suspension.room_bytes = lambda: 100_000
     with pytest.raises(
         CannotKeep, match=r"it takes 784 KiB, and the host has 94 KiB for it"
     ) as caught:

@@ -86,7 +86,7 @@ def test_a_context_that_is_lost_before_it_is_given_anything_is_not_waited_for(
         began.append(link)
         if len(began) == 1:
             os.kill(pid_of(lab, cpu), signal.SIGKILL)
-            assert settle(lambda: cpu._keeper._link is not link)
+            assert settle(lambda: cpu._supervisor._link is not link)
         fill(self, kept, link, *rest)
 
     monkeypatch.setattr(Suspension, "_fill", late)
@@ -167,15 +167,15 @@ def test_a_device_without_room_for_what_is_kept_stays_suspended(lab: System, cpu
     """Another has taken the memory: what has waited fails with that, and it is tried again."""
     x = cpu.put(A)
     cpu.suspend()
-    plant = cpu._keeper._plant
-    cpu._keeper._plant = msgspec.structs.replace(plant, limit_bytes=1000, spill_bytes=0)
+    services = cpu._supervisor._services
+    cpu._supervisor._services = msgspec.structs.replace(services, limit_bytes=1000, spill_bytes=0)
     with pytest.raises(OutOfMemory):
         x.get(timeout_s=WAIT)
     assert settle(lambda: cpu.state == "suspended")
     assert lab.events.history(SuspensionFailed)[-1].device == "cpu0"
     with pytest.raises(OutOfMemory):
         cpu.resume()
-    cpu._keeper._plant = plant
+    cpu._supervisor._services = services
     np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)
     assert cpu.generation == 1
 
@@ -185,9 +185,11 @@ def test_what_is_freed_meanwhile_needs_no_room(lab: System, cpu: Device) -> None
     w, x, y, z = (cpu.put(A + i) for i in range(-1, 3))
     part = z[:8]
     cpu.suspend()
-    plant = cpu._keeper._plant
+    services = cpu._supervisor._services
     limit_bytes = 7 * A.nbytes // 2
-    cpu._keeper._plant = msgspec.structs.replace(plant, limit_bytes=limit_bytes, spill_bytes=0)
+    cpu._supervisor._services = msgspec.structs.replace(
+        services, limit_bytes=limit_bytes, spill_bytes=0
+    )
     x.free()
     del w, z
     doubled = blas.scal(y, 2.0)
@@ -227,12 +229,12 @@ def test_a_loss_that_is_noticed_while_a_device_is_given_back_changes_nothing(
 ) -> None:
     """Who noticed it took the process, and the suspension had none to let go."""
     x = cpu.put(A)
-    (keeper,), rest = lab._keepers, Generations.rest
+    (supervisor,), rest = lab._supervisors, Generations.rest
     noticing = list[threading.Thread]()
 
     def noticed(requests: Generations, link: Link, *refusal: Any) -> Any:
         rested = rest(requests, link, *refusal)
-        other = threading.Thread(target=keeper.link_ended, args=(link, "its wire ended"))
+        other = threading.Thread(target=supervisor.link_ended, args=(link, "its wire ended"))
         noticing.append(other)
         other.start()
         other.join(0.2)

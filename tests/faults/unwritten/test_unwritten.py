@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from accel_lab import Device, System, blas, jit
-from accel_lab.compute.message.unwritten import Refusal, Unwritten, Withheld
+from accel_lab.compute.message.unwritten import Refusal, Unwritten, UnwrittenBuffers
 from accel_lab.compute.output import cell_origin
 from accel_lab.errors import (
     AccelError,
@@ -230,7 +230,7 @@ _die.__module__ = "__main__"
 
 def test_what_was_sent_before_it_failed_is_not_refused_because_it_is_released_later() -> None:
     """A context comes, and what will release it still waits to be sent."""
-    withheld, error = Withheld(), ContextLost("on purpose")
+    withheld, error = UnwrittenBuffers(), ContextLost("on purpose")
     one, two, three = (Refusal(7, -failed, failed) for failed in (11, 12, 21))
     withheld.add(one, Unwritten(error, None))
     assert (withheld.failed_between(0, 10), withheld.failed_between(0, 12)) == ([], [one])
@@ -248,7 +248,7 @@ def test_what_was_sent_before_it_failed_is_not_refused_because_it_is_released_la
 
 def test_of_what_comes_of_one_failure_the_earliest_stands_for_the_others() -> None:
     """Whichever comes first."""
-    withheld, why = Withheld(), Unwritten(ContextLost("on purpose"), None)
+    withheld, why = UnwrittenBuffers(), Unwritten(ContextLost("on purpose"), None)
     early, late, of_another = Refusal(7, 3, 11), Refusal(7, 3, 12), Refusal(7, 4, 13)
     for one in (late, of_another, early):
         assert not withheld.stands(one)

@@ -280,4 +280,4 @@ def test_a_kernel_that_crashes_among_others_is_told_though_nobody_asks(kept: Dev
     kernel(1, 1, (x,))
     assert kept.get(blas.scal(y, 2.0)).result(WAIT).tolist() == [4.0, 4.0, 4.0]
     with pytest.raises(ContextLost, match="SIGSEGV"):
-        kept._keeper._plant.background.check()
+        kept._supervisor._services.background.check()

@@ -59,7 +59,7 @@ def program(gpu: Device) -> AccelRef:
     return fft.c2r(spectrum)
 
 
-def plant(gpu: Device, at_call: int) -> None:
+def services(gpu: Device, at_call: int) -> None:
     """Have one call of the context's own Gemm give one element that is the next number."""
 
     def patch(at_call: int = at_call) -> None:
@@ -136,7 +136,7 @@ def test_one_ulp_in_one_operation_is_caught_at_that_entry(kept: Any) -> None:
         entries = list(record)
     for at_call in (1, 3, calls):
         with System("host") as wrong:
-            plant(wrong.devices[0], at_call)
+            services(wrong.devices[0], at_call)
             report = replay(record, wrong)
         where = numbers(entries, "Gemm")[at_call - 1]
         found = report.first_difference

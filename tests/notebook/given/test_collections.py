@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab.compute.cells.captured_objects import Lent, change
+from accel_lab.compute.cells.captured_objects import CapturedObjects, change
 from accel_lab.errors import UserCodeError
 from accel_lab.notebook.object_ref import ObjectRef
 from tests.notebook.cells import Notebook
@@ -189,7 +189,7 @@ def test_what_moves_is_the_same_object_and_what_is_new_is_not() -> None:
 
     theirs, mine = made(), made()
     one, _, three, four, five = mine
-    lent = Lent(theirs, frozenset(), lambda _: True)
+    lent = CapturedObjects(theirs, frozenset(), lambda _: True)
     theirs[3]["n"] = "four"
     theirs[1:] = [theirs[4], theirs[2], theirs[3], theirs[1], theirs[0], [7]]
     del theirs[0]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from accel_lab.compute.cells import workspace_registry
-from accel_lab.compute.cells.captured_objects import Lent
+from accel_lab.compute.cells.captured_objects import CapturedObjects
 from accel_lab.compute.cells.mutable_parts import PARTS
 from accel_lab.errors import UserCodeError
 from accel_lab.notebook.object_ref import ObjectRef
@@ -292,7 +292,7 @@ def test_containers_of_more_than_plain_data_are_changed_in_their_plain_parts(
 def test_a_new_array_goes_back_where_it_is_none_of_the_devices(*, on_device: bool) -> None:
     """As NumPy's are beside CuPy's on a card."""
     state: dict[str, Any] = {"step": 0, "thing": object()}
-    lent = Lent(state, frozenset(), lambda _: on_device)
+    lent = CapturedObjects(state, frozenset(), lambda _: on_device)
     state |= {"step": 1, "new": np.ones(2)}
     ((_, values, gone, *_),), other = lent.changes()
     assert (set(values), gone, other) == (
@@ -303,7 +303,7 @@ def test_a_new_array_goes_back_where_it_is_none_of_the_devices(*, on_device: boo
 def test_what_was_lent_may_hold_itself() -> None:
     state: dict[str, Any] = {"step": 0}
     state["self"] = state
-    lent = Lent(state, frozenset(), lambda _: True)
+    lent = CapturedObjects(state, frozenset(), lambda _: True)
     assert lent.changes() == ([], [])
     state["step"] = 1
     ((way, values, *_),), other = lent.changes()

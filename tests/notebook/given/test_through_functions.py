@@ -9,7 +9,7 @@ import pytest
 
 from accel_lab import System
 from accel_lab.compute.user_code.call import pack
-from accel_lab.compute.user_code.notebook_globals import Home
+from accel_lab.compute.user_code.notebook_globals import NotebookGlobals
 from accel_lab.errors import UserCodeError
 from tests.notebook.cells import Notebook
 from tests.notebook.ipython import Lab
@@ -126,7 +126,7 @@ def test_names_are_reached_behind_functions_classes_and_instances() -> None:
     exec(HELPERS, names)  # noqa: S102 - of this file
 
     def reached(*values: Any) -> set[str]:
-        home = Home(names, "notebook")
+        home = NotebookGlobals(names, "notebook")
         with home.entered():
             pack(values, lambda _: None)
         return set(home.reached)
@@ -137,7 +137,7 @@ def test_names_are_reached_behind_functions_classes_and_instances() -> None:
     assert reached(names["Trainer"]) == {"count", "seen", "weights", "tell"}
     assert reached(np.mean, print, 1) == set()
     alone = pack(names["log"], lambda _: None)
-    with Home(names, "notebook").entered():
+    with NotebookGlobals(names, "notebook").entered():
         assert b"losses" in pack(names["log"], lambda _: None).replace(b"rng", b"")
         assert len(pack(names["log"], lambda _: None)) < len(alone), "nothing of rng is in it"
 

@@ -181,7 +181,7 @@ def test_errors_with_a_name_and_those_behind_them_are_emptied(lab: Lab) -> None:
         "    except KeyError as error:\n        raise OSError from error\n"
         "try:\n    outer()\nexcept OSError as error:\n    mine = error"
     )
-    kept = {keeper for row in lab.gpu.resident for keeper in row.kept_by}
+    kept = {supervisor for row in lab.gpu.resident for supervisor in row.kept_by}
     assert kept == {"x in inner(), of mine", "y in outer(), of mine"}
     assert lab.gpu.release_frames().notebook_bytes == 12_000
     assert len(lab.gpu.resident) == 0

@@ -130,7 +130,7 @@ def is_watched(lab: System) -> bool:
     return (
         any(one.name == "accel_lab profile" for one in threading.enumerate())
         or any(getattr(one, "__func__", None) is Watch._saw for one in observer_of(lab).followers)
-        or any(keeper.sight.closely for keeper in lab._keepers)
+        or any(supervisor.sampler.closely for supervisor in lab._supervisors)
     )
 
 

@@ -16,7 +16,7 @@ import cupy
 from cupy.cuda.memory import PooledMemory, PythonFunctionAllocator, PythonFunctionAllocatorMemory
 
 from accel_lab.compute.execution.backend import MakeRoom, Peak
-from accel_lab.compute.execution.pool_peak import PeakCount
+from accel_lab.compute.execution.pool_peak import PoolPeak
 
 _PYTORCH = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 """What configures PyTorch's pool, and what did before 2.9."""
@@ -40,7 +40,7 @@ class Pool:
         self._allocate: Callable[[int], Any] = self._own.malloc
         self._torch: Any = None
         self._climber: Callable[[int], Any] | None = None
-        self._peak: PeakCount | None = None
+        self._peak: PoolPeak | None = None
         cupy.cuda.set_allocator(self._allocate)
 
     def idle_bytes(self) -> int:
@@ -90,7 +90,7 @@ class Pool:
 
     def _count_peak(self) -> Callable[[], Peak | None]:
         counting = cupy.cuda.get_allocator()
-        count = self._peak = PeakCount(self._own.used_bytes)
+        count = self._peak = PoolPeak(self._own.used_bytes)
 
         def tell() -> Peak | None:
             self._peak = None

@@ -1,4 +1,4 @@
-"""The dispatcher: order, timers, descriptors, wake-ups, and nothing left behind."""
+"""The event loop: order, timers, descriptors, wake-ups, and nothing left behind."""
 
 import os
 import socket
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from accel_lab.actor.clock import FakeClock
-from accel_lab.actor.dispatcher import Dispatcher
+from accel_lab.actor.event_loop import EventLoop
 from tests.held import NOTHING, held
 
 
@@ -18,30 +18,30 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def manual(clock: FakeClock) -> Iterator[Dispatcher]:
-    """Give a dispatcher that the test itself runs."""
-    dispatcher = Dispatcher("manual", clock)
-    yield dispatcher
-    dispatcher.stop()
+def manual(clock: FakeClock) -> Iterator[EventLoop]:
+    """Give an event loop that the test itself runs."""
+    event_loop = EventLoop("manual", clock)
+    yield event_loop
+    event_loop.stop()
 
 
 @pytest.fixture
-def threaded() -> Iterator[Dispatcher]:
-    """Give a dispatcher with its thread."""
-    dispatcher = Dispatcher("threaded")
-    dispatcher.start()
-    yield dispatcher
-    dispatcher.stop()
+def threaded() -> Iterator[EventLoop]:
+    """Give an event loop with its thread."""
+    event_loop = EventLoop("threaded")
+    event_loop.start()
+    yield event_loop
+    event_loop.stop()
 
 
-def flush(dispatcher: Dispatcher) -> None:
+def flush(event_loop: EventLoop) -> None:
     """Wait until the thread has run what was queued."""
     done = threading.Event()
-    dispatcher.call_soon(done.set)
+    event_loop.call_soon(done.set)
     assert done.wait(10)
 
 
-def test_calls_run_in_order_and_calls_they_queue_run_after(manual: Dispatcher) -> None:
+def test_calls_run_in_order_and_calls_they_queue_run_after(manual: EventLoop) -> None:
     ran: list[str] = []
 
     def first() -> None:
@@ -56,7 +56,7 @@ def test_calls_run_in_order_and_calls_they_queue_run_after(manual: Dispatcher) -
     assert manual.run_pending() == 0
 
 
-def test_timers_fire_when_due_earliest_first(manual: Dispatcher, clock: FakeClock) -> None:
+def test_timers_fire_when_due_earliest_first(manual: EventLoop, clock: FakeClock) -> None:
     ran: list[str] = []
     for delay_s, name in ((3.0, "third"), (1.0, "first"), (1.0, "second"), (9.0, "late")):
         manual.call_later(delay_s, ran.append, name)
@@ -68,7 +68,7 @@ def test_timers_fire_when_due_earliest_first(manual: Dispatcher, clock: FakeCloc
 
 
 def test_cancelled_timer_does_not_run_even_when_already_due(
-    manual: Dispatcher, clock: FakeClock
+    manual: EventLoop, clock: FakeClock
 ) -> None:
     ran: list[str] = []
     second = manual.call_later(1.0, ran.append, "second")
@@ -81,7 +81,7 @@ def test_cancelled_timer_does_not_run_even_when_already_due(
     assert not second.pending
 
 
-def test_cancelled_timers_do_not_pile_up(manual: Dispatcher) -> None:
+def test_cancelled_timers_do_not_pile_up(manual: EventLoop) -> None:
     for _ in range(1000):
         manual.call_later(1000.0, print).cancel()
     manual.run_pending()
@@ -91,23 +91,23 @@ def test_cancelled_timers_do_not_pile_up(manual: Dispatcher) -> None:
 def test_raising_callback_is_reported_and_the_next_one_runs(clock: FakeClock) -> None:
     errors: list[BaseException] = []
     ran: list[int] = []
-    dispatcher = Dispatcher("d", clock, on_error=errors.append)
-    dispatcher.call_soon(lambda: 1 / 0)
-    dispatcher.call_soon(exit, 3)
-    dispatcher.call_soon(ran.append, 1)
-    dispatcher.run_pending()
+    event_loop = EventLoop("d", clock, on_error=errors.append)
+    event_loop.call_soon(lambda: 1 / 0)
+    event_loop.call_soon(exit, 3)
+    event_loop.call_soon(ran.append, 1)
+    event_loop.run_pending()
     assert [type(error) for error in errors] == [ZeroDivisionError, SystemExit]
     assert ran == [1]
-    dispatcher.stop()
+    event_loop.stop()
 
 
-def test_escaped_error_is_a_warning_by_default(manual: Dispatcher) -> None:
+def test_escaped_error_is_a_warning_by_default(manual: EventLoop) -> None:
     manual.call_soon(lambda: 1 / 0)
     with pytest.warns(RuntimeWarning, match="ZeroDivisionError"):
         manual.run_pending()
 
 
-def test_readable_descriptor_calls_its_reader_until_removed(manual: Dispatcher) -> None:
+def test_readable_descriptor_calls_its_reader_until_removed(manual: EventLoop) -> None:
     left, right = socket.socketpair()
     with left, right:
         got: list[bytes] = []
@@ -121,7 +121,7 @@ def test_readable_descriptor_calls_its_reader_until_removed(manual: Dispatcher) 
         assert got == [b"a", b"b"]
 
 
-def test_paused_reader_is_called_only_after_resume(manual: Dispatcher) -> None:
+def test_paused_reader_is_called_only_after_resume(manual: EventLoop) -> None:
     left, right = socket.socketpair()
     with left, right:
         got: list[bytes] = []
@@ -137,7 +137,7 @@ def test_paused_reader_is_called_only_after_resume(manual: Dispatcher) -> None:
 
 
 def test_hang_up_of_a_paused_descriptor_does_not_spin_and_is_seen_after_resume(
-    manual: Dispatcher,
+    manual: EventLoop,
 ) -> None:
     left, right = socket.socketpair()
     with left:
@@ -159,7 +159,7 @@ def test_hang_up_of_a_paused_descriptor_does_not_spin_and_is_seen_after_resume(
         assert got == [b""]
 
 
-def test_no_wake_up_is_lost_between_four_threads(threaded: Dispatcher) -> None:
+def test_no_wake_up_is_lost_between_four_threads(threaded: EventLoop) -> None:
     ran: list[int] = []
     asleep = threading.Barrier(4)
 
@@ -179,7 +179,7 @@ def test_no_wake_up_is_lost_between_four_threads(threaded: Dispatcher) -> None:
     assert len(ran) == 2000
 
 
-def test_an_awake_dispatcher_is_handed_work_without_a_system_call(threaded: Dispatcher) -> None:
+def test_an_awake_event_loop_is_handed_work_without_a_system_call(threaded: EventLoop) -> None:
     busy, go_on = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -196,7 +196,7 @@ def test_an_awake_dispatcher_is_handed_work_without_a_system_call(threaded: Disp
     flush(threaded)
 
 
-def test_callbacks_know_that_they_are_on_the_dispatcher(threaded: Dispatcher) -> None:
+def test_callbacks_know_that_they_are_on_the_event_loop(threaded: EventLoop) -> None:
     seen: list[bool] = []
     threaded.call_soon(lambda: seen.append(threaded.is_current()))
     flush(threaded)
@@ -204,7 +204,7 @@ def test_callbacks_know_that_they_are_on_the_dispatcher(threaded: Dispatcher) ->
     assert not threaded.is_current()
 
 
-def test_threaded_timer_runs_at_its_time(threaded: Dispatcher) -> None:
+def test_threaded_timer_runs_at_its_time(threaded: EventLoop) -> None:
     done = threading.Event()
     asked = threaded.clock.now()
     due: list[float] = []
@@ -220,56 +220,56 @@ def test_threaded_timer_runs_at_its_time(threaded: Dispatcher) -> None:
 
 def test_threaded_timer_over_a_fake_clock_waits_for_the_test() -> None:
     clock = FakeClock()
-    dispatcher = Dispatcher("d", clock)
-    dispatcher.start()
+    event_loop = EventLoop("d", clock)
+    event_loop.start()
     done = threading.Event()
-    dispatcher.call_later(60.0, done.set)
-    flush(dispatcher)
+    event_loop.call_later(60.0, done.set)
+    flush(event_loop)
     assert not done.is_set()
     clock.advance(60.0)
     assert done.wait(10)
-    dispatcher.stop()
+    event_loop.stop()
 
 
 def test_stop_runs_what_was_queued_and_refuses_what_comes_later() -> None:
-    dispatcher = Dispatcher("d")
+    event_loop = EventLoop("d")
     ran: list[int] = []
-    assert dispatcher.call_soon(ran.append, 1)
-    dispatcher.start()
-    dispatcher.stop()
-    dispatcher.stop()
+    assert event_loop.call_soon(ran.append, 1)
+    event_loop.start()
+    event_loop.stop()
+    event_loop.stop()
     assert ran == [1]
-    assert not dispatcher.call_soon(ran.append, 2)
+    assert not event_loop.call_soon(ran.append, 2)
     assert ran == [1]
     with pytest.raises(RuntimeError, match="started before"):
-        dispatcher.start()
+        event_loop.start()
 
 
 def test_stop_from_a_callback_ends_the_thread() -> None:
-    dispatcher = Dispatcher("d")
-    dispatcher.start()
-    thread = dispatcher._thread
+    event_loop = EventLoop("d")
+    event_loop.start()
+    thread = event_loop._thread
     assert thread is not None
-    dispatcher.call_soon(dispatcher.stop)
+    event_loop.call_soon(event_loop.stop)
     thread.join(10)
     assert not thread.is_alive()
-    assert dispatcher._epoll is None
+    assert event_loop._epoll is None
 
 
 def test_nothing_is_left_after_stop() -> None:
     before = held()
     left, right = socket.socketpair()
-    dispatchers = [Dispatcher("thread"), Dispatcher("manual", FakeClock())]
-    dispatchers[0].start()
-    for dispatcher in dispatchers:
-        dispatcher.add_reader(left.fileno(), print)
-        dispatcher.call_later(100.0, print)
-        dispatcher.stop()
+    event_loops = [EventLoop("thread"), EventLoop("manual", FakeClock())]
+    event_loops[0].start()
+    for event_loop in event_loops:
+        event_loop.add_reader(left.fileno(), print)
+        event_loop.call_later(100.0, print)
+        event_loop.stop()
     left.close()
     right.close()
     assert before.more() == NOTHING
 
 
-def test_run_pending_is_refused_beside_a_thread(threaded: Dispatcher) -> None:
+def test_run_pending_is_refused_beside_a_thread(threaded: EventLoop) -> None:
     with pytest.raises(RuntimeError, match="already run"):
         threaded.run_pending()

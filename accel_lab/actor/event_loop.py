@@ -1,6 +1,6 @@
 """The system thread: calls, timers and descriptors, one after the other.
 
-Everything that an actor does happens on its dispatcher, so an actor needs no locks. The thread
+Everything that an actor does happens on its event loop, so an actor needs no locks. The thread
 sleeps in epoll; whoever hands it work wakes it only if it sleeps. Over a `FakeClock` it can do
 without a thread: `run_pending()` runs what is due, in the caller's thread, the same way each time.
 """
@@ -25,7 +25,7 @@ WORTH_A_READ = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
 
 
 class Timer:
-    """A call that is due at `deadline` (seconds of the dispatcher's clock)."""
+    """A call that is due at `deadline` (seconds of the event loop's clock)."""
 
     __slots__ = ("_call", "deadline")
 
@@ -57,14 +57,14 @@ class _Watch:
         return PAUSED if self.paused else select.EPOLLIN
 
 
-class Dispatcher:
+class EventLoop:
     """One daemon thread that runs callbacks in order.
 
     Parameters:
         name: the thread's name.
         clock: what timers follow; the machine's monotonic clock when not given.
-        on_error: called, on the dispatcher, with whatever escapes a callback; the default
-            issues a RuntimeWarning. The dispatcher goes on either way.
+        on_error: called, on the event loop, with whatever escapes a callback; the default
+            issues a RuntimeWarning. The event loop goes on either way.
     """
 
     def __init__(
@@ -98,11 +98,11 @@ class Dispatcher:
         """Start the thread and return.
 
         Raises:
-            RuntimeError: it was started before; a dispatcher is not reused.
+            RuntimeError: it was started before; an event loop is not reused.
         """
         with self._lock:
             if self._thread is not None or self._stopped:
-                msg = f"dispatcher {self.name} was started before; make a new one"
+                msg = f"event loop {self.name} was started before; make a new one"
                 raise RuntimeError(msg)
             self._open()
             self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
@@ -111,7 +111,7 @@ class Dispatcher:
     def stop(self, timeout_s: float | None = None) -> None:
         """Run what is queued now, drop timers and watches, end the thread and join it.
 
-        Safe to repeat and from any thread; called on the dispatcher itself it does not join.
+        Safe to repeat and from any thread; called on the event loop itself it does not join.
 
         Parameters:
             timeout_s: how long to wait for a call that runs; the thread ends after it.
@@ -139,15 +139,15 @@ class Dispatcher:
         return self._stopped
 
     def is_current(self) -> bool:
-        """Whether the calling thread is running this dispatcher's callbacks."""
+        """Whether the calling thread is running this event loop's callbacks."""
         return self._owner == threading.get_ident()
 
     def call_soon(self, fn: Callable[..., object], *args: Any) -> bool:
-        """Run `fn(*args)` on the dispatcher after what is queued; from any thread, never waits.
+        """Run `fn(*args)` on the event loop after what is queued; from any thread, never waits.
 
-        Returns False once the dispatcher has been stopped: `fn` will most likely not run.
+        Returns False once the event loop has been stopped: `fn` will most likely not run.
         """
-        # Append first, look second; the dispatcher does the opposite before it sleeps, so one
+        # Append first, look second; the event loop does the opposite before it sleeps, so one
         # of the two sees the other and no wake-up is lost.
         self._ready.append((fn, args))
         if self._sleeping:
@@ -174,7 +174,7 @@ class Dispatcher:
                 watch.reader = fn
                 return
             if self._stopped:
-                msg = f"dispatcher {self.name} has stopped"
+                msg = f"event loop {self.name} has stopped"
                 raise RuntimeError(msg)
             watch = _Watch(fn)
             self._open().register(fd, watch.mask)
@@ -201,10 +201,10 @@ class Dispatcher:
         """Run everything due now in this thread, and what that makes due; return how many.
 
         Raises:
-            RuntimeError: the dispatcher has a thread, or is already running here.
+            RuntimeError: the event loop has a thread, or is already running here.
         """
         if self._thread is not None or self._owner is not None:
-            msg = f"dispatcher {self.name} is already run by a thread"
+            msg = f"event loop {self.name} is already run by a thread"
             raise RuntimeError(msg)
         self._owner = threading.get_ident()
         count = 0
@@ -260,7 +260,7 @@ class Dispatcher:
             try:
                 self.on_error(error)
             except Exception as second:  # noqa: BLE001
-                warn_of(second, f"on_error of dispatcher {self.name} raised")
+                warn_of(second, f"on_error of event loop {self.name} raised")
 
     def _add_timer(self, timer: Timer) -> None:
         heapq.heappush(self._timers, (timer.deadline, next(self._order), timer))
@@ -346,4 +346,4 @@ class Dispatcher:
 
 
 def _warn(error: BaseException) -> None:
-    warn_of(error, "a dispatcher callback raised")
+    warn_of(error, "an event loop callback raised")
