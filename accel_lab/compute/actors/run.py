@@ -15,6 +15,7 @@ from accel_lab.compute.message.builtin import Ping, Run
 from accel_lab.compute.output import printing
 from accel_lab.compute.residency import holdings
 from accel_lab.compute.suspension import save_restore
+from accel_lab.compute.user_code import post_mortem
 from accel_lab.compute.user_code.call import answer_parts, pack, unpack
 from accel_lab.compute.user_code.interrupts import INTERRUPTS
 from accel_lab.compute.user_code.users_objects import users_objects
@@ -79,7 +80,8 @@ class RunActor(LibraryActor):
                 raise
             self.context.raise_if_poisoned(error)
             holdings.note_failure(error)
-            raise user_code_error(error) from error
+            frames = post_mortem.frames_of(error, holdings.bytes_of)
+            raise user_code_error(error, frames) from error
         finally:
             printing.finish()
 
@@ -128,7 +130,7 @@ class RunActor(LibraryActor):
         except BaseException as error:  # a class of the user's may even exit
             what = f"the answer, a {type(value).__name__}, does not pickle"
             text = f"{what}: {text_of(error) or type(error).__name__}"
-            raise user_code_error(TypeError(text)) from error
+            raise user_code_error(TypeError(text)) from error  # raised nowhere: it has no frames
 
         if launch.result:
             self.context.table.values.add(launch.result)
