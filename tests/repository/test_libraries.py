@@ -4,7 +4,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar, TypeGuard, get_type_hints
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ import pytest
 import accel_lab
 from accel_lab import array, jit, rng
 from accel_lab.backends import listed
+from accel_lab.backends.cuda import loading
 from accel_lab.backends.host.device import HostBackend
 from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.execution.context import Context
@@ -70,6 +71,27 @@ def test_a_backend_makes_every_library(backend: str) -> None:
     assert isinstance(made, ast.Dict)
     keys = {ast.literal_eval(key) for key in made.keys if key is not None}
     assert keys == set(LIBRARIES), f"self.libraries in {path.relative_to(ROOT)}"
+
+
+def test_the_cuda_backend_finds_every_library_by_its_name() -> None:
+    """A device loads its libraries by name, so no import fails where one is misspelt."""
+    folder = PACKAGE / "backends" / "cuda"
+    calls = [one for one in ast.walk(parsed(folder / "device" / "device.py")) if is_library(one)]
+    named = [ast.literal_eval(ast.Tuple(call.args[1:3])) for call in calls]
+    assert len(named) == len(LIBRARIES)
+    assert {module for module, _ in named} == set(loading.LIBRARIES)
+    for module, name in named:
+        made = parsed(folder / f"{module.replace('.', '/')}.py").body
+        assert name in {one.name for one in made if isinstance(one, ast.ClassDef)}, module
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def is_library(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether this is what makes a library of the cuda backend."""
+    return isinstance(node, ast.Call) and [*map(ast.unparse, node.args[:1])] == ["_library"]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
