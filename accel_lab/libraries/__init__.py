@@ -1,6 +1,8 @@
 """One file or folder per library: its messages, the Protocol that a backend meets, and its actor.
 
 Each message has a lower-case function beside it that sends it to its operands' device.
+
+Runs in both.
 """
 
 from accel_lab.compute.actors.digest import DigestActor

@@ -1,1 +1,4 @@
-"""What happened to devices and how they looked: frozen facts for every listener."""
+"""What happened to devices and how they looked: frozen facts for every listener.
+
+Runs in both.
+"""

@@ -1,1 +1,4 @@
-"""Arrays: making them, arithmetic, reductions, indexing."""
+"""Arrays: making them, arithmetic, reductions, indexing.
+
+Runs in both.
+"""

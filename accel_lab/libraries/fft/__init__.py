@@ -1,1 +1,4 @@
-"""Fourier transforms."""
+"""Fourier transforms.
+
+Runs in both.
+"""

@@ -1,1 +1,4 @@
-"""The user's own kernels: compiled, launched."""
+"""The user's own kernels: compiled, launched.
+
+Runs in both.
+"""

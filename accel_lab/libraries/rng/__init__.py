@@ -1,1 +1,4 @@
-"""Random numbers."""
+"""Random numbers.
+
+Runs in both.
+"""
