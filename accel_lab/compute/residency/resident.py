@@ -14,9 +14,10 @@ from types import CellType, FrameType
 from typing import overload
 
 from accel_lab.compute.message.buffer import AccelRef, RunRef
-from accel_lab.compute.residency import holdings, kept_objects, kept_tracebacks
+from accel_lab.compute.message.service import in_context
+from accel_lab.compute.residency import kept_objects, kept_tracebacks
 from accel_lab.compute.residency.asked_device import AskedContext, AskedDevice
-from accel_lab.compute.residency.holdings import Held, Holdings, Thing
+from accel_lab.compute.residency.holdings import ContextMemory, Held, Holdings, Thing
 from accel_lab.compute.residency.kept_objects import CELLS
 from accel_lab.compute.residency.notebook_names import handles, names
 from accel_lab.compute.residency.referrers import referrers
@@ -74,7 +75,7 @@ class ResidentBuffer:
             AccelError: the device takes no messages.
         """
         for id_ in self.ids:
-            self._device.run(holdings.forget, id_)
+            self._device.run(ContextMemory.forget, in_context(ContextMemory), id_)
         for one in self._handles:
             handle = one()
             if handle is not None:
@@ -129,7 +130,7 @@ class ResidentObject:
         Raises:
             AccelError: the device takes no messages.
         """
-        self._device.run(holdings.drop, self._space, self.name)
+        self._device.run(ContextMemory.drop, in_context(ContextMemory), self._space, self.name)
         kept_objects.forget(self._device, self._space, self.name)
 
     def __repr__(self) -> str:
@@ -332,7 +333,9 @@ failure.offers.append(offer)
 def offer_frames(device: AskedDevice, error: AccelError) -> None:
     """Note on an error what the frames that it left in the context hold, if that is much."""
     try:
-        nbytes = device.run(holdings.left_bytes).result(NOTE_WITHIN_S)
+        nbytes = device.run(ContextMemory.left_bytes, in_context(ContextMemory)).result(
+            NOTE_WITHIN_S
+        )
     except (AccelError, TimeoutError):  # it has other worries
         return
     if nbytes >= OFFERED_BYTES:
@@ -351,7 +354,7 @@ def told(nbytes: int, *devices: object) -> str:
 def _used(device: AskedDevice, supervisor: AskedContext) -> tuple[int, int]:
     """Have the context empty its frames; return what its buffers have, and what that gave back."""
     _send_freed(device, supervisor)
-    used, released = device.run(holdings.released).result()
+    used, released = device.run(ContextMemory.released, in_context(ContextMemory)).result()
     return used, released
 
 
@@ -364,7 +367,7 @@ def _send_freed(device: AskedDevice, supervisor: AskedContext) -> None:
 def _ask(device: AskedDevice, supervisor: AskedContext) -> tuple[Holdings, str]:
     """Return what the context holds, and what could not be seen of it."""
     _send_freed(device, supervisor)
-    reply = device.run(holdings.holdings, pure=True)
+    reply = device.run(ContextMemory.holdings, in_context(ContextMemory), pure=True)
     while True:
         started = device.state == "running"
         try:

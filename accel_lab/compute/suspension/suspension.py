@@ -20,10 +20,10 @@ from accel_lab.compute.machine.anonymous_files import Stripes
 from accel_lab.compute.machine.host_memory import free_host_bytes, host_memory_bytes
 from accel_lab.compute.message.builtin import Ping, Run
 from accel_lab.compute.message.operation import NO_RESULT, Operation
+from accel_lab.compute.message.service import in_context
 from accel_lab.compute.requests.answers import Again, InFlight, Overtaken
 from accel_lab.compute.residency.notebook_names import held_in, names
-from accel_lab.compute.suspension import save_restore
-from accel_lab.compute.suspension.save_restore import Saved
+from accel_lab.compute.suspension.save_restore import Saved, SaveRestore
 from accel_lab.compute.user_code.call import pack_call
 from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.compute.wire.side_channel import Downward, Keep
@@ -169,7 +169,7 @@ class Suspension:
         try:
             supervisor.tell(Keep(), *files.fds)
             room = max(0, self.room_bytes())
-            _, blob = pack_call(save_restore.save, (room,), {"drop": drop})
+            _, blob = pack_call(SaveRestore.save, (in_context(SaveRestore), room), {"drop": drop})
             save = Run((), blob, pure=True)
             saved: Saved = self._ask(link, deadline, save, lambda: bar.at(files.written_bytes()))
             told = self._told(saved, drop=drop)
@@ -284,7 +284,7 @@ class Suspension:
         requests, began = self._supervisor.requests, time.monotonic()
         try:
             place, freed = kept.saved.record, self._freed()
-            _, blob = pack_call(save_restore.restore, (place, freed), {})
+            _, blob = pack_call(SaveRestore.restore, (in_context(SaveRestore), place, freed), {})
             lost: dict[int | str, str] = self._ask(link, None, Run((), blob, pure=True))
             for message in kept.saved.again:
                 _, made, timeout_s, fields, spec = decode(message)
