@@ -61,6 +61,32 @@ def test_a_library_has_its_files_and_is_exported(library: str) -> None:
     assert library in accel_lab.__all__, f"accel_lab/__init__.py does not export {library}"
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_is_the_same_wherever_it_is_imported_from(library: str) -> None:
+    """None of its names leads to an empty package."""
+    exported = getattr(accel_lab, library)
+    assert getattr(import_module("accel_lab.libraries"), library) is exported
+    room = import_module(f"accel_lab.libraries.{library}")
+    promised = [name for name in vars(exported) if not name.startswith("_")]
+    own = [name for name in promised if getattr(exported, name) is not getattr(room, name, None)]
+    known = getattr(exported, "__all__", promised)
+    assert set(own).isdisjoint(known)
+    assert {kind.__name__ for kind in messages() if kind.library == library} <= set(vars(room))
+
+
+def test_events_are_had_from_their_room() -> None:
+    """As pages have taught it: `from accel_lab.compute import events`."""
+    from accel_lab.compute import events
+
+    facts = {
+        name: one
+        for name, one in vars(accel_lab.events).items()
+        if isinstance(one, type) and one.__module__ == accel_lab.events.__name__
+    }
+    assert len(facts) > 10
+    assert {name: getattr(events, name, None) for name in facts} == facts
+
+
 @pytest.mark.parametrize("backend", listed())
 def test_a_backend_makes_every_library(backend: str) -> None:
     """Read from the source: most machines cannot open `cuda`."""

@@ -2,3 +2,5 @@
 
 Runs in both.
 """
+
+from accel_lab.libraries.jit.library import *  # noqa: F403 - jit.library is jit
