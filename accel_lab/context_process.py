@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 from threadpoolctl import ThreadpoolController
 
 from accel_lab.compute.cells import workspace_registry
-from accel_lab.compute.cells.user_modules import distrust_bytecode
+from accel_lab.compute.cells.user_modules import Projects, distrust_bytecode
+from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.dispatcher import decoding
 from accel_lab.compute.dispatcher.dispatcher import Dispatcher
 from accel_lab.compute.dispatcher.sampling import show
@@ -36,7 +37,7 @@ from accel_lab.compute.output.printing import Printer, Screen
 from accel_lab.compute.process import blas_threads
 from accel_lab.compute.process.parent_death import protect
 from accel_lab.compute.process.zygote import LoadFailed, Zygote, tell
-from accel_lab.compute.suspension import save_restore
+from accel_lab.compute.suspension.save_restore import SaveRestore
 from accel_lab.compute.user_code.interrupts import INTERRUPTS
 from accel_lab.compute.wire.codec import Born
 from accel_lab.compute.wire.failure import where
@@ -88,6 +89,7 @@ class Control(threading.Thread):
         self._channel = channel
         self._service = service
         self._context = context
+        self._kept = context.service(SaveRestore)
         self._arena = arena
         self._sizes: dict[int, int] = {}
         self._seen: dict[int, _Seen] = {}
@@ -151,7 +153,7 @@ class Control(threading.Thread):
         elif isinstance(packet, Collected):
             self._service.collected.set()
         elif isinstance(packet, Keep):
-            save_restore.received(fds)
+            self._kept.received(fds)
         elif isinstance(packet, Look):
             self._watch(time.monotonic())
             tracer = self._service.tracer
@@ -196,6 +198,7 @@ def be_context(
     channel: socket.socket,
     parent: int,
     module: Any,
+    projects: Projects,
     one_thread: ThreadpoolController | None = None,
 ) -> None:
     """Wait to be bound to a device, and serve it; the body of a forked context process."""
@@ -230,6 +233,9 @@ def be_context(
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason
         send_packet(channel, StartFailed(type(error).__name__, f"{error}{where(error)}"))
         sys.exit(1)
+    workspaces = context.service(Workspaces)
+    workspaces.projects = projects
+    workspace_registry.serve(workspaces)
     service = Dispatcher(transport, context, spin_s=bind.spin_s)
     sys.stdout, sys.stderr = Printer(service, "stdout"), Printer(service, "stderr")
     ipython_display.use(Screen(service))
@@ -248,7 +254,7 @@ def main(channel_fd: int, backend_name: str, parent: int) -> None:
         module = importlib.import_module(f"accel_lab.backends.{backend_name}")
         module.preload()
         decoding.prepare()
-        workspace_registry.note_modules()
+        projects = _imported()
         threads = blas_threads.loaded()
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason
         tell(channel, LoadFailed(type(error).__name__, str(error)))
@@ -258,7 +264,7 @@ def main(channel_fd: int, backend_name: str, parent: int) -> None:
     forks = os.environ.get("ACCEL_LAB_FORK", "1") != "0"
     Zygote(
         channel,
-        lambda wire, control, zygote: be_context(wire, control, zygote, module, threads),
+        lambda wire, control, zygote: be_context(wire, control, zygote, module, projects, threads),
         parent,
         None if forks else ours,
     ).run()
@@ -268,13 +274,19 @@ def main(channel_fd: int, backend_name: str, parent: int) -> None:
         os._exit(0)  # taking all modules apart takes a tenth of a second
 
 
+def _imported() -> Projects:
+    """Look at what is imported by now, so that no context has to."""
+    projects = Projects()
+    projects.seen()
+    return projects
+
+
 def be_alone(backend_name: str, parent: int, wire: int, control: int, *rings: int) -> None:
     """Import everything, and serve one device: a context that is no fork."""
     module = importlib.import_module(f"accel_lab.backends.{backend_name}")
     module.preload()
-    workspace_registry.note_modules()
     lower = open_transport(socket.socket(fileno=wire), *rings, upper=False)
-    be_context(lower, socket.socket(fileno=control), parent, module)
+    be_context(lower, socket.socket(fileno=control), parent, module, _imported())
 
 
 if __name__ == "__main__":

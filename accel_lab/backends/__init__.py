@@ -2,6 +2,8 @@
 
 Only the process that opens a device imports what drives it; the notebook's reads `__init__.py`
 and `support.py` alone.
+
+Runs in both.
 """
 
 import importlib

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from accel_lab.actor.events import Subscription
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.cells import workspace_registry
+from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.events.generation_watch import (
     GenerationWatch,
     call_with_generation,
@@ -22,6 +22,7 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.builtin import Ping, Run, Upload
 from accel_lab.compute.message.durability import Durability
 from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation
+from accel_lab.compute.message.service import in_context
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.process.environment import UNKNOWN, environment
 from accel_lab.compute.requests.message_cache import MessageCache
@@ -283,16 +284,16 @@ class Device:
         supervisor.environment = here._replace(exact=changed or told.exact)
         try:
             if here[:2] != told[:2]:
-                self._tell(workspace_registry.settle, here.folder, here.path)
+                self._tell(Workspaces.settle, here.folder, here.path)
             if changed:  # a journal has no business with what is secret
-                self._tell(workspace_registry.take_over, dict(os.environ), recorded=False)
+                self._tell(Workspaces.take_over, dict(os.environ), recorded=False)
         except BaseException:
             supervisor.environment = UNKNOWN
             raise
 
     def _tell(self, function: Callable[..., None], *known: Any, recorded: bool = True) -> None:
         """Have the context take over something of the notebook's; does not wait for that."""
-        refs, blob = pack_call(function, known, {})
+        refs, blob = pack_call(function, (in_context(Workspaces), *known), {})
         message = Run(refs, blob, pure=False, called=function.__name__)
         self._transfers.run(message, None, recorded=recorded)
 

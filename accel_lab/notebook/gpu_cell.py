@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.cells.cell_execution import Cell, Ran, Timed
 from accel_lab.compute.cells.definitions import text
 from accel_lab.compute.cells.global_random import set_states, states
+from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.service import in_context
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.residency.resident import offer_frames
 from accel_lab.compute.user_code.notebook_globals import NotebookGlobals
@@ -103,7 +104,7 @@ class GpuCells:
         ran, kept_bytes = self._call(
             device,
             space,
-            workspace_registry.run_cell,
+            Workspaces.run_cell,
             source,
             captures,
             options.names,
@@ -156,7 +157,7 @@ class GpuCells:
         timed, _ = self._call(
             device,
             space,
-            workspace_registry.time_cell,
+            Workspaces.time_cell,
             source,
             captures,
             frozenset(),
@@ -175,7 +176,7 @@ class GpuCells:
         chosen: frozenset[str] | None,
         **options: Any,
     ) -> tuple[Any, int]:
-        """Have a function of `workspaces` run a cell; return its answer.
+        """Have a function of `Workspaces` run a cell; return its answer.
 
         Beside it, the bytes of the arrays that are kept on the host because of it. If it fails,
         what it had bound of the `chosen` names is bound here; None are all.
@@ -202,7 +203,8 @@ class GpuCells:
         try:
             name = filename.strip("<>")
             with captures.home.entered():
-                reply = device.run(function, self._name, cell, called=name, **options)
+                where = in_context(Workspaces)
+                reply = device.run(function, where, self._name, cell, called=name, **options)
             space.tell(cell.given, cell.gone)
             answer = reply.result()
             if isinstance(answer, Ran):
@@ -249,7 +251,7 @@ class GpuCells:
     ) -> list[Any]:
         """Bind what a cell had when it failed, as a cell of the notebook's own does."""
         try:
-            asked = device.run(workspace_registry.outcome, self._name, cell.number)
+            asked = device.run(Workspaces.outcome, in_context(Workspaces), self._name, cell.number)
         except AccelError:
             return []
         try:
@@ -316,7 +318,7 @@ class GpuCells:
             ran, _ = self._call(
                 device,
                 space,
-                workspace_registry.define,
+                Workspaces.define,
                 "",
                 captures,
                 frozenset(),

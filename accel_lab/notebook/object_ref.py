@@ -12,6 +12,8 @@ import numpy.typing as npt
 from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.cells.cell_execution import Resident
 from accel_lab.compute.cells.plain_data import thawed
+from accel_lab.compute.cells.workspace_registry import Workspaces
+from accel_lab.compute.message.service import in_context
 from accel_lab.compute.residency import kept_objects
 from accel_lab.display.sizes import size
 from accel_lab.errors import UserCodeError
@@ -111,7 +113,8 @@ class ObjectRef:
     def drop(self) -> None:
         """Have the context forget it; does not block."""
         resident = self._resident
-        self.device.run(workspace_registry.drop, self._space, resident.name, resident.serial)
+        where = in_context(Workspaces)
+        self.device.run(Workspaces.drop, where, self._space, resident.name, resident.serial)
         kept_objects.forget(self.device, self._space, resident.name)
 
     @property

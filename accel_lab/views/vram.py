@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 from accel_lab.compute.events.samples import Block, KeptObject, MemorySampled
 from accel_lab.compute.events.tree import Node
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.residency import holdings, kept_objects
+from accel_lab.compute.message.service import in_context
+from accel_lab.compute.residency import kept_objects
+from accel_lab.compute.residency.holdings import ContextMemory
 from accel_lab.compute.residency.notebook_names import handle_in, notebook
 from accel_lab.display import table
 from accel_lab.display.sizes import memory, size
@@ -139,7 +141,7 @@ class VramView(View):
             AccelError: the device takes no messages.
         """
         where = self._lab().device(device)
-        dropped = where.run(holdings.drop, space, name)
+        dropped = where.run(ContextMemory.drop, in_context(ContextMemory), space, name)
         kept_objects.forget(where, space, name)
 
         def done() -> None:

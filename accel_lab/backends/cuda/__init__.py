@@ -2,6 +2,8 @@
 
 This module is light. The notebook's process imports it and asks NVML; only `preload` and
 `open_backend`, which run in a context process, import CUDA.
+
+Runs in both.
 """
 
 from importlib.metadata import PackageNotFoundError, distribution

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accel_lab.compute.actors.seen_memory import SeenMemory
-from accel_lab.compute.cells import workspace_registry
+from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.execution.stream import Storage
 from accel_lab.compute.message.builtin import Ping, Run
 from accel_lab.compute.output import printing
-from accel_lab.compute.residency import holdings
-from accel_lab.compute.suspension import save_restore
+from accel_lab.compute.residency.holdings import ContextMemory
+from accel_lab.compute.user_code import post_mortem
 from accel_lab.compute.user_code.call import answer_parts, pack, unpack
 from accel_lab.compute.user_code.interrupts import INTERRUPTS
 from accel_lab.compute.user_code.users_objects import users_objects
@@ -32,15 +32,12 @@ class RunActor(LibraryActor):
     """Runs functions one at a time on the dispatcher thread, with its stream as the current one."""
 
     library = "run"
-    made = 0
-    """How many buffers came inside answers, in this process and in those that it goes on for."""
 
     def __init__(self, context: "Context", lib: Any) -> None:
         super().__init__(context, lib)
         self._seen = SeenMemory(context.backend)
-        workspace_registry.serve(context.backend, context.generation, self.stream)
-        holdings.serve(context)
-        save_restore.serve(context)
+        self._workspaces = context.service(Workspaces)
+        self._memory = context.service(ContextMemory)
 
     @handles(Run)
     def run(self, m: Run, launch: Launch) -> None:
@@ -65,12 +62,12 @@ class RunActor(LibraryActor):
         try:
             climbing = self.context.backend.climbing(partial(self._make_room, launch.seq))
             with INTERRUPTS.of(launch.seq), climbing:
-                workspace_registry.refresh()
-                function, args, kwargs = unpack(blob, arrays.__getitem__)
+                self._workspaces.refresh()
+                function, args, kwargs = unpack(blob, partial(self._find, arrays))
                 is_called = True
                 return function(*args, **kwargs)
         except MemoryError as error:
-            holdings.note_failure(error)
+            self._memory.note_failure(error)
             raise self.context.out_of_memory(_asked_bytes(error)) from error
         except KeyboardInterrupt as error:
             raise Interrupted("the function was interrupted") from error
@@ -78,10 +75,19 @@ class RunActor(LibraryActor):
             if isinstance(error, StaleRef) and not is_called:  # so nothing was changed
                 raise
             self.context.raise_if_poisoned(error)
-            holdings.note_failure(error)
-            raise user_code_error(error) from error
+            self._memory.note_failure(error)
+            frames = post_mortem.frames_of(error, self._memory.bytes_of)
+            raise user_code_error(error, frames) from error
         finally:
             printing.finish()
+
+    def _find(self, arrays: list[Any], left_behind: int | str | type[Any]) -> Any:
+        """Return an operand, the names of a workspace, or an object of the context."""
+        if isinstance(left_behind, int):
+            return arrays[left_behind]
+        if isinstance(left_behind, str):
+            return self._workspaces.of(left_behind).names
+        return self.context.service(left_behind)
 
     def _make_room(self, now: int, has_room: Callable[[], bool]) -> bool:
         """Make room for what the user's code allocates itself."""
@@ -128,7 +134,7 @@ class RunActor(LibraryActor):
         except BaseException as error:  # a class of the user's may even exit
             what = f"the answer, a {type(value).__name__}, does not pickle"
             text = f"{what}: {text_of(error) or type(error).__name__}"
-            raise user_code_error(TypeError(text)) from error
+            raise user_code_error(TypeError(text)) from error  # raised nowhere: it has no frames
 
         if launch.result:
             self.context.table.values.add(launch.result)
@@ -168,8 +174,8 @@ class RunActor(LibraryActor):
     def _next_id(self) -> int:
         # Marked, and with the generation: never an id of the notebook's or of another life. Less
         # than 2**53, so that a browser can count with it.
-        RunActor.made += 1
-        return MARK | (self.context.generation & 0xFFFFF) << 32 | RunActor.made
+        self.context.answered += 1
+        return MARK | (self.context.generation & 0xFFFFF) << 32 | self.context.answered
 
 
 def _asked_bytes(error: MemoryError) -> int:

@@ -10,29 +10,30 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from accel_lab.actor.event_loop import EventLoop
+from accel_lab.actor.events import EventStream
 from accel_lab.compute.events import lifecycle as facts
 from accel_lab.compute.lineage.recorded_message import decode, encode, step_of
 from accel_lab.compute.machine.anonymous_files import Stripes
 from accel_lab.compute.machine.host_memory import free_host_bytes, host_memory_bytes
 from accel_lab.compute.message.builtin import Ping, Run
 from accel_lab.compute.message.operation import NO_RESULT, Operation
-from accel_lab.compute.requests.answers import Again, Overtaken
+from accel_lab.compute.message.service import in_context
+from accel_lab.compute.requests.answers import Again, InFlight, Overtaken
 from accel_lab.compute.residency.notebook_names import held_in, names
-from accel_lab.compute.suspension import save_restore
-from accel_lab.compute.suspension.save_restore import Saved
+from accel_lab.compute.suspension.save_restore import Saved, SaveRestore
 from accel_lab.compute.user_code.call import pack_call
 from accel_lab.compute.wire.codec import encode_entry
-from accel_lab.compute.wire.side_channel import Keep
+from accel_lab.compute.wire.side_channel import Downward, Keep
 from accel_lab.display.progress import REFRESH_S, Bar
 from accel_lab.display.sizes import size
 from accel_lab.errors import AccelError, CannotKeep, ContextLost
 
 if TYPE_CHECKING:
     from accel_lab.compute.process.spawner import ContextProcess
-    from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
+    from accel_lab.compute.requests.requests import Requests
     from accel_lab.compute.wire.link import Link
 
 GONE_WITHIN_S = 30.0
@@ -68,6 +69,29 @@ class Suspended(NamedTuple):
         return f"{buffers} and {objects} wait on the host, {size(self.nbytes)}{lost}"
 
 
+class Suspending(Protocol):
+    """The context of one device, as far as it is suspended and resumed."""
+
+    name: str
+    requests: "Requests"
+    events: EventStream
+
+    @property
+    def generation(self) -> int:
+        """Which context it is in."""
+
+    def tell(self, packet: Downward, *fds: int) -> None:
+        """Send a control packet to the context, if there is one; any thread."""
+
+    def retire(
+        self, link: "Link", refusal: AccelError | None = None
+    ) -> "tuple[InFlight, ContextProcess] | None":
+        """Let a context that is held or being filled go; system thread.
+
+        Returns what was in flight, and the process; None when that context is lost.
+        """
+
+
 class _Kept(NamedTuple):
     """What waits, and where."""
 
@@ -84,7 +108,7 @@ class Suspension:
         room_bytes: returns how much the host may keep.
     """
 
-    def __init__(self, supervisor: "ContextSupervisor", event_loop: EventLoop) -> None:
+    def __init__(self, supervisor: Suspending, event_loop: EventLoop) -> None:
         self._supervisor = supervisor
         self._event_loop = event_loop
         self._alone = threading.Lock()
@@ -145,7 +169,7 @@ class Suspension:
         try:
             supervisor.tell(Keep(), *files.fds)
             room = max(0, self.room_bytes())
-            _, blob = pack_call(save_restore.save, (room,), {"drop": drop})
+            _, blob = pack_call(SaveRestore.save, (in_context(SaveRestore), room), {"drop": drop})
             save = Run((), blob, pure=True)
             saved: Saved = self._ask(link, deadline, save, lambda: bar.at(files.written_bytes()))
             told = self._told(saved, drop=drop)
@@ -260,7 +284,7 @@ class Suspension:
         requests, began = self._supervisor.requests, time.monotonic()
         try:
             place, freed = kept.saved.record, self._freed()
-            _, blob = pack_call(save_restore.restore, (place, freed), {})
+            _, blob = pack_call(SaveRestore.restore, (in_context(SaveRestore), place, freed), {})
             lost: dict[int | str, str] = self._ask(link, None, Run((), blob, pure=True))
             for message in kept.saved.again:
                 _, made, timeout_s, fields, spec = decode(message)
@@ -377,7 +401,7 @@ def _room_bytes() -> int:
     return free_host_bytes() - host_memory_bytes() // 16
 
 
-def _lost(supervisor: "ContextSupervisor") -> AccelError:
+def _lost(supervisor: Suspending) -> AccelError:
     refusal = supervisor.requests.refusal
     if refusal is not None:
         return refusal.copy()

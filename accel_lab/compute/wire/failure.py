@@ -14,7 +14,6 @@ from typing import Any
 import cloudpickle
 
 import accel_lab.errors as tree
-from accel_lab.compute.user_code import post_mortem
 from accel_lab.compute.wire import main_classes
 from accel_lab.compute.wire.codec import FRAME_LIMIT, Failure
 from accel_lab.display.failure import place_of
@@ -159,26 +158,23 @@ def depends_on(root: AccelError, text: str, unwritten: tuple[Any, ...] = ()) -> 
     return error
 
 
-def user_code_error(error: BaseException) -> UserCodeError:
+def user_code_error(
+    error: BaseException, frames: tuple[tuple[Any, ...], ...] = ()
+) -> UserCodeError:
     """Wrap what a user's function raised, with the lines of the user's own code and what led to it.
 
     The exception comes first, and below it what it was raised from or while handling what.
+
+    Parameters:
+        frames: what the frames knew that it has passed, as `UserCodeError` has them.
     """
     told = [
         f"{_RAISED[caused] if n else ''}{_told(one)}"
         for n, (one, caused) in enumerate(_links(error))
     ]
-    wrapped = UserCodeError("\n".join(told), frames=_frames_of(error))
+    wrapped = UserCodeError("\n".join(told), frames=frames)
     wrapped.__cause__ = error
     return wrapped
-
-
-def _frames_of(error: BaseException) -> tuple[post_mortem.Frame, ...]:
-    """Return what the frames knew; nothing where telling it runs into code that exits."""
-    try:
-        return post_mortem.frames_of(error)
-    except BaseException:  # noqa: BLE001 - the error itself is to arrive
-        return ()
 
 
 _RAISED = {True: "caused by ", False: "while handling "}
