@@ -93,7 +93,6 @@ class Answers:
     """The table of pending requests.
 
     Parameters:
-        adopt: makes the handle of a buffer that came inside an answer.
         noticed: gets every report that answers nothing.
         recorder: is told what failed.
         name_owners: completes what is told of the owners of memory that is missed.
@@ -101,13 +100,11 @@ class Answers:
 
     def __init__(
         self,
-        adopt: Adopt,
         noticed: Callable[[Link, Report], None],
         recorder: Recorder | None = None,
         name_owners: Callable[[OutOfMemory], None] = _nothing,
     ) -> None:
         self.pending: dict[int, Reply[Any]] = {}
-        self._adopt = adopt
         self._noticed = noticed
         self._recorder = recorder
         self._name_owners = name_owners
@@ -116,6 +113,8 @@ class Answers:
         self._parts: dict[int, bytearray] = {}
         self.withdrawn: dict[int, Withdrawn] = {}
         self.withheld = UnwrittenBuffers()
+        self.adopt: Adopt
+        """Makes the handle of a buffer that came inside an answer."""
         self.learn: Learn | None = None
         """Called with what only the context can tell of a result."""
         self.library: str | None = None
@@ -264,7 +263,7 @@ class Answers:
             try:
                 with UNINTERRUPTED.heeded():  # it may be the user's own code, and take long
                     value = unpack_value(
-                        bytes(data), lambda id_: self._adopt(reply, id_, *arrays[id_])
+                        bytes(data), lambda id_: self.adopt(reply, id_, *arrays[id_])
                     )
             finally:
                 self.rebuilding = 0
