@@ -8,6 +8,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from operator import attrgetter
+from sys import getrefcount
 from typing import Any
 
 from accel_lab.actor.reply import Pump, Reply
@@ -120,6 +121,9 @@ class Answers:
         self.library: str | None = None
         """Of which all requests are from number `_of_library` on; None where that is not known."""
         self._of_library = 0
+        self._looked_at = 0
+        self._held: list[int] = []
+        self._looks_in = 0
         self.rebuilding = 0
         """The thread that rebuilds an answer, and cannot read another meanwhile."""
 
@@ -138,6 +142,25 @@ class Answers:
         self.pending[seq] = reply
         if settle is not None:
             self._settles[seq] = settle
+
+    def let_go(self, last: int) -> None:
+        """Give up the buffers of results that nobody holds, before they are answered.
+
+        A loop that runs ahead of its device would keep as many results as are in flight. Cheap
+        enough to be called every 64 messages; any thread, with no lock held.
+
+        Parameters:
+            last: the number of the request that was sent last.
+        """
+        before, self._looked_at = self._looked_at, last
+        fresh: Iterable[int] = range(before + 1, last + 1)
+        if last - before > len(self.pending):
+            fresh = [seq for seq in list(self.pending) if seq > before]
+        self._held += _let_go(self.pending, fresh)
+        self._looks_in -= last - before
+        if self._looks_in <= 0:  # those that were held are looked at once a message at most
+            self._held = _let_go(self.pending, self._held)
+            self._looks_in = len(self._held)
 
     def oldest(self) -> Reply[Any] | None:
         """Return the request that has waited longest, None when there is none; any thread."""
@@ -310,6 +333,28 @@ class Answers:
         for one in news:
             self.withheld.add(one, Unwritten(error, origin))
         return news
+
+
+def _let_go(pending: dict[int, Reply[Any]], seqs: Iterable[int]) -> list[int]:
+    """Give up what nobody holds of these requests; return those that somebody does."""
+    held = []
+    for seq in seqs:
+        reply = pending.get(seq)
+        if isinstance(reply, AccelRef):
+            if getrefcount(reply) <= _OF_NOBODY:
+                reply.let_go()
+            else:
+                held.append(seq)
+    return held
+
+
+def _references(pending: dict[int, Any], seq: int) -> int:
+    """Count as `_let_go` does; how many of them are its own depends on the interpreter."""
+    reply = pending.get(seq)
+    return getrefcount(reply)
+
+
+_OF_NOBODY = _references({0: Reply()}, 0)
 
 
 class Overtaken(Exception):

@@ -76,7 +76,7 @@ class Cancellation:
         """Return the requests without an answer and their numbers."""
         recovery = self._connection.recovery
         held = {} if recovery is None else recovery.held
-        return [*held.items(), *list(self._answers.pending.items())]
+        return [*held.items(), *self._answers.pending.copy().items()]
 
     def first_pending(self, seqs: list[int]) -> Reply[Any] | None:
         """Return the first of these that a context has to answer; None when there is none."""

@@ -226,6 +226,7 @@ class Outbox:
             full = self._enter(seq, told, data, link)
         if full is not None:
             full.collect()
+            self._answers.let_go(seq)
 
     def _enter(
         self,
@@ -279,9 +280,10 @@ class Outbox:
     def _sent(
         self, seq: int, reply: Reply[Any], full: Link | None, *, recorded: bool = True
     ) -> None:
-        """Do what follows a message: no lock is held."""
+        """Do what follows a message; no lock is held."""
         if full is not None:
             full.collect()
+            self._answers.let_go(seq)
         if self.digests is not None and recorded:
             self.digests(seq, reply)
 

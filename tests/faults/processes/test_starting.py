@@ -22,7 +22,7 @@ from accel_lab.actor.reply import Reply
 from accel_lab.compute.events.lifecycle import CircuitClosed, CircuitOpened, ContextStarted
 from accel_lab.compute.events.lifecycle import ContextLost as ContextLostEvent
 from accel_lab.compute.process.spawner import ContextProcess
-from accel_lab.compute.requests import waiting
+from accel_lab.compute.requests import reply_pump
 from accel_lab.compute.requests.send_queue import SendQueue
 from accel_lab.compute.wire.link import Link
 from accel_lab.errors import (
@@ -226,7 +226,7 @@ def test_a_program_that_waits_for_a_start_is_told_nothing(
     plan: Plan, plans: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     plan("open", "gate")
-    monkeypatch.setattr(waiting, "QUIET_S", 0.0)
+    monkeypatch.setattr(reply_pump, "QUIET_S", 0.0)
     with closing(System("failing", 1)) as lab:
         reply = lab.devices[0].put(np.ones(4))
         with pytest.raises(TimeoutError):
