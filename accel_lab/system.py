@@ -339,7 +339,7 @@ class System:
         """
         deadline = time.monotonic() + timeout_s
         for supervisor in self._supervisors:
-            supervisor.requests.settled(deadline)
+            supervisor.requests.pump.settled(deadline)
         for supervisor in self._supervisors:
             if supervisor.requests.refusal is not None:
                 raise supervisor.requests.refusal.copy()
@@ -362,7 +362,7 @@ class System:
             TimeoutError: not within `timeout_s` seconds.
         """
         for supervisor in self._supervisors:
-            supervisor.requests.wake()
+            supervisor.requests.connection.wake()
         deadline = time.monotonic() + timeout_s
         for device in self.devices:
             device.resume(timeout_s=max(0.0, deadline - time.monotonic()))
@@ -506,7 +506,7 @@ class System:
             told = [
                 supervisor.requests for supervisor in self._supervisors if cell_origin.in_notebook()
             ]
-            unfinished = [requests.unfinished() for requests in told]
+            unfinished = [requests.cancellation.unfinished() for requests in told]
             done = threading.Event()
             self._event_loop.call_soon(self._end, done)
             done.wait(CLOSE_LIMIT_S)
@@ -518,12 +518,12 @@ class System:
             self._event_loop.stop()
             self._patient.stop(CLOSE_LIMIT_S)
             for supervisor in self._supervisors:
-                if supervisor.requests.ipc_memory is not None:
-                    supervisor.requests.ipc_memory.forget()
+                if supervisor.requests.connection.ipc_memory is not None:
+                    supervisor.requests.connection.ipc_memory.forget()
             self._outputs.write()
             for requests, count in zip(told, unfinished, strict=True):
                 if count:
-                    requests.tell_closed(count)
+                    requests.cancellation.tell_closed(count)
             self._record_thread.stop()
             if self._writer is not None:
                 self._writer.close()

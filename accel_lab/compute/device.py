@@ -56,6 +56,7 @@ class Device:
     ) -> None:
         self.name = requests.name
         self._requests = requests
+        self._outbox = requests.outbox
         self._transfers = transfers
         self._supervisor = supervisor
         self._system = system  # a device in use keeps its system open
@@ -66,12 +67,12 @@ class Device:
     @property
     def generation(self) -> int:
         """The number of the context that answers now, from 1; it grows when one is lost."""
-        return self._requests.generation
+        return self._requests.connection.generation
 
     @property
     def state(self) -> State:
         """What the device is doing."""
-        return self._requests.state
+        return self._requests.connection.state
 
     @property
     def timeout_s(self) -> float | None:
@@ -80,11 +81,11 @@ class Device:
         It can be set: to a number of seconds, for what is sent from then on. What is less than
         60 s has each message watched by itself, which slows down a flood of small ones.
         """
-        return self._requests.timeout_s
+        return self._outbox.timeout_s
 
     @timeout_s.setter
     def timeout_s(self, timeout_s: float | None) -> None:
-        self._requests.timeout_s = timeout_s
+        self._outbox.timeout_s = timeout_s
 
     @property
     def in_flight(self) -> int:
@@ -136,7 +137,7 @@ class Device:
         if not isinstance(message, Operation):
             text = f"ask() takes a message, as blas.Gemm(a, b), not a {type(message).__name__}"
             raise InvalidArgument(text)
-        return self._requests.send(message, timeout_s, nowait=nowait)
+        return self._outbox.send(message, timeout_s, nowait=nowait)
 
     def ask_of(
         self,
@@ -156,11 +157,11 @@ class Device:
             make: always the same for these `repeats`.
             repeats: what was sent so before.
         """
-        return self._requests.send_made(kind, made_of, make, timeout_s, repeats)
+        return self._outbox.send_made(kind, made_of, make, timeout_s, repeats)
 
     def tell(self, message: Operation[Any], *, nowait: bool = False) -> None:
         """Send a message whose answer nobody waits for; a failure reaches `lab.check()`."""
-        self._requests.tell(message, nowait=nowait)
+        self._outbox.tell(message, nowait=nowait)
 
     def put(
         self, array: npt.ArrayLike, *, timeout_s: float = 60.0, non_blocking: bool = False
@@ -319,7 +320,7 @@ class Device:
             if data is not None:
                 call = msgspec.structs.replace(message, blob=data, blob_at=None)
             return self._transfers.run(call, timeout_s)
-        return self._requests.send(message, timeout_s)
+        return self._outbox.send(message, timeout_s)
 
     def ping(self) -> Reply[None]:
         """Send a message that does nothing; its answer has gone all the way and back.
@@ -330,14 +331,14 @@ class Device:
 
     def holds(self, ref: AccelRef) -> bool:
         """Whether a buffer is, or is about to be, in the current generation; never blocks."""
-        return self._requests.holds(ref)
+        return self._requests.handles.holds(ref)
 
     def durability(self, ref: AccelRef) -> Durability:
         """Return what a fault would do to a buffer, and why; see `AccelRef.durability`."""
         if not ref.is_valid:
-            why = self._requests.why_lost(ref)
+            why = self._requests.handles.why_lost(ref)
             return Durability("lost on fault", f"it is gone{f': {why}' if why else ''}")
-        recovery = self._requests.recovery
+        recovery = self._supervisor.recovery
         if recovery is None:
             return Durability("lost on fault", 'its system has recover="stale"')
         return recovery.durability(ref.id)
@@ -347,7 +348,7 @@ class Device:
 
         That is after about 20 ms: bytes are being copied for the record, or it is long.
         """
-        recovery = self._requests.recovery
+        recovery = self._supervisor.recovery
         if not ref.is_valid or recovery is None:
             return self.durability(ref)
         return recovery.durability_now(ref.id)
@@ -389,7 +390,7 @@ class Device:
 
     def take_back(self) -> None:
         """Take back what the cell that runs has sent and is not done, as `Reply.cancel` does."""
-        self._requests.cancel_of(cell_origin.current())
+        self._requests.cancellation.cancel_of(cell_origin.current())
 
     def replace(self) -> None:
         """Replace the context, whatever it is doing; what is in flight gets ContextReplaced.

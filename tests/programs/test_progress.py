@@ -158,7 +158,7 @@ def test_a_download_that_waits_for_what_computes_is_not_taken_for_slow() -> None
         gpu.ping().result()
         running, copied = gpu.run(nap), gpu.get(x)
         requests.flush()
-        assert requests.late() is None
+        assert requests.pump.late() is None
         assert copied.copying == "download from cpu0, 64 B"
         running.result()
         copied.result()

@@ -193,6 +193,11 @@ class AccelRef(Reply["AccelRef"], Operators):
         super().reject(error)
         Handles.lost += 1
 
+    def let_go(self) -> None:
+        """Give the buffer up as the last handle of it does; for one that only its request has."""
+        self.generation = FREED  # whoever finds it, as by a weak reference, learns that
+        self.owner = Borrowed(self.id, deque(maxlen=0))
+
     def take_back(self, error: AccelError) -> Callable[[], object]:
         """Fail, and hold the memory until the request that writes it is over."""
         held = [self.owner]

@@ -158,7 +158,9 @@ class Recovery:
         for seq, reply, why in failed:
             if not isinstance(reply, Again) or reply.told is not None:
                 if seq in steps:
-                    self._requests.not_written(changes_of(steps[seq]), seq, why, reply.origin)
+                    self._requests.answers.not_written(
+                        changes_of(steps[seq]), seq, why, reply.origin
+                    )
                 self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
             reply.reject(why)
         in_flight.clear()
@@ -242,7 +244,7 @@ class Recovery:
                 done = self._give_up(link, plan, error)
             finally:
                 self.progress = None
-            if not self._requests.connected(link, pid, free=plan.passing):
+            if not self._requests.connection.connect(link, pid, free=plan.passing):
                 return
             up()
             if done.any:
@@ -253,7 +255,7 @@ class Recovery:
 
     def _plan(self, link: "Link") -> "_Plan":
         """Find out what to make and what to run, at a moment when nothing is freed or sent."""
-        queued, last = self._requests.rebuilding(link)
+        queued, last = self._requests.connection.rebuilding(link)
         self._recorder.drain()
         unanswered = self.held.keys() | queued
         with self._lineage.still():  # what is sent meanwhile waits, and is not to be run twice
@@ -266,7 +268,7 @@ class Recovery:
             found = self._lineage.slice(wanted, unanswered)
             self.lost = dict(found.lost)
             there = wanted - found.lost.keys()
-            sharing = self._lineage.sharing(self._requests.unwritten(), there)
+            sharing = self._lineage.sharing(self._requests.answers.withheld.ids, there)
         return _Plan(found, pending, live - made, live | named, (named | made) - live, sharing)
 
     def _fill(self, link: "Link", plan: "_Plan") -> Recovered:
@@ -277,7 +279,7 @@ class Recovery:
         self._prove(link, plan)
         spoiled = [id_ for id_ in plan.kept if id_ in self.lost]
         if spoiled:  # whatever is there is not what it was
-            self._requests.resend(link, 0, entry_of(0, 0, None, [FREE, spoiled]))
+            self._requests.connection.resend(link, 0, entry_of(0, 0, None, [FREE, spoiled]))
         requests = self._run_held(link, plan)
         rebuilt = tuple(sorted(plan.live - self.lost.keys()))
         seconds = time.monotonic() - began
@@ -288,7 +290,7 @@ class Recovery:
         """Connect the context without the buffers: better than no context."""
         why = f"its recovery failed: {error}"
         self.lost = dict.fromkeys(plan.kept, why)
-        self._requests.resend(link, 0, entry_of(0, 0, None, [FREE, list(plan.kept)]))
+        self._requests.connection.resend(link, 0, entry_of(0, 0, None, [FREE, list(plan.kept)]))
         self.cancel(list(self.held), partial(_needs_lost, why, why))
         return Recovered((), dict.fromkeys(plan.live, why), 0, (), 0.0)
 
@@ -321,7 +323,9 @@ class Recovery:
         for position, step in enumerate(found.steps):
             sent += [(step, reply) for reply in self._send_if_possible(link, step, kept)]
             if position in ends:
-                self._requests.resend(link, 0, entry_of(0, 0, None, [FREE, ends[position]]))
+                self._requests.connection.resend(
+                    link, 0, entry_of(0, 0, None, [FREE, ends[position]])
+                )
             if len(sent) >= OUTSTANDING:
                 self._finish(sent.pop(0))
         for each in sent:
@@ -349,13 +353,13 @@ class Recovery:
             ids |= sharing
         for id_ in ids:
             self.lost.setdefault(id_, f"its recovery failed: {error}")
-        self._requests.resend(link, 0, entry_of(0, 0, None, [FREE, sorted(ids)]))
+        self._requests.connection.resend(link, 0, entry_of(0, 0, None, [FREE, sorted(ids)]))
         self._resending.hurry()
 
     def _finish(self, sent: tuple[Step | Restore, Again]) -> None:
         """Wait for one; what it should have made or changed is lost when it has failed."""
         step, reply = sent
-        self._requests.wait(reply, None, shown=False)
+        self._requests.pump.wait(reply, None, shown=False)
         if isinstance(step, Step):
             self._advance()
         error = reply.error
@@ -375,10 +379,10 @@ class Recovery:
         """Give up what was made again and is not what it was, where that was recorded."""
         digests = self._lineage.digests(plan.kept - self.lost.keys(), plan.pending)
         for id_, before in digests.items():  # one by one: each is copied to the host
-            seq = self._requests.number()
+            seq = self._requests.outbox.number()
             entry = entry_of(seq, 0, Digest.timeout_s, [_DIGEST, id_, False])
             reply = self._resending.again(link, seq, entry)
-            self._requests.wait(reply, None, shown=False)
+            self._requests.pump.wait(reply, None, shown=False)
             if isinstance(reply.error, ContextLost):
                 raise Overtaken
             if not reply.failed and (digest := reply.result(0.0)[0]) != before:
@@ -392,14 +396,14 @@ class Recovery:
             seqs = sorted(self._held)
         for since, seq in pairwise([0, *seqs]):
             step = plan.pending[seq]
-            self._requests.withhold(link, since, seq, plan.sharing)
+            self._requests.connection.withhold(link, since, seq, plan.sharing)
             gone = next((id_ for id_ in step.operands if id_ in self.lost), None)
             if gone is not None:
                 text = f"operand {gone} could not be made again: {self.lost[gone]}"
                 error, reply = _needs_lost(text, self.lost[gone], seq), self.held.get(seq)
                 error.root = gone
                 where = None if reply is None else reply.origin
-                self._requests.not_written(changes_of(step), seq, error, where)
+                self._requests.answers.not_written(changes_of(step), seq, error, where)
                 self.cancel([seq], partial(_same, error))
                 if step.made:
                     self.lost[step.made] = text
@@ -412,24 +416,24 @@ class Recovery:
             reply, settle, _ = held
             waited = Again(reply) if isinstance(reply, Told) else reply
             try:
-                self._requests.resend(link, seq, step.data, waited, settle)
+                self._requests.connection.resend(link, seq, step.data, waited, settle)
             except BaseException:
                 with self._lock:
                     self._held[seq] = held
-                if (refusal := self._requests.refusal) is not None:
+                if (refusal := self._requests.connection.refusal) is not None:
                     self._forsake(refusal)  # nobody else has it who would answer it
                 raise
-            self._requests.wait(waited, None, shown=False)
+            self._requests.pump.wait(waited, None, shown=False)
             self._advance()
             if waited is reply and reply.failed:  # that we have waited for it tells nobody
-                self._requests.unclaimed(reply)
+                self._requests.pump.unclaimed(reply)
             if isinstance(waited.error, ContextLost):
                 raise Overtaken
             if waited.failed and step.made:
                 self.lost[step.made] = f"its message failed: {waited.error}"
             done.append(seq)
         self._probed = 0
-        self._requests.withhold(link, max(seqs, default=0), 0, plan.sharing)
+        self._requests.connection.withhold(link, max(seqs, default=0), 0, plan.sharing)
         return done
 
 

@@ -114,7 +114,9 @@ class ContextSupervisor:
         process = services.spawner.take()
         here = environment()
         new = here._replace(variables=services.spawner.variables)
-        self.environment = UNKNOWN if self.requests.kept else new  # it gets back what it had
+        self.environment = (
+            UNKNOWN if self.requests.connection.kept else new
+        )  # it gets back what it had
         process.bind(
             Bind(
                 services.backend,
@@ -138,9 +140,9 @@ class ContextSupervisor:
         link = Link(
             process.wire,
             services.event_loop,
-            self.requests.received,
+            self.requests.answers.received,
             self.link_ended,
-            self.requests.trailer,
+            self.requests.connection.trailer,
             spin_s=services.spin_s,
         )
         with self._taking:
@@ -157,8 +159,8 @@ class ContextSupervisor:
         link, process = self._let_go()
         in_flight = None
         while in_flight is None:  # another thread may be connecting it
-            current = self.requests.current_link
-            in_flight = self.requests.disconnect(current, "stopped", refusal)
+            current = self.requests.connection.current_link
+            in_flight = self.requests.connection.close(current, refusal)
         if link is not None and link is not current:
             link.close()
         if process is not None:
@@ -177,7 +179,7 @@ class ContextSupervisor:
         Returns what `rest` does, and the process; None when that context is lost. System thread.
         """
         with self._taking:
-            in_flight = self.requests.rest(link, refusal)
+            in_flight = self.requests.connection.rest(link, refusal)
             if in_flight is None:
                 return None
             _, process = self._let_go()
@@ -192,7 +194,7 @@ class ContextSupervisor:
         """Refuse every request until `reset`, or until a probe after the window succeeds."""
         self._opened = self._services.event_loop.clock.now()
         error = cause if isinstance(cause, BackendUnavailable) else open_circuit(self.name, cause)
-        in_flight = self.requests.disconnect(None, "circuit open", error)
+        in_flight = self.requests.connection.give_up(error)
         self._services.events.publish(facts.CircuitOpened(device=self.name, cause=str(cause)))
         if in_flight is not None:
             in_flight.fail(error)
@@ -238,9 +240,10 @@ class ContextSupervisor:
         with self._taking:
             if of is not None and of is not self._link:
                 return  # somebody else noticed first
-            generation, kept = self.requests.generation, self.requests.kept
-            link = self.requests.current_link
-            in_flight = None if link is None else self.requests.disconnect(link, "restarting")
+            connection = self.requests.connection
+            generation, kept = connection.generation, connection.kept
+            link = connection.current_link
+            in_flight = None if link is None else connection.lose(link)
             if link is not None and in_flight is None:
                 return
             unused, process = self._let_go()
@@ -316,7 +319,7 @@ class ContextSupervisor:
 
     def replace(self, reason: str) -> bool:
         """Replace the context whatever it is doing, if there is one; any thread."""
-        link = self.requests.current_link
+        link = self.requests.connection.current_link
         if link is None:
             return False
         self._lose(Reason(reason, again=False, kind=ContextReplaced), of=link)
@@ -338,8 +341,8 @@ class ContextSupervisor:
             )
         )
         self._services.arena.reaped(process.token)
-        if self.requests.ipc_memory is not None:
-            self.requests.ipc_memory.reaped(process.token)
+        if self.requests.connection.ipc_memory is not None:
+            self.requests.connection.ipc_memory.reaped(process.token)
         link = self._link
         if process is self.process and link is not None:
             # Its last answers may still be on the wire; the end of the wire tells of the loss,
@@ -443,7 +446,7 @@ class ContextSupervisor:
         elif isinstance(report, Crowded):
             self._services.patient.call_soon(self._collect)
         elif isinstance(report, Lifted):
-            call(self.requests.lifted, report.refusals)
+            call(self.requests.unrecorded.lifted, report.refusals)
 
     def _collect(self) -> None:
         """Free what nobody can reach, with the user's own finalizers; patient thread."""
@@ -465,7 +468,7 @@ class ContextSupervisor:
             process = self.process
             if process is None or link is not self._link:
                 return
-            if not self.requests.fill(link, process.token):
+            if not self.requests.connection.fill(link, process.token):
                 return
         self.health.born(born, empty=self.recovery is None)
         probing = self.requests.state == "half-open"
@@ -481,7 +484,7 @@ class ContextSupervisor:
         if self.suspension.begin(link, process, born.pid, up):
             return
         if self.recovery is None:
-            if self.requests.connected(link, born.pid):
+            if self.requests.connection.connect(link, born.pid):
                 up()
         else:
             self.recovery.begin(link, born.pid, up)
@@ -516,7 +519,7 @@ class ContextSupervisor:
 
     def reset(self) -> None:
         """Take messages again at once, and try a context on probation; any thread."""
-        if self.requests.half_open():
+        if self.requests.connection.half_open():
             self.restart()
 
     def wake(self) -> None:

@@ -142,7 +142,7 @@ class Suspension:
                     except Overtaken:
                         raise _lost(self._supervisor) from None
                     finally:
-                        self._supervisor.requests.release(link)
+                        self._supervisor.requests.connection.release(link)
                     _await_end(process, bar)
             return self.told or Suspended(self._supervisor.name)
         finally:
@@ -152,13 +152,13 @@ class Suspension:
         """Have what is sent wait, once there is a context; None when none can be expected."""
         requests = self._supervisor.requests
         while True:
-            requests.settled(deadline)
+            requests.pump.settled(deadline)
             if requests.state == "stopped":
                 assert requests.refusal is not None
                 raise requests.refusal.copy()
             if requests.state != "running":
                 return None
-            link = requests.hold()
+            link = requests.connection.hold()
             if link is not None:
                 return link
 
@@ -224,8 +224,8 @@ class Suspension:
             retired = supervisor.retire(link)
             if retired is not None:
                 self._kept, self.cause = kept, None
-                supervisor.requests.kept_bytes = told.nbytes
-                supervisor.requests.drop(kept.saved.lost_buffers)
+                supervisor.requests.connection.kept_bytes = told.nbytes
+                supervisor.requests.handles.drop(kept.saved.lost_buffers)
                 in_flight, ended = retired
                 process.append(ended)
                 in_flight.clear()
@@ -241,7 +241,7 @@ class Suspension:
                     )
                 )
                 if supervisor.requests.queued:
-                    supervisor.requests.wake()
+                    supervisor.requests.connection.wake()
             done.set()
 
         self._event_loop.call_soon(let_go)
@@ -255,8 +255,8 @@ class Suspension:
     def resume(self, timeout_s: float) -> None:
         """Have the device run again; blocks for that."""
         requests = self._supervisor.requests
-        requests.wake()
-        requests.settled(time.monotonic() + timeout_s)
+        requests.connection.wake()
+        requests.pump.settled(time.monotonic() + timeout_s)
         error = self.cause if requests.state == "suspended" else requests.refusal
         if error is not None:
             raise error.copy()
@@ -288,7 +288,7 @@ class Suspension:
             lost: dict[int | str, str] = self._ask(link, None, Run((), blob, pure=True))
             for message in kept.saved.again:
                 _, made, timeout_s, fields, spec = decode(message)
-                seq = requests.number()
+                seq = requests.outbox.number()
                 data = encode([seq, made, timeout_s, fields, spec])
                 self._wait(link, None, seq, data)
         except (Overtaken, ContextLost):
@@ -297,7 +297,7 @@ class Suspension:
             known = error if isinstance(error, AccelError) else AccelError(repr(error))
             self._event_loop.call_soon(self._go_back, link, known)
             return
-        if not requests.connected(link, pid):
+        if not requests.connection.connect(link, pid):
             return
         if self._kept is kept:  # and not what has been kept since, for it is suspended again
             self._kept = None
@@ -318,7 +318,7 @@ class Suspension:
 
     def _freed(self) -> frozenset[int]:
         """Return the buffers that were freed meanwhile, and that nothing names which waits."""
-        freed, waiting = self._supervisor.requests.unsent()
+        freed, waiting = self._supervisor.requests.connection.unsent()
         named = (id_ for data in waiting for id_ in step_of(decode(data), data).operands)
         return frozenset(freed).difference(named)
 
@@ -350,7 +350,7 @@ class Suspension:
         message: Operation[Any],
         look: Look | None = None,
     ) -> Any:
-        seq = self._supervisor.requests.number()
+        seq = self._supervisor.requests.outbox.number()
         data = encode_entry(seq, 0, None, message, NO_RESULT)
         return self._wait(link, deadline, seq, data, look)
 
@@ -373,13 +373,14 @@ class Suspension:
             AccelError: the answer.
         """
         requests, reply = self._supervisor.requests, Again()
-        requests.resend(link, seq, data, reply)
+        wait = requests.pump.wait
+        requests.connection.resend(link, seq, data, reply)
         while not reply.done:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             if look is None or left == 0.0:
-                requests.wait(reply, left, shown=False)
+                wait(reply, left, shown=False)
                 break
-            requests.wait(reply, REFRESH_S if left is None else min(left, REFRESH_S), shown=False)
+            wait(reply, REFRESH_S if left is None else min(left, REFRESH_S), shown=False)
             look()
         if not reply.done:
             raise TimeoutError(f"{self._supervisor.name} is still busy")

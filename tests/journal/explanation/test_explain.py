@@ -77,7 +77,7 @@ def test_the_message_is_found_at_any_depth_of_a_pipeline(
         for position in range(DEPTH):
             if position == depth:
                 lost.append(gpu.ask(Inject(fault)))
-                sent = gpu._requests._seq
+                sent = gpu._requests.last_number
             x = step(gpu, x, chance.randrange(4))
     except StaleRef:  # it was lost before all was sent
         assert lost
