@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from accel_lab import System
 from accel_lab.bench import effort, suite
-from accel_lab.bench.peers import catalogue
-from accel_lab.bench.peers.catalogue import PEERS, Peer
-from accel_lab.bench.peers.process import GUARD, PeerFailed, PeerProcess
-from accel_lab.bench.row import judged
-from accel_lab.bench.rows import empty
+from accel_lab.bench.report import Report
+from accel_lab.bench.row import Budget, judged
+from tests.benchmarks.peers.catalogue import PEERS, Peer, peer_of
+from tests.benchmarks.peers.comparison import compare
+from tests.benchmarks.peers.process import GUARD, PeerFailed, PeerProcess
 from tests.project import ROOT, requirements
 
 PYKKA = [peer for peer in PEERS if peer.package == "pykka"]
@@ -108,7 +109,7 @@ def test_guard_leaves_nothing_behind(ending: str) -> None:
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL], ids=lambda end: end.name)
 def test_benchmark_that_is_interrupted_takes_its_peer_along(end: signal.Signals) -> None:
-    command = [sys.executable, "-m", "accel_lab.cli", "bench", "--backend=host", "--only=peers"]
+    command = [sys.executable, "-m", "tests.benchmarks.peers", "--backend=host"]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
@@ -117,7 +118,7 @@ def test_benchmark_that_is_interrupted_takes_its_peer_along(end: signal.Signals)
         def measuring() -> bool:
             family[:] = below(process.pid)
             lines = [command_of(pid) for pid in family if runs(pid)]
-            return any(b"bench.peers.worker" in line and b"guard.py" not in line for line in lines)
+            return any(b"peers.worker" in line and b"guard.py" not in line for line in lines)
 
         soon(measuring)
         process.send_signal(end)
@@ -160,9 +161,7 @@ def test_peers_are_rows_with_budgets_and_absent_ones_are_named() -> None:
     notes: list[str] = []
     nowhere = Peer("nowhere", "no_such_package_at_all", "nothing", "None")
     with System("host", devices=1) as lab:
-        rows = empty.peers(
-            lab.devices[0], effort.QUICK, versions, notes, catalogue=[*PYKKA, nowhere]
-        )
+        rows = compare(lab.devices[0], effort.QUICK, versions, notes, catalogue=[*PYKKA, nowhere])
     kinds = ("ask-p50", "ask-p99", "tell", "tell-cost")
     assert [row.name for row in rows] == [f"{peer.name}-{kind}" for peer in PYKKA for kind in kinds]
     for row in rows:
@@ -180,6 +179,21 @@ def test_peers_are_rows_with_budgets_and_absent_ones_are_named() -> None:
     assert "[peers]" in note
 
 
-def test_peers_are_no_part_of_a_run_unless_asked_for() -> None:
-    assert not set(suite.OPTIONAL) & set(suite.NAMES)
-    assert catalogue.peer_of("ray").ask == 100
+def test_a_run_of_the_comparison_prints_its_report_and_what_is_not_installed() -> None:
+    command = [sys.executable, "-m", "tests.benchmarks.peers", "--backend=host", "--quick"]
+    done = subprocess.run(
+        [*command, "--json"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=110
+    )
+    assert done.returncode == 0, done.stderr
+    report = msgspec.json.decode(done.stdout, type=Report)
+    assert report.quick
+    assert report["pykka-ask-p50"].budget == Budget(5, "at least", "speedup")
+    assert "pykka" in report.machine.libraries
+    measured = {row.peer for row in report.rows}
+    unmeasured = [peer for peer in PEERS if peer.title not in measured]
+    assert all(any(peer.name in note for note in report.notes) for peer in unmeasured)
+
+
+def test_the_benchmark_that_is_installed_knows_no_peers() -> None:
+    assert "peers" not in suite.NAMES
+    assert peer_of("ray").ask == 100
