@@ -10,6 +10,7 @@ from rich.text import Text
 
 from accel_lab.bench.machine import Machine
 from accel_lab.bench.row import Row
+from accel_lab.display.table import as_html
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,15 +79,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         table.add_column("budget", no_wrap=True)
         table.add_column("", no_wrap=True)
         for row in self.rows:
-            table.add_row(
-                Text(row.title),
-                Text("" if row.theirs is None else figure(row.theirs, row.unit)),
-                Text(figure(row.ours, row.unit)),
-                Text("" if row.ratio is None else f"{row.ratio:.3g}"),
-                Text(row.peer),
-                Text("" if row.budget is None else str(row.budget)),
-                MET[row.met],
-            )
+            table.add_row(*map(Text, _cells(row)[:-1]), MET[row.met])
         yield table
         rough = "; --quick: few rounds, rough figures" if self.quick else ""
         yield Text(
@@ -114,18 +107,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         caption = f"accel_lab {here.accel_lab}, {self.backend} backend: {here.device}"
         if self.quick:
             caption += "; few rounds, rough figures"
-        headings = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
-        rows = "".join(map(_row, self.rows))
         where = f"Python {here.python}, {here.system}, {here.cpu}, {here.cores} cores"
-        return (
-            f"<table><caption>{escape(caption)}</caption><thead><tr>{headings}</tr></thead>"
-            f"<tbody>{rows}</tbody></table>"
-            f"<p>{'<br>'.join(map(escape, (where, *self.notes)))}</p>"
-        )
+        notes = "<br>".join(map(escape, (where, *self.notes)))
+        return f"{as_html(caption, COLUMNS, map(_cells, self.rows))}<p>{notes}</p>"
 
 
-def _row(row: Row) -> str:
-    cells = (
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.title,
         "" if row.theirs is None else figure(row.theirs, row.unit),
         figure(row.ours, row.unit),
         "" if row.ratio is None else f"{row.ratio:.3g}",
@@ -133,8 +122,6 @@ def _row(row: Row) -> str:
         "" if row.budget is None else str(row.budget),
         MET[row.met].plain,
     )
-    data = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-    return f'<tr><th scope="row">{escape(row.title)}</th>{data}</tr>'
 
 
 def figure(value: float, unit: str) -> str:

@@ -1,7 +1,6 @@
 """All findings, as text for a terminal, as a table for a notebook, as JSON for a program."""
 
 from collections.abc import Iterator
-from html import escape
 from itertools import groupby
 from typing import Any
 
@@ -10,9 +9,11 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from accel_lab.display.table import as_html, within
 from accel_lab.doctor.finding import Backend, Finding, State
 
 GLYPHS: dict[State, str] = {"ok": "✓", "limited": "!", "missing": "✗"}
+COLUMNS = ("state", "what", "found", "disables", "command")
 STYLES: dict[State, str] = {"ok": "green", "limited": "yellow", "missing": "red"}
 
 
@@ -83,16 +84,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """Show a plain semantic table in a notebook."""
-        rows = "".join(_row(finding) for finding in self.findings)
-        caption = escape(f"accel_lab {self.version}: {'; '.join(self._verdicts())}")
-        headings = "".join(
-            f'<th scope="col">{heading}</th>'
-            for heading in ("state", "what", "found", "disables", "command")
-        )
-        return (
-            f"<table><caption>{caption}</caption>"
-            f"<thead><tr>{headings}</tr></thead><tbody>{rows}</tbody></table>"
-        )
+        title = f"accel_lab {self.version}: {'; '.join(self._verdicts())}"
+        return as_html(title, COLUMNS, map(_cells, self.findings), head=1)
 
     def _gaps(self) -> dict[str, dict[str, list[str]]]:
         """File the names of what is not ok under the command that mends it and what they cost."""
@@ -111,10 +104,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             yield f"{backend}: can run" if runs else f"{backend}: cannot run (see {blockers})"
 
 
-def _row(finding: Finding) -> str:
-    command = f"<code>{escape(finding.command)}</code>" if finding.command else ""
-    return (
-        f"<tr><td>{GLYPHS[finding.state]} {finding.state}</td>"
-        f'<th scope="row">{escape(finding.name)}</th><td>{escape(finding.found)}</td>'
-        f"<td>{escape(finding.disables)}</td><td>{command}</td></tr>"
-    )
+def _cells(finding: Finding) -> tuple[str, ...]:
+    state = f"{GLYPHS[finding.state]} {finding.state}"
+    command = within("code", finding.command) if finding.command else ""
+    return state, finding.name, finding.found, finding.disables, command

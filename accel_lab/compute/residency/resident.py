@@ -218,7 +218,7 @@ class Resident:
         return "\n".join((*lines, *self._notes()))
 
     def _repr_html_(self) -> str:
-        drawn = table.as_html(self._title(), _COLUMNS, self._drawn(), self._total())
+        drawn = table.as_html(self._title(), _COLUMNS, self._drawn(), total=self._total())
         return drawn + "".join(f"<p>{escape(note)}</p>" for note in self._notes())
 
     def _title(self) -> str:
