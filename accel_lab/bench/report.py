@@ -1,7 +1,7 @@
 """All rows, as a table for a terminal and as JSON for a program."""
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -10,6 +10,7 @@ from rich.text import Text
 
 from accel_lab.bench.machine import Machine
 from accel_lab.bench.row import Row
+from accel_lab.display.printed import Printed
 from accel_lab.display.table import as_html
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ COLUMNS = ("what", "peer's", "ours", "ratio", "peer", "budget", "met")
 MET = {True: Text("✓ met", "green"), False: Text("✗ missed", "red"), None: Text("")}
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class Report(Printed, msgspec.Struct, frozen=True, kw_only=True):
     """What a run of the benchmarks found.
 
     Attributes:
@@ -32,16 +33,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         notes: what was not, and why, for people.
     """
 
+    width: ClassVar[int] = 160
     schema: int = 1
     backend: str
     quick: bool
     machine: Machine
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
-
-    def to_json(self) -> str:
-        """Give the whole report as one indented JSON object."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
 
     def plot(self, axes: "Axes | None" = None) -> "Axes":
         """Draw a bar for each row that has a budget: how many times better than that it is.
@@ -88,18 +86,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         )
         yield Text(", ".join(f"{name} {found}" for name, found in here.libraries.items()))
         yield from map(Text, self.notes)
-
-    def __str__(self) -> str:
-        """Give the same text without colours."""
-        console = Console(width=160, color_system=None, force_terminal=False, force_jupyter=False)
-        with console.capture() as capture:
-            console.print(self, crop=False)
-        return capture.get()
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001 - IPython calls it
-        """Show the same text in a notebook's cell."""
-        del cycle
-        printer.text(str(self))
 
     def _repr_html_(self) -> str:
         """Show a plain semantic table in a notebook."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any
 
 import msgspec
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from accel_lab.display.printed import Printed
 from accel_lab.display.table import as_html, within
 from accel_lab.doctor.finding import Backend, Finding, State
 
@@ -17,7 +17,7 @@ COLUMNS = ("state", "what", "found", "disables", "command")
 STYLES: dict[State, str] = {"ok": "green", "limited": "yellow", "missing": "red"}
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class Report(Printed, msgspec.Struct, frozen=True, kw_only=True):
     """What `examine` found.
 
     Attributes:
@@ -33,10 +33,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     host: bool
     cuda: bool
     findings: tuple[Finding, ...]
-
-    def to_json(self) -> str:
-        """Give the whole report as one indented JSON object."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
 
     def __getitem__(self, name: str) -> Finding:
         """Look a finding up by its name.
@@ -69,18 +65,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             if command:
                 yield Text(f"  {command}", "bold", no_wrap=True, overflow="ignore")
         yield Text("\n" + "; ".join(self._verdicts()))
-
-    def __str__(self) -> str:
-        """Give the same text without colours."""
-        console = Console(width=100, color_system=None, force_terminal=False, force_jupyter=False)
-        with console.capture() as capture:
-            console.print(self, crop=False)
-        return capture.get()
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001 - IPython calls it
-        """Show the same text in a notebook's cell."""
-        del cycle
-        printer.text(str(self))
 
     def _repr_html_(self) -> str:
         """Show a plain semantic table in a notebook."""
