@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 
@@ -19,7 +18,9 @@ from accel_lab.bench.report import Report
 from accel_lab.bench.row import Budget, judged
 from tests.benchmarks.peers.catalogue import PEERS, Peer, peer_of
 from tests.benchmarks.peers.comparison import compare
+from tests.benchmarks.peers.guard import children, command_of
 from tests.benchmarks.peers.process import GUARD, PeerFailed, PeerProcess
+from tests.faults.conftest import runs, settle
 from tests.project import ROOT, requirements
 
 PYKKA = [peer for peer in PEERS if peer.package == "pykka"]
@@ -42,40 +43,11 @@ print(os.getpid(), left.pid, file.name, memory.name, flush=True)
 """
 
 
-def soon(condition: Callable[[], object], limit_s: float = 60.0) -> None:
-    """Wait for another process's doing, of which nothing but its outcome can be seen."""
-    give_up = time.monotonic() + limit_s
-    while not condition():
-        if time.monotonic() > give_up:
-            pytest.fail(f"not within {limit_s} s")
-        time.sleep(0.01)
-
-
-def runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 def below(pid: int) -> Iterator[int]:
     """Give all descendants of a process."""
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if int(parent) == pid:
-                yield int(folder.name)
-                yield from below(int(folder.name))
-
-
-def command_of(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):  # it has ended by now
-        return b""
+    for child in children(pid):
+        yield child
+        yield from below(child)
 
 
 def shared(name: str) -> bool:
@@ -101,7 +73,7 @@ def test_guard_leaves_nothing_behind(ending: str) -> None:
             assert shared(memory)
             process.send_signal(signal.SIGTERM if ending == "SIGTERM" else signal.SIGKILL)
         process.wait(20)
-        soon(lambda: not Path(file).parent.exists())
+        assert settle(lambda: not Path(file).parent.exists(), 60)
         assert not runs(int(worker))
         assert not runs(int(left))
         assert not shared(memory)
@@ -120,10 +92,10 @@ def test_benchmark_that_is_interrupted_takes_its_peer_along(end: signal.Signals)
             lines = [command_of(pid) for pid in family if runs(pid)]
             return any(b"peers.worker" in line and b"guard.py" not in line for line in lines)
 
-        soon(measuring)
+        assert settle(measuring, 60)
         process.send_signal(end)
         process.wait(30)
-        soon(lambda: not any(map(runs, family)))
+        assert settle(lambda: not any(map(runs, family)), 60)
 
 
 def test_every_peer_is_in_the_extra() -> None:
