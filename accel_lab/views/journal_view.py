@@ -5,7 +5,6 @@ source, shows the past: position p is what was after the first p entries.
 """
 
 import os
-import time
 from bisect import bisect_left
 from collections.abc import Callable
 from functools import wraps
@@ -13,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Concatenate, ParamSpec
 
+from accel_lab.display.clock import time_of_day
 from accel_lab.display.table import as_html, as_text, in_one_line
 from accel_lab.errors import InvalidArgument
 from accel_lab.journal.journal import Journal
@@ -337,7 +337,7 @@ def _caption(state: State) -> str:
         return f"{where}: {'nothing' if state.get('unread') else 'nothing yet'}"
     if state.get("live"):
         return f"{where}: {count} entries, live" + (" (closed)" if state["closed"] else "")
-    return f"{where}: REPLAY, {position} of {count} entries, {_clock(state['at'])}"
+    return f"{where}: REPLAY, {position} of {count} entries, {time_of_day(state['at'])}"
 
 
 def _notes(state: State) -> list[str]:
@@ -366,14 +366,9 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     what = f"{_MARKS[row.get('mark', '')]} {row['what']}".strip()
     return (
         str(row["n"]),
-        _clock(row["at"]),
+        time_of_day(row["at"]),
         row.get("device", ""),
         generation,
         what,
         f"▶ {_RUNNING}" if "running" in row else row.get("outcome", ""),
     )
-
-
-def _clock(at: float) -> str:
-    """Return the time of day, in milliseconds."""
-    return f"{time.strftime('%H:%M:%S', time.localtime(at))}.{int(at * 1000) % 1000:03}"

@@ -6,13 +6,14 @@ kept.
 
 import json
 import sys
-import time
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.actors.fault import FAULTS, Fault
+from accel_lab.display.clock import time_of_day
+from accel_lab.display.counts import counted
 from accel_lab.display.table import as_html, as_text, in_one_line, shortened
 from accel_lab.errors import ContextLost, InvalidArgument, LibraryError, OutOfMemory, SystemClosed
 from accel_lab.views.scene.incidents import Incident, duration, incidents
@@ -214,11 +215,10 @@ def _row(incident: Incident) -> State:
 
 def _cells(row: State) -> tuple[str, ...]:
     """What stands in each column."""
-    moment = time.strftime("%H:%M:%S", time.localtime(row["at"]))
     before, after = row.get("before"), row.get("after")
     known = [f"g{generation}" for generation in (before, after) if generation is not None]
     return (
-        f"{moment}.{int(row['at'] * 1000) % 1000:03}",
+        time_of_day(row["at"]),
         f"{GLYPHS.get(row['outcome'], '?')} {row['outcome']}",
         row["path"],
         row["what"],
@@ -242,7 +242,7 @@ def _caption(state: State) -> str:
     ending = " (closed)" if state["closed"] else ""
     faults = sum(row["level"] == "fault" for row in state["rows"])
     faults += state.get("older", {}).get("fault", 0)
-    said = f"{state.get('lab') or 'supervision'}: {faults} fault{'' if faults == 1 else 's'}"
+    said = f"{state.get('lab') or 'supervision'}: {counted(faults, 'fault')}"
     return ". ".join((said + ending, *unshown(state)))
 
 

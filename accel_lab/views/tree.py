@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from accel_lab.compute.events.tree import Node
+from accel_lab.display.counts import counted
 from accel_lab.display.sizes import memory
 from accel_lab.display.table import as_html, as_text, shortened
 from accel_lab.views.scene.observer import Lab, Source
@@ -134,7 +135,7 @@ def _caption(state: State) -> str:
     if root is None:
         return f"No actors{ending}"
     devices = sum(row.actor["kind"] == "device" for row in _rows(state))
-    return f"{root['name']}: {devices} device{'' if devices == 1 else 's'}{ending}"
+    return f"{root['name']}: {counted(devices, 'device')}{ending}"
 
 
 class _Row(NamedTuple):

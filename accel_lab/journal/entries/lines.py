@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import SupportsIndex, get_args, overload
 
+from accel_lab.display.clock import time_of_day
 from accel_lab.display.table import as_html, as_text, in_one_line, within
 from accel_lab.errors import InvalidArgument
 from accel_lab.journal.entries.entry import Entry, Kind, describe
@@ -132,7 +133,7 @@ def _cells(entry: Entry) -> tuple[str, ...]:
         outcome = f"{outcome}; not replayable: {entry.why}"
     return (
         str(entry.number),
-        _clock(entry.at),
+        time_of_day(entry.at),
         entry.device,
         str(entry.generation) if entry.device else "",
         "" if entry.cell is None else str(entry.cell),
@@ -152,8 +153,3 @@ def _html_row(entry: Entry) -> tuple[str, ...]:
         within("code", in_one_line(what, 4 * TEXT_WIDTH)),
         within("strong", outcome) if entry.failed else outcome,
     )
-
-
-def _clock(at: float) -> str:
-    """Return the time of day, in milliseconds."""
-    return f"{time.strftime('%H:%M:%S', time.localtime(at))}.{int(at * 1000) % 1000:03}"
