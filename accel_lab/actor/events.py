@@ -15,7 +15,6 @@ import warnings
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast, overload
 
 import msgspec
@@ -101,12 +100,7 @@ class Subscription:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -356,12 +350,7 @@ class Listener(Generic[E]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def _follow(self, subscription: Subscription) -> None:

@@ -6,7 +6,6 @@ several live side by side in one process.
 
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from accel_lab.actor.actor import Actor, ActorRef
@@ -113,10 +112,5 @@ class ActorSystem:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.shutdown()

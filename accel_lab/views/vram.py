@@ -18,6 +18,7 @@ from accel_lab.compute.residency import kept_objects
 from accel_lab.compute.residency.holdings import ContextMemory
 from accel_lab.compute.residency.notebook_names import handle_in, notebook
 from accel_lab.display import table
+from accel_lab.display.counts import counted
 from accel_lab.display.sizes import memory, size
 from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.views.scene.observer import Lab, Source, Want
@@ -367,14 +368,14 @@ def _unlisted_objects(state: State) -> tuple[str, ...]:
     """Say what the table of objects leaves out."""
     every = sum(device.get("object_count", 0) for device in state["devices"])
     more = every - min(ROWS, len(list(_objects(state))))
-    return (f"{_count(more, 'more object')} not listed",) if more else ()
+    return (f"{counted(more, 'more object')} not listed",) if more else ()
 
 
 def _unlisted(state: State) -> tuple[str, ...]:
     """Say what the table of blocks leaves out."""
     every = sum(device.get("count", 0) + device.get("lost_count", 0) for device in state["devices"])
     more = every - min(ROWS, len(_rows(state)))
-    return (f"{_count(more, 'more block')} not listed",) if more else ()
+    return (f"{counted(more, 'more block')} not listed",) if more else ()
 
 
 def _caption(state: State) -> str:
@@ -401,15 +402,11 @@ def _sentence(device: State) -> str:
     if "generation" not in device:
         return f"{device['name']}: not seen yet"
     said = [f"{device['name']}: {memory(device['used'], device.get('total'))} in use"]
-    said.append(f"in {_count(device['count'], 'block')} of generation {device['generation']}")
+    said.append(f"in {counted(device['count'], 'block')} of generation {device['generation']}")
     line = " ".join(said)
     if "room" in device:
         line += f"; a new block may have {size(device['room'])} at most"
     if "lost" in device:
-        lost = _count(device["lost_count"], "block")
+        lost = counted(device["lost_count"], "block")
         line += f"; {lost} of generation {device['lost_in']} lost but kept"
     return line
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"

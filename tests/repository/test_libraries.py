@@ -191,7 +191,7 @@ WRONG: dict[str, tuple[Sequence[Kind], Sequence[Any], Mapping[str, frozenset[str
         [Cumsum],
         [actor(Cumsum)],
         {},
-        r"made_up.Cumsum has no row in .*/made_up/support.py",
+        r"made_up.Cumsum has no row in .*/made_up/support.py, .* COMMON of .*: add",
     ),
     "no message": ([], [], ROW, r"has a row made_up.Cumsum, and no message .*ACTORS"),
     "tag twice": (

@@ -107,7 +107,7 @@ class UploadActor(LibraryActor):
         """Have it closed on another thread: the driver may wait for the card then."""
         close = self.context.backend.unmap(m.handle)
         if close is not None:
-            launch.defer(close, _nothing)
+            launch.defer(close, lambda _: None)
 
 
 class DownloadActor(LibraryActor):
@@ -140,7 +140,3 @@ def _axes_of(array: Any) -> tuple[int, ...] | None:
         return ()
     axes = tuple(sorted(range(array.ndim), key=lambda axis: -array.strides[axis]))
     return axes if array.transpose(axes).flags.c_contiguous else None
-
-
-def _nothing(_: None) -> None:
-    """Nothing is left to do when it is closed."""

@@ -23,6 +23,7 @@ from accel_lab.compute.residency.notebook_names import handles, names
 from accel_lab.compute.residency.referrers import referrers
 from accel_lab.compute.wire.side_channel import Look
 from accel_lab.display import failure, table
+from accel_lab.display.counts import counted
 from accel_lab.display.sizes import memory, size
 from accel_lab.errors import AccelError, InvalidArgument
 
@@ -216,7 +217,7 @@ class Resident:
         return "\n".join((*lines, *self._notes()))
 
     def _repr_html_(self) -> str:
-        drawn = table.as_html(self._title(), _COLUMNS, self._drawn(), self._total())
+        drawn = table.as_html(self._title(), _COLUMNS, self._drawn(), total=self._total())
         return drawn + "".join(f"<p>{escape(note)}</p>" for note in self._notes())
 
     def _title(self) -> str:
@@ -229,7 +230,7 @@ class Resident:
     def _total(self) -> tuple[str, ...]:
         buffers = sum(isinstance(row, ResidentBuffer) for row in self._rows)
         objects = len(self._rows) - buffers
-        what = f"{buffers} buffer{_s(buffers)}, {objects} object{_s(objects)}"
+        what = f"{counted(buffers, 'buffer')}, {counted(objects, 'object')}"
         if sum(row.nbytes for row in self._rows) > self.nbytes:
             what += ", each byte once"
         return "total", size(self.nbytes), what, "", "", ""
@@ -237,7 +238,8 @@ class Resident:
     def _notes(self) -> Iterator[str]:
         if (more := len(self._rows) - ROWS) > 0:
             rest = size(sum(row.nbytes for row in self._rows[ROWS:]))
-            yield f"{more} more row{_s(more)} with {rest} {'is' if more == 1 else 'are'} not drawn"
+            are = "is" if more == 1 else "are"
+            yield f"{counted(more, 'more row')} with {rest} {are} not drawn"
         if self._caches:
             yield f"beside these, what libraries keep for later: {self._caches}"
         if self.note:
@@ -443,7 +445,3 @@ def _holders(refs: list[AccelRef]) -> Iterator[tuple[str, AccelRef]]:
         for held in gc.get_referents(holder):
             if id(held) in known:
                 yield f"{_ARTICLES.get(kind, 'an object:')} {kind.__name__}", known[id(held)]
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"

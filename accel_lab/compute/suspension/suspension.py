@@ -27,6 +27,7 @@ from accel_lab.compute.suspension.save_restore import Saved, SaveRestore
 from accel_lab.compute.user_code.call import pack_call
 from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.compute.wire.side_channel import Downward, Keep
+from accel_lab.display.counts import counted
 from accel_lab.display.progress import REFRESH_S, Bar
 from accel_lab.display.sizes import size
 from accel_lab.errors import AccelError, CannotKeep, ContextLost
@@ -63,8 +64,8 @@ class Suspended(NamedTuple):
     @property
     def text(self) -> str:
         """Say what waits."""
-        buffers = f"{self.buffers} buffer{_s(self.buffers)}"
-        objects = f"{self.objects} object{_s(self.objects)}"
+        buffers = counted(self.buffers, "buffer")
+        objects = counted(self.objects, "object")
         lost = f"; dropped: {', '.join(name for name, _ in self.lost)}" if self.lost else ""
         return f"{buffers} and {objects} wait on the host, {size(self.nbytes)}{lost}"
 
@@ -408,7 +409,3 @@ def _lost(supervisor: Suspending) -> AccelError:
         return refusal.copy()
     text = f"{supervisor.name} lost its context while it was being suspended; see lab.explain()"
     return ContextLost(text, generation=supervisor.generation - 1)
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"

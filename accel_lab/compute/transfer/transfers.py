@@ -389,7 +389,8 @@ class Transfers:
         ref.resolve()
         if ref.nbytes <= KEPT_BYTES:
             with suppress(AccelError):  # it was freed, or lost, or there is no room for it now
-                self._keep(ref, 0.0, nowait=True).add_waiter(_nothing)
+                # With a waiter a failure is not told as one that nobody has heard of.
+                self._keep(ref, 0.0, nowait=True).add_waiter(lambda: None)
 
     def run(self, message: Run, timeout_s: float | None, *, recorded: bool = True) -> Reply[Any]:
         """Send a call; a pickle larger than a frame goes by the arena."""
@@ -426,10 +427,6 @@ class Transfers:
         reply = self._requests.outbox.send(message, OWN_TIMEOUT, settle=settle, kept=kept)
         assert isinstance(reply, AccelRef)
         return reply
-
-
-def _nothing() -> None:
-    """Wait for an answer of which nobody has to hear."""
 
 
 def _no_ref(given: Any) -> InvalidArgument:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from accel_lab.display.counts import counted
 from accel_lab.display.summary import as_html, as_text
 from accel_lab.errors import ContextLost
 from accel_lab.journal.entries.entry import Entry, describe
@@ -82,7 +83,7 @@ class Explanation(msgspec.Struct, frozen=True, eq=False):
         yield "lost", f"{self.cause or 'for a reason that was not recorded'}"
         if named:
             yield "error", named
-        ran = f"{self.messages} message{'' if self.messages == 1 else 's'}"
+        ran = counted(self.messages, "message")
         if self.culprit is None:
             yield "culprit", self._nobody()
         else:

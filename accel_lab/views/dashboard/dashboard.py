@@ -14,7 +14,6 @@ from contextlib import suppress
 from functools import partial
 from html import escape
 from importlib.util import find_spec
-from types import TracebackType
 from typing import Any, Self
 
 from accel_lab.errors import DashboardUnavailable, InvalidArgument
@@ -149,12 +148,7 @@ class Dashboard:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

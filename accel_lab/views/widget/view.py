@@ -1,12 +1,12 @@
 """What every view has: a state that is drawn from a scene, as a widget, as text and as a table."""
 
 import sys
-import time
 import weakref
 from abc import abstractmethod
 from importlib.util import find_spec
 from typing import Any, ClassVar, TypeVar, cast
 
+from accel_lab.display.clock import time_of_day
 from accel_lab.views.scene.observer import Lab, Source, Want, observer_of
 from accel_lab.views.scene.scene import Scene
 from accel_lab.views.widget.publisher import DEFAULT_HZ
@@ -90,9 +90,8 @@ class View:
         if where is None:
             return ""
         noun = "fact" if where["kind"] == "recording" else "entry"
-        clock = time.strftime("%H:%M:%S", time.localtime(where["at"]))
         place = f"{noun} {where['position']:,} of {where['count']:,}"
-        return f"REPLAY: {place} · {clock}.{int(where['at'] * 1000) % 1000:03}"
+        return f"REPLAY: {place} · {time_of_day(where['at'])}"
 
 
 V = TypeVar("V", bound=View)

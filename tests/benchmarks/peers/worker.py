@@ -1,4 +1,4 @@
-"""The process in which a peer's caller lives: `python -m accel_lab.bench.peers.worker NAME`.
+"""The process in which a peer's caller lives: `python -m tests.benchmarks.peers.worker NAME`.
 
 It takes orders from its standard input and writes answers to its standard output; what the peer
 prints goes to standard error. It stops the peer when its input ends.
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 from time import perf_counter
 
-from accel_lab.bench.peers.catalogue import peer_of
-from accel_lab.bench.peers.orders import (
+from tests.benchmarks.peers.catalogue import peer_of
+from tests.benchmarks.peers.orders import (
     Answer,
     Ask,
     Asked,
@@ -23,7 +23,7 @@ from accel_lab.bench.peers.orders import (
     line,
     order,
 )
-from accel_lab.bench.peers.runtime import Runtime
+from tests.benchmarks.peers.runtime import Runtime
 
 LINE_BYTES = 1 << 16
 

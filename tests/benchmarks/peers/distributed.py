@@ -3,7 +3,7 @@
 from contextlib import AsyncExitStack
 from typing import Any
 
-from accel_lab.bench.peers.runtime import Counter
+from tests.benchmarks.peers.runtime import Counter
 
 
 class Cluster:

@@ -4,7 +4,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from accel_lab.bench.peers.runtime import Runtime
+from tests.benchmarks.peers.runtime import Runtime
 
 
 class Peer(NamedTuple):
@@ -35,7 +35,7 @@ class Peer(NamedTuple):
 
     def make(self) -> Runtime:
         """Make the runtime; where the package is missing, only its `start` fails."""
-        module = import_module(f"accel_lab.bench.peers.{self.package}")
+        module = import_module(f"tests.benchmarks.peers.{self.package}")
         runtime: Runtime = getattr(module, self.runtime)()
         return runtime
 

@@ -32,9 +32,7 @@ def main(command: list[str]) -> int:
     signal.signal(signal.SIGTERM, _leave)
     with TemporaryDirectory(prefix="accel-lab-peer-") as folder:
         try:
-            running = subprocess.Popen(  # noqa: S603 - our own Python, no shell
-                command, env=os.environ | {"TMPDIR": folder}
-            )
+            running = subprocess.Popen(command, env=os.environ | {"TMPDIR": folder})
             return running.wait()
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -53,8 +51,8 @@ def end_children() -> None:
     """
     give_up = time.monotonic() + TRACKER_S
     while True:
-        for pid in children():
-            if TRACKER not in _command(pid) or time.monotonic() > give_up:
+        for pid in children(os.getpid()):
+            if TRACKER not in command_of(pid) or time.monotonic() > give_up:
                 os.kill(pid, signal.SIGKILL)
         try:
             reaped, _ = os.waitpid(-1, os.WNOHANG)
@@ -64,20 +62,20 @@ def end_children() -> None:
             time.sleep(0.01)
 
 
-def children() -> Iterator[int]:
-    """Give the processes whose parent is this one, the dead that are not reaped among them."""
-    me = os.getpid()
+def children(of: int) -> Iterator[int]:
+    """Give the processes whose parent this is, the dead that are not reaped among them."""
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
                 parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if int(parent) == me:
+            if int(parent) == of:
                 yield int(folder.name)
 
 
-def _command(pid: int) -> bytes:
+def command_of(pid: int) -> bytes:
+    """Return the command line of a process, empty when it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):

@@ -7,7 +7,7 @@ that leaves the loop free waits in a thread of the loop's executor.
 import asyncio
 from typing import Any
 
-from accel_lab.bench.peers.runtime import Counter
+from tests.benchmarks.peers.runtime import Counter
 
 ASK, TELL = {"do": "ask"}, {"do": "tell"}
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from accel_lab.bench.peers.runtime import Counter
+from tests.benchmarks.peers.runtime import Counter
 
 
 class SubPool:

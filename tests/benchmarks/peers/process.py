@@ -1,5 +1,6 @@
 """A peer as the benchmark sees it: a process that is asked to measure itself."""
 
+import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -8,8 +9,8 @@ from tempfile import TemporaryFile
 from types import TracebackType
 from typing import IO, Self, TypeVar
 
-from accel_lab.bench.peers.catalogue import Peer
-from accel_lab.bench.peers.orders import (
+from tests.benchmarks.peers.catalogue import Peer
+from tests.benchmarks.peers.orders import (
     Answer,
     Ask,
     Asked,
@@ -20,11 +21,14 @@ from accel_lab.bench.peers.orders import (
     Told,
     line,
 )
-from accel_lab.bench.peers.orders import answer as decoder
+from tests.benchmarks.peers.orders import answer as decoder
+from tests.project import ROOT
 
+# The worker and the processes that a peer starts import this package from the checkout.
+PATH = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
 # By its path it starts without importing accel_lab; -P, because its folder has a `ray.py`.
 GUARD = (sys.executable, "-P", str(Path(__file__).with_name("guard.py")))
-WORKER = (sys.executable, "-m", "accel_lab.bench.peers.worker")
+WORKER = (sys.executable, "-m", "tests.benchmarks.peers.worker")
 STOP_S = 20.0
 LAST_WORDS = 2000
 
@@ -48,11 +52,12 @@ class PeerProcess:
         self.peer = peer
         self._said: IO[bytes] = TemporaryFile()  # noqa: SIM115 - `close` closes it
         # A session of its own: Ctrl-C ends the benchmark, and the benchmark ends the peer.
-        self._guard = subprocess.Popen(  # noqa: S603 - our own Python, no shell
+        self._guard = subprocess.Popen(
             [*GUARD, *WORKER, peer.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
+            env=os.environ | {"PYTHONPATH": PATH},
             start_new_session=True,
         )
         try:

@@ -4,7 +4,7 @@ import os
 import tempfile
 from typing import Any
 
-from accel_lab.bench.peers.runtime import Counter
+from tests.benchmarks.peers.runtime import Counter
 
 # Nothing is reported anywhere, and no token is written into the user's home.
 SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
