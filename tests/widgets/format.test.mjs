@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { bytes, count, look, memory, percent, plural, seconds } from "../../widgets/format.js";
+import { bytes, count, look, memory, percent, plural, seconds } from "../../widgets/shared/format.js";
 
 const cases = JSON.parse(readFileSync(new URL("../views/format_cases.json", import.meta.url)));
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { html } from "../../widgets/supervision.js";
-import { FaultSpeaker, feedActor, feedCause, feedClock, feedGenerations, feedRows, feedSummary, feedUnshown, openCircuits, outcomeLook } from "../../widgets/supervision_rows.js";
+import { html } from "../../widgets/supervision/supervision.js";
+import { FaultSpeaker, feedActor, feedCause, feedClock, feedGenerations, feedRows, feedSummary, feedUnshown, openCircuits, outcomeLook } from "../../widgets/supervision/rows.js";
 
 const AT = 1_700_000_000.25;
 

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { toHtml } from "../../widgets/dom.js";
-import { timelineDescribe, timelineDraw, timelineLong, timelineSummary } from "../../widgets/timeline_draw.js";
-import { TIMELINE_AXIS, timelineHeight, timelineIsOf, timelineLanes } from "../../widgets/timeline_lanes.js";
-import { timelineMerged, timelinePaint } from "../../widgets/timeline_paint.js";
-import { TIMELINE_KEPT, TimelineRing } from "../../widgets/timeline_ring.js";
-import { timelineClock, timelineDuration, timelineExact, timelinePan, timelineTicks, timelineZoom } from "../../widgets/timeline_scale.js";
-import { timelineTrace } from "../../widgets/timeline_trace.js";
+import { toHtml } from "../../widgets/shared/dom.js";
+import { timelineDescribe, timelineDraw, timelineLong, timelineSummary } from "../../widgets/timeline/draw.js";
+import { TIMELINE_AXIS, timelineHeight, timelineIsOf, timelineLanes } from "../../widgets/timeline/lanes.js";
+import { timelineMerged, timelinePaint } from "../../widgets/timeline/paint.js";
+import { TIMELINE_KEPT, TimelineRing } from "../../widgets/timeline/ring.js";
+import { timelineClock, timelineDuration, timelineExact, timelinePan, timelineTicks, timelineZoom } from "../../widgets/timeline/scale.js";
+import { timelineTrace } from "../../widgets/timeline/trace.js";
 
 const CASE = JSON.parse(readFileSync(new URL("../views/timeline_case.json", import.meta.url), "utf8"));
 const WORKS = [[0, "Gemm", "kernel"], [1, "Run", "function"]];

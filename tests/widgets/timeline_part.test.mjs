@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { toHtml } from "../../widgets/dom.js";
-import { timelineDraw } from "../../widgets/timeline_draw.js";
-import { timelineLanes } from "../../widgets/timeline_lanes.js";
-import { TimelineRing } from "../../widgets/timeline_ring.js";
+import { toHtml } from "../../widgets/shared/dom.js";
+import { timelineDraw } from "../../widgets/timeline/draw.js";
+import { timelineLanes } from "../../widgets/timeline/lanes.js";
+import { TimelineRing } from "../../widgets/timeline/ring.js";
 
 const CASE = JSON.parse(readFileSync(new URL("../views/timeline_case.json", import.meta.url), "utf8"));
 
