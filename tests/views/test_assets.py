@@ -202,6 +202,16 @@ def test_every_kind_of_view_has_its_entry() -> None:
     assert sorted(map(assets.entry, [*kinds, "tree", "vram"])) == VIEWS
 
 
+def test_what_views_share_imports_no_view_and_a_view_no_other() -> None:
+    upwards = [
+        (name, path)
+        for name, text in FILES.items()
+        for path in re.findall(r'from "\.\./(\S+)"', text)
+        if not path.startswith("shared/") and not name.startswith("lab/")
+    ]
+    assert upwards == []
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_view_has_a_style_sheet_that_asks_for_nothing(view: str) -> None:
     assert not re.search(r"@import|url\(", assets.style(f"{view}.css"))

@@ -1,11 +1,10 @@
 // The journal view as plain nodes: where it is, what moves it, the strip, and the entries around it.
 
 import { h } from "../shared/dom.js";
-import { plural } from "../shared/format.js";
+import { clockTime, plural } from "../shared/format.js";
 import { freshBadge } from "../shared/fresh_badge.js";
 import { icon } from "../shared/icons.js";
 import { replayWhere } from "../shared/replay.js";
-import { feedClock } from "../supervision/rows.js";
 
 const JOURNAL_HIGH = 30; // of the tallest bar, in units of the strip
 const JOURNAL_APART = 3; // parts of the strip between two drawings of a kind, which would else overlap
@@ -168,9 +167,9 @@ function journalStrip(state, { dragged, hovered }) {
     h(
       "div",
       { class: "al-journal-ends al-muted", "aria-hidden": "true" },
-      h("span", {}, feedClock(first)),
+      h("span", {}, clockTime(first)),
       h("span", { class: "al-journal-legend" }, strip.faults && h("span", { class: "al-chip al-bad" }, icon("warn", 12), "fault"), strip.turns && h("span", { class: "al-chip al-busy" }, icon("restarting", 12), "new generation"), differing.length > 0 && h("span", { class: "al-chip al-warn" }, journalIcon("differs"), "differs")),
-      h("span", {}, hovered === null ? feedClock(last) : feedClock(hovered)),
+      h("span", {}, hovered === null ? clockTime(last) : clockTime(hovered)),
     ),
   );
 }
@@ -199,7 +198,7 @@ function journalRow(row, here, live) {
     "tr",
     { key: n, class: `al-journal-row ${tone}`.trim(), "data-n": n, "aria-current": current ? "true" : null, memo: `${n} ${tone} ${outcome} ${what}` },
     h("th", { scope: "row", class: "al-journal-entry" }, n.toLocaleString("en")),
-    h("td", { class: "al-journal-time" }, feedClock(at)),
+    h("td", { class: "al-journal-time" }, clockTime(at)),
     h("td", { class: "al-journal-device" }, device),
     h("td", { class: "al-journal-gen" }, generation ? h("span", { class: "al-journal-tag" }, `g${generation}`) : null),
     h("td", { class: "al-journal-what", title: what }, h("span", { class: "al-journal-cut" }, sign, h("code", {}, what))),

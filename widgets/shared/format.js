@@ -64,6 +64,13 @@ export function seconds(s) {
   return `${Math.floor(s / 3600 + 0.5)} h`;
 }
 
+/** A moment on the clock of whoever looks, to the millisecond. */
+export function clockTime(at) {
+  const date = new Date(at * 1000);
+  const two = (n) => String(n).padStart(2, "0");
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, "0")}`;
+}
+
 /** "1 actor", "3 actors". */
 export function plural(n, noun) {
   return `${count(n)} ${noun}${n === 1 ? "" : "s"}`;

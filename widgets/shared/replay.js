@@ -1,13 +1,13 @@
 // Where a replay is, as every view says it: {kind, position, count, at}.
 
 import { h } from "./dom.js";
+import { clockTime } from "./format.js";
 import { icon } from "./icons.js";
-import { feedClock } from "../supervision/rows.js";
 
 /** Where it is, in words. */
 export function replayWhere({ kind, position, count, at }) {
   const noun = kind === "recording" ? "fact" : "entry";
-  return `${noun} ${position.toLocaleString("en")} of ${count.toLocaleString("en")} · ${feedClock(at)}`;
+  return `${noun} ${position.toLocaleString("en")} of ${count.toLocaleString("en")} · ${clockTime(at)}`;
 }
 
 /** The badge of a view that shows the past, which `where` says in words. */

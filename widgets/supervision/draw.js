@@ -1,10 +1,10 @@
 // The supervision feed as plain nodes: a header, filters and buttons, and a treegrid of incidents.
 
 import { h } from "../shared/dom.js";
-import { plural } from "../shared/format.js";
+import { clockTime, plural } from "../shared/format.js";
 import { freshBadge } from "../shared/fresh_badge.js";
 import { icon } from "../shared/icons.js";
-import { feedActor, feedCause, feedClock, feedGenerations, feedRows, feedSummary, feedUnshown, openCircuits, outcomeLook } from "./rows.js";
+import { feedActor, feedCause, feedGenerations, feedRows, feedSummary, feedUnshown, openCircuits, outcomeLook } from "./rows.js";
 
 const FEED_ASKED = 3; // of more faults that are to come it is only said how many
 
@@ -147,7 +147,7 @@ function feedLine(line, isActive, state, view) {
       "td",
       { role: "gridcell", class: "al-supervision-time" },
       h("span", { class: `al-supervision-fold${open ? " al-supervision-open" : ""}`, "data-do": "turn" }, icon("fold", 12)),
-      h("time", { datetime: new Date(row.at * 1000).toISOString() }, feedClock(row.at)),
+      h("time", { datetime: new Date(row.at * 1000).toISOString() }, clockTime(row.at)),
     ),
     h("td", { role: "gridcell", class: "al-supervision-outcome" }, h("span", { class: "al-word" }, icon(name, 12), row.outcome)),
     h("th", { role: "rowheader", scope: "row", class: "al-supervision-actor" }, feedActor(row)),
@@ -178,7 +178,7 @@ function feedStep({ path, at, text, position, size }, isActive) {
       tabindex: isActive ? 0 : -1,
       "data-path": path,
     },
-    h("td", { role: "gridcell", class: "al-supervision-time" }, at !== null && h("time", { datetime: new Date(at * 1000).toISOString() }, feedClock(at))),
+    h("td", { role: "gridcell", class: "al-supervision-time" }, at !== null && h("time", { datetime: new Date(at * 1000).toISOString() }, clockTime(at))),
     // Not over all columns: those that a narrow page hides would still take their place.
     h("td", { role: "gridcell", class: "al-supervision-said", colspan: 3 }, text),
     ["decision", "generation", "took"].map((name) => h("td", { key: name, role: "gridcell", class: `al-supervision-${name}` })),

@@ -65,13 +65,6 @@ export function feedGenerations({ before, after }) {
   return [before, after].filter((g) => g !== undefined).map((g) => `g${g}`).join(" → ");
 }
 
-/** A moment on the clock of whoever looks, to the millisecond. */
-export function feedClock(at) {
-  const date = new Date(at * 1000);
-  const two = (n) => String(n).padStart(2, "0");
-  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, "0")}`;
-}
-
 /** What a state does not hold, as sentences; "" when it holds everything. */
 export function feedUnshown({ older = {}, forgotten = 0 }) {
   const n = Object.values(older).reduce((sum, k) => sum + k, 0);
