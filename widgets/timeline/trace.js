@@ -36,3 +36,15 @@ function timelineFinished(state, ring) {
 function timelineNamed(what, name, pid, tid) {
   return { ph: "M", name: what, pid, tid, args: { name } };
 }
+
+/** Have a page's browser save the trace as a file that is named after the system. */
+export function timelineSave(page, state, ring) {
+  const window = page.defaultView;
+  const text = JSON.stringify(timelineTrace(state, ring));
+  const url = window.URL.createObjectURL(new window.Blob([text], { type: "application/json" }));
+  const link = page.createElement("a");
+  link.href = url;
+  link.download = `${state.name || "accel_lab"}-timeline.json`;
+  link.click();
+  window.setTimeout(() => window.URL.revokeObjectURL(url), 1000);
+}

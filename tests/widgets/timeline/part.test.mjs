@@ -1,15 +1,13 @@
 // The timeline of a part of a session says which part it is, not that its system was closed.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { toHtml } from "../../widgets/shared/dom.js";
-import { timelineDraw } from "../../widgets/timeline/draw.js";
-import { timelineLanes } from "../../widgets/timeline/lanes.js";
-import { TimelineRing } from "../../widgets/timeline/ring.js";
-
-const CASE = JSON.parse(readFileSync(new URL("../views/timeline_case.json", import.meta.url), "utf8"));
+import { toHtml } from "../../../widgets/shared/dom.js";
+import { timelineDraw } from "../../../widgets/timeline/draw.js";
+import { timelineLanes } from "../../../widgets/timeline/lanes.js";
+import { TimelineRing } from "../../../widgets/timeline/ring.js";
+import { CASE } from "./case.mjs";
 
 function drawn(more) {
   const state = { ...CASE.state, closed: true, ...more };

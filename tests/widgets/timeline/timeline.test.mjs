@@ -1,26 +1,16 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { toHtml } from "../../widgets/shared/dom.js";
-import { timelineDescribe, timelineDraw, timelineLong, timelineSummary } from "../../widgets/timeline/draw.js";
-import { TIMELINE_AXIS, timelineHeight, timelineIsOf, timelineLanes } from "../../widgets/timeline/lanes.js";
-import { timelineMerged, timelinePaint } from "../../widgets/timeline/paint.js";
-import { TIMELINE_KEPT, TimelineRing } from "../../widgets/timeline/ring.js";
-import { timelineClock, timelineDuration, timelineExact, timelinePan, timelineTicks, timelineZoom } from "../../widgets/timeline/scale.js";
-import { timelineTrace } from "../../widgets/timeline/trace.js";
+import { toHtml } from "../../../widgets/shared/dom.js";
+import { timelineDescribe, timelineDraw, timelineLong, timelineSummary } from "../../../widgets/timeline/draw.js";
+import { TIMELINE_AXIS, timelineHeight, timelineIsOf, timelineLanes } from "../../../widgets/timeline/lanes.js";
+import { timelineMerged, timelinePaint } from "../../../widgets/timeline/paint.js";
+import { TIMELINE_KEPT, TimelineRing } from "../../../widgets/timeline/ring.js";
+import { timelineClock, timelineDuration, timelineExact, timelinePan, timelineTicks, timelineZoom } from "../../../widgets/timeline/scale.js";
+import { timelineTrace } from "../../../widgets/timeline/trace.js";
+import { CASE, packed } from "./case.mjs";
 
-const CASE = JSON.parse(readFileSync(new URL("../views/timeline_case.json", import.meta.url), "utf8"));
 const WORKS = [[0, "Gemm", "kernel"], [1, "Run", "function"]];
-
-/** What `Tally.pack` would send: slices as [start, end, seq, work]. */
-function packed(first, slices, shift = 0) {
-  const numbers = [first, slices.length, ...[0, 1, 2, 3].flatMap((k) => slices.map((slice) => slice[k]))];
-  const bytes = new ArrayBuffer(numbers.length * 8 + shift);
-  const view = new DataView(bytes, shift);
-  numbers.forEach((number, i) => view.setFloat64(i * 8, number, true));
-  return view;
-}
 
 const numbers = (track) => [...track.number.subarray(track.head, track.tail)];
 const starts = (track) => [...track.start.subarray(track.head, track.tail)];
