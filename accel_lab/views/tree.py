@@ -1,6 +1,6 @@
 """The device tree: every actor of a system, live in a notebook, and as text and a table elsewhere.
 
-`state_of` folds a snapshot into what `widgets/tree.js` draws; `text` and `html` draw the same
+`state_of` folds a snapshot into what `widgets/tree/tree.js` draws; `text` and `html` draw the same
 without a browser.
 """
 

@@ -60,7 +60,7 @@ class VramView(View):
         self._folded: tuple[list[object], object, State] = [], None, {}
 
     def fold(self, scene: Scene) -> State:
-        """Fold the newest samples: what `widgets/vram_draw.js` says of a state."""
+        """Fold the newest samples: what `widgets/vram/draw.js` says of a state."""
         state = self._state(scene).copy()
         if self.source.lab is not None and not scene.closed:
             state["acts"] = True
@@ -195,7 +195,7 @@ def kind_of(owner: str) -> str:
 
 
 def state_of(scene: Scene) -> State:
-    """Fold a scene into plain JSON values; `widgets/vram_draw.js` says what they are."""
+    """Fold a scene into plain JSON values; `widgets/vram/draw.js` says what they are."""
     nodes = {node.name: node for node in _nodes(scene)}
     names = list(dict.fromkeys((*nodes, *scene.memory)))
     listed = max(AT_LEAST, LISTED // max(1, len(names)))

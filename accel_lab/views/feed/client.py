@@ -31,7 +31,7 @@ from accel_lab.views.scene.observer import Lab, Want, stopped
 from accel_lab.views.scene.scene import FACT_TYPES, Scene
 
 LOOK_EVERY_S = 0.25  # for processes that are new
-STALE_AFTER_S = 1.8  # as `widgets/freshness.js`
+STALE_AFTER_S = 1.8  # as `widgets/shared/freshness.js`
 ENDED_KEPT = 8
 ENDED_KEPT_S = 3600.0
 JOURNAL_SINCE = 2  # of the feed's schema

@@ -23,7 +23,7 @@ class View:
     """
 
     name: ClassVar[str]
-    """Of the front end: `widgets/NAME.js` and `widgets/NAME.css`."""
+    """Of the front end, whose files `assets.entry` names: `widgets/NAME/NAME.js` and `.css`."""
     wants: ClassVar[frozenset[Want]] = frozenset()
     tells_replay: ClassVar[bool] = False
     """Whether what it draws as text and as a table says by itself where a replay is."""
