@@ -16,6 +16,7 @@ import numpy as np
 from accel_lab.actor.reply import DONE, FAILED, PENDING, Pump, Reply, told
 from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.arrays.dtypes import itemsize
+from accel_lab.compute.arrays.named_dtype import NamedDType, named
 from accel_lab.compute.message.operators import Operators
 from accel_lab.display.sizes import size
 from accel_lab.display.summary import as_html
@@ -99,7 +100,7 @@ class AccelRef(Reply["AccelRef"], Operators):
     device: "Device"
     # Nobody sets them: `x.shape = …` would not change what is on the device.
     shape: tuple[int, ...] = property(attrgetter("_shape"))  # type: ignore[assignment]
-    dtype: str = property(attrgetter("_dtype"))  # type: ignore[assignment]
+    dtype: NamedDType = property(attrgetter("_dtype"))  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -127,7 +128,7 @@ class AccelRef(Reply["AccelRef"], Operators):
         else:
             self.known = True
             self._shape = shape
-            self._dtype = dtype
+            self._dtype = named(dtype)
 
     def __getattr__(self, name: str) -> Any:
         """Wait for a shape or dtype that only the context can tell."""
@@ -143,7 +144,7 @@ class AccelRef(Reply["AccelRef"], Operators):
     def learn(self, shape: tuple[int, ...], dtype: str) -> None:
         """Take in a shape that only the context could tell."""
         self._shape = shape
-        self._dtype = dtype
+        self._dtype = named(dtype)
         self.known = True
 
     @property
@@ -191,7 +192,8 @@ class AccelRef(Reply["AccelRef"], Operators):
     def token(self) -> AccelToken:
         """The name of this buffer, as plain data."""
         shape, dtype = (self.shape, self.dtype) if self.known else (None, None)
-        return AccelToken(self.device.name, self.id, self.generation, shape, dtype)
+        name = None if dtype is None else str(dtype)
+        return AccelToken(self.device.name, self.id, self.generation, shape, name)
 
     def reject(self, error: AccelError) -> None:
         """Complete with a failure."""
