@@ -21,6 +21,7 @@ from accel_lab.actor.events import EventStream, warn_of
 from accel_lab.actor.own_actors import OwnActors
 from accel_lab.actor.supervision import OneForOne
 from accel_lab.actor.system import ActorSystem
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.actors.fault import Fault, Inject
 from accel_lab.compute.arena.arena import Arena
 from accel_lab.compute.arena.ledger import ArenaStatistics
@@ -80,7 +81,7 @@ class _Spare:
     devices: list[Device]
 
 
-class System:
+class System(Uncopied):
     """A supervised set of devices, each driven by a context process of its own.
 
     The constructor starts the contexts and returns; messages wait until their context is up.
@@ -120,6 +121,8 @@ class System:
         InvalidArgument: no such backend, device, limit, or folder for the journal.
         JournalUnavailable: a package for the journal's store is missing; says which.
     """
+
+    _instead = "it owns the processes of its devices; open another with System()"
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from accel_lab.actor.message import Message
 from accel_lab.actor.reply import Reply
 from accel_lab.actor.supervision import OneForOne, Strategy
+from accel_lab.actor.uncopied import Address
 from accel_lab.errors import AccelError
 
 if TYPE_CHECKING:
@@ -88,8 +89,10 @@ class Actor:
         """Release what this instance holds; the actor ends. Its children have stopped."""
 
 
-class ActorRef(Generic[S_co]):
+class ActorRef(Address, Generic[S_co]):
     """The stable address of an actor; usable from any thread."""
+
+    _instead = "the actor lives in this process; send it messages from here"
 
     __slots__ = ("__weakref__", "_cell")
 

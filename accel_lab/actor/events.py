@@ -19,6 +19,8 @@ from typing import Any, Generic, Self, TypeVar, cast, overload
 
 import msgspec
 
+from accel_lab.actor.uncopied import Uncopied
+
 E = TypeVar("E", bound="Event")
 
 
@@ -76,8 +78,10 @@ class HookFailed(Event, frozen=True):
     cause: BaseException
 
 
-class Subscription:
+class Subscription(Uncopied):
     """A callback's place in a stream; leaving the `with` block or `close()` ends it."""
+
+    _instead = "subscribe again"
 
     __slots__ = ("_stream", "callback", "closed", "types")
 
@@ -104,12 +108,14 @@ class Subscription:
         self.close()
 
 
-class EventStream:
+class EventStream(Uncopied):
     """One bounded, ordered history of events and those who follow it.
 
     Parameters:
         capacity: how many events the history keeps; older ones are forgotten and counted.
     """
+
+    _instead = "take its events with history(), and keep these"
 
     def __init__(self, capacity: int = 10_000) -> None:
         if capacity < 1:
@@ -282,11 +288,13 @@ class EventStream:
             self._subscriptions = tuple(s for s in self._subscriptions if not s.closed)
 
 
-class Listener(Generic[E]):
+class Listener(Uncopied, Generic[E]):
     """One consumer's bounded queue of events, read with `async for` by one task at a time.
 
     Leaving `async with`, `close()`, or dropping the last reference ends its subscription.
     """
+
+    _instead = "listen again"
 
     def __init__(self, capacity: int) -> None:
         if capacity < 1:

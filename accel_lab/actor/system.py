@@ -14,12 +14,13 @@ from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.events import EventStream
 from accel_lab.actor.letter import AskPump
 from accel_lab.actor.supervision import OneForOne, Strategy
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.errors import SystemClosed
 
 S = TypeVar("S", bound=Actor)
 
 
-class ActorSystem:
+class ActorSystem(Uncopied):
     """A tree of supervised actors on one event loop.
 
     Parameters:

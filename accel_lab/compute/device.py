@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from accel_lab.actor.events import Subscription
 from accel_lab.actor.reply import Reply
+from accel_lab.actor.uncopied import Address
 from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.events.generation_watch import (
     GenerationWatch,
@@ -41,11 +42,13 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Device:
+class Device(Address):
     """Takes messages for one device and returns the handles of their answers.
 
     Nothing here blocks on the device, except where it says so. Any thread may call.
     """
+
+    _instead = "it belongs to a system of this process; open one with System() where you need it"
 
     def __init__(
         self,

@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from accel_lab.compute.arrays.named_dtype import plain_name
+
 
 class SentBy(msgspec.Struct, frozen=True, array_like=True, tag=-1):
     """The entries that follow were sent by this cell; None stands for a plain program."""
@@ -127,7 +129,7 @@ Marker: TypeAlias = (
     | Explained
 )
 
-encode_marker = msgspec.msgpack.Encoder().encode
+encode_marker = msgspec.msgpack.Encoder(enc_hook=plain_name).encode
 
 
 def marker_of(raw: list[object]) -> Marker:

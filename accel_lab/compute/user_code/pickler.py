@@ -1,5 +1,6 @@
 """cloudpickle for the user's functions and objects, as contexts and notebooks exchange them."""
 
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import IO, Any
 
@@ -8,6 +9,8 @@ import cloudpickle
 from accel_lab.compute.arrays import torch_interop
 from accel_lab.compute.user_code import functools_pickle
 
+FOUND_THERE: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
+"""How handles, by their type, are made what they stand for in a context; others get none."""
 _NO_FILE = "<dynamic-code>"
 """What cloudpickle has had for the file of all code since 3.1.3."""
 
@@ -34,9 +37,11 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def reducer_override(self, obj: Any) -> Any:
         """Return how to make an object, as `pickle` says."""
-        if (found := torch_interop.reduced(obj) or functools_pickle.reduced(obj)) is not None:
-            return found
         kind = type(obj)
+        there = FOUND_THERE[kind](obj) if kind in FOUND_THERE else None
+        found = there or torch_interop.reduced(obj) or functools_pickle.reduced(obj)
+        if found is not None:
+            return found
         if kind.__name__ == "TypeAliasType" and obj.__module__ == "__main__":  # else by its name
             return _aliased, (kind, obj.__name__, obj.__value__, obj.__type_params__)
         if type(obj) is CodeType:

@@ -26,6 +26,7 @@ MAX_BLOCK = (1024, 1024, 64)
 MAX_EXTENT = 2**31 - 1
 MAX_GRID = (MAX_EXTENT, 65535, 65535)
 MAX_NDIM = 3
+_INTS = frozenset((int,))
 
 _NAME = re.compile(r"(?:[A-Za-z_]\w*::)*(?P<base>[A-Za-z_]\w*)\s*(?:<.*>)?")
 _HEADER = re.compile(r"\w[\w.+-]*(?:/\w[\w.+-]*)*")
@@ -179,6 +180,8 @@ def triples(grid: Extents, block: Extents) -> tuple[Triple, Triple]:
     """
     try:
         blocks, threads = _tuple(grid), _tuple(block)
+        if not _INTS.issuperset(map(type, (*blocks, *threads))):  # a handle may hold another soon
+            blocks, threads = ints("grid", blocks), ints("block", threads)
         return _triples(len(blocks), *blocks, *threads)
     except TypeError:  # what has no hash is no integer
         ints("grid", grid)
@@ -215,7 +218,8 @@ def compile_error(program: Compile, log: str, why: str = "") -> CompileError:
 def _tuple(extents: Any) -> tuple[Any, ...]:
     if isinstance(extents, int | tuple):
         return extents if isinstance(extents, tuple) else (extents,)
-    return tuple(extents) if isinstance(extents, Iterable) else (extents,)
+    several = isinstance(extents, Iterable) and getattr(extents, "shape", None) != ()
+    return tuple(extents) if several else (extents,)
 
 
 def _triple(name: str, value: tuple[SupportsIndex, ...]) -> Triple:

@@ -16,6 +16,7 @@ from html import escape
 from importlib.util import find_spec
 from typing import Any, Self
 
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.errors import DashboardUnavailable, InvalidArgument
 from accel_lab.views.dashboard.peer_credentials import Visitors
 from accel_lab.views.dashboard.watched import Onlooker, Watched
@@ -30,7 +31,7 @@ PORTS = range(1 << 16)
 LOOPBACK = ("127.0.0.1", "localhost")
 
 
-class Dashboard:
+class Dashboard(Uncopied):
     """A server in a thread of its own, until it is closed.
 
     Parameters:

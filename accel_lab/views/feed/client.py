@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from accel_lab.actor.events import Event, warn_of
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.events.lifecycle import ContextLost
 from accel_lab.compute.events.samples import SystemEnded, TreeSampled
 from accel_lab.errors import JournalError, RecordingError
@@ -41,7 +42,7 @@ _CHUNK = 256 << 10
 _LINE_LIMIT = 64 << 20
 
 
-class FeedSource:
+class FeedSource(Uncopied):
     """One system of another process: a source for views.
 
     Whoever looks, and whoever reads the scene, holds `lock`.

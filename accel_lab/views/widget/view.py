@@ -6,6 +6,7 @@ from abc import abstractmethod
 from importlib.util import find_spec
 from typing import Any, ClassVar, TypeVar, cast
 
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.display.clock import time_of_day
 from accel_lab.views.scene.observer import Lab, Source, Want, observer_of
 from accel_lab.views.scene.scene import Scene
@@ -15,12 +16,14 @@ State = dict[str, Any]
 """Plain JSON values; `closed` says that nothing more comes, `replay` where in the past it is."""
 
 
-class View:
+class View(Uncopied):
     """One view of a system, drawn when it is displayed.
 
     A subclass says how a scene becomes a state, and how a state reads as text and as a table. The
     front end of the same `name` draws the same state.
     """
+
+    _instead = "make another of the same source; sample() is its state as plain data"
 
     name: ClassVar[str]
     """Of the front end, whose files `assets.entry` names: `widgets/NAME/NAME.js` and `.css`."""
