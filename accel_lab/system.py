@@ -40,6 +40,7 @@ from accel_lab.compute.message.operation import DEFAULT_TIMEOUT_S
 from accel_lab.compute.message.validation import require_bytes, require_timeout, require_word
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.output.output_queue import OutputQueue
+from accel_lab.compute.process import standard_streams
 from accel_lab.compute.process.spawner import Spawner
 from accel_lab.compute.requests.requests import closed
 from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
@@ -122,6 +123,8 @@ class System:
         JournalUnavailable: a package for the journal's store is missing; says which.
     """
 
+    _forked = False
+
     def __init__(
         self,
         backend: str = "auto",
@@ -142,6 +145,7 @@ class System:
         suspend_after_s: float | None = None,
     ) -> None:
         self._closed = True  # until there is something to close
+        standard_streams.occupy()
         self.backend, module = backends.load(backend)
         indices = backends.indices(devices, module.device_count(), self.backend)
         require_word(recover, "recover", get_args(Recover))
@@ -157,7 +161,6 @@ class System:
         self.name = name or f"lab{next(_names)}"
         self.events = EventStream()
         self._closing = threading.Lock()
-        self._forked = False
         cell_origin.follow_notebook()
         self._event_loop = EventLoop(f"accel_lab {self.name}")
         self._patient = EventLoop(f"accel_lab {self.name} patient")

@@ -394,6 +394,7 @@ def warn_of(error: BaseException, what: str) -> None:
     """Issue a RuntimeWarning about `error`; never raises, even where warnings are errors."""
     try:
         warnings.warn(f"{what}: {error!r}", RuntimeWarning, stacklevel=3)
-    except RuntimeWarning:
-        sys.stderr.write(f"{what}\n")
-        traceback.print_exception(error)
+    except (RuntimeWarning, ValueError):  # it is an error here, or stderr is closed
+        if sys.stderr is not None and not sys.stderr.closed:
+            sys.stderr.write(f"{what}\n")
+            traceback.print_exception(error)
