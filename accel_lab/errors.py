@@ -156,6 +156,9 @@ class DependencyFailed(AccelError):
 class OutOfMemory(AccelError, MemoryError):
     """The device cannot hold a buffer.
 
+    Of a function that found no memory itself the text has its lines, and `__cause__` what the
+    allocation raised, when that pickles.
+
     Attributes:
         asked_bytes: size of the allocation that failed.
         free_bytes: what the device's pool could still give.

@@ -11,6 +11,7 @@ from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.execution.stream import Storage
+from accel_lab.compute.machine.stack_frames import raised_by_user
 from accel_lab.compute.message.builtin import Ping, Run
 from accel_lab.compute.output import printing
 from accel_lab.compute.residency import holdings
@@ -18,7 +19,7 @@ from accel_lab.compute.suspension import save_restore
 from accel_lab.compute.user_code.call import answer_parts, pack, unpack
 from accel_lab.compute.user_code.interrupts import INTERRUPTS
 from accel_lab.compute.user_code.users_objects import users_objects
-from accel_lab.compute.wire.failure import text_of, user_code_error
+from accel_lab.compute.wire.failure import text_of, told_with_lines, user_code_error
 from accel_lab.errors import Interrupted, StaleRef
 
 if TYPE_CHECKING:
@@ -71,7 +72,11 @@ class RunActor(LibraryActor):
                 return function(*args, **kwargs)
         except MemoryError as error:
             holdings.note_failure(error)
-            raise self.context.out_of_memory(_asked_bytes(error)) from error
+            if raised_by_user(error):  # a budget of its own, say, and not the device's memory
+                raise user_code_error(error) from error
+            missed = self.context.out_of_memory(_asked_bytes(error))
+            missed.args = (f"{missed}\n{told_with_lines(error)}",)
+            raise missed from error
         except KeyboardInterrupt as error:
             raise Interrupted("the function was interrupted") from error
         except BaseException as error:
