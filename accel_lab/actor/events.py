@@ -20,7 +20,10 @@ from typing import Any, Generic, Self, TypeVar, cast, overload
 
 import msgspec
 
+from accel_lab.actor.unawaited import name_of, require_plain
+
 E = TypeVar("E", bound="Event")
+_LISTEN = "write def, or async for event in events.listen(…): …"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,7 +168,11 @@ class EventStream:
         """Call `callback` with each event of `types` (all, when none is given) from now on.
 
         It runs in the publishing thread, so it must be quick and must not wait.
+
+        Raises:
+            InvalidArgument: it is an `async def`.
         """
+        require_plain(callback, f"the callback {name_of(callback)}", _LISTEN)
         subscription = Subscription(self, cast("Callable[[Event], object]", callback), types)
         with self._lock:
             self._subscriptions = (*self._subscriptions, subscription)

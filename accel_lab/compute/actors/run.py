@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from accel_lab.actor.unawaited import UNAWAITED, discarded
 from accel_lab.compute.actors.seen_memory import SeenMemory
 from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.execution.buffer_table import Buffer
@@ -103,6 +104,9 @@ class RunActor(LibraryActor):
         return arrays
 
     def _answer(self, value: Any, m: Run, launch: Launch) -> None:
+        if type(value) in UNAWAITED:
+            text = f"the answer is {discarded(value)}, which nobody awaits: asyncio.run(…) runs one"
+            raise user_code_error(TypeError(text))
         # What is an array without axes on a card is a number of NumPy's on the host.
         array = np.asarray(value) if isinstance(value, np.generic) else value
         adopted = self.context.backend.adopt(array)
