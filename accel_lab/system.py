@@ -267,8 +267,9 @@ class System:
             JournalUnavailable: compute-sanitizer is asked for, and not installed.
             InvalidArgument: the system keeps no journal.
         """
+        spare = None if self._closed else self._spare  # then it is of a system of its own
         return self._explainer.explain(
-            self.journal, self, device, spare=self._spare, timeout_s=timeout_s, sanitize=sanitize
+            self.journal, self, device, spare=spare, timeout_s=timeout_s, sanitize=sanitize
         )
 
     @contextlib.contextmanager

@@ -274,7 +274,8 @@ class Generations(Waiting):
                 unanswered = [*self._answers.pending, *self._answers.withdrawn]
                 lost = [seq for seq in unanswered if seq not in queued]
                 before = self.generation - (state != "stopped")
-                self.recorder.mark(ContextEnded(before, time.time(), lost))
+                closed = state == "stopped"
+                self.recorder.mark(ContextEnded(before, time.time(), lost, closed))
                 for seq in set(self._answers.withdrawn).difference(queued):
                     # Nobody waits for what it has not done: it is not to be done again.
                     self.recorder.mark(
