@@ -42,6 +42,9 @@ class Generations(Waiting):
     refusal: AccelError | None
     ipc_memory: IpcMemory | None
     revive: Callable[[], None]
+    ids_before = 0
+    """The last number that a buffer had when the last context was lost."""
+    _ids: int
     _freed: deque[int]
     _dropped: dict[int, str]
     _token: Hashable | None
@@ -264,6 +267,7 @@ class Generations(Waiting):
             self.refusal = refusal
             if link is not None:
                 self.generation += state != "stopped" and not self.kept
+                self.ids_before = self._ids
                 if not self.kept:
                     self._dropped.clear()  # what is made again is told elsewhere
                 link.close()

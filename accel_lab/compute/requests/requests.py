@@ -34,7 +34,7 @@ from accel_lab.compute.recovery.result_digests import ResultDigests
 from accel_lab.compute.requests.answers import Answers, Learn, Settle, Told
 from accel_lab.compute.requests.message_cache import MessageCache
 from accel_lab.compute.requests.message_plan import MessagePlan, MessagePlans, require_options
-from accel_lab.compute.requests.stale import stale
+from accel_lab.compute.requests.stale import say_why, stale
 from accel_lab.compute.requests.stop_button import StopButton
 from accel_lab.compute.requests.unrecorded import Asides
 from accel_lab.compute.requests.waiting import Supervisor
@@ -50,6 +50,7 @@ from accel_lab.errors import (
     InvalidArgument,
     OutOfMemory,
     QueueFull,
+    StaleRef,
     SystemClosed,
 )
 
@@ -89,7 +90,7 @@ class Requests(Asides):
         self._room = threading.Condition(self._lock)
         self._seq = 0
         self._ids = 0
-        self._answers = Answers(self._adopt, supervisor.noticed, recorder, self._name_owners)
+        self._answers = Answers(self._adopt, supervisor.noticed, recorder, self._complete)
         self.received = self._answers.received
         self._queue: dict[int, bytes] = {}
         self._freed: deque[int] = deque()
@@ -478,9 +479,13 @@ class Requests(Asides):
         self._dropped.update(why)
         Handles.lost += len(why)  # what is sent again and again is looked at again
 
-    def _name_owners(self, error: OutOfMemory) -> None:
+    def _complete(self, error: OutOfMemory | StaleRef) -> None:
         device = self.device
-        if device is not None:
+        if isinstance(error, StaleRef):
+            if error.buffer > self.ids_before:
+                return  # no loss has cost it
+            say_why(error, self.name, self.generation, self.recovery)
+        elif device is not None:
             name_owners(error, device)
 
     def _foreign(self, ref: Any, message: Operation[Any]) -> InvalidArgument:

@@ -30,19 +30,36 @@ def stale(
         recovery: what makes buffers again; None if nothing does.
     """
     if ref.generation == FREED:
-        return StaleRef(f"buffer {ref.id} was freed; compute or put() it again", remedy=_FREED)
+        text = f"buffer {ref.id} was freed; compute or put() it again"
+        return StaleRef(text, remedy=_FREED, buffer=ref.id)
     if ref.generation == generation:
         why = dropped.get(ref.id, "")
         text = f"buffer {ref.id} was dropped when {name} was suspended: {why}"
-        return StaleRef(f"{text}; compute or put() it again", remedy=_DROPPED)
-    if recovery is not None and (why := recovery.lost.get(ref.id, "")):
-        return StaleRef(
-            f"buffer {ref.id} of generation {ref.generation} could not be made again for "
-            f"generation {generation}: {why}; compute or put() it again",
-            remedy=_NOT_MADE_AGAIN,
-        )
-    return StaleRef(
-        f"buffer {ref.id} is of generation {ref.generation}; {name} is at {generation}, and what "
-        "it held before is gone: compute or put() it again",
-        remedy=_NOT_RECOVERED if recovery is None else "",
-    )
+        return StaleRef(f"{text}; compute or put() it again", remedy=_DROPPED, buffer=ref.id)
+    error = StaleRef("", buffer=ref.id)
+    say_why(error, name, generation, recovery, born=f"generation {ref.generation}")
+    return error
+
+
+def say_why(
+    error: StaleRef,
+    name: str,
+    generation: int,
+    recovery: Recovery | None,
+    born: str = "an earlier generation",
+) -> None:
+    """Complete what is said of a buffer that a loss has cost, now or when a context missed it.
+
+    Parameters:
+        born: says of which generation it is.
+    """
+    if recovery is not None and (why := recovery.lost.get(error.buffer, "")):
+        text = f"could not be made again for generation {generation}: {why}"
+        error.remedy = _NOT_MADE_AGAIN
+    elif recovery is None or not error.args[0]:
+        text = f"is of {born}; {name} is at {generation}, and what it held before is gone"
+        if recovery is None:
+            error.remedy = _NOT_RECOVERED
+    else:
+        return  # a context has said what is known
+    error.args = (f"buffer {error.buffer} {text}; compute or put() it again",)

@@ -22,8 +22,6 @@ class Asides(Generations):
     The part that sends the others owns what is declared here.
     """
 
-    _ids: int
-
     def announce(self, message: Operation[AccelRef]) -> int:
         """Have the context begin with what makes a buffer, before it is sent; any thread.
 

@@ -41,6 +41,7 @@ _FIELDS = (
     "log",
     "frames",
     "unwritten",
+    "buffer",
 )
 _CAUSE_LIMIT = 64 << 10
 _TEXT_LIMIT = FRAME_LIMIT // 8
