@@ -120,7 +120,8 @@ class System:
     Raises:
         BackendUnavailable: the backend cannot run here; says what to install.
         InvalidArgument: no such backend, device, limit, or folder for the journal.
-        JournalUnavailable: a package for the journal's store is missing; says which.
+        JournalUnavailable: a package for the journal's store is missing, or its file or folder may
+            not be written; says which.
     """
 
     _forked = False
@@ -435,6 +436,8 @@ class System:
     def check(self) -> None:
         """Raise what failed in the background and was not awaited; blocks for nothing.
 
+        A journal that is not written is told each time, for as long as that lasts.
+
         Warns (`RuntimeWarning`) when this process has a CUDA context of its own, for a fault of
         the code that uses it is not survived.
 
@@ -446,7 +449,7 @@ class System:
             where = ", ".join(map(str, cards))
             text = f"this process has a CUDA context of its own on card {where}: {UNPROTECTED}"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
-        self._background.check()
+        self._background.check(None if self._writer is None else self._writer.failure)
 
     def tree(self) -> Node:
         """Return the system, its devices, contexts, libraries and your actors as they are now."""
