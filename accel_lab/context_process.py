@@ -34,7 +34,7 @@ from accel_lab.compute.execution.launch import LibraryActor
 from accel_lab.compute.machine import host_heap
 from accel_lab.compute.output import ipython_display, no_terminal, printing
 from accel_lab.compute.output.printing import Printer, Screen
-from accel_lab.compute.process import blas_threads
+from accel_lab.compute.process import blas_threads, inherited_signals
 from accel_lab.compute.process.parent_death import protect
 from accel_lab.compute.process.zygote import LoadFailed, Zygote, tell
 from accel_lab.compute.suspension.save_restore import SaveRestore
@@ -249,6 +249,7 @@ def be_context(
 def main(channel_fd: int, backend_name: str, parent: int) -> None:
     """Import everything, then fork a context whenever the notebook asks for one."""
     protect(parent)
+    inherited_signals.forget()
     channel = socket.socket(fileno=channel_fd)
     try:
         module = importlib.import_module(f"accel_lab.backends.{backend_name}")

@@ -40,6 +40,7 @@ from accel_lab.compute.message.operation import DEFAULT_TIMEOUT_S
 from accel_lab.compute.message.validation import require_bytes, require_timeout, require_word
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.output.output_queue import OutputQueue
+from accel_lab.compute.process import standard_streams
 from accel_lab.compute.process.spawner import Spawner
 from accel_lab.compute.requests.requests import closed
 from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
@@ -119,10 +120,12 @@ class System(Uncopied):
     Raises:
         BackendUnavailable: the backend cannot run here; says what to install.
         InvalidArgument: no such backend, device, limit, or folder for the journal.
-        JournalUnavailable: a package for the journal's store is missing; says which.
+        JournalUnavailable: a package for the journal's store is missing, or its file or folder may
+            not be written; says which.
     """
 
     _instead = "it owns the processes of its devices; open another with System()"
+    _forked = False
 
     def __init__(
         self,
@@ -144,6 +147,7 @@ class System(Uncopied):
         suspend_after_s: float | None = None,
     ) -> None:
         self._closed = True  # until there is something to close
+        standard_streams.occupy()
         self.backend, module = backends.load(backend)
         indices = backends.indices(devices, module.device_count(), self.backend)
         require_word(recover, "recover", get_args(Recover))
@@ -159,7 +163,6 @@ class System(Uncopied):
         self.name = name or f"lab{next(_names)}"
         self.events = EventStream()
         self._closing = threading.Lock()
-        self._forked = False
         cell_origin.follow_notebook()
         self._event_loop = EventLoop(f"accel_lab {self.name}")
         self._patient = EventLoop(f"accel_lab {self.name} patient")
@@ -266,8 +269,9 @@ class System(Uncopied):
             JournalUnavailable: compute-sanitizer is asked for, and not installed.
             InvalidArgument: the system keeps no journal.
         """
+        spare = None if self._closed else self._spare  # then it is of a system of its own
         return self._explainer.explain(
-            self.journal, self, device, spare=self._spare, timeout_s=timeout_s, sanitize=sanitize
+            self.journal, self, device, spare=spare, timeout_s=timeout_s, sanitize=sanitize
         )
 
     @contextlib.contextmanager
@@ -433,6 +437,8 @@ class System(Uncopied):
     def check(self) -> None:
         """Raise what failed in the background and was not awaited; blocks for nothing.
 
+        A journal that is not written is told each time, for as long as that lasts.
+
         Warns (`RuntimeWarning`) when this process has a CUDA context of its own, for a fault of
         the code that uses it is not survived.
 
@@ -444,7 +450,7 @@ class System(Uncopied):
             where = ", ".join(map(str, cards))
             text = f"this process has a CUDA context of its own on card {where}: {UNPROTECTED}"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
-        self._background.check()
+        self._background.check(None if self._writer is None else self._writer.failure)
 
     def tree(self) -> Node:
         """Return the system, its devices, contexts, libraries and your actors as they are now."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from accel_lab.actor.message import Message
 from accel_lab.actor.reply import Reply
 from accel_lab.actor.supervision import OneForOne, Strategy
+from accel_lab.actor.unawaited import require_plain
 from accel_lab.actor.uncopied import Address
 from accel_lab.errors import AccelError
 
@@ -27,15 +28,21 @@ S_co = TypeVar("S_co", bound="Actor", covariant=True)
 T = TypeVar("T")
 
 MARK = "_handled_types"
+HOOKS = ("started", "restarting", "stopped")
+_PLAIN = "write def, return what there is, or a Reply, which the asker then waits for"
 
 
 def handles(*message_types: type[M]) -> Callable[[Callable[[A, M], T]], Callable[[A, M], T]]:
     """Make a method the handler of these message types.
 
     It returns the reply's value, or a `Reply` whose outcome becomes the asker's.
+
+    Raises:
+        InvalidArgument: it is an `async def`.
     """
 
     def mark(method: Callable[[A, M], T]) -> Callable[[A, M], T]:
+        require_plain(method, f"the handler {method.__qualname__}", _PLAIN)
         setattr(method, MARK, message_types)
         return method
 
@@ -59,8 +66,11 @@ class Actor:
 
         Raises:
             TypeError: two methods handle the same message type.
+            InvalidArgument: a hook is an `async def`.
         """
         super().__init_subclass__(**options)
+        for hook in HOOKS:
+            require_plain(getattr(cls, hook), f"the hook {cls.__name__}.{hook}", "write def")
         marked: dict[str, tuple[type[Message[Any]], ...]] = {}
         for owner in reversed(cls.__mro__):
             marked.update(

@@ -19,9 +19,11 @@ from typing import Any, Generic, Self, TypeVar, cast, overload
 
 import msgspec
 
+from accel_lab.actor.unawaited import name_of, require_plain
 from accel_lab.actor.uncopied import Uncopied
 
 E = TypeVar("E", bound="Event")
+_LISTEN = "write def, or async for event in events.listen(…): …"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,7 +167,11 @@ class EventStream(Uncopied):
         """Call `callback` with each event of `types` (all, when none is given) from now on.
 
         It runs in the publishing thread, so it must be quick and must not wait.
+
+        Raises:
+            InvalidArgument: it is an `async def`.
         """
+        require_plain(callback, f"the callback {name_of(callback)}", _LISTEN)
         subscription = Subscription(self, cast("Callable[[Event], object]", callback), types)
         with self._lock:
             self._subscriptions = (*self._subscriptions, subscription)
@@ -391,6 +397,7 @@ def warn_of(error: BaseException, what: str) -> None:
     """Issue a RuntimeWarning about `error`; never raises, even where warnings are errors."""
     try:
         warnings.warn(f"{what}: {error!r}", RuntimeWarning, stacklevel=3)
-    except RuntimeWarning:
-        sys.stderr.write(f"{what}\n")
-        traceback.print_exception(error)
+    except (RuntimeWarning, ValueError):  # it is an error here, or stderr is closed
+        if sys.stderr is not None and not sys.stderr.closed:
+            sys.stderr.write(f"{what}\n")
+            traceback.print_exception(error)

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from accel_lab.actor.events import Subscription
 from accel_lab.actor.reply import Reply
+from accel_lab.actor.unawaited import name_of as plain_name
+from accel_lab.actor.unawaited import require_plain
 from accel_lab.actor.uncopied import Address
 from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.events.generation_watch import (
@@ -227,8 +229,9 @@ class Device(Address):
 
         Raises:
             InvalidArgument: the function or an argument does not pickle, or `writes` names what
-                is no operand.
+                is no operand, or the function is an `async def`.
         """
+        _require_plain(function)
         refs, blob = pack_call(function, operands, options)
         places = None if writes is None else _places(writes, refs, pure=pure)
         name = name_of(function) if called is None else called
@@ -260,6 +263,8 @@ class Device(Address):
         """
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+            _require_plain(function)
+
             @functools.wraps(function)
             def call(*operands: Any, **options: Any) -> Any:
                 refs, blob = pack_call(function, operands, options)
@@ -494,6 +499,11 @@ class Device(Address):
         if supervisor.cause is not None:
             lines.append(("last loss", str(supervisor.cause)))
         return as_html(f"Device {self.name}{f': {health.model}' if health.model else ''}", lines)
+
+
+def _require_plain(function: Callable[..., Any]) -> None:
+    instead = "no event loop runs there; send a def that calls asyncio.run(…)"
+    require_plain(function, f"the function {plain_name(function)}", instead)
 
 
 def _places(

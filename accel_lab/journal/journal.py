@@ -245,7 +245,7 @@ class Journal(Uncopied, Sequence[Entry]):
         try:
             lines = self[-SHOWN:]
         except JournalError as error:
-            return Lines((), f"journal in {self.store.name}: {error}")
+            return Lines((), f"journal in {self.store.name}: {error}{self._unwritten()}")
         return lines
 
     def _title(self, what: str) -> str:
@@ -254,7 +254,11 @@ class Journal(Uncopied, Sequence[Entry]):
             text += f"; {self.dropped} older ones are gone"
         if self.damage is not None:
             text += f"; it is damaged: {self.damage}"
-        return text
+        return text + self._unwritten()
+
+    def _unwritten(self) -> str:
+        unwritten = "" if self._writer is None else self._writer.unwritten
+        return f"; {unwritten}" if unwritten else ""
 
     def _fresh(self) -> None:
         """Have what was sent so far committed, if the store takes it."""

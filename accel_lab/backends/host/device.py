@@ -105,11 +105,11 @@ class HostBackend:
 
     def free_bytes(self) -> int:
         """Return the memory that the machine could still give."""
-        for line in Path("/proc/meminfo").read_text().splitlines():
+        for line in _lines(Path("/proc/meminfo")):
             name, _, rest = line.partition(":")
             if name == "MemAvailable":
                 return int(rest.split()[0]) * 1024
-        return self.total_bytes
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
 
     def largest_free_bytes(self) -> int:
         """Return all that is free: main memory is in pages, which need not be neighbours."""
@@ -266,8 +266,16 @@ def _memory_bytes() -> int:
 
 def _processor() -> str:
     """Return the processor's model, as the kernel tells it."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
+    for line in _lines(Path("/proc/cpuinfo")):
         name, _, model = line.partition(":")
         if name.strip() == "model name":
             return model.strip()
     return os.uname().machine
+
+
+def _lines(table: Path) -> list[str]:
+    """Return what the kernel tells; nothing where there is no `/proc`."""
+    try:
+        return table.read_text().splitlines()
+    except OSError:
+        return []

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from accel_lab.actor.unawaited import UNAWAITED, discarded
 from accel_lab.compute.actors.seen_memory import SeenMemory
 from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.execution.stream import Storage
+from accel_lab.compute.machine.stack_frames import raised_by_user
 from accel_lab.compute.message.builtin import Ping, Run
 from accel_lab.compute.output import printing
 from accel_lab.compute.residency.holdings import ContextMemory
@@ -18,7 +20,7 @@ from accel_lab.compute.user_code import post_mortem
 from accel_lab.compute.user_code.call import answer_parts, pack, unpack
 from accel_lab.compute.user_code.interrupts import INTERRUPTS
 from accel_lab.compute.user_code.users_objects import users_objects
-from accel_lab.compute.wire.failure import text_of, user_code_error
+from accel_lab.compute.wire.failure import text_of, told_with_lines, user_code_error
 from accel_lab.errors import Interrupted, StaleRef
 
 if TYPE_CHECKING:
@@ -68,7 +70,12 @@ class RunActor(LibraryActor):
                 return function(*args, **kwargs)
         except MemoryError as error:
             self._memory.note_failure(error)
-            raise self.context.out_of_memory(_asked_bytes(error)) from error
+            if raised_by_user(error):  # a budget of its own, say, and not the device's memory
+                frames = post_mortem.frames_of(error, self._memory.bytes_of)
+                raise user_code_error(error, frames) from error
+            missed = self.context.out_of_memory(_asked_bytes(error))
+            missed.args = (f"{missed}\n{told_with_lines(error)}",)
+            raise missed from error
         except KeyboardInterrupt as error:
             raise Interrupted("the function was interrupted") from error
         except BaseException as error:
@@ -104,6 +111,9 @@ class RunActor(LibraryActor):
         return arrays
 
     def _answer(self, value: Any, m: Run, launch: Launch) -> None:
+        if type(value) in UNAWAITED:
+            text = f"the answer is {discarded(value)}, which nobody awaits: asyncio.run(…) runs one"
+            raise user_code_error(TypeError(text))
         # What is an array without axes on a card is a number of NumPy's on the host.
         array = np.asarray(value) if isinstance(value, np.generic) else value
         adopted = self.context.backend.adopt(array)

@@ -128,7 +128,7 @@ class BufferTable:
             text = f"the answer of buffer {buffer.id} is not an array, and so no operand"
             raise StaleRef(text)
         text = f"buffer {buffer.id} is not in this generation's table: it was freed or lost"
-        raise StaleRef(text)
+        raise StaleRef(text, buffer=buffer.id)
 
     def withhold(self, buffer: AccelRef, refusal: Refusal) -> bool:
         """Refuse a buffer, and all that shares its memory, until that is lifted.

@@ -31,11 +31,13 @@ class ContextEnded(msgspec.Struct, frozen=True, array_like=True, tag=-3):
     """A context was lost; `in_flight` are the requests that had no answer.
 
     What follows was sent to the next generation. An `Explained` tells why, when that is known.
+    One that is `closed` was not lost: its system was closed.
     """
 
     generation: int
     at: float
     in_flight: list[int]
+    closed: bool = False
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True, tag=-4):

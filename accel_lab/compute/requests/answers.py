@@ -22,7 +22,14 @@ from accel_lab.compute.user_code.call import unpack as unpack_value
 from accel_lab.compute.wire.codec import Answer, Done, Failure, Report, Shaped
 from accel_lab.compute.wire.failure import unpack
 from accel_lab.compute.wire.link import Link
-from accel_lab.errors import AccelError, DependencyFailed, Interrupted, OutOfMemory, UserCodeError
+from accel_lab.errors import (
+    AccelError,
+    DependencyFailed,
+    Interrupted,
+    OutOfMemory,
+    StaleRef,
+    UserCodeError,
+)
 
 ROOTS_KEPT = 1024
 _library = attrgetter("library")
@@ -96,19 +103,20 @@ class Answers:
     Parameters:
         noticed: gets every report that answers nothing.
         recorder: is told what failed.
-        name_owners: completes what is told of the owners of memory that is missed.
+        complete: adds to an error what only the notebook knows: who has the memory that is missed,
+            or why a buffer is not there any more.
     """
 
     def __init__(
         self,
         noticed: Callable[[Link, Report], None],
         recorder: Recorder | None = None,
-        name_owners: Callable[[OutOfMemory], None] = _nothing,
+        complete: Callable[[OutOfMemory | StaleRef], None] = _nothing,
     ) -> None:
         self.pending: dict[int, Reply[Any]] = {}
         self._noticed = noticed
         self._recorder = recorder
-        self._name_owners = name_owners
+        self._complete = complete
         self._settles: dict[int, Settle] = {}
         self._roots: OrderedDict[int, AccelError] = OrderedDict()
         self._parts: dict[int, bytearray] = {}
@@ -306,8 +314,8 @@ class Answers:
             return
         error = unpack(failure, self._roots.get(failure.root))
         error.root = failure.root
-        if isinstance(error, OutOfMemory):
-            self._name_owners(error)
+        if isinstance(error, OutOfMemory | StaleRef):
+            self._complete(error)
         if self._recorder is not None:
             self._recorder.mark(Failed(failure.seq, type(error).__name__, str(error)))
         if isinstance(error, DependencyFailed):

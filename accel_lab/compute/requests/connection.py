@@ -113,6 +113,7 @@ class Connection:
         dropped: why buffers of this generation are gone, by id.
         kept: whether what the device holds is kept on the host, until a context has it again.
         kept_bytes: how much of the host's memory that takes.
+        ids_before: the last number that a buffer had when the last context was lost.
         revive: has a suspended device start a context; any thread, returns at once.
         recovery: what makes buffers again after a loss; None if nothing does.
         ipc_memory: what the context has open of another process's memory; None where it cannot.
@@ -137,6 +138,7 @@ class Connection:
         self.dropped: dict[int, str] = {}
         self.kept = False
         self.kept_bytes = 0
+        self.ids_before = 0
         self.revive: Callable[[], None] = _nothing
         self.recovery: Rebuilder | None = None
         self.ipc_memory: OpenMemory | None = None
@@ -374,6 +376,7 @@ class Connection:
         self.link = self.filling = None
         self.refusal = refusal
         if link is not None:
+            self.ids_before = self._queue.ids
             if not self.kept:
                 self.dropped.clear()  # what is made again is told elsewhere
             link.close()
@@ -393,7 +396,8 @@ class Connection:
             return
         unanswered = [*self._answers.pending, *self._answers.withdrawn]
         lost = [seq for seq in unanswered if seq not in queued]
-        self._recorder.mark(ContextEnded(generation, time.time(), lost))
+        closed = self.state == "stopped"
+        self._recorder.mark(ContextEnded(generation, time.time(), lost, closed))
         for seq in set(self._answers.withdrawn).difference(queued):
             # Nobody waits for what it has not done: it is not to be done again.
             self._recorder.mark(Failed(seq, Cancelled.__name__, f"request {seq} was taken back"))

@@ -51,9 +51,9 @@ class DeviceHandles:
         self.device: Callable[[], Any] = _no_device
         self.pump = pump
         self._connection = connection
+        self._queue = queue
         self._freed = queue.freed
         self._support = support
-        self._ids = 0
 
     def serve(self, device: Any) -> None:
         """Name the device whose handles these are."""
@@ -63,7 +63,7 @@ class DeviceHandles:
 
     def new_id(self) -> int:
         """Take the next buffer's id; the device's lock is held."""
-        self._ids = id_ = self._ids + 1
+        self._queue.ids = id_ = self._queue.ids + 1
         return id_
 
     def of_answer(
@@ -92,7 +92,7 @@ class DeviceHandles:
             return Reply(self.pump, here), 0
         id_ = announced
         if not id_:
-            self._ids = id_ = self._ids + 1
+            self._queue.ids = id_ = self._queue.ids + 1
         if make is not None:
             made = make(self.pump, id_)
             return made, id_ if isinstance(made, AccelRef) else 0
@@ -207,22 +207,35 @@ class DeviceHandles:
         connection = self._connection
         name, generation = connection.name, connection.generation
         if ref.generation == FREED:
-            return StaleRef(f"buffer {ref.id} was freed; compute or put() it again", remedy=_FREED)
+            text = f"buffer {ref.id} was freed; compute or put() it again"
+            return StaleRef(text, remedy=_FREED, buffer=ref.id)
         if ref.generation == generation:
             why = connection.dropped.get(ref.id, "")
             text = f"buffer {ref.id} was dropped when {name} was suspended: {why}"
-            return StaleRef(f"{text}; compute or put() it again", remedy=_DROPPED)
-        if why := self.why_lost(ref):
-            return StaleRef(
-                f"buffer {ref.id} of generation {ref.generation} could not be made again for "
-                f"generation {generation}: {why}; compute or put() it again",
-                remedy=_NOT_MADE_AGAIN,
-            )
-        return StaleRef(
-            f"buffer {ref.id} is of generation {ref.generation}; {name} is at {generation}, and "
-            "what it held before is gone: compute or put() it again",
-            remedy=_NOT_RECOVERED if connection.recovery is None else "",
-        )
+            return StaleRef(f"{text}; compute or put() it again", remedy=_DROPPED, buffer=ref.id)
+        error = StaleRef("", buffer=ref.id)
+        self._say_why(error, f"generation {ref.generation}")
+        return error
+
+    def complete(self, error: StaleRef) -> None:
+        """Say of a buffer that a context has missed why it is gone, if a loss has cost it."""
+        if error.buffer <= self._connection.ids_before:
+            self._say_why(error, "an earlier generation")
+
+    def _say_why(self, error: StaleRef, born: str) -> None:
+        connection = self._connection
+        recovery, generation = connection.recovery, connection.generation
+        if recovery is not None and (why := recovery.lost.get(error.buffer, "")):
+            text = f"could not be made again for generation {generation}: {why}"
+            error.remedy = _NOT_MADE_AGAIN
+        elif recovery is None or not error.args[0]:
+            name = connection.name
+            text = f"is of {born}; {name} is at {generation}, and what it held before is gone"
+            if recovery is None:
+                error.remedy = _NOT_RECOVERED
+        else:
+            return  # a context has said what is known
+        error.args = (f"buffer {error.buffer} {text}; compute or put() it again",)
 
     def _foreign(self, ref: Any, message: Operation[Any]) -> InvalidArgument:
         if not isinstance(ref, AccelRef):

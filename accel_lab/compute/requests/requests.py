@@ -25,7 +25,7 @@ from accel_lab.compute.requests.unrecorded import Unrecorded
 from accel_lab.compute.residency.owners import name_owners
 from accel_lab.compute.wire.codec import Report
 from accel_lab.compute.wire.link import Link
-from accel_lab.errors import AccelError, CircuitOpen, OutOfMemory, SystemClosed
+from accel_lab.errors import AccelError, CircuitOpen, OutOfMemory, StaleRef, SystemClosed
 
 
 class Supervisor(Audience, Protocol):
@@ -67,7 +67,7 @@ class Requests:
         self.recorder = recorder
         lock = threading.RLock()
         room = threading.Condition(lock)
-        answers = Answers(supervisor.noticed, recorder, self._name_owners)
+        answers = Answers(supervisor.noticed, recorder, self._complete)
         queue = SendQueue(recorder)
         connection = Connection(name, lock, room, answers, queue, recorder)
         cancellation = Cancellation(
@@ -166,9 +166,10 @@ class Requests:
         self.unrecorded.lock = lock
         self.connection.orphan()
 
-    def _name_owners(self, error: OutOfMemory) -> None:
-        device = self.device
-        if device is not None:
+    def _complete(self, error: OutOfMemory | StaleRef) -> None:
+        if isinstance(error, StaleRef):
+            self.handles.complete(error)
+        elif (device := self.device) is not None:
             name_owners(error, device)
 
 

@@ -17,6 +17,7 @@ class SendQueue:
 
     Attributes:
         last: the number of the message that was sent or queued last.
+        ids: the number that a buffer was given last.
         waiting: the encoded messages that wait for a context, by number and in order.
         freed: the buffers of which no context knows yet that they are freed. Finalizers append to
             it, in any thread at any moment.
@@ -24,6 +25,7 @@ class SendQueue:
 
     def __init__(self, recorder: Recorder | None) -> None:
         self.last = 0
+        self.ids = 0
         self.waiting: dict[int, bytes] = {}
         self.freed: deque[int] = deque()
         self._recorder = recorder

@@ -32,10 +32,10 @@ def name_owners(error: OutOfMemory, device: Holder) -> None:
             tuple(dict.fromkeys((*_of(ids, by_id), *known)))
             for ids, known in zip(error.owner_ids, error.kept_by, strict=True)
         )
-        before = told(error.owners, error.kept_by)
-        text = str(error).removesuffix(before)
+        # Behind it may stand the lines of the user's own code.
+        text, _, behind = str(error).rpartition(told(error.owners, error.kept_by))
         error.kept_by = kept_by
-        error.args = (text + told(error.owners, kept_by),)
+        error.args = (f"{text}{told(error.owners, kept_by)}{behind}",)
 
 
 def _names(device: Holder) -> dict[int, list[str]]:

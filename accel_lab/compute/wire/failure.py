@@ -17,7 +17,13 @@ import accel_lab.errors as tree
 from accel_lab.compute.wire import main_classes
 from accel_lab.compute.wire.codec import FRAME_LIMIT, Failure
 from accel_lab.display.failure import place_of
-from accel_lab.errors import AccelError, DependencyFailed, LibraryError, UserCodeError
+from accel_lab.errors import (
+    AccelError,
+    DependencyFailed,
+    LibraryError,
+    OutOfMemory,
+    UserCodeError,
+)
 
 _FIELDS = (
     "asked_bytes",
@@ -34,6 +40,7 @@ _FIELDS = (
     "log",
     "frames",
     "unwritten",
+    "buffer",
 )
 _CAUSE_LIMIT = 64 << 10
 _TEXT_LIMIT = FRAME_LIMIT // 8
@@ -69,7 +76,7 @@ def pack(
     if isinstance(error, LibraryError):
         what += where(error.__cause__ or error)
     cause = b""
-    if isinstance(error, UserCodeError) and error.__cause__ is not None:
+    if isinstance(error, UserCodeError | OutOfMemory) and error.__cause__ is not None:
         cause = _packed(error.__cause__)
     kind, text = fitting(type(error).__name__, _NAME_LIMIT), fitting(text_of(error))
     return Failure(seq, fitting(what, _NAME_LIMIT), kind, text, fields, root, cause, withheld)
@@ -168,13 +175,17 @@ def user_code_error(
     Parameters:
         frames: what the frames knew that it has passed, as `UserCodeError` has them.
     """
-    told = [
-        f"{_RAISED[caused] if n else ''}{_told(one)}"
-        for n, (one, caused) in enumerate(_links(error))
-    ]
-    wrapped = UserCodeError("\n".join(told), frames=frames)
+    wrapped = UserCodeError(told_with_lines(error), frames=frames)
     wrapped.__cause__ = error
     return wrapped
+
+
+def told_with_lines(error: BaseException) -> str:
+    """Return an exception and what led to it, each with the lines of the user's own code."""
+    return "\n".join(
+        f"{_RAISED[caused] if n else ''}{_told(one)}"
+        for n, (one, caused) in enumerate(_links(error))
+    )
 
 
 _RAISED = {True: "caused by ", False: "while handling "}

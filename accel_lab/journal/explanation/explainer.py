@@ -30,7 +30,7 @@ class Explainer:
         system: Lab,
         device: Device | str | None,
         *,
-        spare: Spare,
+        spare: Spare | None,
         timeout_s: float,
         sanitize: bool,
     ) -> Explanation:

@@ -121,7 +121,8 @@ class _Server:
 
     def __init__(self, feed: Feed) -> None:
         name = Name.of(os.getpid())
-        assert name is not None  # this process lives
+        if name is None:  # this process lives, so nothing of it can be told
+            raise OSError("/proc is not there")
         self._feed, self._name = feed, name
         self._folder = folder.make()
         try:
