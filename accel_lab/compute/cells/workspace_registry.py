@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from accel_lab.compute.cells.cell_execution import Cell, Piece, Ran, Timed
+from accel_lab.compute.cells.class_source import find_classes
 from accel_lab.compute.cells.user_modules import Projects
 from accel_lab.compute.cells.workspace import Workspace
 from accel_lab.compute.execution.backend import Backend
@@ -29,6 +30,7 @@ def serve(backend: Backend, generation: int, stream: Stream) -> None:
     _backend[:] = [backend]
     _generation[:] = [generation]
     _meter[:] = [CostMeter(backend, stream)]
+    find_classes()
     _suit_environment()
 
 

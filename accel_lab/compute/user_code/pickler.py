@@ -7,9 +7,7 @@ import cloudpickle
 
 from accel_lab.compute.arrays import torch_interop
 from accel_lab.compute.user_code import functools_pickle
-
-_NO_FILE = "<dynamic-code>"
-"""What cloudpickle has had for the file of all code since 3.1.3."""
+from accel_lab.compute.user_code.code_pickle import CodePickle
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -24,6 +22,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def __init__(self, file: IO[bytes], spaces: dict[int, str], **options: Any) -> None:
         super().__init__(file, **options)
         self._spaces = spaces
+        self._code = CodePickle()
 
     def space_of(self, obj: Any) -> str | None:
         """Return what a namespace that stays behind is called; None of anything else."""
@@ -39,18 +38,21 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         kind = type(obj)
         if kind.__name__ == "TypeAliasType" and obj.__module__ == "__main__":  # else by its name
             return _aliased, (kind, obj.__name__, obj.__value__, obj.__type_params__)
-        if type(obj) is CodeType:
-            make, given = self.dispatch_table[CodeType](obj)
-            return make, tuple(obj.co_filename if one == _NO_FILE else one for one in given)
+        if kind is CodeType:
+            return self._code.reduced(obj, *self.dispatch_table[CodeType](obj))
         made = super().reducer_override(obj)
-        if type(obj) is not FunctionType or made is NotImplemented:
+        if made is NotImplemented:
             return made
-        if id(obj.__globals__) not in self._spaces:
+        return self._among_names(obj, made) if kind is FunctionType else made
+
+    def _among_names(self, function: FunctionType, made: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Have a function look up its globals in the namespace there, if that stays behind."""
+        if id(function.__globals__) not in self._spaces:
             return made
-        self.note(obj)
+        self.note(function)
         make, (code, _, *rest), (state, slots), *more = made
         slots["__globals__"] = {}
-        return make, (code, obj.__globals__, *rest), (state, slots), *more
+        return make, (code, function.__globals__, *rest), (state, slots), *more
 
 
 def _aliased(kind: type, name: str, value: Any, parameters: tuple[Any, ...]) -> Any:
