@@ -8,6 +8,7 @@ import cloudpickle
 from accel_lab.compute.arrays import torch_interop
 from accel_lab.compute.user_code import functools_pickle
 from accel_lab.compute.user_code.code_pickle import CodePickle
+from accel_lab.compute.user_code.slots_pickle import with_slots
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -43,6 +44,8 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         made = super().reducer_override(obj)
         if made is NotImplemented:
             return made
+        if isinstance(obj, type):
+            return with_slots(obj, made)
         return self._among_names(obj, made) if kind is FunctionType else made
 
     def _among_names(self, function: FunctionType, made: tuple[Any, ...]) -> tuple[Any, ...]:
