@@ -8,6 +8,7 @@ import numpy as np
 
 from accel_lab.compute.actors.seen_memory import SeenMemory
 from accel_lab.compute.cells import workspace_registry
+from accel_lab.compute.cells.lent_buffers import LentBuffers
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.execution.stream import Storage
@@ -62,11 +63,13 @@ class RunActor(LibraryActor):
             at = m.blob_at
             blob = self.context.arena.view(at.segment, at.start, at.nbytes).tobytes()
         is_called = False
+        lent = LentBuffers(m.refs, self.context.table)
         try:
             climbing = self.context.backend.climbing(partial(self._make_room, launch.seq))
-            with INTERRUPTS.of(launch.seq), climbing:
+            with INTERRUPTS.of(launch.seq), climbing, lent.entered():
                 workspace_registry.refresh()
                 function, args, kwargs = unpack(blob, arrays.__getitem__)
+                arrays.clear()  # whoever is called may let go of them
                 is_called = True
                 return function(*args, **kwargs)
         except MemoryError as error:
@@ -81,6 +84,7 @@ class RunActor(LibraryActor):
             holdings.note_failure(error)
             raise user_code_error(error) from error
         finally:
+            lent.take_back()  # also where an interrupt has kept others from doing so
             printing.finish()
 
     def _make_room(self, now: int, has_room: Callable[[], bool]) -> bool:
@@ -150,6 +154,8 @@ class RunActor(LibraryActor):
         storage: Storage | None = None
         shared = 0
         for ref in near:
+            if ref.storage is None:
+                continue  # a cell has let go of it
             if self.context.backend.same_memory(ref.array, array):
                 storage, shared = ref.storage, ref.id
                 break
