@@ -26,7 +26,7 @@ from accel_lab.errors import AccelError, Interrupted, InvalidArgument, OutOfMemo
 from accel_lab.notebook import timing
 from accel_lab.notebook.captures import Captures, captures_of, is_ipythons, is_lost
 from accel_lab.notebook.footer import Footer
-from accel_lab.notebook.names import used_names
+from accel_lab.notebook.names import bound_names, used_names
 from accel_lab.notebook.object_ref import ObjectRef
 from accel_lab.notebook.space import Space
 from accel_lab.notebook.timing import Timing
@@ -117,6 +117,7 @@ class GpuCells:
         made = ran.arrays.keys() | ran.residents.keys()
         space.note(source, self._filename, made | set(ran.gone))
         known = made | ran.returned.keys() | ran.changed.keys()
+        known |= bound_names(source) & space.bound.keys()
         if options.names is not None and (unknown := options.names - known):
             raise InvalidArgument(f"-o: the cell has not bound {', '.join(sorted(unknown))}")
         if ran.cost is not None:
@@ -195,10 +196,15 @@ class GpuCells:
             captures.tensors,
             captures.returned,
             captures.gone,
+            [
+                name
+                for name in space.only(self._names, captures.given, captures.kept)
+                if chosen is None or name in chosen  # the notebook keeps what it has of others
+            ],
             states(source, self._names) if source else {},
             self._count,
         )
-        touched = [*cell.given.values(), *cell.kept.values()]
+        ran: Ran | None = None
         kept_bytes = 0
         try:
             name = filename.strip("<>")
@@ -208,16 +214,14 @@ class GpuCells:
             space.tell(cell.given, cell.gone)
             answer = reply.result()
             if isinstance(answer, Ran):
-                _join(space, captures, answer)
-                touched += answer.arrays.values()
+                ran = answer
+                _join(space, captures, ran)
         except KeyboardInterrupt:
             device.take_back()  # it may have come before anybody waited
-            touched += self._bind_what_failed(device, space, captures, chosen, cell, INTERRUPTED_S)
+            ran = self._bind_what_failed(device, space, captures, chosen, cell, INTERRUPTED_S)
             raise
         except (UserCodeError, OutOfMemory, Interrupted) as error:
-            touched += self._bind_what_failed(
-                device, space, captures, chosen, cell, OUTCOME_WITHIN_S
-            )
+            ran = self._bind_what_failed(device, space, captures, chosen, cell, OUTCOME_WITHIN_S)
             if isinstance(error, Interrupted):  # as the cell of a notebook that raises it
                 raise KeyboardInterrupt from None
             if isinstance(error, UserCodeError):
@@ -237,7 +241,7 @@ class GpuCells:
                 raise stale from error
             raise
         finally:  # a cell that failed may have written to them, too
-            kept_bytes = _keep(device, touched)
+            kept_bytes = _keep(device, _touched(cell, ran))
         return answer, kept_bytes
 
     def _bind_what_failed(
@@ -248,27 +252,27 @@ class GpuCells:
         chosen: frozenset[str] | None,
         cell: Cell,
         within_s: float,
-    ) -> list[Any]:
+    ) -> Ran | None:
         """Bind what a cell had when it failed, as a cell of the notebook's own does."""
         try:
             asked = device.run(Workspaces.outcome, in_context(Workspaces), self._name, cell.number)
         except AccelError:
-            return []
+            return None
         try:
             ran: Ran = asked.result(within_s)
         except TimeoutError:  # it still runs
             asked.cancel()
-            return []
+            return None
         except AccelError:  # its context is lost as well
-            return []
+            return None
         self._stopped = ran.stopped
         if ran.generation != space.generation:
-            return []
+            return None
         _join(space, captures, ran)
         self._bind(device, space, captures, ran, chosen)
         made = ran.arrays.keys() | ran.residents.keys()
         space.note_part(cell.source, cell.filename, made, set(ran.gone))
-        return list(ran.arrays.values())
+        return ran
 
     def _home(self) -> NotebookGlobals:
         return NotebookGlobals(self._names, self._name)
@@ -413,6 +417,16 @@ def _join(space: Space, captures: Captures, ran: Ran) -> None:
         handle = ran.arrays.get(first, known.get(first))
         if isinstance(handle, AccelRef):
             ran.arrays[name] = handle
+
+
+def _touched(cell: Cell, ran: Ran | None) -> list[Any]:
+    """Return what a cell has made, and what it got and has not let go of."""
+    over = set(cell.only)
+    if ran is not None:
+        over &= {*ran.gone, *ran.arrays, *ran.residents}
+    got = cell.given | cell.kept
+    made = ran.arrays.values() if ran is not None else ()
+    return [*(value for name, value in got.items() if name not in over), *made]
 
 
 def _keep(device: "Device", touched: list[Any]) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from accel_lab.actor.unawaited import UNAWAITED, discarded
 from accel_lab.compute.actors.seen_memory import SeenMemory
+from accel_lab.compute.cells.lent_buffers import LentBuffers
 from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
@@ -61,11 +62,13 @@ class RunActor(LibraryActor):
             at = m.blob_at
             blob = self.context.arena.view(at.segment, at.start, at.nbytes).tobytes()
         is_called = False
+        lent = LentBuffers(m.refs, self.context.table)
         try:
             climbing = self.context.backend.climbing(partial(self._make_room, launch.seq))
-            with INTERRUPTS.of(launch.seq), climbing:
+            with INTERRUPTS.of(launch.seq), climbing, lent.entered():
                 self._workspaces.refresh()
                 function, args, kwargs = unpack(blob, partial(self._find, arrays))
+                arrays.clear()  # whoever is called may let go of them
                 is_called = True
                 return function(*args, **kwargs)
         except MemoryError as error:
@@ -86,6 +89,7 @@ class RunActor(LibraryActor):
             frames = post_mortem.frames_of(error, self._memory.bytes_of)
             raise user_code_error(error, frames) from error
         finally:
+            lent.take_back()  # also where an interrupt has kept others from doing so
             printing.finish()
 
     def _find(self, arrays: list[Any], left_behind: int | str | type[Any]) -> Any:
@@ -166,6 +170,8 @@ class RunActor(LibraryActor):
         storage: Storage | None = None
         shared = 0
         for ref in near:
+            if ref.storage is None:
+                continue  # a cell has let go of it
             if self.context.backend.same_memory(ref.array, array):
                 storage, shared = ref.storage, ref.id
                 break

@@ -20,6 +20,8 @@ class Cell(NamedTuple):
             ways to the notebook's own arrays inside it.
         gone: names to forget: the notebook has them no more, or has given them another value that
             the cell does not use.
+        only: the names of what nothing else in the notebook stands for: what the cell deletes or
+            binds anew of these ends there at once, as it would here.
         generators: states of the notebook's global random generators, to draw from meanwhile.
         number: tells it from the notebook's others.
     """
@@ -32,6 +34,7 @@ class Cell(NamedTuple):
     tensors: dict[str, str]
     returned: dict[str, frozenset[Way]]
     gone: list[str]
+    only: list[str]
     generators: dict[str, bytes]
     number: int
 

@@ -7,15 +7,17 @@ context.
 import builtins
 import pickle
 import sys
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from accel_lab.compute.arrays import torch_interop
+from accel_lab.compute.cells import lent_buffers
 from accel_lab.compute.cells.captured_objects import CapturedObjects
 from accel_lab.compute.cells.cell_code import TIMES, loop_of, parts_of, remember
 from accel_lab.compute.cells.cell_execution import Cell, Piece, Ran, Resident, Timed
@@ -25,7 +27,7 @@ from accel_lab.compute.cells.mutable_parts import Way, written
 from accel_lab.compute.cells.plain_data import frozen, thawed
 from accel_lab.compute.cells.write_back import copied, holds_changing
 from accel_lab.compute.execution.backend import Backend
-from accel_lab.compute.execution.cost_meter import CostMeter, Span, numbers
+from accel_lab.compute.execution.cost_meter import Cost, CostMeter, Span, numbers
 from accel_lab.compute.machine.stack_frames import lines_of
 from accel_lab.compute.output import ipython_display, matplotlib_figures
 from accel_lab.compute.output.formatting import text
@@ -89,6 +91,18 @@ class Workspace:
         """
         body, last = parts_of(cell.source, cell.filename)
         self._take(cell)
+        with self._letting_go(cell.only):
+            cost, shown_bytes = self._execute(cell, body, last, meter, quiet=quiet)
+        used = (*body.co_names, *(last.co_names if last is not None else ()))
+        ran = self.outcome(frozenset(used))
+        self._ended = cell.number, replace(ran, arrays=dict.fromkeys(ran.arrays))
+        ran.cost, ran.shown_bytes = cost, shown_bytes
+        return ran
+
+    def _execute(
+        self, cell: Cell, body: CodeType, last: CodeType | None, meter: CostMeter, *, quiet: bool
+    ) -> tuple[Cost | None, int]:
+        """Run the code of a cell; return what it cost, and how many bytes it has shown."""
         value = None
 
         def execute() -> None:
@@ -118,12 +132,23 @@ class Workspace:
                     matplotlib_figures.show()
                 raise
             matplotlib_figures.show()
-            shown_bytes = ipython_display.nbytes() - before
-        used = (*body.co_names, *(last.co_names if last is not None else ()))
-        ran = self.outcome(frozenset(used))
-        self._ended = cell.number, replace(ran, arrays=dict.fromkeys(ran.arrays))
-        ran.cost, ran.shown_bytes = cost, shown_bytes
-        return ran
+            return cost, ipython_display.nbytes() - before
+
+    @contextmanager
+    def _letting_go(self, names: list[str]) -> Iterator[None]:
+        """Hold nothing of what these names stand for meanwhile, so that it ends when they do."""
+        watched: dict[str, Callable[[Any], Any]] = {}
+        try:
+            for name in names:
+                if name in self.names and self._told.get(name, _NOTHING) is self.names[name]:
+                    watched[name] = _watched(self.names[name])
+                    self._told[name] = _NOTHING
+                    lent_buffers.lend(self.names[name])
+            yield
+        finally:
+            lent_buffers.take_back()
+            for name, known in watched.items():
+                self._told[name] = known(self.names.get(name, _NOTHING))
 
     def time(self, cell: Cell, meter: CostMeter, *, number: int, repeat: int) -> Timed:
         """Run a cell again and again, and bind nothing; what it displays is dropped.
@@ -206,6 +231,8 @@ class Workspace:
                 kind = cell.tensors.get(name)
                 value = array if kind is None else torch_interop.made(array, kind)
                 self.names[name] = self._told[name] = value
+        for values in (cell.given, cell.kept):
+            values.clear()  # they would hold what the cell lets go of
 
     def _lend(self, value: Any, ways: frozenset[Way]) -> bytes | CapturedObjects:
         whole = None if holds_changing(value) else copied(value)
@@ -422,6 +449,20 @@ class Workspace:
         while isinstance(array, np.ndarray) and not array.flags.writeable:
             array = array.base  # nobody writes what nobody may
         return array is not None
+
+
+def _watched(value: Any) -> Callable[[Any], Any]:
+    """Return what tells later, without keeping it, what of a value there is still.
+
+    Called with what has its name then, it returns the value, or _NOTHING if that is gone. What
+    cannot be watched is taken to be what has its place and its type.
+    """
+    try:
+        watched = weakref.ref(value)
+    except TypeError:
+        place = id(value), type(value)
+        return lambda now: now if (id(now), type(now)) == place else _NOTHING
+    return lambda _: _NOTHING if (found := watched()) is None else found
 
 
 def _imported(name: str) -> ModuleType:
