@@ -33,7 +33,6 @@ def test_a_journal_from_before_the_rooms_replays_with_the_same_results() -> None
         ("accel_lab.compute.wrapped", "_property"),
         ("accel_lab.compute.wrapped", "_dispatched"),
         ("accel_lab.compute.workspaces", "resident"),
-        ("accel_lab.compute.workspaces", "run_cell"),
         ("accel_lab.compute.execution", "Cell"),  # the old name of a module is a room's now
         ("accel_lab.compute.backend", "Peak"),
         ("accel_lab.compute.meter", "Cost"),
