@@ -15,8 +15,7 @@ let timelineMounted = 0;
 
 /** Draw the timeline into `root`; see `standalone.js`. */
 export function mountTimeline(root, bus) {
-  const page = root.ownerDocument;
-  const window = page.defaultView;
+  const window = root.ownerDocument.defaultView;
   const model = new TimelineModel(bus, () => window.performance.now());
   const sheet = new TimelineSheet(root, model);
   const redraw = () => sheet.frames.ask();

@@ -66,7 +66,13 @@ test("what ends while it is followed is shown whole; what was moved stays", () =
   moved.model.apply({ range: free(1000, 1002) });
   moved.model.take({ ...CASE.state, closed: true }, NOW);
   assert.equal(moved.look().range.mode, "free");
-  assert.equal(new Timeline({ closed: true }).look().range.mode, "all");
+});
+
+test("what had ended before it was seen is shown whole, whatever was done before", () => {
+  const model = new TimelineModel(new Bus(), () => 0);
+  model.apply({ range: free(1000, 1002) });
+  model.take({ ...CASE.state, closed: true }, NOW);
+  assert.equal(model.look().range.mode, "all");
 });
 
 test("a change goes to the view or to the page, whose it is", () => {

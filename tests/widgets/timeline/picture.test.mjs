@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { TimelineFrames, timelineDrawing, timelineFit, timelineHovered, timelineIsDue, timelineScene, timelineSheetHeight } from "../../../widgets/timeline/picture.js";
+import { TimelineRing } from "../../../widgets/timeline/ring.js";
 import { CASE, HEADING, ROWS, Timeline, free } from "./case.mjs";
 
 const range = free(1000, 1002);
@@ -62,12 +63,12 @@ test("what moves is drawn with every tick, what is quiet once a second, what sta
   const quiet = [16, { running: [], marks: [] }];
   const later = { now: 1100 };
   assert.equal(due({}), true, "something runs");
-  assert.equal(due({}, 16, { running: [] }), true, "slices move");
+  assert.equal(due({}, ...quiet), true, "slices move");
   assert.equal(due(later, 16, { running: [] }), false);
   assert.equal(due(later, ...quiet), false);
   assert.equal(due(later, 1000, quiet[1]), true, "the axis");
   assert.equal(due({ ...later, now: 1011 }, 16, { running: [] }), true, "a mark moves");
-  assert.equal(due({ range: { ...range, mode: "all" } }, ...quiet), true);
+  assert.equal(due({ range: { ...range, mode: "all" }, ring: new TimelineRing() }, ...quiet), true, "everything grows");
   assert.equal(due({ range }), true, "what runs grows where it stands");
   assert.equal(due({ range }, 5000, { running: [] }), false);
   for (const more of [{ held: true }, { stale: 3 }, { state: null }]) assert.equal(due(more, 5000), false);
