@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from accel_lab.compute.execution.stream import Storage
 
 if TYPE_CHECKING:
-    from accel_lab.compute.execution.backend import Backend
+    from accel_lab.compute.execution.backend import Memory
 
 FEW = 64
 
@@ -20,8 +20,8 @@ class SeenMemory:
     For the dispatcher thread.
     """
 
-    def __init__(self, backend: "Backend") -> None:
-        self._backend = backend
+    def __init__(self, memory: "Memory") -> None:
+        self._memory = memory
         self._ranges: dict[Storage, tuple[int, int]] = {}
         self._look_at = FEW
 
@@ -32,13 +32,13 @@ class SeenMemory:
         if len(self._ranges) >= self._look_at:
             self._forget_freed()
         whole = self._whole(array)
-        start = self._backend.address(whole)
+        start = self._memory.address(whole)
         if start is not None and whole.nbytes:
             self._ranges[storage] = start, start + whole.nbytes
 
     def storage_of(self, array: Any) -> Storage | None:
         """Return the storage in whose memory an array begins; None if no function has seen it."""
-        at = self._backend.address(array)
+        at = self._memory.address(array)
         if at is None or not array.nbytes:
             return None
         for storage, (start, end) in self._ranges.items():
@@ -49,7 +49,7 @@ class SeenMemory:
     def _whole(self, array: Any) -> Any:
         """Return the array of which this one is a view."""
         base = getattr(array, "base", None)
-        while base is not None and self._backend.address(base) is not None:
+        while base is not None and self._memory.address(base) is not None:
             array, base = base, getattr(base, "base", None)
         return array
 

@@ -26,7 +26,7 @@ from accel_lab.compute.cells.global_random import drawing_from
 from accel_lab.compute.cells.mutable_parts import Way, written
 from accel_lab.compute.cells.plain_data import frozen, thawed
 from accel_lab.compute.cells.write_back import copied, holds_changing
-from accel_lab.compute.execution.backend import Backend
+from accel_lab.compute.execution.backend import UserCode
 from accel_lab.compute.execution.cost_meter import Cost, CostMeter, Span, numbers
 from accel_lab.compute.machine.stack_frames import lines_of
 from accel_lab.compute.output import ipython_display, matplotlib_figures
@@ -56,17 +56,18 @@ class Workspace:
     Beside what cells bind it has `display`, and `xp`: NumPy on `host`, CuPy on `cuda`.
 
     Parameters:
-        backend, generation: of the context.
+        user_code: what it has of the device.
+        generation: of the context.
     """
 
-    def __init__(self, backend: Backend, generation: int) -> None:
-        self._backend = backend
+    def __init__(self, user_code: UserCode, generation: int) -> None:
+        self._user_code = user_code
         self._generation = generation
         self._module = ModuleType("__main__")
         self.names: dict[str, Any] = vars(self._module)
         self.names |= {
             "__builtins__": builtins,
-            "xp": backend.arrays,
+            "xp": user_code.arrays,
         }
         self._own = frozenset(self.names)
         self._told: dict[str, Any] = {}  # what the notebook's handles stand for
@@ -435,16 +436,16 @@ class Workspace:
     def _is_array(self, value: Any) -> bool:
         """Whether this is an array of the device."""
         try:
-            return self._backend.adopt(value) is not None
+            return self._user_code.adopt(value) is not None
         except InvalidArgument:  # one of another card, or of a dtype that no buffer has
             return False
 
     def _would_differ(self, array: Any) -> bool:
         """Whether a buffer would have a copy, of which what is written later is not seen here."""
-        adopted = self._backend.adopt(array)
+        adopted = self._user_code.adopt(array)
         if adopted is None or type(adopted[0]) is not type(array) or not array.size:
             return False
-        if self._backend.same_memory(adopted[0], array):
+        if self._user_code.same_memory(adopted[0], array):
             return False
         while isinstance(array, np.ndarray) and not array.flags.writeable:
             array = array.base  # nobody writes what nobody may

@@ -29,9 +29,9 @@ class Workspaces:
     """
 
     def __init__(self, context: "Context") -> None:
-        self._backend = context.backend
+        self._user_code = context.backend
         self._generation = context.generation
-        self._meter = CostMeter(context.backend, context.stream(USER_CODE))
+        self._meter = CostMeter(context.backend, context.backend, context.stream(USER_CODE))
         self._spaces: dict[str, Workspace] = {}
         self.projects = Projects()
         find_classes()
@@ -40,7 +40,7 @@ class Workspaces:
     def of(self, space: str) -> Workspace:
         """Return the namespace of this name."""
         if space not in self._spaces:
-            self._spaces[space] = Workspace(self._backend, self._generation)
+            self._spaces[space] = Workspace(self._user_code, self._generation)
         return self._spaces[space]
 
     def spaces(self) -> dict[str, Workspace]:
@@ -109,7 +109,7 @@ class Workspaces:
     def _suit_environment(self) -> None:
         """Set what libraries are to do here, where the user has not."""
         matplotlib_figures.use()
-        self._backend.suit_environment()
+        self._user_code.suit_environment()
 
 
 _here: Workspaces | None = None

@@ -225,7 +225,7 @@ def _download(
             if buffer.storage is not None:
                 buffer.storage.read_on(stream)
         context.backend.join()
-        slots = Slots(context, [part.nbytes for _, part in jobs])
+        slots = Slots(context.backend, [part.nbytes for _, part in jobs])
         marked: deque[tuple[Any, int, Any, int]] = deque()
         writing: deque[tuple[Future[None], Any]] = deque()
 
@@ -261,7 +261,7 @@ def _bring_back(context: "Context", files: Stripes, memories: list[Memory]) -> d
         _streaming(context, "upload") as stream,
         ThreadPoolExecutor(THREADS, "accel_lab keeping") as pool,
     ):
-        slots = Slots(context, [nbytes for _, nbytes in jobs])
+        slots = Slots(context.backend, [nbytes for _, nbytes in jobs])
         ahead = ReadAhead(files, pool, stream, jobs, slots)
         for memory in memories:
             root = _root(context, memory)

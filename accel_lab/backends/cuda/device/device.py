@@ -27,7 +27,7 @@ from accel_lab.backends.cuda.device.pool import Pool, let_segments_grow
 from accel_lab.backends.cuda.device.stream import CudaEvent, CudaStream
 from accel_lab.backends.cuda.device.stream_write import write_word
 from accel_lab.compute.arrays.dtypes import NAMES
-from accel_lab.compute.execution.backend import MakeRoom, Peak, Poison
+from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, Poison
 from accel_lab.errors import AccelError, InvalidArgument
 
 _STORAGE = {name: storage_of(name) for name in NAMES}
@@ -40,6 +40,7 @@ class CudaDevice:
         model: the card's name.
         total_bytes: its memory.
         arrays: CuPy.
+        ipc: itself, which reads other processes' memory on the card.
         libraries: what makes the libraries of this backend.
         active: the stream on which this thread enqueues.
     """
@@ -58,6 +59,7 @@ class CudaDevice:
         self.total_bytes: int = runtime.memGetInfo()[1]
         self.model: str = runtime.getDeviceProperties(index)["name"].decode()
         self.arrays: ModuleType = cupy
+        self.ipc: IpcCopies | None = self
         self.libraries: dict[str, Callable[[], Any]] = {
             "array": partial(_library, "array.library", "CudaArray", self),
             "blas": partial(_library, "blas.library", "CudaBlas", self),
