@@ -253,6 +253,25 @@ def test_comparing_with_an_integer_that_the_dtype_lacks_is_true_or_false(device:
     assert (x == -1).get().tolist() == [False, False]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("power", [-1, 0.5, 2])
+def test_a_root_a_square_and_a_reciprocal_are_numpys_at_the_ends(
+    device: Device, dtype: str, power: float
+) -> None:
+    ends = np.array([-np.inf, np.inf, -0.0, 0.0, np.nan, -1.0, -4.0, 4.0])
+    x = ends.astype(dtype)
+    if dtype.startswith("complex"):
+        x = np.concatenate([x, (1j * ends[-3:]).astype(dtype)])
+    if dtype.startswith("complex") and power == -1 and not device.name.startswith("cpu"):
+        x = x[np.isfinite(x)]  # CuPy's quotient of a complex infinity is NaN
+    on = device.put(x)
+    with np.errstate(all="ignore"):
+        expected = x**power
+    np.testing.assert_array_equal((on**power).get(), expected)
+    on **= power
+    np.testing.assert_array_equal(on.get(), expected)
+
+
 def len_of(number: int) -> str:
     return f"{'-' * (number < 0)}{number.bit_length()}-bits"
 
