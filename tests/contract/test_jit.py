@@ -344,3 +344,26 @@ def test_the_extents_of_a_launch_may_be_on_the_device(device: Device) -> None:
     array.copy(device.put(np.array(3)), out=n)
     kernel(n, (n, 1), (count,)).result()
     assert count.get() == 13
+
+
+def test_a_source_is_compiled_however_an_editor_has_written_it(device: Device) -> None:
+    lines = [
+        '#include "v.h"',
+        "#define KERNEL \\",
+        '  extern "C" __global__',
+        "KERNEL void k(float* x) { // größer als √2 — 値",
+        "\tx[0] = V;\f",
+        "}",
+    ]
+    x = array.zeros(device, 1, "float32")
+    for number, (before, end, after) in enumerate(
+        [("\ufeff", "\n", ""), ("", "\r\n", ""), ("\ufeff", "\r\n", "\r\n\x1a"), ("", "\r", "\r")]
+    ):
+        source = before + end.join(lines) + after
+        header = f"{before}#define V \\{end}  {number}{after}"
+        jit.compile(device, source, "k", headers={"v.h": header})(1, 1, (x,)).result()
+        assert x.get() == number
+        wrong = source.replace("x[0]", "y[0]")
+        failing = jit.compile(device, wrong, "k", headers={"v.h": header})
+        with pytest.raises(CompileError, match=r"k\.cu[(:]5\b"):
+            failing.result()

@@ -1,6 +1,6 @@
 """The dtype of a handle: its name, which answers as NumPy's dtype object does."""
 
-from typing import Any
+from typing import Any, cast
 
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 
@@ -45,12 +45,12 @@ class NamedDType(str):
         return named, (str(self),)
 
 
-_NAMED = {name: NamedDType(name) for name in NAMES}
+_NAMED: dict[str, NamedDType] = {name: NamedDType(name) for name in NAMES}
 
 
 def named(name: str) -> NamedDType:
     """Return the one object for a name; what is no dtype, as `kernel`, is returned as it is."""
-    return _NAMED.get(name, name)  # type: ignore[return-value] # a kernel's handle has no dtype
+    return _NAMED.get(name, cast("NamedDType", name))
 
 
 def plain_name(value: object) -> str:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from accel_lab.compute.message.buffer import AccelRef
 
 GET_TIMEOUT_S = 60.0
+_PYTHONS = frozenset((int, float))
+_POWERS = {(int, -1): "reciprocal", (int, 2): "square", (float, 0.5): "sqrt"}
+"""What NumPy's `**` takes in place of `power`, which rounds otherwise and has other infinities."""
+_POWERED = frozenset(("float16", "float32", "float64", "complex64", "complex128"))
 
 
 class Functions(Protocol):
@@ -87,6 +91,7 @@ class Operators:
         device: Device
         shape: tuple[int, ...]
         dtype: NamedDType
+        known: bool
 
         @property
         def size(self) -> int:
@@ -129,6 +134,10 @@ class Operators:
         return self._reflected("remainder", other)
 
     def __pow__(self, other: Any) -> "AccelRef":
+        if type(other) in _PYTHONS and self.known and self.dtype in _POWERED:
+            function = _POWERS.get((type(other), other))
+            if function is not None:
+                return self.functions.unary(function, self)
         return self._binary("power", other)
 
     def __rpow__(self, other: Any) -> "AccelRef":

@@ -98,6 +98,16 @@ class Compile(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=2
         return Spec((), KERNEL)
 
     @property
+    def text(self) -> str:
+        """The source as compilers take it."""
+        return as_compiled(self.source)
+
+    @property
+    def included(self) -> dict[str, str]:
+        """The headers, likewise."""
+        return {name: as_compiled(text) for name, text in self.headers.items()}
+
+    @property
     def base(self) -> str:
         """The kernel's name without namespaces and template arguments."""
         found = _NAME.fullmatch(self.name.strip())
@@ -170,6 +180,16 @@ class InspectKernel(Operation[KernelFacts], frozen=True, array_like=True, eq=Fal
         """Refuse what is no kernel; there is no result on the device."""
         if self.kernel.dtype != KERNEL:
             raise InvalidArgument(f"InspectKernel: {self.kernel!r} is no kernel of jit.compile")
+
+
+def as_compiled(text: str) -> str:
+    """Return a source without what some editors add: a byte order mark, CR, Ctrl-Z at its end.
+
+    What stands before it in a compiler's file would make an error of a mark, and a backslash
+    before CR joins no lines for every compiler. The lines keep their numbers.
+    """
+    plain = text.removeprefix("\ufeff").removesuffix("\x1a")
+    return plain.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def triples(grid: Extents, block: Extents) -> tuple[Triple, Triple]:

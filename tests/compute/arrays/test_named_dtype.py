@@ -42,7 +42,8 @@ def test_a_dtype_has_what_numpys_object_has_and_is_a_text_for_all_else(name: str
     assert np.dtype(mine) == numpys
     assert np.zeros(1, mine).dtype == numpys
     assert (str(mine), f"{mine:>16}", json.dumps([mine])) == (name, f"{name:>16}", f'["{name}"]')
-    assert {name: 1}[mine] == {mine: 1}[name] == 1
+    keyed: dict[str, int] = {mine: 1}
+    assert {name: 1}[mine] == keyed[name] == 1
     assert mine in {name, "text"}
     assert hash(mine) == hash(name)
     for made in (copy.deepcopy(mine), pickle.loads(pickle.dumps(mine))):  # noqa: S301 - its own
