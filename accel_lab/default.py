@@ -42,6 +42,7 @@ def default_system() -> System:
             atexit.register(_close)
         if _system is None or _system.devices[0].state == "stopped":
             _system = System(devices=1, name="default")
+            _system.again = "from accel_lab import gpu opens another"
             threading.Thread(
                 target=_warm, args=(_system,), name="accel_lab default warming", daemon=True
             ).start()

@@ -130,6 +130,8 @@ class System:
     """
 
     finish_s: float = 30.0
+    again = "open another with System()"
+    """What an error says of a system that is closed."""
     _forked = False
 
     def __init__(
@@ -255,6 +257,7 @@ class System:
         *,
         timeout_s: float = 60.0,
         sanitize: bool = False,
+        allow_code: bool = False,
     ) -> Explanation:
         """Say which message ended the last context that was lost; blocks until it is known.
 
@@ -268,15 +271,23 @@ class System:
             timeout_s: how long a message may run there before it counts as hanging.
             sanitize: whether to run them once more in a process of their own under NVIDIA's
                 compute-sanitizer, which says what a kernel did wrong, where; takes seconds more.
+            allow_code: whether to run functions and kernels that another process has written into
+                the journal.
 
         Raises:
-            JournalError: no context was lost.
+            JournalError: no context was lost, or there is code and no leave to run it.
             JournalUnavailable: compute-sanitizer is asked for, and not installed.
             InvalidArgument: the system keeps no journal.
         """
         spare = None if self._closed else self._spare  # then it is of a system of its own
         return self._explainer.explain(
-            self.journal, self, device, spare=spare, timeout_s=timeout_s, sanitize=sanitize
+            self.journal,
+            self,
+            device,
+            spare=spare,
+            timeout_s=timeout_s,
+            sanitize=sanitize,
+            allow_code=allow_code,
         )
 
     @contextlib.contextmanager
@@ -287,7 +298,7 @@ class System:
         options = Options(strategy.within_s)
         with self._closing:
             if self._closed:
-                raise closed(device.name)
+                raise closed(device.name, self.again)
             name = f"{device.name} spare"
             # Its faults are none of the system's.
             actors = ActorSystem(self.name, event_loop=self._event_loop)
@@ -300,7 +311,7 @@ class System:
             yield _Spare(self.name, self.backend, [spare])
         finally:
             process = supervisor.process
-            self._event_loop.call_soon(supervisor.stop, closed(supervisor.name))
+            self._event_loop.call_soon(supervisor.stop, closed(supervisor.name, self.again))
             actor.stop()
             self._assembly.take_apart(supervisor)
             until = time.monotonic() + CLOSE_LIMIT_S
@@ -434,7 +445,7 @@ class System:
             SystemClosed: the system is closed.
         """
         if self._closed:
-            raise closed(self.name)
+            raise closed(self.name, self.again)
         if any(device.name == name for device in self.devices):
             raise NameTaken(f"{self.name} has a device named {name!r}")
         return self._own_actors.spawn(factory, name=name, capacity=capacity)
@@ -566,7 +577,7 @@ class System:
     def _end(self, done: threading.Event) -> None:
         """Stop everything, and say when the last process is reaped; system thread."""
         for supervisor in self._supervisors:
-            supervisor.stop(closed(supervisor.name))
+            supervisor.stop(closed(supervisor.name, self.again))
         self._spawner.close(done.set)
 
     def orphan(self) -> None:
