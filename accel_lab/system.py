@@ -86,7 +86,12 @@ class System(Uncopied):
     """A supervised set of devices, each driven by a context process of its own.
 
     The constructor starts the contexts and returns; messages wait until their context is up.
-    `with System() as lab:` also waits for that, and closes at the end.
+    `with System() as lab:` also waits for that, and closes at the end, when what was sent is done.
+
+    Attributes:
+        finish_s: how long the end of `with`, or of the program, waits for what was sent and not
+            awaited. What is not done then is dropped, and a line for each device says how much.
+            An exception ends both at once, and a notebook's kernel waits for nothing as it ends.
 
     Parameters:
         backend: `host` computes with NumPy on the CPU, `cuda` on NVIDIA GPUs; `auto` takes
@@ -125,6 +130,9 @@ class System(Uncopied):
     """
 
     _instead = "it owns the processes of its devices; open another with System()"
+    finish_s: float = 30.0
+    again = "open another with System()"
+    """What an error says of a system that is closed."""
     _forked = False
 
     def __init__(
@@ -250,6 +258,7 @@ class System(Uncopied):
         *,
         timeout_s: float = 60.0,
         sanitize: bool = False,
+        allow_code: bool = False,
     ) -> Explanation:
         """Say which message ended the last context that was lost; blocks until it is known.
 
@@ -263,15 +272,23 @@ class System(Uncopied):
             timeout_s: how long a message may run there before it counts as hanging.
             sanitize: whether to run them once more in a process of their own under NVIDIA's
                 compute-sanitizer, which says what a kernel did wrong, where; takes seconds more.
+            allow_code: whether to run functions and kernels that another process has written into
+                the journal.
 
         Raises:
-            JournalError: no context was lost.
+            JournalError: no context was lost, or there is code and no leave to run it.
             JournalUnavailable: compute-sanitizer is asked for, and not installed.
             InvalidArgument: the system keeps no journal.
         """
         spare = None if self._closed else self._spare  # then it is of a system of its own
         return self._explainer.explain(
-            self.journal, self, device, spare=spare, timeout_s=timeout_s, sanitize=sanitize
+            self.journal,
+            self,
+            device,
+            spare=spare,
+            timeout_s=timeout_s,
+            sanitize=sanitize,
+            allow_code=allow_code,
         )
 
     @contextlib.contextmanager
@@ -282,7 +299,7 @@ class System(Uncopied):
         options = Options(strategy.within_s)
         with self._closing:
             if self._closed:
-                raise closed(device.name)
+                raise closed(device.name, self.again)
             name = f"{device.name} spare"
             # Its faults are none of the system's.
             actors = ActorSystem(self.name, event_loop=self._event_loop)
@@ -295,7 +312,7 @@ class System(Uncopied):
             yield _Spare(self.name, self.backend, [spare])
         finally:
             process = supervisor.process
-            self._event_loop.call_soon(supervisor.stop, closed(supervisor.name))
+            self._event_loop.call_soon(supervisor.stop, closed(supervisor.name, self.again))
             actor.stop()
             self._assembly.take_apart(supervisor)
             until = time.monotonic() + CLOSE_LIMIT_S
@@ -429,7 +446,7 @@ class System(Uncopied):
             SystemClosed: the system is closed.
         """
         if self._closed:
-            raise closed(self.name)
+            raise closed(self.name, self.again)
         if any(device.name == name for device in self.devices):
             raise NameTaken(f"{self.name} has a device named {name!r}")
         return self._own_actors.spawn(factory, name=name, capacity=capacity)
@@ -501,7 +518,7 @@ class System(Uncopied):
     def close(self) -> None:
         """End every context and answer what is pending with SystemClosed. Safe to repeat.
 
-        In a notebook a line for each device says how many requests that were not done this ends.
+        A line for each device says how many requests that were not done this ends.
         Blocks until all contexts are reaped and the system thread has ended, 5 s at most. The
         process that forked them waits a minute for the next system, with nothing on a device.
         """
@@ -511,9 +528,8 @@ class System(Uncopied):
             self._closed = True
             with contextlib.suppress(TimeoutError):  # a handler waits for a device
                 self._own_actors.end(FAREWELL_S)
-            told = [
-                supervisor.requests for supervisor in self._supervisors if cell_origin.in_notebook()
-            ]
+            self._background.report()
+            told = [supervisor.requests for supervisor in self._supervisors]
             unfinished = [requests.cancellation.unfinished() for requests in told]
             done = threading.Event()
             self._event_loop.call_soon(self._end, done)
@@ -541,10 +557,28 @@ class System(Uncopied):
             self.events.close()
         open_systems.remove(self)
 
+    def end(self) -> None:
+        """Close at the end of the program, when what was sent is done, for `finish_s` at most."""
+        try:
+            # After an error, and in a notebook, nobody is there who would wait.
+            if getattr(sys, "last_value", None) is None and not cell_origin.in_notebook():
+                self._finish()
+        finally:
+            self.close()
+
+    def _finish(self) -> None:
+        """Wait until what was sent is done, for as long as that may take."""
+        pause_s, until = 0.001, time.monotonic() + self.finish_s
+        while not self._closed and not self._forked and time.monotonic() < until:
+            if self._own_actors.is_idle and all(map(_is_idle, self._supervisors)):
+                return
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, 0.02)
+
     def _end(self, done: threading.Event) -> None:
         """Stop everything, and say when the last process is reaped; system thread."""
         for supervisor in self._supervisors:
-            supervisor.stop(closed(supervisor.name))
+            supervisor.stop(closed(supervisor.name, self.again))
         self._spawner.close(done.set)
 
     def orphan(self) -> None:
@@ -561,18 +595,32 @@ class System(Uncopied):
             self.close()
             raise
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if error is None:
+                self._finish()
+        finally:
+            self.close()
 
     async def __aenter__(self) -> Self:
         import asyncio
 
         return await asyncio.to_thread(self.__enter__)
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         import asyncio
 
-        await asyncio.to_thread(self.close)
+        await asyncio.to_thread(self.__exit__, kind, error, trace)
 
     def __del__(self) -> None:
         """Close a system that nobody can reach any more, as when its cell is run again."""
@@ -582,7 +630,7 @@ class System(Uncopied):
             return
         with contextlib.suppress(RuntimeError):  # no thread can be had
             # Collection may happen on the system thread, which cannot wait for its own end.
-            threading.Thread(target=self.close, name=f"accel_lab {self.name} closing").start()
+            threading.Thread(target=self.end, name=f"accel_lab {self.name} closing").start()
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Show what goes on in it, where somebody has said how."""
@@ -601,6 +649,16 @@ def _give_up(backend: str, supervisors: list[ContextSupervisor], why: str) -> No
     error = BackendUnavailable(f"the {backend} backend cannot be loaded: {why}")
     for supervisor in supervisors:
         supervisor.give_up(error)
+
+
+def _is_idle(supervisor: ContextSupervisor) -> bool:
+    """Whether a device has answered all that it was sent; any thread."""
+    requests = supervisor.requests
+    requests.flush()
+    link = requests.current_link
+    if link is not None:
+        link.drain()
+    return requests.first_unanswered() is None
 
 
 def _facts(name: str, backend: str, module: Any, supervisors: list[ContextSupervisor]) -> Facts:

@@ -154,6 +154,12 @@ class ActorRef(Address, Generic[S_co]):
         """How many messages are queued."""
         return len(self._cell.mailbox)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it and its children handle no message, and none is queued."""
+        own = self._cell.stopping or self._cell.mailbox.is_idle
+        return own and all(child.is_idle for child in self.children)
+
     def tell(self, message: Message[Any], timeout_s: float = 10.0) -> None:
         """Queue `message`, waiting up to `timeout_s` for room (never on the event loop).
 

@@ -17,6 +17,7 @@ from accel_lab.compute.cells.plain_data import thawed
 from accel_lab.compute.cells.write_back import can_change, is_array, renew
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.residency.typed import typed
 from accel_lab.compute.user_code.call import pack
 from accel_lab.compute.user_code.notebook_globals import NotebookGlobals
 from accel_lab.display.sizes import compared
@@ -72,7 +73,9 @@ class Captures:
             raise InvalidArgument(f"{name} is on {where}, and the cell runs on {device.name}")
         elif not space.knows(name, value):
             with self.home.entered():
-                nbytes, has_arrays = _require_small(name, value, self.home.reached.get(name))
+                nbytes, has_arrays = _require_small(
+                    device, name, value, self.home.reached.get(name)
+                )
             self.nbytes += nbytes
             self.given[name] = value
             if may_come_back(value):
@@ -279,13 +282,14 @@ def _stale(device: Device, name: str, value: Any) -> StaleRef:
     """Say that what a name stands for is gone, why, and what to do."""
     if isinstance(value, ObjectRef):
         return StaleRef(f"{name!r}, a {value.type}, was lost with its context; run its cell again")
+    keep = typed(device, f"<gpu>.checkpoint({name})")
     return StaleRef(
         f"{name!r} was lost with its context ({device.durability(value).why}); run its cell "
-        f"again, and gpu.checkpoint({name}) to have it kept"
+        f"again, and {keep} to have it kept"
     )
 
 
-def _require_small(name: str, value: Any, function: str | None) -> tuple[int, bool]:
+def _require_small(device: Device, name: str, value: Any, function: str | None) -> tuple[int, bool]:
     """Refuse a capture that does not pickle, or is large; its buffers cost nothing.
 
     Parameters:
@@ -325,7 +329,7 @@ def _require_small(name: str, value: Any, function: str | None) -> tuple[int, bo
             raise InvalidArgument(text) from error
     if nbytes > CAPTURE_BYTES:
         can_be_put = any(hasattr(value, one) for one in _ARRAYS)
-        put = f"put it on the device first: {name} = gpu.put({name})"
+        put = f"put it on the device first: {typed(device, f'{name} = <gpu>.put({name})')}"
         write = compared(nbytes, CAPTURE_BYTES)
         raise InvalidArgument(
             f"{which} is {write(nbytes)}, more than the {write(CAPTURE_BYTES)} that a cell takes "

@@ -173,16 +173,21 @@ class Requests:
             name_owners(error, device)
 
 
-def closed(name: str) -> SystemClosed:
-    """Say that a device's system is closed."""
-    return SystemClosed(f"the system of {name} is closed: open another with System()")
+def closed(name: str, again: str = "open another with System()") -> SystemClosed:
+    """Say that a device's system is closed, and how to have another."""
+    return SystemClosed(f"the system of {name} is closed: {again}")
 
 
-def open_circuit(name: str, cause: AccelError | None) -> CircuitOpen:
-    """Say that a device does not restart any more, and what to do."""
+def open_circuit(name: str, cause: AccelError | None, reset: str = "gpu.reset()") -> CircuitOpen:
+    """Say that a device does not restart any more, and what to do.
+
+    Parameters:
+        reset: the code that tries it again.
+    """
     error = CircuitOpen(
-        f"{name} lost its context too often and rests; call device.reset() when the cause is "
-        f"mended (the last one: {cause})"
+        f"{name} lost its context too often and rests; call {reset} when the cause is mended (the "
+        f"last one: {cause})"
     )
+    error.remedy = f"Mend the cause, then {reset}."
     error.__cause__ = cause
     return error

@@ -24,8 +24,15 @@ from accel_lab.compute.process.spawner import ContextProcess
 from accel_lab.compute.recovery.recovery import Recovered, Recovery
 from accel_lab.compute.requests.answers import InFlight
 from accel_lab.compute.requests.requests import Requests, closed, open_circuit
+from accel_lab.compute.residency.typed import typed
 from accel_lab.compute.supervision.context_health import HEARTBEAT_LIMIT_S, ContextHealth
-from accel_lab.compute.supervision.context_loss import Loss, Reason, last_of, not_started
+from accel_lab.compute.supervision.context_loss import (
+    Loss,
+    Reason,
+    last_of,
+    not_started,
+    what_to_do,
+)
 from accel_lab.compute.supervision.sampler import DeviceSampler
 from accel_lab.compute.supervision.shared_services import SharedServices
 from accel_lab.compute.suspension.suspension import Suspension
@@ -193,7 +200,9 @@ class ContextSupervisor:
     def open_circuit(self, cause: AccelError | None) -> None:
         """Refuse every request until `reset`, or until a probe after the window succeeds."""
         self._opened = self._services.event_loop.clock.now()
-        error = cause if isinstance(cause, BackendUnavailable) else open_circuit(self.name, cause)
+        reset = typed(self.requests.device, "<gpu>.reset()")
+        is_mistake = isinstance(cause, BackendUnavailable)
+        error = cause if is_mistake else open_circuit(self.name, cause, reset)
         in_flight = self.requests.connection.give_up(error)
         self._services.events.publish(facts.CircuitOpened(device=self.name, cause=str(cause)))
         if in_flight is not None:
@@ -298,6 +307,8 @@ class ContextSupervisor:
 
     def _explained_loss(self, error: ContextLost, in_flight: int) -> None:
         self.cause = error
+        if type(error) is ContextLost:
+            error.remedy = what_to_do(self.requests.device)
         recorder = self.requests.recorder
         if recorder is not None:
             recorder.mark(Explained(error.generation, str(error), error.code, error.name))

@@ -73,6 +73,13 @@ class UnclaimedFailures:
             text = f"{len(roots)} things failed in the background"
             raise ExceptionGroup(text, roots)
 
+    def report(self) -> None:
+        """Tell of what has failed and waits to be taken: nobody will. Any thread."""
+        with self._lock:
+            keys = list(self._fresh)
+        for key in keys:
+            self._report(key)
+
     def _report(self, key: int) -> None:
         with self._lock:
             fresh = self._fresh.pop(key, None)
