@@ -5,6 +5,7 @@ All of it happens in a context process, on the dispatcher's thread.
 
 import os
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -54,6 +55,20 @@ def spaces() -> dict[str, Workspace]:
 def run_cell(space: str, cell: Cell, *, quiet: bool) -> Ran:
     """Run a cell in the namespace `space`, as `Workspace.run` says."""
     ran = of(space).run(cell, _meter[0], quiet=quiet)
+    _projects.seen()
+    return ran
+
+
+def call(
+    space: str,
+    cell: Cell,
+    *,
+    callee: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+) -> Ran:
+    """Call an object of the namespace `space`, as `Workspace.call` says."""
+    ran = of(space).call(cell, callee, args, kwargs)
     _projects.seen()
     return ran
 
