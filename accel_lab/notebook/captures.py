@@ -80,10 +80,8 @@ class Captures:
             self.given[name] = value
             if may_come_back(value):
                 self.returned[name] = arrays_in(value) if has_arrays else frozenset()
-        elif not isinstance(value, AccelRef):  # through which it may reach any array that is there
-            for other, ref in space.bound.items():
-                if isinstance(ref, AccelRef) and device.holds(ref) and not ref.failed:
-                    self._keep(space, other, ref)
+        elif not isinstance(value, AccelRef):
+            self._keep_all(device, space)
         elif device.holds(value):
             self._keep(space, name, value)  # the namespace has the array; its uses are ordered
         else:
@@ -197,6 +195,28 @@ class Captures:
             if chosen is None or {name, first} <= chosen
         }
 
+    def add_call(
+        self, function: ObjectRef, args: Iterable[Any], device: Device, space: Space
+    ) -> None:
+        """Take what an object uses that is called, and functions of the notebook among its args.
+
+        Raises:
+            InvalidArgument, StaleRef: as `add`.
+        """
+        self._keep_all(device, space)
+        deep = [one for one in args if type(one) not in ATOMS and not _is_whole(one)]
+        with self.home.entered(), suppress(Exception):  # the call itself says what is wrong
+            pack(deep, lambda one: 0 if isinstance(one, AccelRef) else None)
+        self.add_behind([function.name], device, space)
+        past = self.add_anew(device, space)
+        self.gone = [name for name in space.given if name not in self.home.names or name in past]
+
+    def _keep_all(self, device: Device, space: Space) -> None:
+        """Take the arrays that are there: any may be reached through an object."""
+        for name, ref in space.bound.items():
+            if isinstance(ref, AccelRef) and device.holds(ref) and not ref.failed:
+                self._keep(space, name, ref)
+
     def _keep(self, space: Space, name: str, ref: AccelRef) -> None:
         """Take an array that is there under its name, as the kind of tensor that it may be."""
         self.kept[name] = ref
@@ -251,6 +271,11 @@ def may_come_back(value: Any) -> bool:
     if type(value) is tuple:
         return any(map(may_come_back, value))
     return can_change(value) or is_own(value) or is_module(value)
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether there are no functions inside."""
+    return isinstance(value, AccelRef | ObjectRef) or is_array(value)
 
 
 def is_lost(device: Device, value: Any) -> bool:

@@ -28,7 +28,7 @@ _UNCHANGING = ("bool", "int", "float", "complex", "str", "bytes", "NoneType")
 """Types of which the copy is the object for ever."""
 
 
-_OWN = frozenset(("device", "generation", "copy", "_space", "_resident"))
+_OWN = frozenset(("device", "generation", "copy", "_call", "_space", "_resident"))
 
 Binary = Callable[["ObjectRef", Any], Any]
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from accel_lab.actor.unawaited import UNAWAITED, discarded
 from accel_lab.compute.actors.seen_memory import SeenMemory
+from accel_lab.compute.cells.cell_execution import Ran
 from accel_lab.compute.cells.lent_buffers import LentBuffers
 from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.execution.buffer_table import Buffer
@@ -146,7 +147,8 @@ class RunActor(LibraryActor):
         try:
             data = pack(value, keep, whole=True)
         except BaseException as error:  # a class of the user's may even exit
-            what = f"the answer, a {type(value).__name__}, does not pickle"
+            answer = value.value if isinstance(value, Ran) else value
+            what = f"the answer, a {type(answer).__name__}, does not pickle"
             text = f"{what}: {text_of(error) or type(error).__name__}"
             raise user_code_error(TypeError(text)) from error  # raised nowhere: it has no frames
 

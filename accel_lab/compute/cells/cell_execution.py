@@ -57,6 +57,7 @@ class Resident:
         kind: its type.
         text: its repr, cut.
         nbytes: of the memory of the device that it is seen to hold.
+        callable: whether it can be called.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Resident:
     kind: str
     text: str
     nbytes: int
+    callable: bool = False
 
 
 @dataclass
@@ -77,7 +79,8 @@ class Ran:
     has changed, `changed` the parts that it has changed of what goes back in parts; `stays` tells
     those that cannot go back, `beyond` those that have too many parts to compare. `generators` has
     what the notebook's global generators draw from now. `shown_bytes` is what it displayed
-    meanwhile, `stopped` where an interrupt has ended it.
+    meanwhile, `stopped` where an interrupt has ended it. `value` is what was returned by an object
+    that was called in place of a cell.
     """
 
     generation: int
@@ -96,6 +99,7 @@ class Ran:
     shown_bytes: int = 0
     stopped: str = ""
     cost: Cost | None = None
+    value: Any = None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ _file_of: Any = inspect.getfile
 
 def find_classes() -> None:
     """Have `inspect.getsource` find the classes of cells from now on, in this process."""
-    inspect.getfile = _file
+    patched: Any = inspect
+    patched.getfile = _file
 
 
 def _file(of: Any) -> str:

@@ -8,7 +8,7 @@ import builtins
 import pickle
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import CodeType, FunctionType, ModuleType
@@ -21,7 +21,7 @@ from accel_lab.compute.cells import lent_buffers
 from accel_lab.compute.cells.captured_objects import CapturedObjects
 from accel_lab.compute.cells.cell_code import TIMES, loop_of, parts_of, remember
 from accel_lab.compute.cells.cell_execution import Cell, Piece, Ran, Resident, Timed
-from accel_lab.compute.cells.definitions import compiled
+from accel_lab.compute.cells.definitions import compiled, globals_of
 from accel_lab.compute.cells.global_random import drawing_from
 from accel_lab.compute.cells.mutable_parts import Way, written
 from accel_lab.compute.cells.plain_data import frozen, thawed
@@ -150,6 +150,34 @@ class Workspace:
             lent_buffers.take_back()
             for name, known in watched.items():
                 self._told[name] = known(self.names.get(name, _NOTHING))
+
+    def call(
+        self, cell: Cell, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Ran:
+        """Call an object that a cell has left, as if a cell did.
+
+        Parameters:
+            cell: has what it uses of the notebook, and no text.
+
+        Raises:
+            Exception: what it raises.
+        """
+        self._take(cell)
+        with self._letting_go(cell.only), drawing_from(cell.generators) as self._generators:
+            try:
+                value = function(*args, **kwargs)
+            except KeyboardInterrupt as error:
+                self._stopped = lines_of(error)
+                raise
+            finally:
+                with suppress(Exception):  # the answer, or what was raised, goes first
+                    matplotlib_figures.show()
+        used = globals_of(function.__code__) if isinstance(function, FunctionType) else frozenset()
+        ran = self.outcome(used | {name for name, one in self.names.items() if one is function})
+        self._ended = cell.number, replace(ran, arrays=dict.fromkeys(ran.arrays))
+        # What is an array without axes on a card is a number of NumPy's on the host.
+        ran.value = np.asarray(value) if isinstance(value, np.generic) else value
+        return ran
 
     def time(self, cell: Cell, meter: CostMeter, *, number: int, repeat: int) -> Timed:
         """Run a cell again and again, and bind nothing; what it displays is dropped.
@@ -412,7 +440,8 @@ class Workspace:
     def _describe(self, name: str) -> Resident:
         value = self.names[name]
         kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-        return Resident(name, self._serials[name], kind, text(value), self._device_bytes(value))
+        serial, nbytes = self._serials[name], self._device_bytes(value)
+        return Resident(name, serial, kind, text(value), nbytes, callable(value))
 
     def _device_bytes(self, value: Any) -> int:
         """Add up the arrays that an object is seen to hold: parameters, attributes, items."""

@@ -5,6 +5,7 @@ All of it happens in a context process, on the dispatcher's thread.
 
 import os
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,20 @@ class Workspaces:
     def run_cell(self, space: str, cell: Cell, *, quiet: bool) -> Ran:
         """Run a cell in the namespace `space`, as `Workspace.run` says."""
         ran = self.of(space).run(cell, self._meter, quiet=quiet)
+        self.projects.seen()
+        return ran
+
+    def call(
+        self,
+        space: str,
+        cell: Cell,
+        *,
+        callee: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+    ) -> Ran:
+        """Call an object of the namespace `space`, as `Workspace.call` says."""
+        ran = self.of(space).call(cell, callee, args, kwargs)
         self.projects.seen()
         return ran
 

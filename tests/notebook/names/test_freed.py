@@ -11,7 +11,7 @@ from accel_lab import blas
 from accel_lab.errors import StaleRef, UserCodeError
 from accel_lab.notebook.object_ref import ObjectRef
 from tests.faults.conftest import settle
-from tests.notebook.cells import Notebook, lose
+from tests.notebook.cells import Notebook, empty, lose
 
 MAKE = {
     "array": "xp.ones(1000)",
@@ -29,16 +29,9 @@ WATCH = {
 
 @pytest.fixture
 def cell(notebook: Notebook) -> Iterator[Notebook]:
-    """Give a notebook whose namespace is empty again afterwards: all of a process have one."""
     notebook("import weakref\nclass Big:\n    pass", "--quiet")
     yield notebook
-    for name in [name for name in notebook.names if name != "np"]:
-        del notebook.names[name]
-    notebook(
-        "for name in [*globals()]:\n    if name[0] != '_' and name != 'xp':\n"
-        "        del globals()[name]",
-        "--quiet",
-    )
+    empty(notebook)
 
 
 def alone(cell: Notebook, name: str = "x", *, known: int = 1) -> None:
