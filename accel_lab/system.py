@@ -656,7 +656,7 @@ def _is_idle(supervisor: ContextSupervisor) -> bool:
     """Whether a device has answered all that it was sent; any thread."""
     requests = supervisor.requests
     requests.flush()
-    link = requests.current_link
+    link = requests.connection.current_link
     if link is not None:
         link.drain()
     return requests.first_unanswered() is None
