@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -251,6 +253,23 @@ def test_a_folder_is_seen_at_one_look(top: str) -> None:
 def test_a_room_says_in_which_process_it_runs(path: Path) -> None:
     said = ast.get_docstring(ast.parse(path.read_text())) or ""
     assert PROCESS.search(" ".join(said.split())), f"{path.parent.name}: {said}"
+
+
+@pytest.mark.parametrize(
+    ("entries", "never"),
+    [
+        (["context_process", "backends.host.device"], "supervision"),
+        (["system", "views", "extension", "notebook.gpu_cell"], "dispatcher"),
+    ],
+    ids=["context", "notebook"],
+)
+def test_a_process_loads_nothing_of_the_others_loop(entries: list[str], never: str) -> None:
+    names = ", ".join(f"accel_lab.{entry}" for entry in entries)
+    code = f"import {names}, sys; print(*(n for n in sys.modules if n.startswith('accel_lab.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert f"accel_lab.{entries[0]}" in loaded
+    assert [name for name in loaded if name.startswith(f"accel_lab.compute.{never}")] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))

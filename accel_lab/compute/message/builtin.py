@@ -173,6 +173,9 @@ class Location(msgspec.Struct, frozen=True, array_like=True):
 class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
     """Call a pickled function; operand `i` stands where the pickle has the persistent id `i`.
 
+    A name there stands for a namespace of `%%gpu` cells, and a class for the context's own object
+    of it (`in_context`).
+
     `pure` promises that no operand is written; otherwise those count as written that `writes`
     lists by their position in `refs`, or all of them. A pickle larger than a frame lies in the
     arena, at `blob_at`. `called` is the function's name.

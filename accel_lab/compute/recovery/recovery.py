@@ -4,6 +4,27 @@ When the next context is up a thread takes over: it runs the messages again on w
 depend, in their order, and then the requests that were in flight, one at a time. So a request that
 breaks the context once more is known by name, and the others still get their results. Only then
 does the device take what has been sent meanwhile.
+
+Why it is as it is:
+
+- It has a thread of its own, for it waits for answers, and the system thread waits for nothing: it
+  has to notice that the new context is lost as well. A turn number tells an old recovery that it is
+  over; what it still sends goes to a link that is closed.
+- What was in flight is held until it is known why the context was lost, because a request that
+  alone has broken it must not break the next. Whoever cancels finds it here meanwhile.
+- Sending is stopped for one moment (`_plan`): what is unanswered, what is recorded and what is live
+  have to be of the same moment, or a message would be run twice or not at all.
+- A lost process may still write to the arena. Nothing is restored from there before it is reaped.
+- Whatever goes wrong here leaves a device that works, without the buffers: no recovery is worth
+  more than the context.
+
+Rejected: copies of buffers made in advance (docs/decisions/0022), and running what was in flight
+again all at once, after which nobody could say which of them it was.
+
+Where the figures come from. The two waits of 10 s are bounds for what takes milliseconds, so that
+nobody waits for ever; they are judged. 4096 messages are on their way at most, half of what a
+device takes, so that requests of the user's are never refused for them. A process that ends by one
+of `OWN_SIGNALS` has raised it itself; SIGKILL and SIGTERM come from others.
 """
 
 import threading

@@ -3,6 +3,26 @@
 Who waits, reads: a thread blocked in `.result()` or an awaiting loop takes the answers off the
 wire itself. The system thread reads when nobody waits, and steps in when the one who waits is
 kept from reading by a busy cell.
+
+A thread that only reads would be simpler. Each answer would wake two threads then, and under one
+interpreter lock that hand-over is a large part of a small request (docs/decisions/0005). The price
+is that reading changes hands, in this file:
+
+- `_reading` says who reads. Whoever gives it up wakes a follower, or leaves the wire announced to
+  the system thread or to a loop. An answer that comes just then is read by who gives up: so
+  `_let_go` looks once more, before and after.
+- The lock is never waited for: who finds it taken becomes a follower (a thread) or relies on the
+  descriptor (a loop). So no reader can block another, also not one that an interrupt has hit.
+- Answers are delivered by whoever reads, so in any thread, and under this lock. The caller of
+  anything that reads must hold no lock that completing a reply takes.
+- What is freed is told behind what was sent before it (the trailer), or a message could name a
+  buffer that the context has forgotten.
+
+Where the figures come from. A batch of 64 and a tick of 1 ms are what loops of small messages need
+to outrun CuPy's own (docs/decisions/0019). Spinning is bounded by `spin_s`, and gives the core away
+after 50 µs: a yield costs 1 µs, and without one a spinner that shares a core with its context has
+taken 84 to 200 µs. After tries in vain up to 31 are skipped, so slow work pays 3% of them. The
+others are judged: no measurement is kept that tells one of them from its half or its double.
 """
 
 import asyncio
