@@ -154,8 +154,8 @@ class Answers:
     def let_go(self, last: int) -> None:
         """Give up the buffers of results that nobody holds, before they are answered.
 
-        A loop that runs ahead of its device would keep as many results as are in flight. Cheap
-        enough to be called every 64 messages; any thread, with no lock held.
+        A loop that runs ahead of its device would keep as many results as are in flight. Called now
+        and then, by any thread, with no lock held.
 
         Parameters:
             last: the number of the request that was sent last.

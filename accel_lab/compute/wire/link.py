@@ -79,6 +79,7 @@ class Link:
         self._trailer = trailer
         self._spin_s = spin_s
         self._parts: deque[bytes] = deque()
+        self._last = b""
         self._backlog: deque[bytes] = deque()
         self._writing = threading.Lock()
         self._reading = threading.Lock()
@@ -127,6 +128,11 @@ class Link:
             self._parts.append(data)
             self.flush()
 
+    def took(self, data: bytes) -> bool:
+        """Whether the entry that came last has come this far; for a `send` that was interrupted."""
+        # In this order: another thread that writes notes the last before it takes it away.
+        return data in self._parts or self._last is data
+
     def _send_alone(self, data: bytes) -> bool:
         """Write one entry at once, if nothing is to be written before it."""
         UNINTERRUPTED.begin()
@@ -136,6 +142,7 @@ class Link:
             try:
                 if self._parts or self.closed:
                     return False
+                self._last = data
                 self._write(batch([data]))
                 # Nobody can append a message meanwhile that names what is free by now.
                 trailer = self._trailer()
@@ -164,6 +171,7 @@ class Link:
         waiting = self._parts
         while waiting:
             count = min(len(waiting), BATCH_MESSAGES)
+            self._last = waiting[count - 1]
             self._write(batch([waiting.popleft() for _ in range(count)]))
         if trailer is not None:
             self._write(batch([trailer]))
