@@ -404,6 +404,12 @@ class Requests(Asides):
         owner = Owner(id_, self._freed)
         return RunRef(self, cell_origin.current(), self.device, owner, self.generation, None, None)
 
+    def buffer_ref(self, id_: int, shape: tuple[int, ...], dtype: str) -> AccelRef:
+        """Build the handle of a buffer whose shape is known."""
+        owner = Owner(id_, self._freed)
+        here = cell_origin.current()
+        return AccelRef(self, here, self.device, owner, self.generation, shape, dtype)
+
     def _admit(self, *, nowait: bool) -> Link | None:
         """Wait, with the lock held, until a message may be sent or queued."""
         deadline = time.monotonic() + self._queue_timeout_s
