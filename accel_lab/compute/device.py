@@ -70,6 +70,15 @@ class Device(Address):
         cell_origin.stoppable.add(requests.stop_button)
 
     @property
+    def requests(self) -> "Requests":
+        """What it was asked, for other devices of its system."""
+        return self._requests
+
+    def is_beside(self, other: "Device") -> bool:
+        """Whether another device is of the same system, whose host memory both can reach."""
+        return self._system is other._system  # noqa: SLF001 - its own class's
+
+    @property
     def generation(self) -> int:
         """The number of the context that answers now, from 1; it grows when one is lost."""
         return self._requests.connection.generation
@@ -172,6 +181,10 @@ class Device(Address):
         self, array: npt.ArrayLike, *, timeout_s: float = 60.0, non_blocking: bool = False
     ) -> AccelRef:
         """Copy an array to the device; return its buffer at once.
+
+        A buffer of another device of the same system is copied there through the host, when that
+        device comes to it; the copy can be used at once. It blocks for its shape, where only the
+        device knows that; one of another system is fetched first, which blocks.
 
         NumPy's and PyTorch's, and arrays on a card that this process's own CuPy, PyTorch, Numba
         or JAX has made (`__cuda_array_interface__`). The array is copied when this returns; one

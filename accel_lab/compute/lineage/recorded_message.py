@@ -9,13 +9,22 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from accel_lab.compute.message.builtin import Allocate, Free, Release, Run, Upload, Withhold
+from accel_lab.compute.message.builtin import (
+    Allocate,
+    Free,
+    Receive,
+    Release,
+    Run,
+    Upload,
+    Withhold,
+)
 from accel_lab.compute.message.bytes_cache import MOST, BytesCache
 from accel_lab.compute.message.operation import Operation, operand_fields, travelling
 from accel_lab.compute.message.unwritten import Refusal
 
 FREE = Free.__struct_config__.tag
 UPLOAD = Upload.__struct_config__.tag
+RECEIVE = Receive.__struct_config__.tag
 ALLOCATE = Allocate.__struct_config__.tag
 RUN = Run.__struct_config__.tag
 WITHHOLD = Withhold.__struct_config__.tag
@@ -187,7 +196,7 @@ def effects_of(fields: list[Any]) -> Effects:
         operands += fields[i]
     writes = _ids(fields, layout.writes)
     shares = _ids(fields, layout.shares)
-    opaque, in_arena = layout.opaque, tag == UPLOAD
+    opaque, in_arena = layout.opaque, tag in (UPLOAD, RECEIVE)
     if tag == RUN:
         _, refs, _, pure, place, *_ = fields
         changed = _said_writes(fields)

@@ -320,12 +320,16 @@ class Answers:
             self._recorder.mark(Failed(failure.seq, type(error).__name__, str(error)))
         if isinstance(error, DependencyFailed):
             error.first = tuple(filter(None, map(self.withheld.why, error.unwritten)))
-        else:
+        if not isinstance(error, DependencyFailed) or self._is_first(error):
             self.never_made(failure.root, error)
         for id_ in failure.withheld:
             refusal = Refusal(id_, failure.root, failure.seq)
             self.withheld.add(refusal, Unwritten(error, reply.origin))
         reply.reject(error)
+
+    def _is_first(self, error: DependencyFailed) -> bool:
+        """Whether what this comes of is nothing of this device's."""
+        return error.root not in self._roots and not error.unwritten
 
     def not_written(
         self, ids: Iterable[int], seq: int, error: AccelError, origin: Any
