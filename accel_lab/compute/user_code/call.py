@@ -8,6 +8,7 @@ from typing import Any
 
 import cloudpickle
 
+from accel_lab.compute.arrays import jax_interop
 from accel_lab.compute.arrays.torch_interop import is_whole
 from accel_lab.compute.cells.global_random import by_name
 from accel_lab.compute.message.buffer import AccelRef
@@ -95,6 +96,8 @@ class _Pickler(Pickler):
         if self._whole and is_whole(obj):
             return main_classes.loads, (cloudpickle.dumps(obj),)
         found = by_name(obj)
+        if found is None and self._whole:
+            found = jax_interop.reduced(obj)
         return super().reducer_override(obj) if found is None else found
 
 

@@ -1,6 +1,7 @@
 """Kernels on cuda: cubins of NVRTC, launched through the driver with arguments packed at once."""
 
 import contextlib
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from cupy.cuda import driver, runtime
 from accel_lab.backends.cuda.jit import nvrtc
 from accel_lab.backends.cuda.jit.cubin import data_of
 from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
+from accel_lab.compute.machine.file_contents import newest_ns, sums_of
 from accel_lab.display.sizes import compared
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.jit.arguments import Arguments, keeping
@@ -20,7 +22,7 @@ from accel_lab.libraries.jit.signature import TABLE, parameters_of
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
 
-FORMAT = 1
+FORMAT = 2
 CUBIN = "kernel.cubin"
 _SYMBOL, _LOG = "symbol.txt", "log.txt"
 _BLOCK_LIMITS = (1024, 1024, 64)
@@ -151,18 +153,21 @@ class CudaJit:
         Raises:
             CompileError: it does not compile.
         """
+        began_ns, includes = time.time_ns(), nvrtc.includes(program)
         key = key_of(
             FORMAT,
             self._architecture,
             nvrtc.version(),
             self._driver,
-            nvrtc.include_folders(),
+            [(folder, newest_ns([folder])) for folder in nvrtc.include_folders()],
+            sums_of(includes.paths),
             nvrtc.translated(program),
             program.name,
             program.options,
             sorted(program.included.items()),
         )
-        found = self._cache.get(key)
+        # What a macro includes cannot be told, and what changes now may have been read before.
+        found = self._cache.get(key) if includes.whole else None
         if found is not None and found.keys() >= {CUBIN, _SYMBOL, _LOG}:
             compiled = nvrtc.Compiled(found[CUBIN], found[_SYMBOL].decode(), found[_LOG].decode())
             return Built(program, compiled, self._cache.path(key), cached=True)
@@ -174,6 +179,8 @@ class CudaJit:
             program.file: program.text.encode(),
         }
         folder: Path | None = None
+        if not includes.whole or newest_ns(includes.paths) >= began_ns:
+            return Built(program, compiled, folder, cached=False)
         with contextlib.suppress(OSError):  # without a disk it is compiled in every process
             folder = self._cache.put(key, files)
         return Built(program, compiled, folder, cached=False)
