@@ -14,7 +14,7 @@ from accel_lab.compute.cells.cell_execution import Resident
 from accel_lab.compute.cells.plain_data import thawed
 from accel_lab.compute.residency import kept_objects
 from accel_lab.display.sizes import size
-from accel_lab.errors import UserCodeError
+from accel_lab.errors import StaleRef, UserCodeError
 
 if TYPE_CHECKING:
     from accel_lab.compute.device import Device
@@ -24,7 +24,7 @@ _UNCHANGING = ("bool", "int", "float", "complex", "str", "bytes", "NoneType")
 """Types of which the copy is the object for ever."""
 
 
-_OWN = frozenset(("device", "generation", "copy", "_call", "_space", "_resident"))
+_OWN = frozenset(("device", "generation", "copy", "dropped", "_call", "_space", "_resident"))
 
 Binary = Callable[["ObjectRef", Any], Any]
 
@@ -60,6 +60,7 @@ class ObjectRef:
 
     Attributes:
         copy: that copy, frozen; None of anything else.
+        dropped: why a suspension has given it up; empty if none has.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class ObjectRef:
         self._space = space
         self._resident = resident
         self.copy = copy
+        self.dropped = ""
         kept_objects.note(self, space)
 
     def renew(self, resident: Resident, copy: bytes | None) -> None:
@@ -106,6 +108,7 @@ class ObjectRef:
         """
         if (copy := self._settled_copy) is not None:
             return thawed(copy)
+        self._require()
         return self.device.run(_itself, self, pure=True).result(timeout_s)
 
     def drop(self) -> None:
@@ -113,6 +116,22 @@ class ObjectRef:
         resident = self._resident
         self.device.run(workspace_registry.drop, self._space, resident.name, resident.serial)
         kept_objects.forget(self.device, self._space, resident.name)
+
+    def _require(self) -> None:
+        """Refuse what was given up.
+
+        Raises:
+            StaleRef: it was; says why.
+        """
+        if self.dropped:
+            raise self.stale()
+
+    def stale(self) -> StaleRef:
+        """Return the error that says how the object went, and what to do."""
+        how = "was lost with its context"
+        if self.dropped:
+            how = f"was dropped when {self.device.name} was suspended ({self.dropped})"
+        return StaleRef(f"{self.name!r}, a {self.type}, {how}; run its cell again")
 
     @property
     def _is_lost(self) -> bool:
@@ -144,6 +163,7 @@ class ObjectRef:
         """
         if (copy := self._settled_copy) is not None:
             return function(thawed(copy), *args)
+        self._require()
         try:
             return self.device.run(function, self, *args, pure=True).result(ANSWER_WITHIN_S)
         except UserCodeError as error:
@@ -287,6 +307,7 @@ class ObjectRef:
         held = f", {size(self.nbytes)} of device memory" if self.nbytes else ""
         lost = ", lost with its context" if self.copy is None else ", as its context left it"
         gone = lost if self._is_lost else ""
+        gone = ", dropped when its device was suspended" if self.dropped else gone
         return f"{self.type} {self.name!r} on {self.device.name}{held}{gone}"
 
     def __repr__(self) -> str:

@@ -20,6 +20,7 @@ from accel_lab.compute.machine.host_memory import free_host_bytes, host_memory_b
 from accel_lab.compute.message.builtin import Ping, Run
 from accel_lab.compute.message.operation import NO_RESULT, Operation
 from accel_lab.compute.requests.answers import Again, Overtaken
+from accel_lab.compute.residency import kept_objects
 from accel_lab.compute.residency.notebook_names import held_in, names
 from accel_lab.compute.suspension import save_restore
 from accel_lab.compute.suspension.save_restore import Saved
@@ -202,6 +203,7 @@ class Suspension:
                 self._kept, self.cause = kept, None
                 supervisor.requests.kept_bytes = told.nbytes
                 supervisor.requests.drop(kept.saved.lost_buffers)
+                kept_objects.drop(supervisor.requests.device, dict(told.lost))
                 in_flight, ended = retired
                 process.append(ended)
                 in_flight.clear()
