@@ -27,6 +27,7 @@ class SeenMemory:
 
     def note(self, storage: Storage, array: Any) -> None:
         """Remember where a storage lies, of which this is an array; quick for one that is known."""
+        storage.seen = True
         if storage in self._ranges:
             return
         if len(self._ranges) >= self._look_at:

@@ -379,6 +379,7 @@ class Workspace:
                 ran.residents[name] = self._describe(name)
                 if id(value) in own:
                     ran.same[name] = own[id(value)]
+        ran.imported = [n for n, one in self.names.items() if isinstance(one, ModuleType)]
         ran.gone = [name for name in self._told if name not in self.names]
         for name in ran.gone:
             del self._told[name]

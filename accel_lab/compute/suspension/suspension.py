@@ -22,6 +22,7 @@ from accel_lab.compute.message.builtin import Ping, Run
 from accel_lab.compute.message.operation import NO_RESULT, Operation
 from accel_lab.compute.message.service import in_context
 from accel_lab.compute.requests.answers import Again, InFlight, Overtaken
+from accel_lab.compute.residency import kept_objects
 from accel_lab.compute.residency.notebook_names import held_in, names
 from accel_lab.compute.suspension.save_restore import Saved, SaveRestore
 from accel_lab.compute.user_code.call import pack_call
@@ -227,6 +228,7 @@ class Suspension:
                 self._kept, self.cause = kept, None
                 supervisor.requests.connection.kept_bytes = told.nbytes
                 supervisor.requests.handles.drop(kept.saved.lost_buffers)
+                kept_objects.drop(supervisor.requests.device, dict(told.lost))
                 in_flight, ended = retired
                 process.append(ended)
                 in_flight.clear()
