@@ -38,6 +38,7 @@ from accel_lab.compute.process import blas_threads, inherited_signals
 from accel_lab.compute.process.parent_death import protect
 from accel_lab.compute.process.zygote import LoadFailed, Zygote, tell
 from accel_lab.compute.suspension.save_restore import SaveRestore
+from accel_lab.compute.user_code.class_source import find_classes
 from accel_lab.compute.user_code.interrupts import INTERRUPTS
 from accel_lab.compute.wire.codec import Born
 from accel_lab.compute.wire.failure import where
@@ -236,6 +237,7 @@ def be_context(
     workspaces = context.service(Workspaces)
     workspaces.projects = projects
     workspace_registry.serve(workspaces)
+    find_classes()
     service = Dispatcher(transport, context, spin_s=bind.spin_s)
     sys.stdout, sys.stderr = Printer(service, "stdout"), Printer(service, "stderr")
     ipython_display.use(Screen(service))

@@ -12,10 +12,10 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.display.failure import headline
 from accel_lab.display.summary import as_html
 from accel_lab.errors import AccelError
+from accel_lab.uncopied import Uncopied
 
 R = TypeVar("R")
 

@@ -13,7 +13,6 @@ from accel_lab.actor.events import Subscription
 from accel_lab.actor.reply import Reply
 from accel_lab.actor.unawaited import name_of as plain_name
 from accel_lab.actor.unawaited import require_plain
-from accel_lab.actor.uncopied import Address
 from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.events.generation_watch import (
     GenerationWatch,
@@ -36,6 +35,7 @@ from accel_lab.compute.user_code.call import name_of, pack_call
 from accel_lab.display.sizes import memory
 from accel_lab.display.summary import as_html
 from accel_lab.errors import InvalidArgument
+from accel_lab.uncopied import Address
 
 if TYPE_CHECKING:
     from accel_lab.compute.requests.requests import Requests

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.cells.cell_execution import Resident
 from accel_lab.compute.cells.plain_data import thawed
@@ -19,6 +18,7 @@ from accel_lab.compute.residency import kept_objects
 from accel_lab.compute.user_code.pickler import FOUND_THERE
 from accel_lab.display.sizes import size
 from accel_lab.errors import StaleRef, UserCodeError
+from accel_lab.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from accel_lab.compute.device import Device

@@ -14,13 +14,13 @@ import msgspec
 import numpy as np
 
 from accel_lab.actor.reply import DONE, FAILED, PENDING, Pump, Reply, told
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.arrays.dtypes import itemsize
 from accel_lab.compute.arrays.named_dtype import NamedDType, named
 from accel_lab.compute.message.operators import Operators
 from accel_lab.display.sizes import size
 from accel_lab.display.summary import as_html
 from accel_lab.errors import AccelError, StaleRef
+from accel_lab.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from accel_lab.compute.device import Device

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from accel_lab.actor.reply import Reply
-from accel_lab.actor.uncopied import Address
 from accel_lab.compute.device import Device, device_first
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import OWN_TIMEOUT
@@ -26,6 +25,7 @@ from accel_lab.libraries.jit.messages import (
     LaunchKernel,
     triples,
 )
+from accel_lab.uncopied import Address
 
 _PLAIN = frozenset({int, float, bool, complex, bytes})
 _PYTHONS: tuple[tuple[Any, type[Any]], ...] = (

@@ -12,10 +12,10 @@ from cupy.cuda import driver, runtime
 from accel_lab.backends.cuda.jit import nvrtc
 from accel_lab.backends.cuda.jit.cubin import data_of
 from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
-from accel_lab.compute.machine.file_contents import newest_ns, sums_of
 from accel_lab.display.sizes import compared
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.jit.arguments import Arguments, keeping
+from accel_lab.libraries.jit.file_contents import newest_ns, sums_of
 from accel_lab.libraries.jit.messages import Compile, KernelFacts, Triple
 from accel_lab.libraries.jit.signature import TABLE, parameters_of
 
