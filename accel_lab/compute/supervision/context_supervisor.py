@@ -199,8 +199,9 @@ class ContextSupervisor:
         """Refuse every request until `reset`, or until a probe after the window succeeds."""
         self._opened = self._services.event_loop.clock.now()
         reset = typed(self.requests.device, "<gpu>.reset()")
-        is_mistake = isinstance(cause, BackendUnavailable)
-        error = cause if is_mistake else open_circuit(self.name, cause, reset)
+        error: AccelError = open_circuit(self.name, cause, reset)
+        if isinstance(cause, BackendUnavailable):
+            error = cause
         in_flight = self.requests.disconnect(None, "circuit open", error)
         self._services.events.publish(facts.CircuitOpened(device=self.name, cause=str(cause)))
         if in_flight is not None:
