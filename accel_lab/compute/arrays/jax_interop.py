@@ -1,6 +1,7 @@
 """JAX's arrays as arrays of a device. What needs JAX has imported it already."""
 
 import sys
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,7 @@ def kind_of(value: Any) -> str:
 
 def made(array: Any) -> Any:
     """Return an array of JAX's that is a copy of one of NumPy's or CuPy's."""
-    import jax
-
+    jax: Any = import_module("jax")
     if isinstance(array, np.ndarray):
         return jax.numpy.array(array)
     return jax.numpy.array(jax.dlpack.from_dlpack(array))

@@ -1,6 +1,7 @@
 """JAX's arrays in the context of the host backend: cells and functions make buffers of them."""
 
 import sys
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ def _jax() -> None:
 
 
 def made(dtype: str) -> Any:
-    import jax
+    jax = import_module("jax")
 
     return jax.numpy.arange(6).reshape(2, 3).astype(dtype).T
 
@@ -36,7 +37,7 @@ def test_an_array_that_a_function_returns_is_a_buffer(cpu: Device, dtype: str) -
 
 def test_arrays_inside_an_answer_are_handles_and_need_no_jax_here(cpu: Device) -> None:
     def several() -> Any:
-        import jax
+        jax = import_module("jax")
 
         x = jax.numpy.ones(3)
         return {"x": x, "two": [x + 1]}, jax.random.key(0) is not None
@@ -49,7 +50,7 @@ def test_arrays_inside_an_answer_are_handles_and_need_no_jax_here(cpu: Device) -
 
 def test_what_is_written_to_the_buffer_does_not_change_jaxs_array(cpu: Device) -> None:
     def keep() -> Any:
-        import jax
+        jax: Any = import_module("jax")
 
         jax.kept = jax.numpy.zeros(3)
         return jax.kept
