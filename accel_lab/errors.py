@@ -36,7 +36,7 @@ its remedy, what you can do.
 """
 
 from enum import Enum
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from accel_lab.display import failure
 
@@ -56,13 +56,14 @@ class AccelError(Exception):
     """The base of every error that accel_lab raises.
 
     Attributes:
+        directive: what a supervisor does; where one is a case of its own, it has its own.
         taken: whether it has been raised to somebody, so that no later check repeats it.
         root: the buffer whose message failed first, or below 0 that message's number on its device;
             0 where neither is known.
         remedy: what whoever meets it can do about it; where more is known of one, it has its own.
     """
 
-    directive: ClassVar[Directive] = Directive.RESUME
+    directive: Directive = Directive.RESUME
     remedy: str = ""
     taken = False
     root = 0

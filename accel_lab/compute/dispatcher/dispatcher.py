@@ -69,6 +69,8 @@ class Dispatcher:
         context.spill.collect_there = self._have_garbage_freed
         self.cancelled: set[int] = set()
         self.executing: Any = None
+        # For the notebook to read when this process is gone: which request has ended it.
+        self._told = transport.executing
 
     def run(self) -> None:
         """Serve until the notebook closes the wire; the calling thread becomes the dispatcher."""
@@ -197,6 +199,7 @@ class Dispatcher:
                 context.activate(stream)
             if self.tracer.watched:
                 launch.trace = self.tracer.begin(seq, message, stream)
+            self._told[0] = seq
             handler(message, launch)
             if launch.prepared is not None:
                 seen.prepared, seen.title = launch.prepared, title
@@ -214,6 +217,7 @@ class Dispatcher:
                     self.tracer.end(launch.trace)
                 self._completion.add(launch, stream, timeout_s, alone=alone)
         self.executing = None
+        self._told[0] = 0
 
     def _unnumbered(self, entry: Any) -> bool:
         """Do what has no number, and no answer; whether it was that."""
@@ -259,6 +263,7 @@ class Dispatcher:
         self._remember((seq, seen.title, stream))
         if context.active is not stream:
             context.activate(stream)
+        self._told[0] = seq
         try:
             prepared.enqueue(seq)
         except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
@@ -267,6 +272,7 @@ class Dispatcher:
         else:
             self._completion.add(entry, stream, timeout_s)
         self.executing = None
+        self._told[0] = 0
         return True
 
     def _is_busy(self, storage: Storage) -> bool:
@@ -326,6 +332,7 @@ class Dispatcher:
             try:
                 if self.cancelled:
                     self._require_wanted(deferred.entry.seq)
+                self._told[0] = deferred.entry.seq
                 deferred.resume()
                 if deferred.entry.result < 0:
                     launch.learn_shape()
@@ -337,6 +344,7 @@ class Dispatcher:
                 if launch.trace is not None:
                     self.tracer.end(launch.trace)
                 self._completion.add(launch, launch.stream, deferred.entry.timeout_s)
+            self._told[0] = 0
         self._completion.complete()  # its answer does not wait for what comes next
         for entry in self._inbox.released(self._deferral.released()):
             self._execute(entry)

@@ -84,6 +84,11 @@ class Step(msgspec.Struct, frozen=True, gc=False):
         return self.effects.opaque
 
     @property
+    def runs_user_code(self) -> bool:
+        """Whether it runs code of the user's, which may break the context."""
+        return _layouts()[self.tag].runs_user_code
+
+    @property
     def in_arena(self) -> bool:
         """Whether it takes bytes from the arena, whose place is over by now."""
         return self.effects.in_arena
@@ -97,6 +102,7 @@ class _Layout(NamedTuple):
     writes: int
     shares: int
     opaque: str
+    runs_user_code: bool
 
 
 class Entry(msgspec.Struct, array_like=True, gc=False):
@@ -220,6 +226,7 @@ def _layout(kind: type[Operation[Any]]) -> _Layout:
         at.get(kind.written, 0),
         at.get(kind.aliased, 0),
         kind.opaque,
+        kind.runs_user_code,
     )
 
 

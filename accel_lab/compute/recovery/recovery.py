@@ -25,6 +25,7 @@ from accel_lab.compute.lineage.markers import Failed, Rebuilt
 from accel_lab.compute.lineage.recorded_message import FREE, Step, changes_of
 from accel_lab.compute.lineage.recorder import MOMENT_S, Recorder
 from accel_lab.compute.message.durability import Durability
+from accel_lab.compute.recovery.culprit import culprit_of
 from accel_lab.compute.recovery.resending import Resending, entry_of
 from accel_lab.compute.requests.answers import Again, InFlight, Overtaken, Settle, Told
 from accel_lab.errors import AccelError, ContextLost, DependencyFailed, StaleRef
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 EXPLAINED_WITHIN_S = 10.0
 REAPED_WITHIN_S = 10.0
 OUTSTANDING = 4096
-OWN_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT")
 
 _DIGEST = Digest.__struct_config__.tag
 
@@ -104,6 +104,7 @@ class Recovery:
         self._unexplained: list[InFlight] = []  # a context may be lost before it is known why
         self._ending: list[Ending] = []  # the one before it was
         self._probed = 0
+        self._is_sought = False  # a loss was counted, and the request that broke it is not known
         self._turn = 0
         self.lost: dict[int, str] = {}
         self.progress: tuple[int, int] | None = None
@@ -134,25 +135,32 @@ class Recovery:
         special: Mapping[int, AccelError],
         *,
         again: bool,
+        executing: int,
     ) -> None:
-        """It is known why: answer what cannot be run again, and hold the rest."""
+        """It is known why: answer what cannot be run again, and hold the rest.
+
+        Parameters:
+            executing: the request that was being executed when the process ended; 0 where that is
+                not known.
+        """
         token = in_flight.token
         self._recorder.drain()
         steps = {step.seq: step for step in self._lineage.steps_of(in_flight.pending.keys())}
-        # What was alone when the context broke has broken it: no need to try.
-        again = again and not (len(in_flight) == 1 and _by_its_own_doing(error))
+        culprit = culprit_of(in_flight, steps, error, executing)  # no need to try it
         failed: list[tuple[int, Reply[Any], AccelError]] = []
         with self._lock:
             for seq, reply in in_flight.pending.items():
                 settle = in_flight.settles.get(seq)
                 step = steps.get(seq)
-                safe = again and step is not None and not step.opaque and seq != self._probed
+                safe = again and step is not None and not step.opaque
+                safe = safe and seq not in (self._probed, culprit)
                 if safe and seq not in special and not isinstance(reply, Again):
                     self._held[seq] = reply, settle, token
                     continue
                 if settle is not None:
                     settle(token)
                 failed.append((seq, reply, special.get(seq, error)))
+            self._is_sought = bool(self._held) and not (self._probed or culprit)
             self._probed = 0
             self._forgo(in_flight)
         for seq, reply, why in failed:
@@ -162,6 +170,12 @@ class Recovery:
                 self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
             reply.reject(why)
         in_flight.clear()
+
+    @property
+    def repeats_a_loss(self) -> bool:
+        """Whether a loss at this moment is the one before, of a request that is tried by itself."""
+        with self._lock:
+            return self._is_sought and self._probed != 0
 
     def forgo(self, in_flight: InFlight) -> None:
         """Leave what a context took along to somebody else, who answers it."""
@@ -459,11 +473,6 @@ def _changed(step: Step | Restore) -> set[int]:
     if isinstance(step, Restore):
         return {step.checkpoint.id}
     return {step.made, *step.writes} - {0}
-
-
-def _by_its_own_doing(error: ContextLost) -> bool:
-    """Whether the context was ended by something that it did, not from outside."""
-    return error.code != 0 or error.name in OWN_SIGNALS
 
 
 def _needs_lost(text: str, why: str, _: int) -> DependencyFailed:

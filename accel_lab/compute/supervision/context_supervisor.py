@@ -84,7 +84,7 @@ class ContextSupervisor:
     def __init__(self, name: str, index: int, services: SharedServices) -> None:
         self.name = name
         self.requests: Requests
-        self.lost: Callable[[ContextLost | BackendUnavailable, int], None]
+        self.lost: Callable[..., None]
         self.restart: Callable[[], None]
         self.health = ContextHealth()
         self.restarts = 0
@@ -240,6 +240,9 @@ class ContextSupervisor:
                 return  # somebody else noticed first
             generation, kept = self.requests.generation, self.requests.kept
             link = self.requests.current_link
+            # Of a device in error the context does not know either.
+            ended = link is not None and reason.why is None
+            executing = link.executing if link is not None and ended else 0
             in_flight = None if link is None else self.requests.disconnect(link, "restarting")
             if link is not None and in_flight is None:
                 return
@@ -250,7 +253,9 @@ class ContextSupervisor:
             return
         self._hurry()
         self._services.event_loop.call_soon(self.sampler.lost)
+        repeats = False
         if self.recovery is not None and in_flight is not None:
+            repeats = self.recovery.repeats_a_loss
             self.recovery.losing(process, in_flight)
         loss = Loss(
             self.name,
@@ -260,26 +265,40 @@ class ContextSupervisor:
             in_flight,
             reason,
             noticed=lambda error: self._noticed_loss(
-                error, process.number, reason.because, moved=in_flight is not None and not kept
+                error,
+                process.number,
+                reason.because,
+                moved=in_flight is not None and not kept,
+                counts=not repeats,
             ),
             explained=self._explained_loss,
-            answer=partial(self._answer, reason),
+            answer=partial(self._answer, reason, executing),
         )
         if in_flight is None and unused is not None:
             unused.close()  # it was never connected
         self._services.event_loop.call_soon(loss.handle, self._services.event_loop)
 
-    def _answer(self, reason: Reason, in_flight: InFlight, error: ContextLost) -> None:
+    def _answer(
+        self, reason: Reason, executing: int, in_flight: InFlight, error: ContextLost
+    ) -> None:
         """Answer what a context took along, or have it run again on the next one."""
         if self.recovery is not None and self.requests.state not in ("stopped", "circuit open"):
-            self.recovery.took(in_flight, error, reason.late, again=reason.again)
+            self.recovery.took(
+                in_flight, error, reason.late, again=reason.again, executing=executing
+            )
             return
         if self.recovery is not None:
             self.recovery.forgo(in_flight)
         in_flight.fail(error, reason.late)
 
     def _noticed_loss(
-        self, error: ContextLost, number: int, because: AccelError | None, *, moved: bool
+        self,
+        error: ContextLost,
+        number: int,
+        because: AccelError | None,
+        *,
+        moved: bool,
+        counts: bool,
     ) -> None:
         """Have the supervisor decide, unless it has."""
         self.cause = error
@@ -291,7 +310,7 @@ class ContextSupervisor:
                 facts.GenerationChanged(device=self.name, before=before, after=before + 1)
             )
         if because is None:
-            self.lost(error, number)
+            self.lost(error, number, counts=counts)
 
     def _explained_loss(self, error: ContextLost, in_flight: int) -> None:
         self.cause = error

@@ -80,6 +80,15 @@ class Link:
         event_loop.add_reader(self._fd, self._on_dispatcher)
         event_loop.call_soon(self._on_dispatcher)  # the context may have been faster
 
+    @property
+    def executing(self) -> int:
+        """The request that the context is executing, or was when its process ended; 0 for none.
+
+        Any thread.
+        """
+        seq: int = self._transport.executing[0]
+        return seq
+
     # Sending. The device's lock is held by the caller of `send`, so parts keep its order.
 
     def send(self, data: bytes, *, idle: bool) -> bool:

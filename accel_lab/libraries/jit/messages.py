@@ -117,6 +117,7 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
     """
 
     library: ClassVar[str] = "jit"
+    runs_user_code: ClassVar[bool] = True
     written: ClassVar[str] = "refs"
     subject: ClassVar[str] = "kernel"
     kernel: AccelRef
