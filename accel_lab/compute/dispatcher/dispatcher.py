@@ -26,6 +26,7 @@ from accel_lab.compute.execution.stream import Storage, Stream
 from accel_lab.compute.execution.tracer import Tracer
 from accel_lab.compute.message.builtin import OF_TABLE, CopyIn, Free, Release, Upload
 from accel_lab.compute.message.operation import operands_of
+from accel_lab.compute.message.parts import in_parts
 from accel_lab.compute.message.support import check
 from accel_lab.compute.message.unwritten import Refusal
 from accel_lab.compute.wire.codec import (
@@ -47,6 +48,7 @@ RETRY_S = 0.0002
 REMEMBERED = 64
 FORGET_ABOVE = 1 << 14
 GARBAGE_S = 10.0
+NAME_BYTES = 4 << 10
 
 
 class Dispatcher:
@@ -143,7 +145,7 @@ class Dispatcher:
 
     def poisoned(self, poison: Poison) -> None:
         """Say why this context is beyond repair and end its process; does not return."""
-        recent = [fitting(what) for what in self.recent()]
+        recent = [fitting(what, NAME_BYTES) for what in self.recent()]
         self.send([Poisoned(poison.code, poison.name, fitting(str(poison)), recent)])
         # The notebook kills us; waiting for that keeps the buffers' owner alive until it knows.
         threading.Event().wait(10.0)
@@ -227,7 +229,8 @@ class Dispatcher:
                 table.free(id_)
             if table.lifted:
                 lifted, table.lifted = table.lifted, []
-                self.send([Lifted(lifted)])
+                for some in in_parts(lifted):
+                    self.send([Lifted(some)])
             return True
         if type(message) is CopyIn:
             if self.tracer.watched:  # all of it is to be seen between its marks

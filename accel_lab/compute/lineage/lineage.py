@@ -155,8 +155,8 @@ class Lineage:
         """Return which buffers that are `there` share, or may share, the memory of those not."""
         with self._lock:
             self.read()
-            sharing = self._history.aliasing.sharing
-            return {id_: sharing(id_, there) for id_ in ids if id_ not in there}
+            missing = [id_ for id_ in ids if id_ not in there]
+            return self._history.aliasing.sharing_each(missing, there)
 
     def digests(self, wanted: Iterable[int], without: Collection[int] = ()) -> dict[int, str]:
         """Return the digests of what these buffers held, of those where that was recorded.

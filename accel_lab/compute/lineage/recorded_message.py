@@ -12,6 +12,7 @@ import msgspec
 from accel_lab.compute.message.builtin import Allocate, Free, Release, Run, Upload, Withhold
 from accel_lab.compute.message.bytes_cache import MOST, BytesCache
 from accel_lab.compute.message.operation import Operation, operand_fields, travelling
+from accel_lab.compute.message.parts import in_parts
 from accel_lab.compute.message.unwritten import Refusal
 
 FREE = Free.__struct_config__.tag
@@ -161,14 +162,25 @@ def _said_writes(fields: list[Any]) -> list[int] | None:
     return rest[0] if rest else None
 
 
-def withholding(refusal: Refusal, sharing: Iterable[int] = ()) -> list[Any]:
-    """Return the `Withhold` of a refusal, for these buffers of the same memory, too."""
-    return [WITHHOLD, [refusal.id, *sharing], refusal.root, refusal.failed]
+def withholding(refusal: Refusal) -> list[Any]:
+    """Return the `Withhold` of a refusal."""
+    return [WITHHOLD, [refusal.id], refusal.root, refusal.failed]
 
 
-def releasing(refusals: Collection[Refusal]) -> list[Any]:
-    """Return the `Release` of these refusals."""
-    return [RELEASE, [one.id for one in refusals], [one.failed for one in refusals]]
+def withholding_with(refusal: Refusal, sharing: Iterable[int]) -> list[list[Any]]:
+    """Return each `Withhold` of a refusal, for these buffers of the same memory, too."""
+    return [
+        [WITHHOLD, [refusal.id, *some], refusal.root, refusal.failed]
+        for some in in_parts(sharing) or [[]]
+    ]
+
+
+def releasing(refusals: Iterable[Refusal]) -> list[list[Any]]:
+    """Return each `Release` of these refusals."""
+    return [
+        [RELEASE, [one.id for one in some], [one.failed for one in some]]
+        for some in in_parts(refusals)
+    ]
 
 
 def step_of(raw: list[Any], data: bytes) -> Step:

@@ -8,7 +8,7 @@ does the device take what has been sent meanwhile.
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -22,9 +22,10 @@ from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.lineage.history import Restore, Slice
 from accel_lab.compute.lineage.lineage import Lineage
 from accel_lab.compute.lineage.markers import Failed, Rebuilt
-from accel_lab.compute.lineage.recorded_message import FREE, Step, changes_of
+from accel_lab.compute.lineage.recorded_message import Step, changes_of
 from accel_lab.compute.lineage.recorder import MOMENT_S, Recorder
 from accel_lab.compute.message.durability import Durability
+from accel_lab.compute.recovery.all_lost import AllLost
 from accel_lab.compute.recovery.culprit import culprit_of
 from accel_lab.compute.recovery.resending import Resending, entry_of
 from accel_lab.compute.requests.answers import Again, InFlight, Overtaken, Settle, Told
@@ -82,6 +83,8 @@ class Recovery:
 
     Parameters:
         done: told what was recovered, on the recovery's thread.
+        broke: told what went wrong here, and with the filling of which context; it has that
+            context lost. Any thread.
     """
 
     def __init__(
@@ -92,12 +95,15 @@ class Recovery:
         arena: Arena,
         contents: Contents,
         done: Callable[[Recovered], None],
+        broke: Callable[[Exception, "Link | None"], None],
     ) -> None:
         self._requests = requests
         self._recorder = recorder
         self._lineage = lineage
         self._resending = Resending(requests, arena, contents, lineage.content_key)
         self._done = done
+        self._broke = broke
+        self._hopeless = ""  # why nothing is made again for the next context
         self._lock = threading.Lock()
         self._known = threading.Condition(self._lock)
         self._held: dict[int, tuple[Reply[Any], Settle | None, Hashable | None]] = {}
@@ -144,9 +150,14 @@ class Recovery:
                 not known.
         """
         token = in_flight.token
-        self._recorder.drain()
-        steps = {step.seq: step for step in self._lineage.steps_of(in_flight.pending.keys())}
-        culprit = culprit_of(in_flight, steps, error, executing)  # no need to try it
+        steps: dict[int, Step] = {}
+        try:
+            self._recorder.drain()
+            steps = {step.seq: step for step in self._lineage.steps_of(in_flight.pending.keys())}
+            culprit = culprit_of(in_flight, steps, error, executing)  # no need to try it
+        except Exception as strange:  # noqa: BLE001 - whatever it is, each request is answered
+            self._broke(strange, None)
+            culprit, again = 0, False
         failed: list[tuple[int, Reply[Any], AccelError]] = []
         with self._lock:
             for seq, reply in in_flight.pending.items():
@@ -164,10 +175,13 @@ class Recovery:
             self._probed = 0
             self._forgo(in_flight)
         for seq, reply, why in failed:
-            if not isinstance(reply, Again) or reply.told is not None:
-                if seq in steps:
-                    self._requests.not_written(changes_of(steps[seq]), seq, why, reply.origin)
-                self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
+            try:
+                if not isinstance(reply, Again) or reply.told is not None:
+                    if seq in steps:
+                        self._requests.not_written(changes_of(steps[seq]), seq, why, reply.origin)
+                    self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
+            except Exception as strange:  # noqa: BLE001 - as above
+                self._broke(strange, None)
             reply.reject(why)
         in_flight.clear()
 
@@ -247,23 +261,44 @@ class Recovery:
             self._wait_for_the_old(turn)
             if turn != self._turn:
                 return
-            plan = self._plan(link)
-            try:
-                done = self._fill(link, plan)
-            except Overtaken:
-                raise
-            except Exception as error:  # noqa: BLE001 - whatever it is, the device must go on
-                done = self._give_up(link, plan, error)
-            finally:
-                self.progress = None
-            if not self._requests.connected(link, pid, free=plan.passing):
+            done, passing = self._filled(link)
+            if not self._requests.connected(link, pid, free=passing):
                 return
+        except Overtaken:
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is, the device must go on
+            self._begin_anew(link, error)
+            return
+        try:
             up()
             if done.any:
                 self._recorder.mark(done.marker(self._requests.generation))
                 self._done(done)
+        except Exception as error:  # noqa: BLE001 - the device is up
+            self._broke(error, None)
+
+    def _filled(self, link: "Link") -> tuple[Recovered, Collection[int]]:
+        """Have the context hold what it can; also return what it then holds in vain."""
+        if self._hopeless:
+            why, self._hopeless = self._hopeless, ""
+            self.lost = AllLost(why)
+            self.cancel(list(self.held), partial(_needs_lost, why, why))
+            return Recovered((), {}, 0, (), 0.0), ()
+        plan = self._plan(link)
+        try:
+            done = self._fill(link, plan)
         except Overtaken:
-            return
+            raise
+        except Exception as error:  # noqa: BLE001 - as in `_run`
+            done = self._give_up(link, plan, error)
+        finally:
+            self.progress = None
+        return done, plan.passing
+
+    def _begin_anew(self, link: "Link", error: Exception) -> None:
+        """Give a context up that cannot be filled, and have the next one begin with nothing."""
+        self._hopeless = f"its recovery failed: {type(error).__name__}: {error}"
+        self._broke(error, link)
 
     def _plan(self, link: "Link") -> "_Plan":
         """Find out what to make and what to run, at a moment when nothing is freed or sent."""
@@ -291,7 +326,7 @@ class Recovery:
         self._prove(link, plan)
         spoiled = [id_ for id_ in plan.kept if id_ in self.lost]
         if spoiled:  # whatever is there is not what it was
-            self._requests.resend(link, 0, entry_of(0, 0, None, [FREE, spoiled]))
+            self._resending.free(link, spoiled)
         requests = self._run_held(link, plan)
         rebuilt = tuple(sorted(plan.live - self.lost.keys()))
         seconds = time.monotonic() - began
@@ -302,7 +337,7 @@ class Recovery:
         """Connect the context without the buffers: better than no context."""
         why = f"its recovery failed: {error}"
         self.lost = dict.fromkeys(plan.kept, why)
-        self._requests.resend(link, 0, entry_of(0, 0, None, [FREE, list(plan.kept)]))
+        self._resending.free(link, plan.kept)
         self.cancel(list(self.held), partial(_needs_lost, why, why))
         return Recovered((), dict.fromkeys(plan.live, why), 0, (), 0.0)
 
@@ -335,7 +370,7 @@ class Recovery:
         for position, step in enumerate(found.steps):
             sent += [(step, reply) for reply in self._send_if_possible(link, step, kept)]
             if position in ends:
-                self._requests.resend(link, 0, entry_of(0, 0, None, [FREE, ends[position]]))
+                self._resending.free(link, ends[position])
             if len(sent) >= OUTSTANDING:
                 self._finish(sent.pop(0))
         for each in sent:
@@ -363,7 +398,7 @@ class Recovery:
             ids |= sharing
         for id_ in ids:
             self.lost.setdefault(id_, f"its recovery failed: {error}")
-        self._requests.resend(link, 0, entry_of(0, 0, None, [FREE, sorted(ids)]))
+        self._resending.free(link, sorted(ids))
         self._resending.hurry()
 
     def _finish(self, sent: tuple[Step | Restore, Again]) -> None:
@@ -410,9 +445,9 @@ class Recovery:
             gone = next((id_ for id_ in step.operands if id_ in self.lost), None)
             if gone is not None:
                 text = f"operand {gone} could not be made again: {self.lost[gone]}"
-                error, reply = _needs_lost(text, self.lost[gone], seq), self.held.get(seq)
+                error, waits = _needs_lost(text, self.lost[gone], seq), self._held.get(seq)
                 error.root = gone
-                where = None if reply is None else reply.origin
+                where = None if waits is None else waits[0].origin
                 self._requests.not_written(changes_of(step), seq, error, where)
                 self.cancel([seq], partial(_same, error))
                 if step.made:

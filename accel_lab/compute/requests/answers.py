@@ -25,6 +25,7 @@ from accel_lab.errors import AccelError, DependencyFailed, Interrupted, OutOfMem
 
 ROOTS_KEPT = 1024
 _library = attrgetter("library")
+_Array = tuple[int, tuple[int, ...], str, int]
 
 Settle = Callable[[Hashable | None], None]
 Adopt = Callable[[Reply[Any], int, tuple[int, ...], str], AccelRef]
@@ -113,7 +114,7 @@ class Answers:
         self._name_owners = name_owners
         self._settles: dict[int, Settle] = {}
         self._roots: OrderedDict[int, AccelError] = OrderedDict()
-        self._parts: dict[int, bytearray] = {}
+        self._parts: dict[int, tuple[bytearray, list[_Array]]] = {}
         self.withdrawn: dict[int, Withdrawn] = {}
         self.withheld = UnwrittenBuffers()
         self.learn: Learn | None = None
@@ -247,17 +248,18 @@ class Answers:
                 reply.resolve()
 
     def _answered(self, answer: Answer) -> None:
-        data = self._parts.pop(answer.seq, None) or bytearray()
+        data, named = self._parts.pop(answer.seq, None) or (bytearray(), [])
         data += answer.part
+        named += answer.arrays
         if not answer.last:
-            self._parts[answer.seq] = data
+            self._parts[answer.seq] = data, named
             return
         reply = self.take(answer.seq)
         if reply is None:
             return
-        arrays = {id_: (tuple(shape), dtype) for id_, shape, dtype, _ in answer.arrays}
+        arrays = {id_: (tuple(shape), dtype) for id_, shape, dtype, _ in named}
         if arrays and self._recorder is not None:
-            shares = [shared for *_, shared in answer.arrays]
+            shares = [shared for *_, shared in named]
             self._recorder.mark(Arrays(answer.seq, list(arrays), shares))
         try:
             self.rebuilding = threading.get_ident()
@@ -282,10 +284,14 @@ class Answers:
         reply = self.take(failure.seq)
         if reply is None:
             return
-        error = unpack(failure, self._roots.get(failure.root))
+        try:
+            error = unpack(failure, self._roots.get(failure.root))
+            if isinstance(error, OutOfMemory):
+                self._name_owners(error)
+        except Exception as strange:  # noqa: BLE001 - it is taken: nobody else answers it
+            error = AccelError(f"{failure.kind}: {failure.text}")
+            error.__cause__ = strange
         error.root = failure.root
-        if isinstance(error, OutOfMemory):
-            self._name_owners(error)
         if self._recorder is not None:
             self._recorder.mark(Failed(failure.seq, type(error).__name__, str(error)))
         if isinstance(error, DependencyFailed):

@@ -18,7 +18,7 @@ from accel_lab.compute.lineage.recorded_message import (
     decode,
     encode,
     releasing,
-    withholding,
+    withholding_with,
 )
 from accel_lab.compute.message.builtin import Free
 from accel_lab.compute.requests.answers import InFlight, Overtaken, Settle
@@ -146,10 +146,11 @@ class Generations(Waiting):
                 raise Overtaken
             place, withheld = seq or next(iter(self._queue), math.inf), self._answers.withheld
             if over := withheld.released_between(since, place):
-                link.send(encode_entry(0, 0, None, releasing(over)), idle=False)
+                for message in releasing(over):
+                    link.send(encode_entry(0, 0, None, message), idle=False)
             for one in withheld.failed_between(since, place):
-                message = withholding(one, sharing.get(one.id, ()))
-                link.send(encode_entry(0, 0, None, message), idle=False)
+                for message in withholding_with(one, sharing.get(one.id, ())):
+                    link.send(encode_entry(0, 0, None, message), idle=False)
             if not seq and any(sharing.values()):
                 self._queue.update(_widened(self._queue, sharing))
 

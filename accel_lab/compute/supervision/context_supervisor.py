@@ -39,7 +39,7 @@ from accel_lab.compute.wire.codec import (
     Poisoned,
     Report,
 )
-from accel_lab.compute.wire.link import Link
+from accel_lab.compute.wire.link import ENDED, Link
 from accel_lab.compute.wire.side_channel import (
     Bind,
     Blocks,
@@ -278,6 +278,18 @@ class ContextSupervisor:
             unused.close()  # it was never connected
         self._services.event_loop.call_soon(loss.handle, self._services.event_loop)
 
+    def broke(self, error: BaseException, link: Link | None) -> None:
+        """Something of ours failed: nobody is to wait for it. Any thread.
+
+        Parameters:
+            link: of the context that cannot go on without it, which is lost for that; None where
+                others do not wait for it.
+        """
+        self._services.background.escaped(error)
+        if link is not None:
+            why = f"accel_lab failed beside it: {type(error).__name__}: {error}"
+            self._lose(Reason(why, again=False), of=link)
+
     def _answer(
         self, reason: Reason, executing: int, in_flight: InFlight, error: ContextLost
     ) -> None:
@@ -304,13 +316,15 @@ class ContextSupervisor:
         self.cause = error
         error.__cause__ = because
         self.restarts += 1
-        if moved:
-            before = error.generation
-            self._services.events.publish(
-                facts.GenerationChanged(device=self.name, before=before, after=before + 1)
-            )
-        if because is None:
-            self.lost(error, number, counts=counts)
+        try:
+            if moved:
+                before = error.generation
+                self._services.events.publish(
+                    facts.GenerationChanged(device=self.name, before=before, after=before + 1)
+                )
+        finally:
+            if because is None:
+                self.lost(error, number, counts=counts)
 
     def _explained_loss(self, error: ContextLost, in_flight: int) -> None:
         self.cause = error
@@ -331,7 +345,7 @@ class ContextSupervisor:
 
     def link_ended(self, link: Link, reason: str) -> None:
         """The wire ended or is corrupt; the thread that reads it."""
-        self._lose(Reason(reason if "corrupt" in reason else None), of=link)
+        self._lose(Reason(None if reason == ENDED else reason), of=link)
 
     def replace(self, reason: str) -> bool:
         """Replace the context whatever it is doing, if there is one; any thread."""
@@ -351,6 +365,12 @@ class ContextSupervisor:
             self._lose(Reason(why, because=cause))
 
     def _exited(self, process: ContextProcess, status: str) -> None:
+        try:
+            self._after(process, status)
+        except Exception as error:  # noqa: BLE001 - others are to hear of its end, too
+            self.broke(error, None)
+
+    def _after(self, process: ContextProcess, status: str) -> None:
         self._services.events.publish(
             facts.ContextExited(
                 device=self.name, generation=process.generation, pid=process.pid, status=status
@@ -371,6 +391,12 @@ class ContextSupervisor:
             self._lose(Reason())
 
     def _packet(self, process: ContextProcess, packet: Upward) -> None:
+        try:
+            self._take_in(process, packet)
+        except Exception as error:  # noqa: BLE001 - the next packet is read all the same
+            self.broke(error, None)
+
+    def _take_in(self, process: ContextProcess, packet: Upward) -> None:
         if isinstance(packet, StartFailed):
             self._not_started(process, packet)
         if process is not self.process:
@@ -426,19 +452,27 @@ class ContextSupervisor:
         """Give up a process that gives no sign of life; this was to be called when it was `due`."""
         if process is not self.process:
             return
-        # A notebook that was stopped, or held the interpreter's lock for long, has heard nothing.
-        self.health.unheard(time.monotonic() - due)
-        silent = self.health.silent_s
-        if silent > HEARTBEAT_LIMIT_S:
-            why = f"it has given no sign of life for {silent:.0f} s"
-            self._lose(Reason(why, again=False))
-        else:
-            self._watch_later(process)
+        try:
+            # A notebook that was stopped, or held the interpreter's lock for long, heard nothing.
+            self.health.unheard(time.monotonic() - due)
+            silent = self.health.silent_s
+            if silent > HEARTBEAT_LIMIT_S:
+                why = f"it has given no sign of life for {silent:.0f} s"
+                self._lose(Reason(why, again=False))
+        finally:
+            if process is self.process:
+                self._watch_later(process)
 
     # What requests need of their supervisor; the thread that reads the wire, or a caller's.
 
     def noticed(self, link: Link, report: Report) -> None:
-        """A report that answers nothing."""
+        """A report that answers nothing; never raises, for others share its frame."""
+        try:
+            self._noticed(link, report)
+        except Exception as error:  # noqa: BLE001 - what is shown is no reason to lose a context
+            self.broke(error, None if isinstance(report, Output | Display) else link)
+
+    def _noticed(self, link: Link, report: Report) -> None:
         call = self._services.event_loop.call_soon
         if isinstance(report, Poisoned):
             named = report.name in report.text
@@ -458,7 +492,7 @@ class ContextSupervisor:
             )
             call(self._services.events.publish, fact)
         elif isinstance(report, Born):
-            call(self._born, link, report)
+            call(self._begin, link, report)
         elif isinstance(report, Crowded):
             self._services.patient.call_soon(self._collect)
         elif isinstance(report, Lifted):
@@ -466,9 +500,11 @@ class ContextSupervisor:
 
     def _collect(self) -> None:
         """Free what nobody can reach, with the user's own finalizers; patient thread."""
-        gc.collect()
-        self.requests.flush()
-        self.tell(Collected())
+        try:
+            gc.collect()
+            self.requests.flush()
+        finally:
+            self.tell(Collected())  # it waits for that
 
     def _hurry(self) -> None:
         """Let the restart not wait for a busy cell, until it is over or has taken too long."""
@@ -477,6 +513,12 @@ class ContextSupervisor:
             self._services.event_loop.call_later(HURRY_LIMIT_S, self._urgent.drop)
         if self.requests.state == "stopped":  # its end was overtaken, and drops nothing any more
             self._urgent.drop()
+
+    def _begin(self, link: Link, born: Born) -> None:
+        try:
+            self._born(link, born)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the device must go on
+            self.broke(error, link)
 
     def _born(self, link: Link, born: Born) -> None:
         self._urgent.drop()

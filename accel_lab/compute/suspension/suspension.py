@@ -197,6 +197,12 @@ class Suspension:
         supervisor, told, done = self._supervisor, kept.told, threading.Event()
 
         def let_go() -> None:
+            try:
+                retire()
+            finally:
+                done.set()
+
+        def retire() -> None:
             retired = supervisor.retire(link)
             if retired is not None:
                 self._kept, self.cause = kept, None
@@ -218,7 +224,6 @@ class Suspension:
                 )
                 if supervisor.requests.queued:
                     supervisor.requests.wake()
-            done.set()
 
         self._event_loop.call_soon(let_go)
         done.wait(GONE_WITHIN_S)
@@ -249,12 +254,18 @@ class Suspension:
             return False
         process.tell(Keep(), *kept.files.fds)
         threading.Thread(
-            target=self._fill,
+            target=self._run,
             args=(kept, link, pid, up),
             name=f"accel_lab resumption of {self._supervisor.name}",
             daemon=True,
         ).start()
         return True
+
+    def _run(self, kept: _Kept, link: "Link", pid: int, up: Callable[[], None]) -> None:
+        try:
+            self._fill(kept, link, pid, up)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the device must go on
+            self._supervisor.broke(error, link)
 
     def _fill(self, kept: _Kept, link: "Link", pid: int, up: Callable[[], None]) -> None:
         requests, began = self._supervisor.requests, time.monotonic()
@@ -306,10 +317,12 @@ class Suspension:
             return
         in_flight, _ = retired
         cause = str(error)
-        self._supervisor.events.publish(
-            facts.SuspensionFailed(device=self._supervisor.name, cause=cause)
-        )
-        in_flight.fail(error)
+        try:
+            self._supervisor.events.publish(
+                facts.SuspensionFailed(device=self._supervisor.name, cause=cause)
+            )
+        finally:
+            in_flight.fail(error)
 
     def forget(self) -> None:
         """Give the host's memory back."""
