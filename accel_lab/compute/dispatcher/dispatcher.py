@@ -287,7 +287,7 @@ class Dispatcher:
         self.executing = None
         message, table = entry.message, self._context.table
         if type(message) is Release:
-            table.release(message.failed)
+            table.release(set(message.failed))
         else:
             refusal = Refusal(message.buffers[0].id, message.root, message.failed)
             for buffer in message.buffers:

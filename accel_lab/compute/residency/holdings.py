@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accel_lab.compute.arrays.torch_interop import as_array
 from accel_lab.compute.cells import workspace_registry
+from accel_lab.compute.machine.address_index import AddressIndex
 from accel_lab.compute.machine.stack_frames import (
     clear,
     of_function,
@@ -113,15 +114,13 @@ def holdings() -> Holdings:
         for name, value in one.bound().items()
     ]
     blocks = _blocks(holder, named)
-    taken = [piece for _, piece in _entered(holder)]
+    taken = _where(piece for _, piece in _entered(holder))
     things = []
     for space, name, value in named:
         piece = _piece(value)
-        if piece is not None and _inside(piece, taken):
+        if piece is not None and taken.has(piece.start):
             continue
-        pieces = list(_pieces([value]))
-        own = _unseen(pieces, taken)
-        taken += own
+        own = _unseen(_pieces([value]), taken)
         serial = workspace_registry.spaces()[space].serial(name)
         things.append(
             Thing(
@@ -141,23 +140,27 @@ def holdings() -> Holdings:
 def cell_names(ids: Collection[int]) -> dict[int, list[str]]:
     """Return the names by which `%%gpu` cells have these buffers, by the buffer's number."""
     found: dict[int, list[str]] = {}
-    entered = [(id_, piece) for id_, piece in _entered(_holder[0]) if id_ in ids]
+    entered = AddressIndex[int]()
+    for id_, buffer in _entered(_holder[0]):
+        if id_ in ids:
+            entered.add(buffer.start, buffer.nbytes, id_)
     for one in workspace_registry.spaces().values():
         for name, value in one.bound().items():
             piece = _piece(value)
             if piece is not None:
-                for id_ in [id_ for id_, buffer in entered if _inside(piece, [buffer])]:
+                for id_ in entered.at(piece.start):
                     found.setdefault(id_, []).append(f"%%gpu {name}")
     return found
 
 
-def forget(id_: int) -> None:
-    """Have the names of cells forget the buffer `id_`, so that freeing it frees its memory."""
-    entered = [piece for number, piece in _entered(_holder[0]) if number == id_]
+def forget(ids: Collection[int]) -> None:
+    """Have the names of cells forget these buffers, so that freeing them frees their memory."""
+    wanted = set(ids)
+    entered = _where(piece for number, piece in _entered(_holder[0]) if number in wanted)
     for one in workspace_registry.spaces().values():
         for name, value in one.bound().items():
             piece = _piece(value)
-            if piece is not None and _inside(piece, entered):
+            if piece is not None and entered.has(piece.start):
                 one.forget(name, value)
 
 
@@ -175,7 +178,7 @@ def pieces_of(value: Any) -> Iterator[Piece]:
 
 def bytes_of(value: Any) -> int:
     """Return how many bytes of the device an object is seen to hold."""
-    return sum(piece.nbytes for piece in _unseen(list(_pieces([value])), [])) if _holder else 0
+    return sum(piece.nbytes for piece in _unseen(_pieces([value]), _where(()))) if _holder else 0
 
 
 # Frames of what failed.
@@ -197,7 +200,7 @@ def left_bytes() -> int:
     held: list[Piece] = []
     for one in workspace_registry.spaces().values():
         held += _pieces(one.bound().values(), frames=False)
-    return sum(piece.nbytes for piece in _unseen(left, held))
+    return sum(piece.nbytes for piece in _unseen(left, _where(held)))
 
 
 def release() -> int:
@@ -226,8 +229,8 @@ def released() -> tuple[int, int]:
 def _watched(frames: list[FrameType], beside: list[Watched]) -> list[Watched]:
     """Return the arrays in frames that are no buffers, nor among others, without keeping them."""
     values = [value for frame in frames for value in variables(frame).values()]
-    known = [piece for _, piece in (*_entered(_holder[0]), *beside)]
-    return _watch(_unseen(list(_pieces(values)), known))
+    known = _where(piece for _, piece in (*_entered(_holder[0]), *beside))
+    return _watch(_unseen(_pieces(values), known))
 
 
 def _watch(pieces: list[Piece]) -> list[Watched]:
@@ -247,14 +250,13 @@ def _blocks(holder: "Context", named: list[tuple[str, str, Any]]) -> list[Held]:
     for buffer in holder.table.buffers():
         if buffer.storage is not None and buffer.storage.nbytes:
             found.setdefault(buffer.storage, []).append(buffer)
-    pieces = [(name, piece) for _, name, value in named if (piece := _piece(value)) is not None]
+    names = _names_by_storage(found, named)
     blocks = []
     for storage, buffers in found.items():
-        here = [piece for one in buffers if (piece := _piece(one.array)) is not None]
-        names = tuple(dict.fromkeys(name for name, piece in pieces if _inside(piece, here)))
         ids, first = tuple(one.id for one in buffers), buffers[0]
+        called = tuple(dict.fromkeys(names.get(storage, ())))
         blocks.append(
-            Held(ids, storage.nbytes, storage.label, first.dtype, tuple(first.shape), names)
+            Held(ids, storage.nbytes, storage.label, first.dtype, tuple(first.shape), called)
         )
     for id_, away in holder.spill.held.items():
         waits = holder.table.mention(id_)
@@ -263,6 +265,24 @@ def _blocks(holder: "Context", named: list[tuple[str, str, Any]]) -> list[Held]:
             Held((id_,), 0, away.label, waits.dtype, shape, away_bytes=int(away.data.nbytes))
         )
     return blocks
+
+
+def _names_by_storage(
+    found: dict[Any, list[Any]], named: list[tuple[str, str, Any]]
+) -> dict[Any, list[str]]:
+    """Return the names that stand for a part of each storage, given its buffers."""
+    pieces = [(name, piece) for _, name, value in named if (piece := _piece(value)) is not None]
+    names: dict[Any, list[str]] = {}
+    if pieces:
+        where = AddressIndex[Any]()
+        for storage, buffers in found.items():
+            here = [piece for one in buffers if (piece := _piece(one.array)) is not None]
+            for start, nbytes in {(piece.start, piece.nbytes) for piece in here}:
+                where.add(start, nbytes, storage)
+        for name, piece in pieces:
+            for storage in where.at(piece.start):
+                names.setdefault(storage, []).append(name)
+    return names
 
 
 def _entered(holder: "Context") -> list[tuple[int, Piece]]:
@@ -317,16 +337,20 @@ def _pieces(values: Iterable[Any], *, frames: bool = True) -> Iterator[Piece]:
             ahead += gc.get_referents(value)
 
 
-def _inside(piece: Piece, others: Iterable[Piece]) -> bool:
-    return any(one.start <= piece.start < one.end for one in others)
+def _where(pieces: Iterable[Piece]) -> AddressIndex[None]:
+    """Return where pieces lie; each place once, however many have it."""
+    index = AddressIndex[None]()
+    for start, nbytes in dict.fromkeys((piece.start, piece.nbytes) for piece in pieces):
+        index.add(start, nbytes, None)
+    return index
 
 
-def _unseen(pieces: list[Piece], seen: list[Piece]) -> list[Piece]:
-    """Return each of the pieces once that does not lie in one that has been seen."""
-    known, new = list(seen), []
+def _unseen(pieces: Iterable[Piece], seen: AddressIndex[None]) -> list[Piece]:
+    """Return each of the pieces once that does not lie where one was seen, and has been now."""
+    new = []
     for piece in pieces:
-        if piece.nbytes and not _inside(piece, known):
-            known.append(piece)
+        if piece.nbytes and not seen.has(piece.start):
+            seen.add(piece.start, piece.nbytes, None)
             new.append(piece)
     return new
 

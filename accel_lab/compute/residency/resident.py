@@ -76,8 +76,7 @@ class ResidentBuffer:
         Raises:
             AccelError: the device takes no messages.
         """
-        for id_ in self.ids:
-            self._device.run(holdings.forget, id_)
+        self._device.run(holdings.forget, self.ids)
         for one in self._handles:
             handle = one()
             if handle is not None:
