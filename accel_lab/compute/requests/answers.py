@@ -23,7 +23,8 @@ from accel_lab.compute.wire.failure import unpack
 from accel_lab.compute.wire.link import Link
 from accel_lab.errors import AccelError, DependencyFailed, Interrupted, OutOfMemory, UserCodeError
 
-ROOTS_KEPT = 1024
+ROOTS_KEPT = 16
+MOST_ROOTS = 1024
 _library = attrgetter("library")
 _Array = tuple[int, tuple[int, ...], str, int]
 
@@ -113,7 +114,8 @@ class Answers:
         self._recorder = recorder
         self._name_owners = name_owners
         self._settles: dict[int, Settle] = {}
-        self._roots: OrderedDict[int, AccelError] = OrderedDict()
+        self._roots: OrderedDict[int, tuple[AccelError, int]] = OrderedDict()
+        self._roots_kept = ROOTS_KEPT
         self._parts: dict[int, tuple[bytearray, list[_Array]]] = {}
         self.withdrawn: dict[int, Withdrawn] = {}
         self.withheld = UnwrittenBuffers()
@@ -196,8 +198,17 @@ class Answers:
 
     def never_made(self, root: int, error: AccelError) -> None:
         """Remember what failed first, as in a `Refusal`, for what comes of it."""
-        self._roots[root] = error
-        if len(self._roots) > ROOTS_KEPT:
+        newest = next(reversed(self.pending), 0)
+        self._roots[root] = error, newest
+        if len(self._roots) > self._roots_kept:
+            oldest, refused = next(iter(self.pending), newest + 1), self.withheld.roots
+            # What comes of it was sent before it was known, or meets what is refused for it.
+            over = [one for one, (_, last) in self._roots.items() if last < oldest]
+            for one in over:
+                if one not in refused and one != root:
+                    del self._roots[one]
+            self._roots_kept = 2 * len(self._roots) + ROOTS_KEPT
+        if len(self._roots) > MOST_ROOTS:
             self._roots.popitem(last=False)
 
     def take_all(self, token: Hashable | None, queued: Iterable[int] = ()) -> InFlight:
@@ -285,7 +296,8 @@ class Answers:
         if reply is None:
             return
         try:
-            error = unpack(failure, self._roots.get(failure.root))
+            root, _ = self._roots.get(failure.root, (None, 0))
+            error = unpack(failure, root)
             if isinstance(error, OutOfMemory):
                 self._name_owners(error)
         except Exception as strange:  # noqa: BLE001 - it is taken: nobody else answers it
