@@ -141,9 +141,6 @@ def bench(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Few rounds: rough, in seconds.")] = False,
     only: Annotated[str, typer.Option(help="Run only these, separated by commas.")] = "",
-    peers: Annotated[
-        bool, typer.Option("--peers", help="Other actor systems too; the extra `peers` has them.")
-    ] = False,
 ) -> None:
     """Measure what a message, a transfer, a restart and a view cost, against calling without us.
 
@@ -155,7 +152,7 @@ def bench(
 
     names = [name.strip() for name in only.split(",") if name.strip()]
     with Console(stderr=True).status("opening the system") as status:
-        report = run(backend, quick=quick, only=names, peers=peers, began=status.update)
+        report = run(backend, quick=quick, only=names, began=status.update)
     if json:
         typer.echo(report.to_json())
     else:

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 from threadpoolctl import ThreadpoolController
 
 from accel_lab.compute.cells import workspace_registry
-from accel_lab.compute.cells.user_modules import distrust_bytecode
+from accel_lab.compute.cells.user_modules import Projects, distrust_bytecode
+from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.dispatcher import decoding
 from accel_lab.compute.dispatcher.dispatcher import Dispatcher
 from accel_lab.compute.dispatcher.sampling import show
@@ -34,10 +35,10 @@ from accel_lab.compute.execution.launch import LibraryActor
 from accel_lab.compute.machine import host_heap
 from accel_lab.compute.output import ipython_display, no_terminal, printing
 from accel_lab.compute.output.printing import Printer, Screen
-from accel_lab.compute.process import blas_threads
+from accel_lab.compute.process import blas_threads, inherited_signals
 from accel_lab.compute.process.parent_death import protect
 from accel_lab.compute.process.zygote import LoadFailed, Zygote, tell
-from accel_lab.compute.suspension import save_restore
+from accel_lab.compute.suspension.save_restore import SaveRestore
 from accel_lab.compute.user_code.interrupts import INTERRUPTS
 from accel_lab.compute.wire.codec import Born
 from accel_lab.compute.wire.failure import fitting, where
@@ -91,6 +92,7 @@ class Control(threading.Thread):
         self._channel = channel
         self._service = service
         self._context = context
+        self._kept = context.service(SaveRestore)
         self._arena = arena
         self._sizes: dict[int, int] = {}
         self._seen: dict[int, _Seen] = {}
@@ -154,7 +156,7 @@ class Control(threading.Thread):
         elif isinstance(packet, Collected):
             self._service.collected.set()
         elif isinstance(packet, Keep):
-            save_restore.received(fds)
+            self._kept.received(fds)
         elif isinstance(packet, Look):
             self._watch(time.monotonic())
             tracer = self._service.tracer
@@ -201,6 +203,7 @@ def be_context(
     channel: socket.socket,
     parent: int,
     module: Any,
+    projects: Projects,
     one_thread: ThreadpoolController | None = None,
 ) -> None:
     """Wait to be bound to a device, and serve it; the body of a forked context process."""
@@ -236,6 +239,9 @@ def be_context(
         why = fitting(f"{error}{where(error)}", WHY_BYTES)
         send_packet(channel, StartFailed(type(error).__name__, why))
         sys.exit(1)
+    workspaces = context.service(Workspaces)
+    workspaces.projects = projects
+    workspace_registry.serve(workspaces)
     service = Dispatcher(transport, context, spin_s=bind.spin_s)
     sys.stdout, sys.stderr = Printer(service, "stdout"), Printer(service, "stderr")
     ipython_display.use(Screen(service))
@@ -249,12 +255,13 @@ def be_context(
 def main(channel_fd: int, backend_name: str, parent: int) -> None:
     """Import everything, then fork a context whenever the notebook asks for one."""
     protect(parent)
+    inherited_signals.forget()
     channel = socket.socket(fileno=channel_fd)
     try:
         module = importlib.import_module(f"accel_lab.backends.{backend_name}")
         module.preload()
         decoding.prepare()
-        workspace_registry.note_modules()
+        projects = _imported()
         threads = blas_threads.loaded()
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason
         tell(channel, LoadFailed(type(error).__name__, str(error)))
@@ -264,7 +271,7 @@ def main(channel_fd: int, backend_name: str, parent: int) -> None:
     forks = os.environ.get("ACCEL_LAB_FORK", "1") != "0"
     Zygote(
         channel,
-        lambda wire, control, zygote: be_context(wire, control, zygote, module, threads),
+        lambda wire, control, zygote: be_context(wire, control, zygote, module, projects, threads),
         parent,
         None if forks else ours,
     ).run()
@@ -274,13 +281,19 @@ def main(channel_fd: int, backend_name: str, parent: int) -> None:
         os._exit(0)  # taking all modules apart takes a tenth of a second
 
 
+def _imported() -> Projects:
+    """Look at what is imported by now, so that no context has to."""
+    projects = Projects()
+    projects.seen()
+    return projects
+
+
 def be_alone(backend_name: str, parent: int, wire: int, control: int, *rings: int) -> None:
     """Import everything, and serve one device: a context that is no fork."""
     module = importlib.import_module(f"accel_lab.backends.{backend_name}")
     module.preload()
-    workspace_registry.note_modules()
     lower = open_transport(socket.socket(fileno=wire), *rings, upper=False)
-    be_context(lower, socket.socket(fileno=control), parent, module)
+    be_context(lower, socket.socket(fileno=control), parent, module, _imported())
 
 
 if __name__ == "__main__":

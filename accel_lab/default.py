@@ -23,8 +23,9 @@ def default_system() -> System:
 
     The first call opens it, with the machine's first device, and does not wait: the context starts
     while the program goes on, and the memory for transfers is prepared on a thread. When the
-    interpreter ends it is closed. Once it was closed, and in a fork, the next call opens another;
-    handles and devices of the old one stay closed.
+    interpreter ends it is closed, when it has done what it was sent (`System.finish_s`). Once it
+    was closed, and in a fork, the next call opens another; handles and devices of the old one stay
+    closed.
 
     Raises:
         BackendUnavailable: no backend can run here.
@@ -41,6 +42,7 @@ def default_system() -> System:
             atexit.register(_close)
         if _system is None or _system.devices[0].state == "stopped":
             _system = System(devices=1, name="default")
+            _system.again = "from accel_lab import gpu opens another"
             threading.Thread(
                 target=_warm, args=(_system,), name="accel_lab default warming", daemon=True
             ).start()
@@ -55,7 +57,7 @@ def _warm(system: System) -> None:
 
 def _close() -> None:
     if _system is not None:
-        _system.close()
+        _system.end()
         zygote_cache.end()  # no other system comes
 
 

@@ -118,12 +118,17 @@ class UnsupportedDtype(InvalidArgument):
 
 
 class StaleRef(AccelError):
-    """A buffer's generation is over, or it was freed; its contents are gone."""
+    """A buffer's generation is over, or it was freed; its contents are gone.
+
+    Attributes:
+        buffer: its number; 0 where that is not known, or where it is an object.
+    """
 
     remedy = "Make it again: put or compute the buffer, or run the cell that made the object."
 
-    def __init__(self, message: str, *, remedy: str = "") -> None:
+    def __init__(self, message: str, *, remedy: str = "", buffer: int = 0) -> None:
         super().__init__(message)
+        self.buffer = buffer
         if remedy:
             self.remedy = remedy
 
@@ -156,6 +161,9 @@ class DependencyFailed(AccelError):
 
 class OutOfMemory(AccelError, MemoryError):
     """The device cannot hold a buffer.
+
+    Of a function that found no memory itself the text has its lines, and `__cause__` what the
+    allocation raised, when that pickles.
 
     Attributes:
         asked_bytes: size of the allocation that failed.

@@ -1,5 +1,6 @@
 """The systems of this process that are open, and who wants to know of them."""
 
+import atexit
 import os
 import weakref
 from collections.abc import Callable
@@ -36,6 +37,15 @@ def remove(system: "System") -> None:
     _open.pop(system, None)
     for hook in ended:
         hook(system)
+
+
+def _at_exit() -> None:
+    """Have those that are open do what they were sent, within bounds, and close."""
+    for system in running():
+        system.end()
+
+
+atexit.register(_at_exit)
 
 
 def _after_fork() -> None:

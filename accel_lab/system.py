@@ -22,6 +22,7 @@ from accel_lab.actor.events import EventStream, warn_of
 from accel_lab.actor.own_actors import OwnActors
 from accel_lab.actor.supervision import OneForOne
 from accel_lab.actor.system import ActorSystem
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.actors.fault import Fault, Inject
 from accel_lab.compute.arena.arena import Arena
 from accel_lab.compute.arena.ledger import ArenaStatistics
@@ -40,6 +41,7 @@ from accel_lab.compute.message.operation import DEFAULT_TIMEOUT_S
 from accel_lab.compute.message.validation import require_bytes, require_timeout, require_word
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.output.output_queue import OutputQueue
+from accel_lab.compute.process import standard_streams
 from accel_lab.compute.process.spawner import Spawner
 from accel_lab.compute.requests.requests import closed
 from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
@@ -81,11 +83,16 @@ class _Spare:
     devices: list[Device]
 
 
-class System:
+class System(Uncopied):
     """A supervised set of devices, each driven by a context process of its own.
 
     The constructor starts the contexts and returns; messages wait until their context is up.
-    `with System() as lab:` also waits for that, and closes at the end.
+    `with System() as lab:` also waits for that, and closes at the end, when what was sent is done.
+
+    Attributes:
+        finish_s: how long the end of `with`, or of the program, waits for what was sent and not
+            awaited. What is not done then is dropped, and a line for each device says how much.
+            An exception ends both at once, and a notebook's kernel waits for nothing as it ends.
 
     Parameters:
         backend: `host` computes with NumPy on the CPU, `cuda` on NVIDIA GPUs; `auto` takes
@@ -119,8 +126,15 @@ class System:
     Raises:
         BackendUnavailable: the backend cannot run here; says what to install.
         InvalidArgument: no such backend, device, limit, or folder for the journal.
-        JournalUnavailable: a package for the journal's store is missing; says which.
+        JournalUnavailable: a package for the journal's store is missing, or its file or folder may
+            not be written; says which.
     """
+
+    _instead = "it owns the processes of its devices; open another with System()"
+    finish_s: float = 30.0
+    again = "open another with System()"
+    """What an error says of a system that is closed."""
+    _forked = False
 
     def __init__(
         self,
@@ -142,6 +156,7 @@ class System:
         suspend_after_s: float | None = None,
     ) -> None:
         self._closed = True  # until there is something to close
+        standard_streams.occupy()
         self.backend, module = backends.load(backend)
         indices = backends.indices(devices, module.device_count(), self.backend)
         require_word(recover, "recover", get_args(Recover))
@@ -157,7 +172,6 @@ class System:
         self.name = name or f"lab{next(_names)}"
         self.events = EventStream()
         self._closing = threading.Lock()
-        self._forked = False
         cell_origin.follow_notebook()
         self._event_loop = EventLoop(f"accel_lab {self.name}")
         self._patient = EventLoop(f"accel_lab {self.name} patient")
@@ -245,6 +259,7 @@ class System:
         *,
         timeout_s: float = 60.0,
         sanitize: bool = False,
+        allow_code: bool = False,
     ) -> Explanation:
         """Say which message ended the last context that was lost; blocks until it is known.
 
@@ -258,14 +273,23 @@ class System:
             timeout_s: how long a message may run there before it counts as hanging.
             sanitize: whether to run them once more in a process of their own under NVIDIA's
                 compute-sanitizer, which says what a kernel did wrong, where; takes seconds more.
+            allow_code: whether to run functions and kernels that another process has written into
+                the journal.
 
         Raises:
-            JournalError: no context was lost.
+            JournalError: no context was lost, or there is code and no leave to run it.
             JournalUnavailable: compute-sanitizer is asked for, and not installed.
             InvalidArgument: the system keeps no journal.
         """
+        spare = None if self._closed else self._spare  # then it is of a system of its own
         return self._explainer.explain(
-            self.journal, self, device, spare=self._spare, timeout_s=timeout_s, sanitize=sanitize
+            self.journal,
+            self,
+            device,
+            spare=spare,
+            timeout_s=timeout_s,
+            sanitize=sanitize,
+            allow_code=allow_code,
         )
 
     @contextlib.contextmanager
@@ -276,7 +300,7 @@ class System:
         options = Options(strategy.within_s)
         with self._closing:
             if self._closed:
-                raise closed(device.name)
+                raise closed(device.name, self.again)
             name = f"{device.name} spare"
             # Its faults are none of the system's.
             actors = ActorSystem(self.name, event_loop=self._event_loop)
@@ -289,7 +313,7 @@ class System:
             yield _Spare(self.name, self.backend, [spare])
         finally:
             process = supervisor.process
-            self._event_loop.call_soon(supervisor.stop, closed(supervisor.name))
+            self._event_loop.call_soon(supervisor.stop, closed(supervisor.name, self.again))
             actor.stop()
             self._assembly.take_apart(supervisor)
             until = time.monotonic() + CLOSE_LIMIT_S
@@ -339,7 +363,7 @@ class System:
         """
         deadline = time.monotonic() + timeout_s
         for supervisor in self._supervisors:
-            supervisor.requests.settled(deadline)
+            supervisor.requests.pump.settled(deadline)
         for supervisor in self._supervisors:
             if supervisor.requests.refusal is not None:
                 raise supervisor.requests.refusal.copy()
@@ -362,7 +386,7 @@ class System:
             TimeoutError: not within `timeout_s` seconds.
         """
         for supervisor in self._supervisors:
-            supervisor.requests.wake()
+            supervisor.requests.connection.wake()
         deadline = time.monotonic() + timeout_s
         for device in self.devices:
             device.resume(timeout_s=max(0.0, deadline - time.monotonic()))
@@ -423,13 +447,15 @@ class System:
             SystemClosed: the system is closed.
         """
         if self._closed:
-            raise closed(self.name)
+            raise closed(self.name, self.again)
         if any(device.name == name for device in self.devices):
             raise NameTaken(f"{self.name} has a device named {name!r}")
         return self._own_actors.spawn(factory, name=name, capacity=capacity)
 
     def check(self) -> None:
         """Raise what failed in the background and was not awaited; blocks for nothing.
+
+        A journal that is not written is told each time, for as long as that lasts.
 
         Warns (`RuntimeWarning`) when this process has a CUDA context of its own, for a fault of
         the code that uses it is not survived.
@@ -442,7 +468,7 @@ class System:
             where = ", ".join(map(str, cards))
             text = f"this process has a CUDA context of its own on card {where}: {UNPROTECTED}"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
-        self._background.check()
+        self._background.check(None if self._writer is None else self._writer.failure)
 
     def tree(self) -> Node:
         """Return the system, its devices, contexts, libraries and your actors as they are now."""
@@ -493,7 +519,7 @@ class System:
     def close(self) -> None:
         """End every context and answer what is pending with SystemClosed. Safe to repeat.
 
-        In a notebook a line for each device says how many requests that were not done this ends.
+        A line for each device says how many requests that were not done this ends.
         Blocks until all contexts are reaped and the system thread has ended, 5 s at most. The
         process that forked them waits a minute for the next system, with nothing on a device.
         """
@@ -503,10 +529,9 @@ class System:
             self._closed = True
             with contextlib.suppress(TimeoutError):  # a handler waits for a device
                 self._own_actors.end(FAREWELL_S)
-            told = [
-                supervisor.requests for supervisor in self._supervisors if cell_origin.in_notebook()
-            ]
-            unfinished = [requests.unfinished() for requests in told]
+            self._background.report()
+            told = [supervisor.requests for supervisor in self._supervisors]
+            unfinished = [requests.cancellation.unfinished() for requests in told]
             done = threading.Event()
             self._event_loop.call_soon(self._end, done)
             done.wait(CLOSE_LIMIT_S)
@@ -518,12 +543,12 @@ class System:
             self._event_loop.stop()
             self._patient.stop(CLOSE_LIMIT_S)
             for supervisor in self._supervisors:
-                if supervisor.requests.ipc_memory is not None:
-                    supervisor.requests.ipc_memory.forget()
+                if supervisor.requests.connection.ipc_memory is not None:
+                    supervisor.requests.connection.ipc_memory.forget()
             self._outputs.write()
             for requests, count in zip(told, unfinished, strict=True):
                 if count:
-                    requests.tell_closed(count)
+                    requests.cancellation.tell_closed(count)
             self._record_thread.stop()
             if self._writer is not None:
                 self._writer.close()
@@ -533,10 +558,28 @@ class System:
             self.events.close()
         open_systems.remove(self)
 
+    def end(self) -> None:
+        """Close at the end of the program, when what was sent is done, for `finish_s` at most."""
+        try:
+            # After an error, and in a notebook, nobody is there who would wait.
+            if getattr(sys, "last_value", None) is None and not cell_origin.in_notebook():
+                self._finish()
+        finally:
+            self.close()
+
+    def _finish(self) -> None:
+        """Wait until what was sent is done, for as long as that may take."""
+        pause_s, until = 0.001, time.monotonic() + self.finish_s
+        while not self._closed and not self._forked and time.monotonic() < until:
+            if self._own_actors.is_idle and all(map(_is_idle, self._supervisors)):
+                return
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, 0.02)
+
     def _end(self, done: threading.Event) -> None:
         """Stop everything, and say when the last process is reaped; system thread."""
         for supervisor in self._supervisors:
-            supervisor.stop(closed(supervisor.name))
+            supervisor.stop(closed(supervisor.name, self.again))
         self._spawner.close(done.set)
 
     def orphan(self) -> None:
@@ -559,17 +602,26 @@ class System:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        try:
+            if error is None:
+                self._finish()
+        finally:
+            self.close()
 
     async def __aenter__(self) -> Self:
         import asyncio
 
         return await asyncio.to_thread(self.__enter__)
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         import asyncio
 
-        await asyncio.to_thread(self.close)
+        await asyncio.to_thread(self.__exit__, kind, error, trace)
 
     def __del__(self) -> None:
         """Close a system that nobody can reach any more, as when its cell is run again."""
@@ -579,7 +631,7 @@ class System:
             return
         with contextlib.suppress(RuntimeError):  # no thread can be had
             # Collection may happen on the system thread, which cannot wait for its own end.
-            threading.Thread(target=self.close, name=f"accel_lab {self.name} closing").start()
+            threading.Thread(target=self.end, name=f"accel_lab {self.name} closing").start()
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Show what goes on in it, where somebody has said how."""
@@ -598,6 +650,16 @@ def _give_up(backend: str, supervisors: list[ContextSupervisor], why: str) -> No
     error = BackendUnavailable(f"the {backend} backend cannot be loaded: {why}")
     for supervisor in supervisors:
         supervisor.give_up(error)
+
+
+def _is_idle(supervisor: ContextSupervisor) -> bool:
+    """Whether a device has answered all that it was sent; any thread."""
+    requests = supervisor.requests
+    requests.flush()
+    link = requests.connection.current_link
+    if link is not None:
+        link.drain()
+    return requests.first_unanswered() is None
 
 
 def _facts(name: str, backend: str, module: Any, supervisors: list[ContextSupervisor]) -> Facts:

@@ -40,6 +40,14 @@ hypothesis.settings.register_profile("accel_lab", deadline=None, print_blob=True
 hypothesis.settings.load_profile("accel_lab")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _short_farewells() -> None:
+    """Have `with` not wait long at its end for what a test leaves running on purpose."""
+    from accel_lab.system import System
+
+    System.finish_s = 0.5
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_fixture_setup() -> None:
     """Take away the variable by which pytest tells where it is.

@@ -1,6 +1,8 @@
 """A small actor kernel: messages, replies, mailboxes, supervision, events. It knows no GPU.
 
 A user's own actor takes what is exported here; `System.spawn` starts it.
+
+Runs in both.
 """
 
 from accel_lab.actor.actor import Actor as Actor

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from accel_lab.actor.message import Message
 from accel_lab.actor.reply import Reply
 from accel_lab.actor.supervision import OneForOne, Strategy
+from accel_lab.actor.unawaited import require_plain
+from accel_lab.actor.uncopied import Address
 from accel_lab.errors import AccelError
 
 if TYPE_CHECKING:
@@ -26,15 +28,21 @@ S_co = TypeVar("S_co", bound="Actor", covariant=True)
 T = TypeVar("T")
 
 MARK = "_handled_types"
+HOOKS = ("started", "restarting", "stopped")
+_PLAIN = "write def, return what there is, or a Reply, which the asker then waits for"
 
 
 def handles(*message_types: type[M]) -> Callable[[Callable[[A, M], T]], Callable[[A, M], T]]:
     """Make a method the handler of these message types.
 
     It returns the reply's value, or a `Reply` whose outcome becomes the asker's.
+
+    Raises:
+        InvalidArgument: it is an `async def`.
     """
 
     def mark(method: Callable[[A, M], T]) -> Callable[[A, M], T]:
+        require_plain(method, f"the handler {method.__qualname__}", _PLAIN)
         setattr(method, MARK, message_types)
         return method
 
@@ -58,8 +66,11 @@ class Actor:
 
         Raises:
             TypeError: two methods handle the same message type.
+            InvalidArgument: a hook is an `async def`.
         """
         super().__init_subclass__(**options)
+        for hook in HOOKS:
+            require_plain(getattr(cls, hook), f"the hook {cls.__name__}.{hook}", "write def")
         marked: dict[str, tuple[type[Message[Any]], ...]] = {}
         for owner in reversed(cls.__mro__):
             marked.update(
@@ -88,8 +99,10 @@ class Actor:
         """Release what this instance holds; the actor ends. Its children have stopped."""
 
 
-class ActorRef(Generic[S_co]):
+class ActorRef(Address, Generic[S_co]):
     """The stable address of an actor; usable from any thread."""
+
+    _instead = "the actor lives in this process; send it messages from here"
 
     __slots__ = ("__weakref__", "_cell")
 
@@ -140,6 +153,12 @@ class ActorRef(Generic[S_co]):
     def depth(self) -> int:
         """How many messages are queued."""
         return len(self._cell.mailbox)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it and its children handle no message, and none is queued."""
+        own = self._cell.stopping or self._cell.mailbox.is_idle
+        return own and all(child.is_idle for child in self.children)
 
     def tell(self, message: Message[Any], timeout_s: float = 10.0) -> None:
         """Queue `message`, waiting up to `timeout_s` for room (never on the event loop).

@@ -18,6 +18,7 @@ from accel_lab.actor.mailbox import Mailbox
 from accel_lab.actor.message import Message
 from accel_lab.actor.reply import Reply
 from accel_lab.actor.supervision import RestartWindow, as_accel_error
+from accel_lab.actor.unawaited import UNAWAITED, discarded, refuse
 from accel_lab.errors import AccelError, ActorStopped, Directive, InvalidArgument
 
 if TYPE_CHECKING:
@@ -142,6 +143,8 @@ class Cell:
             return
         try:
             outcome = getattr(self._instance, handler)(letter.message)
+            if type(outcome) in UNAWAITED:
+                refuse(outcome, f"{self.kind}.{handler}")
         except BaseException as raised:
             # The history keeps the error; it must not keep the operands in the failed frames too.
             clear_frames(raised.__traceback__)
@@ -202,7 +205,13 @@ class Cell:
 
     def gone(self) -> ActorStopped:
         """Return the error that tells an asker of the end."""
-        error = ActorStopped(f"{self.path or 'the actor system'} has stopped")
+        text = f"{self.path or 'the actor system'} has stopped"
+        if self.cause is not None:
+            why = str(self.cause).partition("\n")[0]
+            text = (
+                f"{text}: {why}" if self._had_started else f"{self.path} could not be made: {why}"
+            )
+        error = ActorStopped(text)
         error.__cause__ = self.cause
         return error
 
@@ -277,7 +286,7 @@ class Cell:
 
     def _instantiate(self) -> bool:
         try:
-            instance = self._factory()
+            instance = self._made()
             self.kind = type(instance).__name__
             instance.context = self._context
             self.family.strategy = instance.strategy
@@ -292,6 +301,13 @@ class Cell:
                 raise
             return False
         return True
+
+    def _made(self) -> Actor:
+        made: Any = self._factory()
+        if not isinstance(made, Actor):
+            what = discarded(made) or f"an instance of {type(made).__name__}"
+            raise TypeError(f"its factory makes {what}, and no Actor")
+        return made
 
     def _open_turn(self) -> None:
         if self.mailbox.claim():

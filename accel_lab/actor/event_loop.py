@@ -17,6 +17,7 @@ from typing import Any
 
 from accel_lab.actor.clock import Clock, MonotonicClock
 from accel_lab.actor.events import warn_of
+from accel_lab.actor.uncopied import Uncopied
 
 # A hang-up is reported even for an empty interest set; edge-triggered it is reported once,
 # so a paused descriptor whose peer is gone cannot keep the thread spinning.
@@ -57,7 +58,7 @@ class _Watch:
         return PAUSED if self.paused else select.EPOLLIN
 
 
-class EventLoop:
+class EventLoop(Uncopied):
     """One daemon thread that runs callbacks in order.
 
     Parameters:

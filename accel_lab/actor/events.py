@@ -15,12 +15,15 @@ import warnings
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast, overload
 
 import msgspec
 
+from accel_lab.actor.unawaited import name_of, require_plain
+from accel_lab.actor.uncopied import Uncopied
+
 E = TypeVar("E", bound="Event")
+_LISTEN = "write def, or async for event in events.listen(…): …"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,8 +80,10 @@ class HookFailed(Event, frozen=True):
     cause: BaseException
 
 
-class Subscription:
+class Subscription(Uncopied):
     """A callback's place in a stream; leaving the `with` block or `close()` ends it."""
+
+    _instead = "subscribe again"
 
     __slots__ = ("_stream", "callback", "closed", "types")
 
@@ -101,21 +106,18 @@ class Subscription:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class EventStream:
+class EventStream(Uncopied):
     """One bounded, ordered history of events and those who follow it.
 
     Parameters:
         capacity: how many events the history keeps; older ones are forgotten and counted.
     """
+
+    _instead = "take its events with history(), and keep these"
 
     def __init__(self, capacity: int = 10_000) -> None:
         if capacity < 1:
@@ -165,7 +167,11 @@ class EventStream:
         """Call `callback` with each event of `types` (all, when none is given) from now on.
 
         It runs in the publishing thread, so it must be quick and must not wait.
+
+        Raises:
+            InvalidArgument: it is an `async def`.
         """
+        require_plain(callback, f"the callback {name_of(callback)}", _LISTEN)
         subscription = Subscription(self, cast("Callable[[Event], object]", callback), types)
         with self._lock:
             self._subscriptions = (*self._subscriptions, subscription)
@@ -288,11 +294,13 @@ class EventStream:
             self._subscriptions = tuple(s for s in self._subscriptions if not s.closed)
 
 
-class Listener(Generic[E]):
+class Listener(Uncopied, Generic[E]):
     """One consumer's bounded queue of events, read with `async for` by one task at a time.
 
     Leaving `async with`, `close()`, or dropping the last reference ends its subscription.
     """
+
+    _instead = "listen again"
 
     def __init__(self, capacity: int) -> None:
         if capacity < 1:
@@ -356,12 +364,7 @@ class Listener(Generic[E]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def _follow(self, subscription: Subscription) -> None:
@@ -394,6 +397,7 @@ def warn_of(error: BaseException, what: str) -> None:
     """Issue a RuntimeWarning about `error`; never raises, even where warnings are errors."""
     try:
         warnings.warn(f"{what}: {error!r}", RuntimeWarning, stacklevel=3)
-    except RuntimeWarning:
-        sys.stderr.write(f"{what}\n")
-        traceback.print_exception(error)
+    except (RuntimeWarning, ValueError):  # it is an error here, or stderr is closed
+        if sys.stderr is not None and not sys.stderr.closed:
+            sys.stderr.write(f"{what}\n")
+            traceback.print_exception(error)

@@ -55,9 +55,13 @@ class Family:
 
         Raises:
             NameTaken: a living child has this name.
-            InvalidArgument: the name is empty or holds a slash.
+            InvalidArgument: the name is empty or holds a slash, or the factory cannot be called.
             ActorStopped: the parent is stopping.
         """
+        if not callable(factory):
+            kind = type(factory).__name__
+            text = f"spawn takes what makes an actor, as {kind} or lambda: {kind}(…), and calls it"
+            raise InvalidArgument(f"{text}; it was given an instance of {kind}")
         with self._system.lock:
             if self._parent.stopping:
                 raise self._parent.gone()

@@ -48,6 +48,12 @@ class Mailbox(Generic[T]):
     def __len__(self) -> int:
         return len(self._items)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is queued, and the owner has no turn."""
+        with self._room:
+            return not self._items and not self._scheduled
+
     def put(self, item: T, timeout_s: float = 0.0, *, over_capacity: bool = False) -> bool:
         """Append `item`, waiting up to `timeout_s` for room; True if the owner needs a turn.
 

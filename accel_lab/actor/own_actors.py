@@ -36,6 +36,11 @@ class OwnActors:
         """The living ones, in the order of their spawning."""
         return self._actors.children
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether none of them handles a message, and none is queued; any thread."""
+        return all(ref.is_idle for ref in self.children)
+
     def spawn(self, factory: Callable[[], A], *, name: str | None, capacity: int) -> ActorRef[A]:
         """Start one, as `ActorSystem.spawn`; any thread."""
         with self._starting:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.display.failure import headline
 from accel_lab.display.summary import as_html
 from accel_lab.errors import AccelError
@@ -56,8 +57,10 @@ class Pump(Protocol):
         """A waiting thread was interrupted (Ctrl-C)."""
 
 
-class Reply(Generic[R]):
+class Reply(Uncopied, Generic[R]):
     """The answer to one request: `await` it, or call `result()`."""
+
+    _instead = "it is the answer of one request: take it with result(), or await it, and keep that"
 
     __slots__ = (
         "__weakref__",

@@ -6,7 +6,6 @@ several live side by side in one process.
 
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from accel_lab.actor.actor import Actor, ActorRef
@@ -15,12 +14,13 @@ from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.events import EventStream
 from accel_lab.actor.letter import AskPump
 from accel_lab.actor.supervision import OneForOne, Strategy
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.errors import SystemClosed
 
 S = TypeVar("S", bound=Actor)
 
 
-class ActorSystem:
+class ActorSystem(Uncopied):
     """A tree of supervised actors on one event loop.
 
     Parameters:
@@ -113,10 +113,5 @@ class ActorSystem:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.shutdown()

@@ -1,7 +1,9 @@
 """One folder per vendor, all with the same files; a folder here is a backend.
 
 Only the process that opens a device imports what drives it; the notebook's reads `__init__.py`
-and `support.py` alone.
+and `support.py` alone. What all backends have for the same dtypes stands in `support.py` here.
+
+Runs in both.
 """
 
 import importlib
@@ -17,7 +19,7 @@ HOST_DEVICES = 64
 
 def listed() -> list[str]:
     """Return the backends there are, whether or not they can run here: the folder's listing."""
-    return sorted(found.name for found in pkgutil.iter_modules(__path__))
+    return sorted(found.name for found in pkgutil.iter_modules(__path__) if found.ispkg)
 
 
 def load(backend: str) -> tuple[str, Any]:

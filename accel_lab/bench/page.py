@@ -11,7 +11,6 @@ import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
 from queue import SimpleQueue
-from types import TracebackType
 from typing import Any, Self
 
 _CLIENT = """
@@ -95,12 +94,7 @@ class Page:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._sent.put([b"the end"])
         self._sent.put([])
         self._thread.join()

@@ -1,7 +1,7 @@
 """All rows, as a table for a terminal and as JSON for a program."""
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -10,6 +10,8 @@ from rich.text import Text
 
 from accel_lab.bench.machine import Machine
 from accel_lab.bench.row import Row
+from accel_lab.display.printed import Printed
+from accel_lab.display.table import as_html
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +21,7 @@ COLUMNS = ("what", "peer's", "ours", "ratio", "peer", "budget", "met")
 MET = {True: Text("✓ met", "green"), False: Text("✗ missed", "red"), None: Text("")}
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class Report(Printed, msgspec.Struct, frozen=True, kw_only=True):
     """What a run of the benchmarks found.
 
     Attributes:
@@ -31,16 +33,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         notes: what was not, and why, for people.
     """
 
+    width: ClassVar[int] = 160
     schema: int = 1
     backend: str
     quick: bool
     machine: Machine
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
-
-    def to_json(self) -> str:
-        """Give the whole report as one indented JSON object."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
 
     def plot(self, axes: "Axes | None" = None) -> "Axes":
         """Draw a bar for each row that has a budget: how many times better than that it is.
@@ -78,15 +77,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         table.add_column("budget", no_wrap=True)
         table.add_column("", no_wrap=True)
         for row in self.rows:
-            table.add_row(
-                Text(row.title),
-                Text("" if row.theirs is None else figure(row.theirs, row.unit)),
-                Text(figure(row.ours, row.unit)),
-                Text("" if row.ratio is None else f"{row.ratio:.3g}"),
-                Text(row.peer),
-                Text("" if row.budget is None else str(row.budget)),
-                MET[row.met],
-            )
+            table.add_row(*map(Text, _cells(row)[:-1]), MET[row.met])
         yield table
         rough = "; --quick: few rounds, rough figures" if self.quick else ""
         yield Text(
@@ -96,36 +87,20 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         yield Text(", ".join(f"{name} {found}" for name, found in here.libraries.items()))
         yield from map(Text, self.notes)
 
-    def __str__(self) -> str:
-        """Give the same text without colours."""
-        console = Console(width=160, color_system=None, force_terminal=False, force_jupyter=False)
-        with console.capture() as capture:
-            console.print(self, crop=False)
-        return capture.get()
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001 - IPython calls it
-        """Show the same text in a notebook's cell."""
-        del cycle
-        printer.text(str(self))
-
     def _repr_html_(self) -> str:
         """Show a plain semantic table in a notebook."""
         here = self.machine
         caption = f"accel_lab {here.accel_lab}, {self.backend} backend: {here.device}"
         if self.quick:
             caption += "; few rounds, rough figures"
-        headings = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
-        rows = "".join(map(_row, self.rows))
         where = f"Python {here.python}, {here.system}, {here.cpu}, {here.cores} cores"
-        return (
-            f"<table><caption>{escape(caption)}</caption><thead><tr>{headings}</tr></thead>"
-            f"<tbody>{rows}</tbody></table>"
-            f"<p>{'<br>'.join(map(escape, (where, *self.notes)))}</p>"
-        )
+        notes = "<br>".join(map(escape, (where, *self.notes)))
+        return f"{as_html(caption, COLUMNS, map(_cells, self.rows))}<p>{notes}</p>"
 
 
-def _row(row: Row) -> str:
-    cells = (
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.title,
         "" if row.theirs is None else figure(row.theirs, row.unit),
         figure(row.ours, row.unit),
         "" if row.ratio is None else f"{row.ratio:.3g}",
@@ -133,8 +108,6 @@ def _row(row: Row) -> str:
         "" if row.budget is None else str(row.budget),
         MET[row.met].plain,
     )
-    data = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-    return f'<tr><th scope="row">{escape(row.title)}</th>{data}</tr>'
 
 
 def figure(value: float, unit: str) -> str:

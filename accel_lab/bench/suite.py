@@ -42,7 +42,6 @@ NAMES = (
     "views",
     "journal",
 )
-OPTIONAL = ("peers",)
 
 
 def run(
@@ -50,7 +49,6 @@ def run(
     *,
     quick: bool = False,
     only: Collection[str] = (),
-    peers: bool = False,
     began: Callable[[str], object] = lambda _: None,
 ) -> Report:
     """Measure; blocks for ten minutes, or less than one when `quick`.
@@ -58,23 +56,19 @@ def run(
     An interrupt ends it with what has been measured by then.
 
     Parameters:
-        only: the benchmarks to run, of `NAMES` and `OPTIONAL`; all of `NAMES` when empty.
-        peers: compare the empty message with other actor systems too; minutes.
+        only: the benchmarks to run, of `NAMES`; all of them when empty.
         began: called with a benchmark's name when it begins.
 
     Raises:
         InvalidArgument: there is no such benchmark.
         AccelError: the backend cannot run, or a benchmark failed.
     """
-    there_are = (*NAMES, *OPTIONAL)
-    unknown = sorted(set(only) - set(there_are))
+    unknown = sorted(set(only) - set(NAMES))
     if unknown:
-        text = f"no benchmark is called {', '.join(unknown)}; there are {', '.join(there_are)}"
+        text = f"no benchmark is called {', '.join(unknown)}; there are {', '.join(NAMES)}"
         raise InvalidArgument(text)
-    chosen = {*(only or NAMES), *(OPTIONAL if peers else ())}
     effort = QUICK if quick else FULL
     rows: list[Row] = []
-    versions: dict[str, str] = {}
     notes: list[str] = []
     with System(backend, devices=1) as lab:
         peer = Peer(lab.devices[0], lab.backend)
@@ -96,9 +90,8 @@ def run(
             "rebuilt": lambda: rebuilt.rebuilt(peer, effort),
             "views": lambda: watched.views(lab, peer, effort),
             "journal": lambda: journaled.journal(lab.backend, effort),
-            "peers": lambda: empty.peers(peer.device, effort, versions, notes),
         }
-        order = [name for name in there_are if name in chosen]
+        order = [name for name in NAMES if name in (only or NAMES)]
         for position, name in enumerate(order):
             try:
                 began(name)
@@ -110,12 +103,10 @@ def run(
                     raise
                 notes.append(f"interrupted: {', '.join(order[position:])} not measured")
                 break
-        here = machine(peer, lab.tree().children[0].detail)
-        here.libraries.update(versions)
         return Report(
             backend=lab.backend,
             quick=quick,
-            machine=here,
+            machine=machine(peer, lab.tree().children[0].detail),
             rows=tuple(rows),
             notes=tuple(notes),
         )

@@ -1,1 +1,4 @@
-"""What every accelerator has: buffers, the wire, context processes, transfers, supervision."""
+"""What every accelerator has: buffers, the wire, context processes, transfers, supervision.
+
+Runs in both.
+"""

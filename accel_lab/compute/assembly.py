@@ -87,16 +87,18 @@ class Assembly:
             queue_timeout_s=QUEUE_TIMEOUT_S,
             recorder=recorder,
         )
-        requests.timeout_s = options.timeout_s
+        requests.outbox.timeout_s = options.timeout_s
         supervisor.requests = requests
         supervisor.reopen_after_s = options.reopen_after_s
+        ipc_memory: IpcMemory | None = None
         if self._is_card:
-            requests.ipc_memory = IpcMemory(requests.post, services.event_loop)
-        transfers = Transfers(requests, services.arena, self._copies, requests.ipc_memory)
+            ipc_memory = IpcMemory(requests.unrecorded.post, services.event_loop)
+            requests.connection.ipc_memory = ipc_memory
+        transfers = Transfers(requests, services.arena, self._copies, ipc_memory)
         if recorder is not None:
             self._record(supervisor, transfers, recorder, options)
         device = Device(requests, transfers, supervisor, system)
-        requests.serve(device)
+        requests.handles.serve(device)
         services.arena.on_segment.append(supervisor.segment_made)
         services.arena.on_drop.append(supervisor.segment_dropped)
         return supervisor, device
@@ -111,13 +113,14 @@ class Assembly:
         """Have results recorded, and buffers made again, if that is wanted."""
         requests = supervisor.requests
         if options.results is not None:
-            requests.digests = ResultDigests(requests, recorder, values=options.results == "values")
+            values = options.results == "values"
+            requests.outbox.digests = ResultDigests(requests, recorder, values=values)
         if options.recover == "replay":
-            lineage = Lineage(requests.first_unanswered, requests.unwritten)
+            lineage = Lineage(requests.first_unanswered, lambda: requests.answers.withheld.ids)
             lineage.checkpoint = transfers.checkpoint_soon
-            requests.follow_results(lineage.tell)
+            requests.answers.learn = lineage.tell
             recorder.followers.append(lineage.follow)
-            supervisor.recovery = requests.recovery = Recovery(
+            supervisor.recovery = requests.connection.recovery = Recovery(
                 requests,
                 recorder,
                 lineage,

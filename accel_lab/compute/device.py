@@ -11,7 +11,10 @@ import numpy.typing as npt
 
 from accel_lab.actor.events import Subscription
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.cells import workspace_registry
+from accel_lab.actor.unawaited import name_of as plain_name
+from accel_lab.actor.unawaited import require_plain
+from accel_lab.actor.uncopied import Address
+from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.events.generation_watch import (
     GenerationWatch,
     call_with_generation,
@@ -22,6 +25,7 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.builtin import Ping, Run, Upload
 from accel_lab.compute.message.durability import Durability
 from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation
+from accel_lab.compute.message.service import in_context
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.process.environment import UNKNOWN, environment
 from accel_lab.compute.requests.message_cache import MessageCache
@@ -40,11 +44,13 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Device:
+class Device(Address):
     """Takes messages for one device and returns the handles of their answers.
 
     Nothing here blocks on the device, except where it says so. Any thread may call.
     """
+
+    _instead = "it belongs to a system of this process; open one with System() where you need it"
 
     def __init__(
         self,
@@ -55,6 +61,7 @@ class Device:
     ) -> None:
         self.name = requests.name
         self._requests = requests
+        self._outbox = requests.outbox
         self._transfers = transfers
         self._supervisor = supervisor
         self._system = system  # a device in use keeps its system open
@@ -65,12 +72,12 @@ class Device:
     @property
     def generation(self) -> int:
         """The number of the context that answers now, from 1; it grows when one is lost."""
-        return self._requests.generation
+        return self._requests.connection.generation
 
     @property
     def state(self) -> State:
         """What the device is doing."""
-        return self._requests.state
+        return self._requests.connection.state
 
     @property
     def timeout_s(self) -> float | None:
@@ -79,11 +86,11 @@ class Device:
         It can be set: to a number of seconds, for what is sent from then on. What is less than
         60 s has each message watched by itself, which slows down a flood of small ones.
         """
-        return self._requests.timeout_s
+        return self._outbox.timeout_s
 
     @timeout_s.setter
     def timeout_s(self, timeout_s: float | None) -> None:
-        self._requests.timeout_s = timeout_s
+        self._outbox.timeout_s = timeout_s
 
     @property
     def in_flight(self) -> int:
@@ -135,7 +142,7 @@ class Device:
         if not isinstance(message, Operation):
             text = f"ask() takes a message, as blas.Gemm(a, b), not a {type(message).__name__}"
             raise InvalidArgument(text)
-        return self._requests.send(message, timeout_s, nowait=nowait)
+        return self._outbox.send(message, timeout_s, nowait=nowait)
 
     def ask_of(
         self,
@@ -155,11 +162,11 @@ class Device:
             make: always the same for these `repeats`.
             repeats: what was sent so before.
         """
-        return self._requests.send_made(kind, made_of, make, timeout_s, repeats)
+        return self._outbox.send_made(kind, made_of, make, timeout_s, repeats)
 
     def tell(self, message: Operation[Any], *, nowait: bool = False) -> None:
         """Send a message whose answer nobody waits for; a failure reaches `lab.check()`."""
-        self._requests.tell(message, nowait=nowait)
+        self._outbox.tell(message, nowait=nowait)
 
     def put(
         self, array: npt.ArrayLike, *, timeout_s: float = 60.0, non_blocking: bool = False
@@ -222,8 +229,9 @@ class Device:
 
         Raises:
             InvalidArgument: the function or an argument does not pickle, or `writes` names what
-                is no operand.
+                is no operand, or the function is an `async def`.
         """
+        _require_plain(function)
         refs, blob = pack_call(function, operands, options)
         places = None if writes is None else _places(writes, refs, pure=pure)
         name = name_of(function) if called is None else called
@@ -255,6 +263,8 @@ class Device:
         """
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+            _require_plain(function)
+
             @functools.wraps(function)
             def call(*operands: Any, **options: Any) -> Any:
                 refs, blob = pack_call(function, operands, options)
@@ -283,16 +293,16 @@ class Device:
         supervisor.environment = here._replace(exact=changed or told.exact)
         try:
             if here[:2] != told[:2]:
-                self._tell(workspace_registry.settle, here.folder, here.path)
+                self._tell(Workspaces.settle, here.folder, here.path)
             if changed:  # a journal has no business with what is secret
-                self._tell(workspace_registry.take_over, dict(os.environ), recorded=False)
+                self._tell(Workspaces.take_over, dict(os.environ), recorded=False)
         except BaseException:
             supervisor.environment = UNKNOWN
             raise
 
     def _tell(self, function: Callable[..., None], *known: Any, recorded: bool = True) -> None:
         """Have the context take over something of the notebook's; does not wait for that."""
-        refs, blob = pack_call(function, known, {})
+        refs, blob = pack_call(function, (in_context(Workspaces), *known), {})
         message = Run(refs, blob, pure=False, called=function.__name__)
         self._transfers.run(message, None, recorded=recorded)
 
@@ -318,7 +328,7 @@ class Device:
             if data is not None:
                 call = msgspec.structs.replace(message, blob=data, blob_at=None)
             return self._transfers.run(call, timeout_s)
-        return self._requests.send(message, timeout_s)
+        return self._outbox.send(message, timeout_s)
 
     def ping(self) -> Reply[None]:
         """Send a message that does nothing; its answer has gone all the way and back.
@@ -329,14 +339,14 @@ class Device:
 
     def holds(self, ref: AccelRef) -> bool:
         """Whether a buffer is, or is about to be, in the current generation; never blocks."""
-        return self._requests.holds(ref)
+        return self._requests.handles.holds(ref)
 
     def durability(self, ref: AccelRef) -> Durability:
         """Return what a fault would do to a buffer, and why; see `AccelRef.durability`."""
         if not ref.is_valid:
-            why = self._requests.why_lost(ref)
+            why = self._requests.handles.why_lost(ref)
             return Durability("lost on fault", f"it is gone{f': {why}' if why else ''}")
-        recovery = self._requests.recovery
+        recovery = self._supervisor.recovery
         if recovery is None:
             return Durability("lost on fault", 'its system has recover="stale"')
         return recovery.durability(ref.id)
@@ -346,7 +356,7 @@ class Device:
 
         That is after about 20 ms: bytes are being copied for the record, or it is long.
         """
-        recovery = self._requests.recovery
+        recovery = self._supervisor.recovery
         if not ref.is_valid or recovery is None:
             return self.durability(ref)
         return recovery.durability_now(ref.id)
@@ -388,7 +398,7 @@ class Device:
 
     def take_back(self) -> None:
         """Take back what the cell that runs has sent and is not done, as `Reply.cancel` does."""
-        self._requests.cancel_of(cell_origin.current())
+        self._requests.cancellation.cancel_of(cell_origin.current())
 
     def replace(self) -> None:
         """Replace the context, whatever it is doing; what is in flight gets ContextReplaced.
@@ -489,6 +499,11 @@ class Device:
         if supervisor.cause is not None:
             lines.append(("last loss", str(supervisor.cause)))
         return as_html(f"Device {self.name}{f': {health.model}' if health.model else ''}", lines)
+
+
+def _require_plain(function: Callable[..., Any]) -> None:
+    instead = "no event loop runs there; send a def that calls asyncio.run(…)"
+    require_plain(function, f"the function {plain_name(function)}", instead)
 
 
 def _places(

@@ -130,7 +130,10 @@ def _drawing() -> _Drawing | None:
     shell = None if interactive is None else interactive.get_ipython()
     if getattr(shell, "kernel", None) is not None:
         return _InNotebook()
-    return _InTerminal() if sys.stdout.isatty() else None
+    stdout = sys.stdout
+    if stdout is None or stdout.closed:  # a daemon's
+        return None
+    return _InTerminal() if stdout.isatty() else None
 
 
 class _InTerminal:

@@ -1,22 +1,23 @@
 """All findings, as text for a terminal, as a table for a notebook, as JSON for a program."""
 
 from collections.abc import Iterator
-from html import escape
 from itertools import groupby
-from typing import Any
 
 import msgspec
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from accel_lab.display.printed import Printed
+from accel_lab.display.table import as_html, within
 from accel_lab.doctor.finding import Backend, Finding, State
 
 GLYPHS: dict[State, str] = {"ok": "✓", "limited": "!", "missing": "✗"}
+COLUMNS = ("state", "what", "found", "disables", "command")
 STYLES: dict[State, str] = {"ok": "green", "limited": "yellow", "missing": "red"}
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class Report(Printed, msgspec.Struct, frozen=True, kw_only=True):
     """What `examine` found.
 
     Attributes:
@@ -32,10 +33,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     host: bool
     cuda: bool
     findings: tuple[Finding, ...]
-
-    def to_json(self) -> str:
-        """Give the whole report as one indented JSON object."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
 
     def __getitem__(self, name: str) -> Finding:
         """Look a finding up by its name.
@@ -69,30 +66,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
                 yield Text(f"  {command}", "bold", no_wrap=True, overflow="ignore")
         yield Text("\n" + "; ".join(self._verdicts()))
 
-    def __str__(self) -> str:
-        """Give the same text without colours."""
-        console = Console(width=100, color_system=None, force_terminal=False, force_jupyter=False)
-        with console.capture() as capture:
-            console.print(self, crop=False)
-        return capture.get()
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001 - IPython calls it
-        """Show the same text in a notebook's cell."""
-        del cycle
-        printer.text(str(self))
-
     def _repr_html_(self) -> str:
         """Show a plain semantic table in a notebook."""
-        rows = "".join(_row(finding) for finding in self.findings)
-        caption = escape(f"accel_lab {self.version}: {'; '.join(self._verdicts())}")
-        headings = "".join(
-            f'<th scope="col">{heading}</th>'
-            for heading in ("state", "what", "found", "disables", "command")
-        )
-        return (
-            f"<table><caption>{caption}</caption>"
-            f"<thead><tr>{headings}</tr></thead><tbody>{rows}</tbody></table>"
-        )
+        title = f"accel_lab {self.version}: {'; '.join(self._verdicts())}"
+        return as_html(title, COLUMNS, map(_cells, self.findings), head=1)
 
     def _gaps(self) -> dict[str, dict[str, list[str]]]:
         """File the names of what is not ok under the command that mends it and what they cost."""
@@ -111,10 +88,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             yield f"{backend}: can run" if runs else f"{backend}: cannot run (see {blockers})"
 
 
-def _row(finding: Finding) -> str:
-    command = f"<code>{escape(finding.command)}</code>" if finding.command else ""
-    return (
-        f"<tr><td>{GLYPHS[finding.state]} {finding.state}</td>"
-        f'<th scope="row">{escape(finding.name)}</th><td>{escape(finding.found)}</td>'
-        f"<td>{escape(finding.disables)}</td><td>{command}</td></tr>"
-    )
+def _cells(finding: Finding) -> tuple[str, ...]:
+    state = f"{GLYPHS[finding.state]} {finding.state}"
+    command = within("code", finding.command) if finding.command else ""
+    return state, finding.name, finding.found, finding.disables, command

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.errors import JournalDamaged, JournalError, JournalUnavailable
 from accel_lab.journal.entries.entry import Entry, Kind, entries_of
 from accel_lab.journal.entries.index import Index
@@ -26,7 +27,7 @@ AFTERMATH = 20_000
 """How many entries behind a message may tell what became of it: more than can be in flight."""
 
 
-class Journal(Sequence[Entry]):
+class Journal(Uncopied, Sequence[Entry]):
     """The entries of a store, from the oldest that is kept; all sessions that wrote to it.
 
     Whatever reads first has everything committed that was sent so far, as far as that is possible.
@@ -38,6 +39,8 @@ class Journal(Sequence[Entry]):
         writer: commits this process's own, when it writes here.
         drain: has what was sent so far handed to the writer; may block.
     """
+
+    _instead = "open its store with Journal.open(), or write its entries to a file with to_jsonl()"
 
     def __init__(
         self,
@@ -242,7 +245,7 @@ class Journal(Sequence[Entry]):
         try:
             lines = self[-SHOWN:]
         except JournalError as error:
-            return Lines((), f"journal in {self.store.name}: {error}")
+            return Lines((), f"journal in {self.store.name}: {error}{self._unwritten()}")
         return lines
 
     def _title(self, what: str) -> str:
@@ -251,7 +254,11 @@ class Journal(Sequence[Entry]):
             text += f"; {self.dropped} older ones are gone"
         if self.damage is not None:
             text += f"; it is damaged: {self.damage}"
-        return text
+        return text + self._unwritten()
+
+    def _unwritten(self) -> str:
+        unwritten = "" if self._writer is None else self._writer.unwritten
+        return f"; {unwritten}" if unwritten else ""
 
     def _fresh(self) -> None:
         """Have what was sent so far committed, if the store takes it."""

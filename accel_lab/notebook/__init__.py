@@ -1,1 +1,4 @@
-"""What a notebook adds to the library: cells that run where the arrays are."""
+"""What a notebook adds to the library: cells that run where the arrays are.
+
+Runs in the notebook's process.
+"""

@@ -17,6 +17,7 @@ from accel_lab.compute.cells.plain_data import thawed
 from accel_lab.compute.cells.write_back import can_change, is_array, renew
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.residency.typed import typed
 from accel_lab.compute.user_code.call import pack
 from accel_lab.compute.user_code.notebook_globals import NotebookGlobals
 from accel_lab.display.sizes import compared
@@ -72,15 +73,15 @@ class Captures:
             raise InvalidArgument(f"{name} is on {where}, and the cell runs on {device.name}")
         elif not space.knows(name, value):
             with self.home.entered():
-                nbytes, has_arrays = _require_small(name, value, self.home.reached.get(name))
+                nbytes, has_arrays = _require_small(
+                    device, name, value, self.home.reached.get(name)
+                )
             self.nbytes += nbytes
             self.given[name] = value
             if may_come_back(value):
                 self.returned[name] = arrays_in(value) if has_arrays else frozenset()
-        elif not isinstance(value, AccelRef):  # through which it may reach any array that is there
-            for other, ref in space.bound.items():
-                if isinstance(ref, AccelRef) and device.holds(ref) and not ref.failed:
-                    self._keep(space, other, ref)
+        elif not isinstance(value, AccelRef):
+            self._keep_all(device, space)
         elif device.holds(value):
             self._keep(space, name, value)  # the namespace has the array; its uses are ordered
         else:
@@ -194,6 +195,28 @@ class Captures:
             if chosen is None or {name, first} <= chosen
         }
 
+    def add_call(
+        self, function: ObjectRef, args: Iterable[Any], device: Device, space: Space
+    ) -> None:
+        """Take what an object uses that is called, and functions of the notebook among its args.
+
+        Raises:
+            InvalidArgument, StaleRef: as `add`.
+        """
+        self._keep_all(device, space)
+        deep = [one for one in args if type(one) not in ATOMS and not _is_whole(one)]
+        with self.home.entered(), suppress(Exception):  # the call itself says what is wrong
+            pack(deep, lambda one: 0 if isinstance(one, AccelRef) else None)
+        self.add_behind([function.name], device, space)
+        past = self.add_anew(device, space)
+        self.gone = [name for name in space.given if name not in self.home.names or name in past]
+
+    def _keep_all(self, device: Device, space: Space) -> None:
+        """Take the arrays that are there: any may be reached through an object."""
+        for name, ref in space.bound.items():
+            if isinstance(ref, AccelRef) and device.holds(ref) and not ref.failed:
+                self._keep(space, name, ref)
+
     def _keep(self, space: Space, name: str, ref: AccelRef) -> None:
         """Take an array that is there under its name, as the kind of tensor that it may be."""
         self.kept[name] = ref
@@ -250,6 +273,11 @@ def may_come_back(value: Any) -> bool:
     return can_change(value) or is_own(value) or is_module(value)
 
 
+def _is_whole(value: Any) -> bool:
+    """Whether there are no functions inside."""
+    return isinstance(value, AccelRef | ObjectRef) or is_array(value)
+
+
 def is_lost(device: Device, value: Any) -> bool:
     """Whether this stands for something that its context has taken along."""
     if isinstance(value, ObjectRef):
@@ -279,13 +307,14 @@ def _stale(device: Device, name: str, value: Any) -> StaleRef:
     """Say that what a name stands for is gone, why, and what to do."""
     if isinstance(value, ObjectRef):
         return StaleRef(f"{name!r}, a {value.type}, was lost with its context; run its cell again")
+    keep = typed(device, f"<gpu>.checkpoint({name})")
     return StaleRef(
         f"{name!r} was lost with its context ({device.durability(value).why}); run its cell "
-        f"again, and gpu.checkpoint({name}) to have it kept"
+        f"again, and {keep} to have it kept"
     )
 
 
-def _require_small(name: str, value: Any, function: str | None) -> tuple[int, bool]:
+def _require_small(device: Device, name: str, value: Any, function: str | None) -> tuple[int, bool]:
     """Refuse a capture that does not pickle, or is large; its buffers cost nothing.
 
     Parameters:
@@ -325,7 +354,7 @@ def _require_small(name: str, value: Any, function: str | None) -> tuple[int, bo
             raise InvalidArgument(text) from error
     if nbytes > CAPTURE_BYTES:
         can_be_put = any(hasattr(value, one) for one in _ARRAYS)
-        put = f"put it on the device first: {name} = gpu.put({name})"
+        put = f"put it on the device first: {typed(device, f'{name} = <gpu>.put({name})')}"
         write = compared(nbytes, CAPTURE_BYTES)
         raise InvalidArgument(
             f"{which} is {write(nbytes)}, more than the {write(CAPTURE_BYTES)} that a cell takes "

@@ -5,27 +5,28 @@ all else as ObjectRefs. What it prints appears under the cell while it runs.
 """
 
 import os
-import re
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.cells.cell_execution import Cell, Ran, Timed
 from accel_lab.compute.cells.definitions import text
 from accel_lab.compute.cells.global_random import set_states, states
+from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.service import in_context
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.residency.resident import offer_frames
 from accel_lab.compute.user_code.notebook_globals import NotebookGlobals
 from accel_lab.errors import AccelError, Interrupted, InvalidArgument, OutOfMemory, UserCodeError
 from accel_lab.notebook import timing
+from accel_lab.notebook.callable_ref import CallableRef
 from accel_lab.notebook.captures import Captures, captures_of, is_ipythons, is_lost
+from accel_lab.notebook.cell_options import COMMAS, parse
 from accel_lab.notebook.footer import Footer
-from accel_lab.notebook.names import used_names
+from accel_lab.notebook.names import bound_names, used_names
 from accel_lab.notebook.object_ref import ObjectRef
 from accel_lab.notebook.space import Space
 from accel_lab.notebook.timing import Timing
@@ -37,22 +38,7 @@ KEPT_BYTES = 64 << 20
 """What is kept on the host of the arrays of one cell, so that they survive a fault."""
 OUTCOME_WITHIN_S = 60.0
 INTERRUPTED_S = 1.0
-_COMMA = re.compile(r"\s*,\s*")
-_COMMAS = "names behind -o are separated by commas"
-USAGE = "%%gpu [device] [-o name,…] [--quiet]"
 _NO_CUPY = ("No module named 'cupy'", "No module named 'cupyx'")
-
-
-class Options(NamedTuple):
-    """What stands behind `%%gpu`.
-
-    `meant` is what `-o` may have been meant to take, if the device stands right behind its names.
-    """
-
-    device: str | None
-    names: frozenset[str] | None
-    quiet: bool
-    meant: str
 
 
 class GpuCells:
@@ -96,32 +82,76 @@ class GpuCells:
         except InvalidArgument as error:
             if not options.meant:
                 raise
-            raise InvalidArgument(f"{error}; {_COMMAS}: -o {options.meant}") from error
+            raise InvalidArgument(f"{error}; {COMMAS}: -o {options.meant}") from error
         space = self._space(device)
         captures = captures_of(source, self._home(), device, space)
         ran: Ran
         ran, kept_bytes = self._call(
             device,
             space,
-            workspace_registry.run_cell,
+            Workspaces.run_cell,
             source,
             captures,
             options.names,
             quiet=options.quiet,
         )
         wall_s = time.perf_counter() - began
-        if ran.generation != space.generation:  # that was lost, and the cell ran in the next
-            space = device.notes[self] = space.after_loss(ran.generation)
-        self._bind(device, space, captures, ran, options.names)
-        made = ran.arrays.keys() | ran.residents.keys()
-        space.note(source, self._filename, made | set(ran.gone))
-        known = made | ran.returned.keys() | ran.changed.keys()
+        self._bind_all(device, space, captures, ran, options.names, source)
+        known = ran.arrays.keys() | ran.residents.keys() | ran.returned.keys() | ran.changed.keys()
+        known |= bound_names(source) & device.notes[self].bound.keys()
         if options.names is not None and (unknown := options.names - known):
             raise InvalidArgument(f"-o: the cell has not bound {', '.join(sorted(unknown))}")
         if ran.cost is not None:
             span, peak = ran.cost
             out_bytes = kept_bytes + ran.shown_bytes
             self._end(Footer(device.name, span.device_s, wall_s, captures.nbytes, out_bytes, peak))
+
+    def call(self, ref: ObjectRef, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call what a handle stands for where that is; blocks until it has returned.
+
+        Raises:
+            UserCodeError: what it raised, or its answer does not pickle.
+            AccelError: as `device.run`.
+        """
+        with self._interruptible():
+            device, name = ref.device, ref.name
+            has_name = self._names.get(name) is ref
+            space = self._space(device)  # where it was lost, it may be defined again by now
+            if has_name and isinstance(again := self._names[name], ObjectRef):
+                ref = again
+            captures = Captures(self._home())
+            captures.add_call(ref, (*args, *kwargs.values()), device, space)
+            ran: Ran
+            ran, _ = self._call(
+                device,
+                space,
+                Workspaces.call,
+                "",
+                captures,
+                None,
+                called=name,
+                callee=ref,
+                args=args,
+                kwargs=kwargs,
+            )
+            self._bind_all(device, space, captures, ran, None)
+            return ran.value
+
+    def _bind_all(
+        self,
+        device: "Device",
+        space: Space,
+        captures: Captures,
+        ran: Ran,
+        chosen: frozenset[str] | None,
+        source: str = "",
+    ) -> None:
+        """Bind what a cell has bound, and take note of what it has defined."""
+        if ran.generation != space.generation:  # that was lost, and the cell ran in the next
+            space = device.notes[self] = space.after_loss(ran.generation)
+        self._bind(device, space, captures, ran, chosen)
+        made = ran.arrays.keys() | ran.residents.keys()
+        space.note(source, self._filename, made | set(ran.gone))
 
     def time(self, line: str, source: str) -> Timing:
         """Run a cell again and again, and return how long it takes; blocks meanwhile.
@@ -156,7 +186,7 @@ class GpuCells:
         timed, _ = self._call(
             device,
             space,
-            workspace_registry.time_cell,
+            Workspaces.time_cell,
             source,
             captures,
             frozenset(),
@@ -173,9 +203,10 @@ class GpuCells:
         source: str,
         captures: Captures,
         chosen: frozenset[str] | None,
+        called: str | None = None,
         **options: Any,
     ) -> tuple[Any, int]:
-        """Have a function of `workspaces` run a cell; return its answer.
+        """Have a function of `Workspaces` run a cell; return its answer.
 
         Beside it, the bytes of the arrays that are kept on the host because of it. If it fails,
         what it had bound of the `chosen` names is bound here; None are all.
@@ -194,31 +225,35 @@ class GpuCells:
             captures.tensors,
             captures.returned,
             captures.gone,
-            states(source, self._names) if source else {},
+            [
+                name
+                for name in space.only(self._names, captures.given, captures.kept)
+                if chosen is None or name in chosen  # the notebook keeps what it has of others
+            ],
+            states(source or "random", self._names) if source or called else {},
             self._count,
         )
-        touched = [*cell.given.values(), *cell.kept.values()]
+        ran: Ran | None = None
         kept_bytes = 0
         try:
-            name = filename.strip("<>")
+            name = called or filename.strip("<>")
             with captures.home.entered():
-                reply = device.run(function, self._name, cell, called=name, **options)
+                where = in_context(Workspaces)
+                reply = device.run(function, where, self._name, cell, called=name, **options)
             space.tell(cell.given, cell.gone)
             answer = reply.result()
             if isinstance(answer, Ran):
-                _join(space, captures, answer)
-                touched += answer.arrays.values()
+                ran = answer
+                _join(space, captures, ran)
         except KeyboardInterrupt:
             device.take_back()  # it may have come before anybody waited
-            touched += self._bind_what_failed(device, space, captures, chosen, cell, INTERRUPTED_S)
+            ran = self._bind_what_failed(device, space, captures, chosen, cell, INTERRUPTED_S)
             raise
         except (UserCodeError, OutOfMemory, Interrupted) as error:
-            touched += self._bind_what_failed(
-                device, space, captures, chosen, cell, OUTCOME_WITHIN_S
-            )
+            ran = self._bind_what_failed(device, space, captures, chosen, cell, OUTCOME_WITHIN_S)
             if isinstance(error, Interrupted):  # as the cell of a notebook that raises it
                 raise KeyboardInterrupt from None
-            if isinstance(error, UserCodeError):
+            if isinstance(error, UserCodeError) and source:
                 error.remedy = "Correct the cell; the text has its lines, __cause__ its exception."
                 if str(error.__cause__) in _NO_CUPY:
                     error.remedy = (
@@ -235,7 +270,7 @@ class GpuCells:
                 raise stale from error
             raise
         finally:  # a cell that failed may have written to them, too
-            kept_bytes = _keep(device, touched)
+            kept_bytes = _keep(device, _touched(cell, ran))
         return answer, kept_bytes
 
     def _bind_what_failed(
@@ -246,27 +281,27 @@ class GpuCells:
         chosen: frozenset[str] | None,
         cell: Cell,
         within_s: float,
-    ) -> list[Any]:
+    ) -> Ran | None:
         """Bind what a cell had when it failed, as a cell of the notebook's own does."""
         try:
-            asked = device.run(workspace_registry.outcome, self._name, cell.number)
+            asked = device.run(Workspaces.outcome, in_context(Workspaces), self._name, cell.number)
         except AccelError:
-            return []
+            return None
         try:
             ran: Ran = asked.result(within_s)
         except TimeoutError:  # it still runs
             asked.cancel()
-            return []
+            return None
         except AccelError:  # its context is lost as well
-            return []
+            return None
         self._stopped = ran.stopped
         if ran.generation != space.generation:
-            return []
+            return None
         _join(space, captures, ran)
         self._bind(device, space, captures, ran, chosen)
         made = ran.arrays.keys() | ran.residents.keys()
         space.note_part(cell.source, cell.filename, made, set(ran.gone))
-        return list(ran.arrays.values())
+        return ran
 
     def _home(self) -> NotebookGlobals:
         return NotebookGlobals(self._names, self._name)
@@ -316,7 +351,7 @@ class GpuCells:
             ran, _ = self._call(
                 device,
                 space,
-                workspace_registry.define,
+                Workspaces.define,
                 "",
                 captures,
                 frozenset(),
@@ -333,7 +368,8 @@ class GpuCells:
     def _object(self, device: "Device", space: Space, ran: Ran, name: str) -> ObjectRef:
         """Return the handle of an object that is new."""
         resident, copy = ran.residents[name], ran.plain.get(name)
-        return ObjectRef(device, self._name, resident, space.generation, copy)
+        made = device, self._name, resident, space.generation, copy
+        return CallableRef(*made, self.call) if resident.callable else ObjectRef(*made)
 
     def _bind(
         self,
@@ -377,33 +413,6 @@ class GpuCells:
                 del self._names[name]
 
 
-def parse(line: str) -> Options:
-    """Read what stands behind `%%gpu`.
-
-    Raises:
-        InvalidArgument: it is not as USAGE says.
-    """
-    device, names, quiet = None, None, False
-    listed = meant = ""  # behind -o, as long as nothing else has followed
-    words = iter(shlex.split(_COMMA.sub(",", line)))
-    for word in words:
-        if word == "--quiet":
-            quiet, listed = True, ""
-        elif word == "-o":
-            listed = next(words, "")
-            names = frozenset(name for name in listed.split(",") if name)
-            if not names or not all(name.isidentifier() for name in names):
-                raise InvalidArgument(f"-o takes names, separated by commas: {USAGE}")
-        elif listed and device is not None and word.isidentifier():
-            raise InvalidArgument(f"{_COMMAS}: -o {meant or listed},{word}")
-        elif word.startswith("-") or device is not None:
-            raise InvalidArgument(f"{word!r} is not understood: {USAGE}")
-        else:
-            device = word
-            meant = f"{listed},{word}" if listed and word.isidentifier() else ""
-    return Options(device, names, quiet, meant)
-
-
 def _join(space: Space, captures: Captures, ran: Ran) -> None:
     """Have one handle for what the notebook knows by two names: so it is kept, and comes back."""
     known = space.bound | captures.given
@@ -411,6 +420,16 @@ def _join(space: Space, captures: Captures, ran: Ran) -> None:
         handle = ran.arrays.get(first, known.get(first))
         if isinstance(handle, AccelRef):
             ran.arrays[name] = handle
+
+
+def _touched(cell: Cell, ran: Ran | None) -> list[Any]:
+    """Return what a cell has made, and what it got and has not let go of."""
+    over = set(cell.only)
+    if ran is not None:
+        over &= {*ran.gone, *ran.arrays, *ran.residents}
+    got = cell.given | cell.kept
+    made = ran.arrays.values() if ran is not None else ()
+    return [*(value for name, value in got.items() if name not in over), *made]
 
 
 def _keep(device: "Device", touched: list[Any]) -> int:

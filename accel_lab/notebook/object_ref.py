@@ -4,15 +4,19 @@ import operator
 import os
 from collections.abc import Callable, Iterator
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.cells.cell_execution import Resident
 from accel_lab.compute.cells.plain_data import thawed
+from accel_lab.compute.cells.workspace_registry import Workspaces
+from accel_lab.compute.message.service import in_context
 from accel_lab.compute.residency import kept_objects
+from accel_lab.compute.user_code.pickler import FOUND_THERE
 from accel_lab.display.sizes import size
 from accel_lab.errors import UserCodeError
 
@@ -24,7 +28,7 @@ _UNCHANGING = ("bool", "int", "float", "complex", "str", "bytes", "NoneType")
 """Types of which the copy is the object for ever."""
 
 
-_OWN = frozenset(("device", "generation", "copy", "_space", "_resident"))
+_OWN = frozenset(("device", "generation", "copy", "_call", "_space", "_resident"))
 
 Binary = Callable[["ObjectRef", Any], Any]
 
@@ -45,7 +49,7 @@ def _swapped(value: Any, function: Callable[[Any, Any], Any], other: Any) -> Any
     return function(other, value)
 
 
-class ObjectRef:
+class ObjectRef(Uncopied):
     """Stands for an object in a device's context; in a `%%gpu` cell it is the object itself.
 
     It may be an argument of `device.run`, too, and anywhere inside one. In a cell of the notebook's
@@ -61,6 +65,8 @@ class ObjectRef:
     Attributes:
         copy: that copy, frozen; None of anything else.
     """
+
+    _instead = "fetch the object with get(), and pickle that"
 
     def __init__(
         self,
@@ -111,7 +117,8 @@ class ObjectRef:
     def drop(self) -> None:
         """Have the context forget it; does not block."""
         resident = self._resident
-        self.device.run(workspace_registry.drop, self._space, resident.name, resident.serial)
+        where = in_context(Workspaces)
+        self.device.run(Workspaces.drop, where, self._space, resident.name, resident.serial)
         kept_objects.forget(self.device, self._space, resident.name)
 
     @property
@@ -123,7 +130,14 @@ class ObjectRef:
         """The copy, if the object is lost or never changes: its name may be another's by now."""
         return self.copy if self._is_lost or self.type in _UNCHANGING else None
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        """Pickle what never changes, or was lost, as what it is; else refuse."""
+        if (copy := self._settled_copy) is not None:
+            return thawed, (copy,)
+        return super().__reduce_ex__(protocol)
+
+    def _found_there(self) -> tuple[Any, ...]:
+        """Return how to find the object in its context."""
         if (copy := self._settled_copy) is not None:
             return thawed, (copy,)
         resident = self._resident
@@ -294,6 +308,9 @@ class ObjectRef:
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(self._title())}</p><pre>{escape(self._resident.text)}</pre>"
+
+
+FOUND_THERE[ObjectRef] = ObjectRef._found_there  # noqa: SLF001 - it is of this module
 
 
 def _itself(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """What the notebook knows of its namespace in one device's context, and of what a loss costs."""
 
+import sys
 import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -14,6 +15,15 @@ from accel_lab.notebook.object_ref import ObjectRef
 
 _PAST = object()
 """In place of what the notebook has given, and has no more by that name."""
+_NO_TENSOR = object(), ""
+
+
+def _references(names: Mapping[str, Any], name: str) -> int:
+    return sys.getrefcount(names[name])
+
+
+_ALONE = _references({"x": object()}, "x") - 1
+"""How many references are counted where nothing has any."""
 
 
 @dataclass
@@ -98,6 +108,23 @@ class Space:
         for name in (*given, *gone):  # what cells have bound them to is not there any more
             self.bound.pop(name, None)
             self.tensors.pop(name, None)
+
+    def only(self, names: Mapping[str, Any], *given: Mapping[str, Any]) -> list[str]:
+        """Return the names of handles that nothing else in the notebook has.
+
+        Parameters:
+            names: the notebook's.
+            given: what a cell gets, by name.
+        """
+        own = (names, self.bound, self.given, *given)
+        found = []
+        for name in sorted(self.bound.keys() | set[str]().union(*given)):
+            if isinstance(names.get(name), AccelRef | ObjectRef):
+                known = sum(one.get(name) is names[name] for one in own)
+                known += self.tensors.get(name, _NO_TENSOR)[0] is names[name]
+                if _references(names, name) - _ALONE == known:
+                    found.append(name)
+        return found
 
     def behind(self, names: Iterable[str]) -> set[str]:
         """Return the globals that functions and classes read which cells have defined so."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from accel_lab.compute.cells.cell_execution import Timed
+from accel_lab.display.counts import counted
 from accel_lab.display.table import as_html, as_text
 from accel_lab.errors import InvalidArgument
 from accel_lab.views.timeline import duration
@@ -70,7 +71,7 @@ class Timing:
         return f"{table}<small>{escape(self._note())}</small>"
 
     def _title(self) -> str:
-        runs = f"{self.repeat} run{'' if self.repeat == 1 else 's'}"
+        runs = counted(self.repeat, "run")
         return f"{duration(self.median_s)} on {self.device}: {runs} of {self.number:,}"
 
     def _note(self) -> str:

@@ -1,4 +1,7 @@
-"""The live views: each takes a system and shows it in a notebook while it works."""
+"""The live views: each takes a system and shows it in a notebook while it works.
+
+Runs in the notebook's process.
+"""
 
 from accel_lab.views.dashboard.dashboard import Dashboard as Dashboard
 from accel_lab.views.dashboard.dashboard import dashboard as dashboard

@@ -1,7 +1,7 @@
 """A scene's work in the trace event format, which Perfetto and chrome://tracing open.
 
 A device is a process, a stream is a thread. Times are microseconds after a whole second, which
-`otherData` names. `widgets/timeline_trace.js` says the same in the browser.
+`otherData` names. `widgets/timeline/trace.js` says the same in the browser.
 """
 
 from collections.abc import Iterator

@@ -4,15 +4,16 @@ A value that is missing says why; none is ever drawn as zero. The last two minut
 columns, so that a page that opens later has them too.
 """
 
-import html as markup
 from collections.abc import Iterator, Sequence
-from operator import is_
+from itertools import groupby
+from operator import is_, itemgetter
 from typing import ClassVar
 
 import numpy as np
 
 from accel_lab.compute.events.samples import HealthSampled, Reading
 from accel_lab.display.sizes import size
+from accel_lab.display.table import aligned, as_html
 from accel_lab.views.scene.observer import Lab, Source, Want
 from accel_lab.views.scene.scene import Scene
 from accel_lab.views.widget.publisher import DEFAULT_HZ
@@ -116,29 +117,20 @@ def words(value: float, unit: str) -> str:
 def text(state: State) -> str:
     """Draw a state as aligned lines of text."""
     rows = list(_rows(state))
-    widths = [max((len(row[i]) for row in rows), default=0) for i in range(1, len(_COLUMNS))]
     lines = [_caption(state)]
     above = ""
-    for source, *cells in rows:
+    for (source, *_), line in zip(rows, aligned(row[1:] for row in rows), strict=True):
         if source != above:
             lines.append(source)
             above = source
-        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        lines.append(f"  {'  '.join(padded)}".rstrip())
+        lines.append(f"  {line}")
     return "\n".join(lines)
 
 
 def html(state: State) -> str:
     """Draw a state as one table: a caption, a row group a source."""
-    heads = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
-    groups: dict[str, str] = {}
-    for source, name, *others in _rows(state):
-        cells = "".join(f"<td>{markup.escape(cell)}</td>" for cell in others)
-        line = f'<td>{markup.escape(source)}</td><th scope="row">{markup.escape(name)}</th>{cells}'
-        groups[source] = f"{groups.get(source, '')}<tr>{line}</tr>"
-    bodies = "".join(f"<tbody>{group}</tbody>" for group in groups.values())
-    caption = f"<caption>{markup.escape(_caption(state))}</caption>"
-    return f"<table>{caption}<thead><tr>{heads}</tr></thead>{bodies}</table>"
+    groups = (list(rows) for _, rows in groupby(_rows(state), itemgetter(0)))
+    return as_html(_caption(state), _COLUMNS, *groups, head=1)
 
 
 def _source(samples: Sequence[HealthSampled], table: Table) -> State:

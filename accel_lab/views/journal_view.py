@@ -4,9 +4,7 @@ While it is live it follows the end. At any other position it, and every view th
 source, shows the past: position p is what was after the first p entries.
 """
 
-import html as markup
 import os
-import time
 from bisect import bisect_left
 from collections.abc import Callable
 from functools import wraps
@@ -14,6 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Concatenate, ParamSpec
 
+from accel_lab.display.clock import time_of_day
+from accel_lab.display.table import as_html, as_text, in_one_line
 from accel_lab.errors import InvalidArgument
 from accel_lab.journal.journal import Journal
 from accel_lab.views.past.differences import Difference, Differences, compare
@@ -120,31 +120,26 @@ class JournalView(View):
 
     def text(self, state: State) -> str:
         """Draw the position, and the entries around it, as aligned columns."""
-        lines = [_caption(state), *_notes(state)]
-        cells = (_cells(row) for row in state.get("window", ()))
-        rows = [_COLUMNS, *(tuple(_cut(cell, TEXT_WORDS) for cell in row) for row in cells)]
-        if len(rows) > 1:
-            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-            here = state["position"] - 1
-            for row in rows:
-                mark = "▸ " if row[0] == str(here) else "  "
-                padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-                lines.append((mark + "  ".join(padded)).rstrip())
-        return "\n".join(lines)
+        told = [_caption(state), *_notes(state)]
+        rows = [
+            tuple(in_one_line(cell, TEXT_WORDS) for cell in _cells(row))
+            for row in state.get("window", ())
+        ]
+        if rows:
+            here = str(state["position"] - 1)
+            heads, *lines = as_text(_COLUMNS, rows)
+            told.append(f"  {heads}")
+            for row, line in zip(rows, lines, strict=True):
+                told.append(f"{'▸' if row[0] == here else ' '} {line}")
+        return "\n".join(told)
 
     def html(self, state: State) -> str:
         """Draw the entries around the position as one table; its own row is current."""
         said = ". ".join((_caption(state), *_notes(state)))
-        heads = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
+        window = state.get("window", ())
         here = state["position"] - 1
-        rows = ""
-        for row in state.get("window", ()):
-            number, *cells = _cells(row)
-            current = ' aria-current="true"' if row["n"] == here else ""
-            inside = "".join(f"<td>{markup.escape(cell)}</td>" for cell in cells)
-            rows += f'<tr{current}><th scope="row">{number}</th>{inside}</tr>'
-        caption = f"<caption>{markup.escape(said)}</caption>"
-        return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        current = next((n for n, row in enumerate(window) if row["n"] == here), None)
+        return as_html(said, _COLUMNS, map(_cells, window), current=current)
 
     @_alone
     def do_seek(self, position: int | None = None, at: float | None = None) -> None:
@@ -258,12 +253,12 @@ def window(past: Past, position: int, count: int) -> list[dict[str, Any]]:
 
 
 def _row(number: int, line: Line) -> dict[str, Any]:
-    row: dict[str, Any] = {"n": number, "at": line.at, "what": _cut(line.what)}
+    row: dict[str, Any] = {"n": number, "at": line.at, "what": in_one_line(line.what, WORDS)}
     for name in ("device", "generation", "mark", "seq"):
         if value := getattr(line, name):
             row[name] = value
     if line.outcome:
-        row["outcome"] = _cut(line.outcome)
+        row["outcome"] = in_one_line(line.outcome, WORDS)
     return row
 
 
@@ -290,7 +285,7 @@ def _compared(differences: Differences, past: Past) -> dict[str, Any]:
 
 
 def _difference(one: Difference, past: Past) -> dict[str, Any]:
-    words = {"what": _cut(one.what), "other": _cut(one.other)}
+    words = {"what": in_one_line(one.what, WORDS), "other": in_one_line(one.other, WORDS)}
     return one._asdict() | words | {"at": past.times[one.here]}
 
 
@@ -342,7 +337,7 @@ def _caption(state: State) -> str:
         return f"{where}: {'nothing' if state.get('unread') else 'nothing yet'}"
     if state.get("live"):
         return f"{where}: {count} entries, live" + (" (closed)" if state["closed"] else "")
-    return f"{where}: REPLAY, {position} of {count} entries, {_clock(state['at'])}"
+    return f"{where}: REPLAY, {position} of {count} entries, {time_of_day(state['at'])}"
 
 
 def _notes(state: State) -> list[str]:
@@ -371,19 +366,9 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     what = f"{_MARKS[row.get('mark', '')]} {row['what']}".strip()
     return (
         str(row["n"]),
-        _clock(row["at"]),
+        time_of_day(row["at"]),
         row.get("device", ""),
         generation,
         what,
         f"▶ {_RUNNING}" if "running" in row else row.get("outcome", ""),
     )
-
-
-def _clock(at: float) -> str:
-    """Return the time of day, in milliseconds."""
-    return f"{time.strftime('%H:%M:%S', time.localtime(at))}.{int(at * 1000) % 1000:03}"
-
-
-def _cut(text: str, width: int = WORDS) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= width else f"{text[: width - 1]}…"

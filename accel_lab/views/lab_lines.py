@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from accel_lab.compute.events.tree import Node
+from accel_lab.display.counts import counted
 from accel_lab.display.sizes import memory
 from accel_lab.views.scene.incidents import Incident, duration, incidents
 from accel_lab.views.scene.scene import Scene
@@ -69,7 +70,7 @@ def _supervision(scene: Scene, devices: list[Node]) -> Line:
     if not faults:
         return Line("Supervision", "no faults", "ok")
     last = faults[-1]
-    many = f"{len(faults)} fault{'' if len(faults) == 1 else 's'}"
+    many = counted(len(faults), "fault")
     tone: Tone = "bad" if last.outcome in ("failed", "circuit open") else "warn"
     return Line("Supervision", f"{many}; the last: {_told(last)}", tone)
 

@@ -4,17 +4,17 @@
 kept.
 """
 
-import html as markup
 import json
 import sys
-import time
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.actors.fault import FAULTS, Fault
-from accel_lab.display.table import shortened
+from accel_lab.display.clock import time_of_day
+from accel_lab.display.counts import counted
+from accel_lab.display.table import as_html, as_text, in_one_line, shortened
 from accel_lab.errors import ContextLost, InvalidArgument, LibraryError, OutOfMemory, SystemClosed
 from accel_lab.views.scene.incidents import Incident, duration, incidents
 from accel_lab.views.scene.observer import Lab, Source
@@ -44,7 +44,7 @@ GLYPHS = {
     "ended": "■",
 }
 _COLUMNS = ("Time", "Outcome", "Actor", "What", "Cause", "Decision", "Generation", "Recovery")
-_LONG = {"Cause", "Decision"}
+_SHORT = {*_COLUMNS} - {"Cause", "Decision"}
 
 
 class SupervisionView(View):
@@ -169,15 +169,8 @@ def state_of(found: Iterable[Incident], *, forgotten: int = 0, closed: bool = Fa
 
 def text(state: State) -> str:
     """Draw a state as aligned columns of text, the newest row last."""
-    lines = [_caption(state)]
-    if state["rows"]:
-        table = [_COLUMNS, *(tuple(map(shortened, _cells(row))) for row in state["rows"])]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines += (
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in table
-        )
-    return "\n".join(lines)
+    rows = [tuple(map(shortened, _cells(row))) for row in state["rows"]]
+    return "\n".join((_caption(state), *(as_text(_COLUMNS, rows) if rows else ())))
 
 
 def html(state: State, style: str = "") -> str:
@@ -185,18 +178,8 @@ def html(state: State, style: str = "") -> str:
 
     What is of one word or two stays in one line.
     """
-    styled = f' style="{style}"' if style else ""
-    caption = f"<caption{styled}>{markup.escape(_caption(state))}</caption>"
-    heads = "".join(f'<th scope="col"{styled}>{name}</th>' for name in _COLUMNS)
-    lines = ""
-    for row in state["rows"]:
-        whole = zip(_COLUMNS, _cells(row), strict=True)
-        told = (c if name in _LONG else c.replace(" ", "\N{NO-BREAK SPACE}") for name, c in whole)
-        first, *others = map(markup.escape, told)
-        cells = "".join(f"<td{styled}>{cell}</td>" for cell in others)
-        lines += f'<tr><th scope="row"{styled}>{first}</th>{cells}</tr>'
-    body = f"<tbody>{lines}</tbody>" if lines else ""
-    return f"<table>{caption}<thead><tr>{heads}</tr></thead>{body}</table>"
+    groups = [map(_cells, state["rows"])] if state["rows"] else []
+    return as_html(_caption(state), _COLUMNS, *groups, unbroken=_SHORT, style=style)
 
 
 def _row(incident: Incident) -> State:
@@ -211,7 +194,7 @@ def _row(incident: Incident) -> State:
     }
     optional = {
         "device": incident.device,
-        "cause": _line(incident.cause),
+        "cause": in_one_line(incident.cause, LINE),
         "code": incident.code,
         "name": incident.name,
         "decisions": incident.decisions[-STEPS:],
@@ -226,21 +209,16 @@ def _row(incident: Incident) -> State:
     if (more := len(steps) - STEPS) > 0:
         steps = [*steps[: STEPS // 2], *steps[-STEPS // 2 :]]
         row["skipped"] = more
-    row["steps"] = [[at, _line(words)] for at, words in steps]
+    row["steps"] = [[at, in_one_line(words, LINE)] for at, words in steps]
     return row
-
-
-def _line(words: str) -> str:
-    return shortened(" ".join(words.split()), LINE)
 
 
 def _cells(row: State) -> tuple[str, ...]:
     """What stands in each column."""
-    moment = time.strftime("%H:%M:%S", time.localtime(row["at"]))
     before, after = row.get("before"), row.get("after")
     known = [f"g{generation}" for generation in (before, after) if generation is not None]
     return (
-        f"{moment}.{int(row['at'] * 1000) % 1000:03}",
+        time_of_day(row["at"]),
         f"{GLYPHS.get(row['outcome'], '?')} {row['outcome']}",
         row["path"],
         row["what"],
@@ -264,7 +242,7 @@ def _caption(state: State) -> str:
     ending = " (closed)" if state["closed"] else ""
     faults = sum(row["level"] == "fault" for row in state["rows"])
     faults += state.get("older", {}).get("fault", 0)
-    said = f"{state.get('lab') or 'supervision'}: {faults} fault{'' if faults == 1 else 's'}"
+    said = f"{state.get('lab') or 'supervision'}: {counted(faults, 'fault')}"
     return ". ".join((said + ending, *unshown(state)))
 
 

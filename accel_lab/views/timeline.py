@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from accel_lab.display.counts import counted
 from accel_lab.display.table import as_html, as_text
 from accel_lab.views.chrome_trace import chrome_trace, devices_of
 from accel_lab.views.past.still import Still
@@ -143,7 +144,7 @@ def timeline(lab: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> TimelineView:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration with three digits: 12.5 ms, 1 s, 340 µs; `timeline_scale.js` agrees."""
+    """Write a duration with three digits: 12.5 ms, 1 s, 340 µs; `timeline/scale.js` agrees."""
     if seconds <= 0:
         return "0 s"
     if seconds >= _WHOLE_S:
@@ -164,18 +165,18 @@ def _marks(scene: Scene) -> tuple[list[Mark], int]:
 def _caption(state: State) -> str:
     rows, span = state["rows"], state.get("span")
     name = ", ".join(filter(None, (state["name"] or "system", state.get("of"))))
-    parts = [f"{name}: {_plural(sum(r['count'] for r in rows), 'slice')}"]
+    parts = [f"{name}: {counted(sum(r['count'] for r in rows), 'slice')}"]
     if span is not None:
         parts[0] += f" in {duration(span[1] - span[0])}"
     elif not state["running"]:
         parts[0] += ", no work was seen yet"
     for kind, noun in (("generation", "generation change"), ("fault", "fault")):
         if count := sum(mark[2] == kind for mark in state["marks"]):
-            parts.append(_plural(count, noun))
+            parts.append(counted(count, noun))
     if lost := sum(row["lost"]["count"] for row in rows if "lost" in row):
         parts.append(f"{lost} ended with {'its' if lost == 1 else 'their'} context")
     if state["untraced"]:
-        parts.append(f"{_plural(state['untraced'], 'slice')} never seen")
+        parts.append(f"{counted(state['untraced'], 'slice')} never seen")
     return ", ".join(parts) + (" (closed)" if state["closed"] and "of" not in state else "")
 
 
@@ -225,7 +226,3 @@ def _ended(lost: State | None) -> str:
         return ""
     earlier = f", and {lost['count'] - 1} earlier" if lost["count"] > 1 else ""
     return f"⊗ {lost['last']} after {duration(lost['seconds'])}{earlier}"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,16 +1,16 @@
 """The device tree: every actor of a system, live in a notebook, and as text and a table elsewhere.
 
-`state_of` folds a snapshot into what `widgets/tree.js` draws; `text` and `html` draw the same
+`state_of` folds a snapshot into what `widgets/tree/tree.js` draws; `text` and `html` draw the same
 without a browser.
 """
 
-import html as markup
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from accel_lab.compute.events.tree import Node
+from accel_lab.display.counts import counted
 from accel_lab.display.sizes import memory
-from accel_lab.display.table import as_text, shortened
+from accel_lab.display.table import as_html, as_text, shortened
 from accel_lab.views.scene.observer import Lab, Source
 from accel_lab.views.scene.scene import Scene
 from accel_lab.views.widget.long_work import long_work, whole_seconds
@@ -57,19 +57,12 @@ def html(state: State) -> str:
     It carries no style and no script, so every page that shows notebooks shows it; and pages align
     cells as they like, so a row is headed by its path, not by a drawn branch.
     """
-    caption = f"<caption>{markup.escape(_caption(state))}</caption>"
-    heads = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
-    groups: list[str] = []
+    groups: list[list[tuple[str, ...]]] = []
     for row in _rows(state):
-        *short, detail = row.cells
-        cells = (*(cell.replace(" ", "\N{NO-BREAK SPACE}") for cell in short), detail)
-        line = f'<th scope="row">{markup.escape(row.path)}</th>'
-        line += "".join(f"<td>{markup.escape(cell)}</td>" for cell in cells)
         if not groups or row.actor["kind"] == "device":
-            groups.append("")
-        groups[-1] += f"<tr>{line}</tr>"
-    bodies = "".join(f"<tbody>{group}</tbody>" for group in groups)
-    return f"<table>{caption}<thead><tr>{heads}</tr></thead>{bodies}</table>"
+            groups.append([])
+        groups[-1].append((row.path, *row.cells))
+    return as_html(_caption(state), _COLUMNS, *groups, unbroken=_COLUMNS[1:-1])
 
 
 class TreeView(View):
@@ -142,7 +135,7 @@ def _caption(state: State) -> str:
     if root is None:
         return f"No actors{ending}"
     devices = sum(row.actor["kind"] == "device" for row in _rows(state))
-    return f"{root['name']}: {devices} device{'' if devices == 1 else 's'}{ending}"
+    return f"{root['name']}: {counted(devices, 'device')}{ending}"
 
 
 class _Row(NamedTuple):

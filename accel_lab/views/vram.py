@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 from accel_lab.compute.events.samples import Block, KeptObject, MemorySampled
 from accel_lab.compute.events.tree import Node
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.residency import holdings, kept_objects
+from accel_lab.compute.message.service import in_context
+from accel_lab.compute.residency import kept_objects
+from accel_lab.compute.residency.holdings import ContextMemory
 from accel_lab.compute.residency.notebook_names import handle_in, notebook
 from accel_lab.display import table
+from accel_lab.display.counts import counted
 from accel_lab.display.sizes import memory, size
 from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.views.scene.observer import Lab, Source, Want
@@ -57,7 +60,7 @@ class VramView(View):
         self._folded: tuple[list[object], object, State] = [], None, {}
 
     def fold(self, scene: Scene) -> State:
-        """Fold the newest samples: what `widgets/vram_draw.js` says of a state."""
+        """Fold the newest samples: what `widgets/vram/draw.js` says of a state."""
         state = self._state(scene).copy()
         if self.source.lab is not None and not scene.closed:
             state["acts"] = True
@@ -139,7 +142,7 @@ class VramView(View):
             AccelError: the device takes no messages.
         """
         where = self._lab().device(device)
-        dropped = where.run(holdings.drop, space, name)
+        dropped = where.run(ContextMemory.drop, in_context(ContextMemory), space, name)
         kept_objects.forget(where, space, name)
 
         def done() -> None:
@@ -192,7 +195,7 @@ def kind_of(owner: str) -> str:
 
 
 def state_of(scene: Scene) -> State:
-    """Fold a scene into plain JSON values; `widgets/vram_draw.js` says what they are."""
+    """Fold a scene into plain JSON values; `widgets/vram/draw.js` says what they are."""
     nodes = {node.name: node for node in _nodes(scene)}
     names = list(dict.fromkeys((*nodes, *scene.memory)))
     listed = max(AT_LEAST, LISTED // max(1, len(names)))
@@ -365,14 +368,14 @@ def _unlisted_objects(state: State) -> tuple[str, ...]:
     """Say what the table of objects leaves out."""
     every = sum(device.get("object_count", 0) for device in state["devices"])
     more = every - min(ROWS, len(list(_objects(state))))
-    return (f"{_count(more, 'more object')} not listed",) if more else ()
+    return (f"{counted(more, 'more object')} not listed",) if more else ()
 
 
 def _unlisted(state: State) -> tuple[str, ...]:
     """Say what the table of blocks leaves out."""
     every = sum(device.get("count", 0) + device.get("lost_count", 0) for device in state["devices"])
     more = every - min(ROWS, len(_rows(state)))
-    return (f"{_count(more, 'more block')} not listed",) if more else ()
+    return (f"{counted(more, 'more block')} not listed",) if more else ()
 
 
 def _caption(state: State) -> str:
@@ -399,15 +402,11 @@ def _sentence(device: State) -> str:
     if "generation" not in device:
         return f"{device['name']}: not seen yet"
     said = [f"{device['name']}: {memory(device['used'], device.get('total'))} in use"]
-    said.append(f"in {_count(device['count'], 'block')} of generation {device['generation']}")
+    said.append(f"in {counted(device['count'], 'block')} of generation {device['generation']}")
     line = " ".join(said)
     if "room" in device:
         line += f"; a new block may have {size(device['room'])} at most"
     if "lost" in device:
-        lost = _count(device["lost_count"], "block")
+        lost = counted(device["lost_count"], "block")
         line += f"; {lost} of generation {device['lost_in']} lost but kept"
     return line
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"

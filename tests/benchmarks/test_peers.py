@@ -5,20 +5,22 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from accel_lab import System
 from accel_lab.bench import effort, suite
-from accel_lab.bench.peers import catalogue
-from accel_lab.bench.peers.catalogue import PEERS, Peer
-from accel_lab.bench.peers.process import GUARD, PeerFailed, PeerProcess
-from accel_lab.bench.row import judged
-from accel_lab.bench.rows import empty
+from accel_lab.bench.report import Report
+from accel_lab.bench.row import Budget, judged
+from tests.benchmarks.peers.catalogue import PEERS, Peer, peer_of
+from tests.benchmarks.peers.comparison import compare
+from tests.benchmarks.peers.guard import children, command_of
+from tests.benchmarks.peers.process import GUARD, PeerFailed, PeerProcess
+from tests.faults.conftest import runs, settle
 from tests.project import ROOT, requirements
 
 PYKKA = [peer for peer in PEERS if peer.package == "pykka"]
@@ -41,40 +43,11 @@ print(os.getpid(), left.pid, file.name, memory.name, flush=True)
 """
 
 
-def soon(condition: Callable[[], object], limit_s: float = 60.0) -> None:
-    """Wait for another process's doing, of which nothing but its outcome can be seen."""
-    give_up = time.monotonic() + limit_s
-    while not condition():
-        if time.monotonic() > give_up:
-            pytest.fail(f"not within {limit_s} s")
-        time.sleep(0.01)
-
-
-def runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 def below(pid: int) -> Iterator[int]:
     """Give all descendants of a process."""
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if int(parent) == pid:
-                yield int(folder.name)
-                yield from below(int(folder.name))
-
-
-def command_of(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):  # it has ended by now
-        return b""
+    for child in children(pid):
+        yield child
+        yield from below(child)
 
 
 def shared(name: str) -> bool:
@@ -100,7 +73,7 @@ def test_guard_leaves_nothing_behind(ending: str) -> None:
             assert shared(memory)
             process.send_signal(signal.SIGTERM if ending == "SIGTERM" else signal.SIGKILL)
         process.wait(20)
-        soon(lambda: not Path(file).parent.exists())
+        assert settle(lambda: not Path(file).parent.exists(), 60)
         assert not runs(int(worker))
         assert not runs(int(left))
         assert not shared(memory)
@@ -108,7 +81,7 @@ def test_guard_leaves_nothing_behind(ending: str) -> None:
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL], ids=lambda end: end.name)
 def test_benchmark_that_is_interrupted_takes_its_peer_along(end: signal.Signals) -> None:
-    command = [sys.executable, "-m", "accel_lab.cli", "bench", "--backend=host", "--only=peers"]
+    command = [sys.executable, "-m", "tests.benchmarks.peers", "--backend=host"]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
@@ -117,12 +90,12 @@ def test_benchmark_that_is_interrupted_takes_its_peer_along(end: signal.Signals)
         def measuring() -> bool:
             family[:] = below(process.pid)
             lines = [command_of(pid) for pid in family if runs(pid)]
-            return any(b"bench.peers.worker" in line and b"guard.py" not in line for line in lines)
+            return any(b"peers.worker" in line and b"guard.py" not in line for line in lines)
 
-        soon(measuring)
+        assert settle(measuring, 60)
         process.send_signal(end)
         process.wait(30)
-        soon(lambda: not any(map(runs, family)))
+        assert settle(lambda: not any(map(runs, family)), 60)
 
 
 def test_every_peer_is_in_the_extra() -> None:
@@ -160,9 +133,7 @@ def test_peers_are_rows_with_budgets_and_absent_ones_are_named() -> None:
     notes: list[str] = []
     nowhere = Peer("nowhere", "no_such_package_at_all", "nothing", "None")
     with System("host", devices=1) as lab:
-        rows = empty.peers(
-            lab.devices[0], effort.QUICK, versions, notes, catalogue=[*PYKKA, nowhere]
-        )
+        rows = compare(lab.devices[0], effort.QUICK, versions, notes, catalogue=[*PYKKA, nowhere])
     kinds = ("ask-p50", "ask-p99", "tell", "tell-cost")
     assert [row.name for row in rows] == [f"{peer.name}-{kind}" for peer in PYKKA for kind in kinds]
     for row in rows:
@@ -180,6 +151,21 @@ def test_peers_are_rows_with_budgets_and_absent_ones_are_named() -> None:
     assert "[peers]" in note
 
 
-def test_peers_are_no_part_of_a_run_unless_asked_for() -> None:
-    assert not set(suite.OPTIONAL) & set(suite.NAMES)
-    assert catalogue.peer_of("ray").ask == 100
+def test_a_run_of_the_comparison_prints_its_report_and_what_is_not_installed() -> None:
+    command = [sys.executable, "-m", "tests.benchmarks.peers", "--backend=host", "--quick"]
+    done = subprocess.run(
+        [*command, "--json"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=110
+    )
+    assert done.returncode == 0, done.stderr
+    report = msgspec.json.decode(done.stdout, type=Report)
+    assert report.quick
+    assert report["pykka-ask-p50"].budget == Budget(5, "at least", "speedup")
+    assert "pykka" in report.machine.libraries
+    measured = {row.peer for row in report.rows}
+    unmeasured = [peer for peer in PEERS if peer.title not in measured]
+    assert all(any(peer.name in note for note in report.notes) for peer in unmeasured)
+
+
+def test_the_benchmark_that_is_installed_knows_no_peers() -> None:
+    assert "peers" not in suite.NAMES
+    assert peer_of("ray").ask == 100

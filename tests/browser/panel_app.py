@@ -18,8 +18,8 @@ from tests.views.made_up import lab as made_up
 class Tree(AnyWidgetComponent):
     """The device tree under Panel."""
 
-    _esm = source("tree.js")
-    _stylesheets = [style("tree.css")]  # noqa: RUF012  (Panel reads a list)
+    _esm = source("tree/tree.js")
+    _stylesheets = [style("tree/tree.css")]  # noqa: RUF012  (Panel reads a list)
 
     state: Any = param.Bytes(b"")
     stamp: Any = param.Number(0.0)

@@ -89,10 +89,10 @@ def refused(
     device: Device, *words: str, error: type[InvalidArgument] = InvalidArgument
 ) -> Iterator[None]:
     """Expect a refusal whose text has all of these words, at the call, with nothing sent."""
-    sent, in_flight = device._requests._seq, device.in_flight
+    sent, in_flight = device._requests.last_number, device.in_flight
     with pytest.raises(error) as caught:
         yield
-    assert device._requests._seq == sent
+    assert device._requests.last_number == sent
     assert device.in_flight <= in_flight
     for word in words:
         assert word in str(caught.value)

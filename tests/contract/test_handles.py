@@ -1,14 +1,17 @@
 """What the handle of a buffer is to Python: a number, a sequence, a thing of its own."""
 
+import gc
 import operator
+import weakref
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel_lab import array
+from accel_lab import array, rng
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
@@ -145,3 +148,75 @@ def test_the_shape_of_a_handle_is_not_set(device: Device) -> None:
     assert (x.shape, x.dtype) == ((6,), "float64")
     y = device.run(lambda a: a.reshape(2, 3), x, pure=True)
     assert (y.shape, y.dtype) == ((2, 3), "float64")  # known when it is done
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.complex128, bool, ml_dtypes.bfloat16])
+def test_the_dtype_of_a_handle_is_compared_as_numpys(device: Device, dtype: Any) -> None:
+    x = np.ones(3, dtype)
+    on = device.put(x)
+    for made in (on, on.copy(), device.run(lambda a: a.copy(), on)):
+        assert made.dtype == dtype
+        assert made.dtype in (np.uint16, dtype)
+        assert made.dtype != np.uint16
+        assert made.dtype.kind == x.dtype.kind
+        assert np.dtype(made.dtype) == x.dtype
+        near(device, array.zeros(device, 2, made.dtype).get(), np.zeros(2, dtype))
+        near(device, made.astype(made.dtype).get(), x)
+
+
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="NumPy asks for no __numpy_dtype__"
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.complex128, bool, ml_dtypes.bfloat16])
+def test_numpy_takes_a_handle_for_its_dtype(device: Device, dtype: Any) -> None:
+    x = np.ones(3, dtype)
+    on = device.put(x)
+    before = device.last_number
+    assert np.result_type(on) == np.dtype(on) == x.dtype
+    assert np.result_type(on, np.complex64) == np.result_type(x, np.complex64)
+    assert np.can_cast(on, np.complex128) == np.can_cast(x.dtype, np.complex128)
+    assert device.last_number == before
+
+
+def test_a_message_takes_the_dtype_of_a_handle(device: Device) -> None:
+    x = device.put(np.ones(3, np.float32))
+    drawn = rng.uniform(device, 3, x.dtype, seed=1)
+    assert drawn.dtype == x.dtype
+    near(device, device.ask(array.Full((2,), 1, x.dtype)).get(), np.ones(2, np.float32))
+    device.checkpoint(x)
+    assert device.run(lambda name: f"{name}", x.dtype).result() == "float32"
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint32"])
+def test_an_integer_on_the_device_is_an_index(device: Device, dtype: str) -> None:
+    two = device.put(np.array(2, dtype))
+    assert (operator.index(two), list(range(two)), [0] * two) == (2, [0, 1], [0, 0])
+    assert (["a", "b", "c"][two], "abc"[:two], hex(two)) == ("c", "ab", "0x2")
+    assert np.arange(5)[two] == 2
+    x = np.arange(12).reshape(3, 4)
+    on = device.put(x)
+    near(device, on[:two, ::two].get(), x[:2, ::2])
+    near(device, on[two].get(), x[2])
+    near(device, array.zeros(device, two, "int8").get(), np.zeros(2, "int8"))
+    near(device, array.zeros(device, (two, 1), "int8").get(), np.zeros((2, 1), "int8"))
+    near(device, on.sum(axis=device.put(np.array(1, dtype))).get(), x.sum(axis=1))
+    assert on.argmax() == operator.index(on.argmax()) == 11
+
+
+@pytest.mark.parametrize("value", [2.0, True, 2j, [2], [1, 2], np.float16(1)])
+def test_all_else_is_no_index_and_is_not_fetched(device: Device, value: Any) -> None:
+    on = device.put(np.asarray(value))
+    before = device.last_number
+    for asks in (operator.index, range, "abc".__getitem__):
+        with pytest.raises(TypeError, match="is no index: only a 0-d buffer of integers is"):
+            asks(on)
+    assert device.last_number == before
+
+
+def test_a_handle_given_as_a_dtype_is_not_kept(device: Device) -> None:
+    on = device.put(np.ones(3, np.float32))
+    assert array.zeros(device, 2, on).result().dtype == on.result().dtype
+    gone = weakref.ref(on)
+    del on
+    gc.collect()
+    assert gone() is None

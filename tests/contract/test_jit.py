@@ -246,7 +246,7 @@ def test_a_kernel_tells_what_became_of_it(device: Device) -> None:
         (1, (1, 1, 65), r"block \(1, 1, 65\) is larger than \(1024, 1024, 64\)"),
         (1.5, 1, "grid must be integers"),
         (np.ones((2, 2), int), 1, "grid must be integers"),
-        (1, np.array(1), "block must be integers"),
+        (1, np.array(1.0), "block must be integers"),
         (2**31, 1, "grid is one to three"),
         ((1, 65536, 1), 1, "larger than"),
     ],
@@ -336,3 +336,37 @@ def test_a_buffer_is_no_kernel(device: Device) -> None:
     x = array.zeros(device, (1,), "float32")
     with pytest.raises(InvalidArgument, match=r"no kernel of jit\.compile"):
         device.ask(jit.LaunchKernel(x, (1, 1, 1), (1, 1, 1)))
+
+
+def test_the_extents_of_a_launch_may_be_on_the_device(device: Device) -> None:
+    source = 'extern "C" __global__ void one(int* x) { atomicAdd(x, 1); }'
+    kernel = jit.compile(device, source, "one")
+    count, n = device.put(np.zeros(1, np.int32)), device.put(np.array(2))
+    kernel(n, (n, 1), (count,)).result()
+    assert count.get() == 4
+    array.copy(device.put(np.array(3)), out=n)
+    kernel(n, (n, 1), (count,)).result()
+    assert count.get() == 13
+
+
+def test_a_source_is_compiled_however_an_editor_has_written_it(device: Device) -> None:
+    lines = [
+        '#include "v.h"',
+        "#define KERNEL \\",
+        '  extern "C" __global__',
+        "KERNEL void k(float* x) { // größer als √2 — 値",
+        "\tx[0] = V;\f",
+        "}",
+    ]
+    x = array.zeros(device, 1, "float32")
+    for number, (before, end, after) in enumerate(
+        [("\ufeff", "\n", ""), ("", "\r\n", ""), ("\ufeff", "\r\n", "\r\n\x1a"), ("", "\r", "\r")]
+    ):
+        source = before + end.join(lines) + after
+        header = f"{before}#define V \\{end}  {number}{after}"
+        jit.compile(device, source, "k", headers={"v.h": header})(1, 1, (x,)).result()
+        assert x.get() == number
+        wrong = source.replace("x[0]", "y[0]")
+        failing = jit.compile(device, wrong, "k", headers={"v.h": header})
+        with pytest.raises(CompileError, match=r"k\.cu[(:]5\b"):
+            failing.result()

@@ -253,6 +253,63 @@ def test_comparing_with_an_integer_that_the_dtype_lacks_is_true_or_false(device:
     assert (x == -1).get().tolist() == [False, False]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("power", [-1, 0.5, 2])
+def test_a_root_a_square_and_a_reciprocal_are_numpys_at_the_ends(
+    device: Device, dtype: str, power: float
+) -> None:
+    ends = np.array([-np.inf, np.inf, -0.0, 0.0, np.nan, -1.0, -4.0, 4.0])
+    x = ends.astype(dtype)
+    if dtype.startswith("complex"):
+        x = np.concatenate([x, (1j * ends[-3:]).astype(dtype)])
+    if dtype.startswith("complex") and power == -1 and not device.name.startswith("cpu"):
+        x = x[np.isfinite(x)]  # CuPy's quotient of a complex infinity is NaN
+    on = device.put(x)
+    with np.errstate(all="ignore"):
+        expected = x**power
+    np.testing.assert_array_equal((on**power).get(), expected)
+    on **= power
+    np.testing.assert_array_equal(on.get(), expected)
+
+
+def len_of(number: int) -> str:
+    return f"{'-' * (number < 0)}{number.bit_length()}-bits"
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "int64", "uint64"])
+@pytest.mark.parametrize(
+    "far", [300, -1, 2**63, 2**64, 2**70, -(2**63) - 1, -(2**70), 10**400], ids=len_of
+)
+def test_integers_are_compared_and_divided_with_any_other_as_numpys(
+    device: Device, dtype: str, far: int
+) -> None:
+    x = np.array([0, 1, 1]).astype(dtype)
+    on = device.put(x)
+    for op in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "divide"):
+        function: Any = getattr(np, op)
+        for swapped in (False, True):
+            operands = (far, x) if swapped else (x, far)
+            try:
+                with np.errstate(all="ignore"):
+                    expected = function(*operands)
+            except OverflowError:
+                with refused(device):
+                    array.binary(op, *((far, on) if swapped else (on, far)))  # type: ignore[arg-type]
+                continue
+            made = array.binary(op, *((far, on) if swapped else (on, far)))  # type: ignore[arg-type]
+            near(device, made.get(), expected)
+    if dtype != "bool":
+        assert (far in on) is bool((x == far).any())
+
+
+@pytest.mark.parametrize("op", ["add", "multiply", "arctan2", "maximum", "bitwise_and", "power"])
+def test_an_integer_beyond_64_bits_is_refused_by_all_else(device: Device, op: Any) -> None:
+    on = array.full(device, 2, 1, "int64")
+    for operands in ((on, 2**70), (-(2**70), on)):
+        with refused(device, "an integer beyond 64 bits has no place beside int64"):
+            array.binary(op, *operands)
+
+
 @pytest.mark.parametrize("large", [2**63, 2**64 - 1, 10**30])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "complex64"])
 def test_an_integer_beyond_int64_is_a_float_beside_floats(

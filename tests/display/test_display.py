@@ -149,7 +149,7 @@ def test_a_long_history_is_not_waited_for() -> None:
         lab.flush()
         zeros = array.Zeros((4,), "float32")
         sent = [encode_entry(n, n, None, zeros) for n in range(10**6, 10**6 + 100_000)]
-        gpu._requests.recovery._lineage.follow(sent)  # type: ignore[union-attr]
+        gpu._supervisor.recovery._lineage.follow(sent)  # type: ignore[union-attr]
         begin = time.monotonic()
         shown = read(ref).facts["durability"]
         told_at = time.monotonic()

@@ -33,14 +33,14 @@ MUTATIONS = (
     Mutation(
         "a loss leaves the generation as it is",
         "compute/requests/connection.py",
-        'self.generation += state != "stopped"',
+        "self.generation += 1",
         "self.generation += 0",
         "faults/losses/test_losses.py",
         "says_why_and_comes_back",
     ),
     Mutation(
         "the call takes buffers of any generation",
-        "compute/requests/requests.py",
+        "compute/requests/handles.py",
         "if ref.generation != generation or ref._state == FAILED:",
         "if ref._state == FAILED:",
         "faults/losses/test_losses.py",

@@ -40,3 +40,13 @@ def lose(notebook: Notebook) -> None:
     with pytest.raises(ContextLost):
         notebook.lab.inject("kill").result()
     notebook.lab.ready()
+
+
+def empty(notebook: Notebook) -> None:
+    """Forget all that cells and tests have bound: the notebooks of a process have one namespace."""
+    notebook.names.clear()
+    notebook(
+        "for name in [*globals()]:\n    if name[0] != '_' and name != 'xp':\n"
+        "        del globals()[name]",
+        "--quiet",
+    )

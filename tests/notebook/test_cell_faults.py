@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from accel_lab import System
-from accel_lab.compute.requests.requests import Requests
+from accel_lab.compute.requests.reply_pump import ReplyPump
 from accel_lab.compute.wire.link import Link
 from accel_lab.errors import StaleRef, UserCodeError
 from accel_lab.notebook import gpu_cell
@@ -63,7 +63,7 @@ def test_an_interrupt_before_anybody_waits_ends_the_cell_too(
     if where == "sending":
         monkeypatch.setattr(Link, "send", interrupted_when_sent)
     else:
-        monkeypatch.setattr(Requests, "wait", interrupted)
+        monkeypatch.setattr(ReplyPump, "wait", interrupted)
     asked = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         notebook("import time\ntime.sleep(100)")

@@ -42,26 +42,28 @@ with System("host") as other:
 lab.close()
 """
 DOWNLOAD = """
-def slow_downloads():
+from accel_lab.compute.message.service import in_context
+from accel_lab.compute.residency.holdings import ContextMemory
+def slow_downloads(memory):
     import time
-    from accel_lab.compute.residency import holdings as holding
-    backend = holding._holder[0].backend
+    backend = memory._context.backend
     real = backend.download
     def download(*args):
         time.sleep(0.6)
         real(*args)
     backend.download = download
-gpu.run(slow_downloads).result()
+gpu.run(slow_downloads, in_context(ContextMemory)).result()
 """
 AWAY = """
-def slow_return():
+from accel_lab.compute.cells.workspace_registry import Workspaces
+from accel_lab.compute.message.service import in_context
+def slow_return(workspaces):
     import time
-    from accel_lab.compute.cells import workspace_registry as workspaces
     class Slow:
         def __reduce__(self):
             return time.sleep, (1.0,)
     workspaces.of("test").names["slow"] = Slow()
-gpu.run(slow_return).result()
+gpu.run(slow_return, in_context(Workspaces)).result()
 lab.suspend()
 lab.resume()
 """
@@ -156,7 +158,7 @@ def test_a_download_that_waits_for_what_computes_is_not_taken_for_slow() -> None
         gpu.ping().result()
         running, copied = gpu.run(nap), gpu.get(x)
         requests.flush()
-        assert requests.late() is None
+        assert requests.pump.late() is None
         assert copied.copying == "download from cpu0, 64 B"
         running.result()
         copied.result()

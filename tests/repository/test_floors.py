@@ -1,12 +1,14 @@
-"""Imports go down: the plan of the house, enforced on the source text."""
+"""Imports go down, between floors and between the rooms of one: enforced on the source text."""
 
 import ast
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.project import PACKAGE
+from tests.project import PACKAGE, ROOT
 
 FLOORS = (
     {"errors", "display"},
@@ -29,6 +31,93 @@ FLOORS = (
         "tutorials",
     },
 )
+EVERY_OTHER = "…"
+"""Stands for rooms with names of their own: a library more needs no place of its own."""
+
+ROOMS: dict[str, tuple[set[str], ...]] = {
+    "compute": (
+        {"machine"},
+        {"events"},
+        {"arrays"},
+        {"message"},
+        {"arena"},
+        {"execution"},
+        {"wire"},
+        {"output"},
+        {"dispatcher"},
+        {"cells"},
+        {"process"},
+        {"lineage"},
+        {"residency"},
+        {"user_code"},
+        {"actors"},
+        {"requests"},
+        {"recovery"},
+        {"transfer"},
+        {"suspension"},
+        {"supervision"},
+        {"device"},
+        {"assembly"},
+    ),
+    "libraries": ({"authoring"}, {EVERY_OTHER}, {"array"}),
+    "backends/cuda": (
+        {"support"},
+        {"device"},
+        {"array"},
+        {EVERY_OTHER},
+        {"baseline", "loading"},
+    ),
+    "journal": (
+        {"stores"},
+        {"entries"},
+        {"events"},
+        {"writing"},
+        {"replay"},
+        {"journal"},
+        {"explanation"},
+    ),
+    "views": (
+        {"scene"},
+        {"widget"},
+        {"past"},
+        {"feed"},
+        {"chrome_trace", "lab_lines"},
+        {"health", "journal_view", "supervision", "timeline", "tree", "vram"},
+        {"faults", "lab"},
+        {"dashboard"},
+    ),
+    "bench": (
+        {"effort", "page", "peers", "rounds", "row"},
+        {"rows"},
+        {"chart", "machine"},
+        {"report"},
+        {"suite"},
+    ),
+}
+"""The rooms of a floor, the lowest first; those in one pair of braces do not import each other."""
+
+A_HANDLE_SAYS_ITS_DEVICE = {
+    ("compute/message/buffer.py", "accel_lab.compute.device.Device"),
+    ("compute/message/operators.py", "accel_lab.compute.device.Device"),
+}
+"""What annotates, for a type checker alone, the device that a user gets from a handle."""
+
+# To be deleted with the last of them: requests that know who recovers and copies.
+REQUESTS_THAT_KNOW_TOO_MUCH = {
+    ("compute/requests/connection.py", "accel_lab.compute.transfer.ipc_memory.IpcMemory"),
+    ("compute/requests/requests.py", "accel_lab.compute.recovery.recovery.Recovery"),
+    ("compute/requests/requests.py", "accel_lab.compute.recovery.result_digests.ResultDigests"),
+    ("compute/requests/requests.py", "accel_lab.compute.transfer.ipc_memory.IpcMemory"),
+    ("compute/requests/stale.py", "accel_lab.compute.recovery.recovery.Recovery"),
+    ("compute/requests/waiting.py", "accel_lab.compute.recovery.recovery.Recovery"),
+}
+
+MOST_FILES = 15
+"""How many files a folder has at most, so that one look at it is enough."""
+PROCESS = re.compile(r"\bRuns in (?:the notebook's process|a context's process|both)\b")
+TOOLS = {"bench", "doctor"}
+"""Floors that are programs of their own, in a process of theirs."""
+
 CUDA_PACKAGES = {"cuda", "cudnn", "cupy", "cupyx", "nccl", "nvmath"}
 OPENS_BACKENDS = {"system", "context_process"}
 NAMES_BACKENDS = {"bench", "explain_process"}  # a module that only the context imports
@@ -41,10 +130,14 @@ def module_of(path: Path) -> list[str]:
     return [part for part in parts if part != "__init__"]
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Give every module that a file imports, wherever in the file, and those it names to import."""
+def imports(path: Path, text: str | None = None) -> Iterator[str]:
+    """Give every module that a file imports, wherever in the file, and those it names to import.
+
+    Parameters:
+        text: what is in the file, if that is not to be read.
+    """
     package = ["accel_lab", *module_of(path)][: -1 if path.name != "__init__.py" else None]
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text() if text is None else text)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -70,6 +163,94 @@ def test_imports_go_down(path: Path) -> None:
         if root == "accel_lab" and rest:
             other = rest.split(".")[0]
             assert floor(other) <= floor(here[0]), f"{'.'.join(here)} imports {name}"
+
+
+def room(house: str, name: str) -> int:
+    places = {one: level for level, names in enumerate(ROOMS[house]) for one in names}
+    place = places.get(name, places.get(EVERY_OTHER))
+    if place is None:
+        pytest.fail(f"accel_lab/{house} has no place for {name}: add it to ROOMS")
+    return place
+
+
+def climbing(house: str, path: Path, text: str | None = None) -> Iterator[str]:
+    """Give what a file imports of a room of its house that does not lie below its own."""
+    here = module_of(path)[house.count("/") + 1 :]
+    for name in imports(path, text):
+        inside = name.removeprefix(f"accel_lab.{house.replace('/', '.')}.")
+        other = inside.partition(".")[0]
+        if inside == name or other in {"", here[0]}:
+            continue
+        if room(house, other) >= room(house, here[0]):
+            yield name
+
+
+@pytest.mark.parametrize("house", ROOMS)
+def test_imports_go_down_from_room_to_room(house: str) -> None:
+    """Also where only a type checker sees them, and inside functions."""
+    folder = PACKAGE / house
+    allowed = A_HANDLE_SAYS_ITS_DEVICE | REQUESTS_THAT_KNOW_TOO_MUCH
+    found = {
+        (str(path.relative_to(PACKAGE)), name)
+        for path in folder.rglob("*.py")
+        if path != folder / "__init__.py"  # which hands on what all its rooms have
+        for name in climbing(house, path)
+    }
+    assert found - allowed == set()
+
+
+def test_a_handles_device_is_imported_for_type_checkers_alone() -> None:
+    for file, name in A_HANDLE_SAYS_ITS_DEVICE:
+        module, _, what = name.rpartition(".")
+        tree = ast.parse((PACKAGE / file).read_text())
+        (guarded,) = [
+            one
+            for one in tree.body
+            if isinstance(one, ast.If) and ast.unparse(one.test) == "TYPE_CHECKING"
+        ]
+        statement = f"from {module} import {what}"
+        assert [ast.unparse(one) for one in ast.walk(tree)].count(statement) == 1
+        assert statement in [ast.unparse(one) for one in guarded.body]
+
+
+def test_a_climbing_import_is_seen_wherever_it_stands() -> None:
+    text = (
+        "from typing import TYPE_CHECKING\n"
+        "from accel_lab.actor import clock\n"
+        "from accel_lab.compute.machine import ring\n"
+        "from accel_lab.compute.wire import codec\n"
+        "if TYPE_CHECKING:\n"
+        "    from accel_lab.compute.device import Device\n"
+        "def late() -> None:\n"
+        "    from accel_lab.compute.recovery import recovery\n"
+        "    import accel_lab.compute.supervision.sampler\n"
+    )
+    path = PACKAGE / "compute" / "wire" / "made_up.py"
+    assert sorted(climbing("compute", path, text)) == [
+        "accel_lab.compute.device.Device",
+        "accel_lab.compute.recovery.recovery",
+        "accel_lab.compute.supervision.sampler",
+    ]
+
+
+@pytest.mark.parametrize("top", ["accel_lab", "widgets", "tests"])
+def test_a_folder_is_seen_at_one_look(top: str) -> None:
+    """One for each library, and so one more with each: `tests/contract` alone may have more."""
+    found = (path.relative_to(ROOT) for path in (ROOT / top).rglob("*") if path.is_file())
+    written = [path for path in found if not any(part[0] in "._" for part in path.parts[:-1])]
+    folders = Counter(str(path.parent) for path in written)
+    del folders["tests/contract"]
+    assert {name: count for name, count in folders.items() if count > MOST_FILES} == {}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in FILES if path.name == "__init__.py" and module_of(path)[0] not in TOOLS],
+    ids=lambda path: str(path.parent.relative_to(PACKAGE)),
+)
+def test_a_room_says_in_which_process_it_runs(path: Path) -> None:
+    said = ast.get_docstring(ast.parse(path.read_text())) or ""
+    assert PROCESS.search(" ".join(said.split())), f"{path.parent.name}: {said}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar, TypeGuard, get_type_hints
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ import pytest
 import accel_lab
 from accel_lab import array, jit, rng
 from accel_lab.backends import listed
+from accel_lab.backends.cuda import loading
 from accel_lab.backends.host.device import HostBackend
 from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.execution.context import Context
@@ -60,6 +61,32 @@ def test_a_library_has_its_files_and_is_exported(library: str) -> None:
     assert library in accel_lab.__all__, f"accel_lab/__init__.py does not export {library}"
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_is_the_same_wherever_it_is_imported_from(library: str) -> None:
+    """None of its names leads to an empty package."""
+    exported = getattr(accel_lab, library)
+    assert getattr(import_module("accel_lab.libraries"), library) is exported
+    room = import_module(f"accel_lab.libraries.{library}")
+    promised = [name for name in vars(exported) if not name.startswith("_")]
+    own = [name for name in promised if getattr(exported, name) is not getattr(room, name, None)]
+    known = getattr(exported, "__all__", promised)
+    assert set(own).isdisjoint(known)
+    assert {kind.__name__ for kind in messages() if kind.library == library} <= set(vars(room))
+
+
+def test_events_are_had_from_their_room() -> None:
+    """As pages have taught it: `from accel_lab.compute import events`."""
+    from accel_lab.compute import events
+
+    facts = {
+        name: one
+        for name, one in vars(accel_lab.events).items()
+        if isinstance(one, type) and one.__module__ == accel_lab.events.__name__
+    }
+    assert len(facts) > 10
+    assert {name: getattr(events, name, None) for name in facts} == facts
+
+
 @pytest.mark.parametrize("backend", listed())
 def test_a_backend_makes_every_library(backend: str) -> None:
     """Read from the source: most machines cannot open `cuda`."""
@@ -70,6 +97,27 @@ def test_a_backend_makes_every_library(backend: str) -> None:
     assert isinstance(made, ast.Dict)
     keys = {ast.literal_eval(key) for key in made.keys if key is not None}
     assert keys == set(LIBRARIES), f"self.libraries in {path.relative_to(ROOT)}"
+
+
+def test_the_cuda_backend_finds_every_library_by_its_name() -> None:
+    """A device loads its libraries by name, so no import fails where one is misspelt."""
+    folder = PACKAGE / "backends" / "cuda"
+    calls = [one for one in ast.walk(parsed(folder / "device" / "device.py")) if is_library(one)]
+    named = [ast.literal_eval(ast.Tuple(call.args[1:3])) for call in calls]
+    assert len(named) == len(LIBRARIES)
+    assert {module for module, _ in named} == set(loading.LIBRARIES)
+    for module, name in named:
+        made = parsed(folder / f"{module.replace('.', '/')}.py").body
+        assert name in {one.name for one in made if isinstance(one, ast.ClassDef)}, module
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def is_library(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether this is what makes a library of the cuda backend."""
+    return isinstance(node, ast.Call) and [*map(ast.unparse, node.args[:1])] == ["_library"]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -143,7 +191,7 @@ WRONG: dict[str, tuple[Sequence[Kind], Sequence[Any], Mapping[str, frozenset[str
         [Cumsum],
         [actor(Cumsum)],
         {},
-        r"made_up.Cumsum has no row in .*/made_up/support.py",
+        r"made_up.Cumsum has no row in .*/made_up/support.py, .* COMMON of .*: add",
     ),
     "no message": ([], [], ROW, r"has a row made_up.Cumsum, and no message .*ACTORS"),
     "tag twice": (

@@ -25,7 +25,8 @@ print(json.dumps({
     "front end": {name: assets.source(name) for name in sys.argv[1:]},
 }))
 """
-MODULES = sorted(path.name for path in (ROOT / "widgets").glob("*.js"))
+WIDGETS = ROOT / "widgets"
+MODULES = sorted(path.relative_to(WIDGETS).as_posix() for path in WIDGETS.rglob("*.js"))
 
 
 def run(*command: str | Path) -> str:

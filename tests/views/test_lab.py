@@ -255,8 +255,8 @@ def test_a_part_that_wants_samples_has_them_taken() -> None:
 
 
 def test_the_parts_are_in_the_order_of_the_front_end() -> None:
-    from accel_lab.views.widget.assets import _find
+    from accel_lab.views.widget.assets import _read
 
-    text = _find("lab_parts.js").read_text()
+    text = _read("lab/parts.js")
     places = [text.index(f'name: "{kind.name}"') for kind in PARTS]
     assert places == sorted(places)

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { dashboardState, dashboardSummary, drawDashboard } from "../../widgets/dashboard_draw.js";
-import { toHtml } from "../../widgets/dom.js";
+import { dashboardState, dashboardSummary, drawDashboard } from "../../widgets/dashboard/draw.js";
+import { toHtml } from "../../widgets/shared/dom.js";
 
 const SYSTEM = { key: "1-2-1", name: "train", program: "a.ipynb", folder: "/home/me", pid: 12, up_s: 61, states: { running: 2 }, in_flight: 3, restarts: 1, used_bytes: 2 ** 30, total_bytes: 2 ** 33 };
 const html = (...systems) => toHtml(...drawDashboard({ systems, shown: SYSTEM.key }, null));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { h, patch, toHtml } from "../../widgets/dom.js";
+import { h, patch, toHtml } from "../../widgets/shared/dom.js";
 import { Page } from "./page.mjs";
 
 const list = (...names) => [h("ul", {}, names.map((name) => h("li", { key: name }, name)))];

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { bytes, count, look, memory, percent, plural, seconds } from "../../widgets/format.js";
+import { bytes, clockTime, count, look, memory, percent, plural, seconds } from "../../widgets/shared/format.js";
 
 const cases = JSON.parse(readFileSync(new URL("../views/format_cases.json", import.meta.url)));
 
@@ -22,6 +22,12 @@ test("a count takes at most five characters", () => {
 test("a waiting time has a unit that fits", () => {
   const written = [0, 0.44, 9.94, 9.95, 89.4, 90, 5399, 5400, 86_400].map(seconds);
   assert.deepEqual(written, ["0.0 s", "0.4 s", "9.9 s", "10 s", "89 s", "2 min", "90 min", "2 h", "24 h"]);
+});
+
+test("a moment is written in local time, to the millisecond", () => {
+  const at = 1_700_000_000.25;
+  const local = new Date(at * 1000);
+  assert.equal(clockTime(at), `${local.toTimeString().slice(0, 8)}.250`);
 });
 
 test("a share is never none while something is used", () => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { html } from "../../widgets/health.js";
-import { HEALTH_WINDOW_S, healthPath, healthTracks } from "../../widgets/health_tracks.js";
+import { html } from "../../widgets/health/health.js";
+import { HEALTH_WINDOW_S, healthPath, healthTracks } from "../../widgets/health/tracks.js";
 
 const gauge = (name, more = {}) => ({ name, words: "43 %", ...more });
 const source = (name, readings, samples = 2, at = 1000) => ({ name, model: "NVIDIA H200", samples, at, readings });

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { html } from "../../widgets/journal.js";
-import { journalReplays, journalShare } from "../../widgets/journal_draw.js";
-import { JOURNAL_PAGE, journalPress } from "../../widgets/journal_keys.js";
-import { replayWhere } from "../../widgets/replay.js";
+import { html } from "../../widgets/journal/journal.js";
+import { journalReplays, journalShare } from "../../widgets/journal/draw.js";
+import { JOURNAL_PAGE, journalPress } from "../../widgets/journal/keys.js";
+import { replayWhere } from "../../widgets/shared/replay.js";
 
 const AT = 1_700_000_000;
 const row = (n, more = {}) => ({ n, at: AT + n, device: "cpu0", generation: 1, what: `Gemm ${n}`, outcome: "ok so far", ...more });

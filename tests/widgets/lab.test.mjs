@@ -3,14 +3,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Bus } from "../../widgets/bus.js";
-import { toHtml } from "../../widgets/dom.js";
-import { drawCompact } from "../../widgets/lab_compact.js";
-import { drawLabBar, drawLabFold, labBarView, labSeconds } from "../../widgets/lab_draw.js";
-import { drawLabInspector, labBuffers, labEvents } from "../../widgets/lab_inspector.js";
-import { labPacks } from "../../widgets/lab_mount.js";
-import { LAB_PARTS } from "../../widgets/lab_parts.js";
-import { html as treeHtml } from "../../widgets/tree.js";
+import { Bus } from "../../widgets/shared/bus.js";
+import { toHtml } from "../../widgets/shared/dom.js";
+import { drawCompact } from "../../widgets/lab/compact.js";
+import { drawLabBar, drawLabFold, labBarView, labSeconds } from "../../widgets/lab/draw.js";
+import { drawLabInspector, labBuffers, labEvents } from "../../widgets/lab/inspector.js";
+import { labPacks } from "../../widgets/lab/mount.js";
+import { LAB_PARTS } from "../../widgets/lab/parts.js";
+import { html as treeHtml } from "../../widgets/tree/tree.js";
 
 const TREE = { root: { name: "lab", kind: "system", state: "running", children: [{ name: "gpu0", kind: "device", state: "running" }, { name: "gpu1", kind: "device", state: "running" }, { name: "mine", kind: "actor", state: "running" }] }, closed: false };
 const STATE = {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { luminance, palette } from "../../widgets/theme.js";
-import { html } from "../../widgets/tree.js";
-import { describe } from "../../widgets/tree_draw.js";
-import { press } from "../../widgets/tree_keys.js";
-import { initialFolds, news, restarted, rows, summary, walk } from "../../widgets/tree_rows.js";
+import { luminance, palette } from "../../widgets/shared/theme.js";
+import { html } from "../../widgets/tree/tree.js";
+import { describe } from "../../widgets/tree/draw.js";
+import { press } from "../../widgets/shared/tree_keys.js";
+import { initialFolds, news, restarted, rows, summary, walk } from "../../widgets/tree/rows.js";
 
 const leaf = (name, more = {}) => ({ name, kind: "library", state: "running", ...more });
 

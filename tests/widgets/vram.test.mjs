@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { toHtml } from "../../widgets/dom.js";
-import { VRAM_ROWS, vramDescribe, vramObjectRows, vramDraw, vramRows, vramStrips, vramView } from "../../widgets/vram_draw.js";
-import { VramLooks, vramKind } from "../../widgets/vram_look.js";
-import { vramPress } from "../../widgets/vram_mount.js";
+import { toHtml } from "../../widgets/shared/dom.js";
+import { VRAM_ROWS, vramDescribe, vramObjectRows, vramDraw, vramRows, vramStrips, vramView } from "../../widgets/vram/draw.js";
+import { VramLooks, vramKind } from "../../widgets/vram/look.js";
+import { vramPress } from "../../widgets/vram/mount.js";
 
 const MIB = 2 ** 20;
 const block = (id, more = {}) => ({ ids: [id], owner: "Gemm #12", what: "float32[4, 4]", bytes: MIB, ...more });

@@ -2,6 +2,8 @@
 
 This module is light. The notebook's process imports it and asks NVML; only `preload` and
 `open_backend`, which run in a context process, import CUDA.
+
+Runs in both.
 """
 
 from importlib.metadata import PackageNotFoundError, distribution
@@ -12,7 +14,7 @@ from accel_lab.backends.cuda.device.cards import cards
 from accel_lab.backends.cuda.support import SUPPORT
 
 if TYPE_CHECKING:
-    from accel_lab.backends.cuda.device.device import CudaDevice
+    from accel_lab.compute.execution.backend import Backend
 
 __all__ = [
     "SUPPORT",
@@ -79,7 +81,7 @@ def preload() -> None:
     load()
 
 
-def open_backend(index: int) -> "CudaDevice":
+def open_backend(index: int) -> "Backend":
     """Open a card for the calling thread, which becomes its dispatcher; about 0.2 s."""
     from accel_lab.backends.cuda.device.device import CudaDevice
 

@@ -1,6 +1,8 @@
 """The host backend: NumPy and SciPy in a supervised process. It runs everywhere and has everything.
 
 The notebook's process imports this file, so it imports nothing itself.
+
+Runs in both.
 """
 
 from importlib.metadata import version

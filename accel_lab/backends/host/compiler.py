@@ -124,11 +124,11 @@ def build(program: Compile, folder: Path, home: Path) -> tuple[bytes, str]:
         CompileError: with the compiler's log.
     """
     command = compiler()
-    for name, text in program.headers.items():
+    for name, text in program.included.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    (folder / UNIT).write_text(translated(program))
+        path.write_text(text, encoding="utf-8")
+    (folder / UNIT).write_text(translated(program), encoding="utf-8")
     done = _run(
         [
             *command,
@@ -169,7 +169,7 @@ def _run(command: list[str], folder: Path | None = None) -> subprocess.Completed
 
 def translated(program: Compile) -> str:
     """Return the C++ of a program; each line of the source is on its own line still."""
-    texts = (program.source, *program.headers.values())
+    texts = (program.text, *program.included.values())
     fibers = any(_SYNCHRONISES.search(text) for text in texts)
     signature = reflection(program.name, '__attribute__((visibility("default"), used))', more=_CALL)
     launch = _LAUNCH.replace("$", PREFIX).format(
@@ -177,7 +177,7 @@ def translated(program: Compile) -> str:
     )
     return (
         f'#include "accel_lab_cuda.h"\n{_macros(program.options)}#line 1 "{program.file}"\n'
-        f'{_portable(program.source)}\n#line 1 "the signature of {program.base}"\n'
+        f'{_portable(program.text)}\n#line 1 "the signature of {program.base}"\n'
         f"{signature}{launch}"
     )
 
@@ -227,12 +227,12 @@ def _is_kernel(program: Compile) -> bool:
     if any("__global__" in option for option in program.options):
         return True
     kernel = re.compile(rf"__global__[^;{{}}]*?\b{program.base}\s*[(<]")
-    texts = map(without_comments, (program.source, *program.headers.values()))
+    texts = map(without_comments, (program.text, *program.included.values()))
     return any(kernel.search(text) or _MACRO_OF_KERNELS.search(text) for text in texts)
 
 
 def _why(program: Compile) -> str:
-    missing = lacking(program.source)
+    missing = lacking(program.text)
     if not missing:
         return ""
     return (

@@ -18,7 +18,7 @@ from accel_lab.backends.host.peak import watch_peak
 from accel_lab.backends.host.rng import HostRng
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.arrays.torch_interop import as_array
-from accel_lab.compute.execution.backend import MakeRoom, Peak, Poison
+from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, Poison
 from accel_lab.compute.execution.stream import NativeStream
 from accel_lab.compute.execution.tracer import Margins
 from accel_lab.compute.machine import host_heap
@@ -80,6 +80,7 @@ class HostBackend:
         self.model = f"{_processor()}, part {index}"
         self.total_bytes = _memory_bytes() // SHARE
         self.arrays: ModuleType = np
+        self.ipc: IpcCopies | None = None
         self.libraries: dict[str, Callable[[], Any]] = {
             "array": HostArray,
             "blas": HostBlas,
@@ -105,11 +106,11 @@ class HostBackend:
 
     def free_bytes(self) -> int:
         """Return the memory that the machine could still give."""
-        for line in Path("/proc/meminfo").read_text().splitlines():
+        for line in _lines(Path("/proc/meminfo")):
             name, _, rest = line.partition(":")
             if name == "MemAvailable":
                 return int(rest.split()[0]) * 1024
-        return self.total_bytes
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
 
     def largest_free_bytes(self) -> int:
         """Return all that is free: main memory is in pages, which need not be neighbours."""
@@ -165,20 +166,6 @@ class HostBackend:
     def download(self, array: Any, target: Any) -> None:
         """Copy an array in C order into host bytes."""
         np.copyto(target[: array.nbytes].view(array.dtype).reshape(array.shape), array)
-
-    def copy_in(self, array: Any, handle: bytes, offset_bytes: int) -> None:  # noqa: ARG002 - as cuda
-        """Refuse: memory of a card is not the host's.
-
-        Raises:
-            InvalidArgument: always.
-        """
-        raise InvalidArgument("the host reads no memory of a card")
-
-    def write_word(self, word: Any, value: int) -> None:
-        """Do nothing: an answer is as quick."""
-
-    def unmap(self, handle: bytes) -> None:
-        """Do nothing: none was opened."""
 
     def adopt(self, value: Any) -> tuple[Any, tuple[int, ...], str, int] | None:
         """Return (array, shape, dtype, bytes held) of a plain array or a CPU tensor of PyTorch.
@@ -266,8 +253,16 @@ def _memory_bytes() -> int:
 
 def _processor() -> str:
     """Return the processor's model, as the kernel tells it."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
+    for line in _lines(Path("/proc/cpuinfo")):
         name, _, model = line.partition(":")
         if name.strip() == "model name":
             return model.strip()
     return os.uname().machine
+
+
+def _lines(table: Path) -> list[str]:
+    """Return what the kernel tells; nothing where there is no `/proc`."""
+    try:
+        return table.read_text().splitlines()
+    except OSError:
+        return []

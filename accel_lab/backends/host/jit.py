@@ -126,10 +126,10 @@ class HostJit:
             command,
             compiler.version_of(command),
             compiler.shim_text(),
-            program.source,
+            program.text,
             program.name,
             program.options,
-            sorted(program.headers.items()),
+            sorted(program.included.items()),
         )
         found = self._cache.get(key)
         if found is not None and compiler.LIBRARY in found:
@@ -139,7 +139,7 @@ class HostJit:
             library, log = compiler.build(program, folder, self._cache.path(key))
         files = {
             compiler.LIBRARY: library,
-            program.file: program.source.encode(),
+            program.file: program.text.encode(),
             _LOG: log.encode(),
         }
         home: Path | None = None

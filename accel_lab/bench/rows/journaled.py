@@ -1,7 +1,7 @@
 """What recording costs those who compute: the journal, and buffers that come back."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,10 +12,9 @@ from accel_lab.bench.effort import Effort
 from accel_lab.bench.rounds import compare, percentile
 from accel_lab.bench.row import Budget, Row
 from accel_lab.bench.rows import own_loop
-from accel_lab.bench.rows.pipelined import SMALL, Ask, axpy_of
+from accel_lab.bench.rows.pipelined import SMALL, Ask, axpy_of, rate_of
 from accel_lab.system import System
 
-BATCH = 200
 TICK_S = 0.001
 PER_TICK = 50
 
@@ -35,8 +34,8 @@ def journal(backend: str, effort: Effort) -> list[Row]:
         for name, (title, options) in kinds.items():
             with _sender(backend, options) as recorded:
                 found = compare(
-                    lambda: _rate(plain, effort.watched_s),
-                    lambda ask=recorded: _rate(ask, effort.watched_s),  # type: ignore[misc]
+                    lambda: rate_of(plain, effort.watched_s),
+                    lambda ask=recorded: rate_of(ask, effort.watched_s),  # type: ignore[misc]
                     effort.rounds,
                 )
             row = Row(
@@ -74,17 +73,6 @@ def _sender(backend: str, options: dict[str, Any]) -> Iterator[Ask]:
         chosen: dict[str, Any] = {"recover": "stale"} | options
         with System(backend, devices=1, **chosen) as lab:
             yield axpy_of(lab.devices[0], SMALL)
-
-
-def _rate(ask: Callable[[], Any], for_s: float) -> float:
-    """Send for a time and return the messages a second."""
-    count, begin = 0, perf_counter()
-    while perf_counter() - begin < for_s:
-        for _ in range(BATCH):
-            last = ask()
-        count += BATCH
-    last.result()
-    return count / (perf_counter() - begin)
 
 
 async def _lateness(ask: Ask, for_s: float) -> list[float]:

@@ -16,6 +16,7 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.libraries.blas import library as blas
 
 SMALL = 64
+BATCH = 200
 LARGE = {"host": 512, "cuda": 1024}
 
 Ask = Callable[[], AccelRef]
@@ -67,6 +68,17 @@ def seconds_of(ask: Callable[[], Reply[Any]], count: int) -> float:
         last = ask()
     last.result()
     return perf_counter() - begin
+
+
+def rate_of(ask: Ask, for_s: float) -> float:
+    """Send for a time, wait for the last, and return the messages a second."""
+    count, begin = 0, perf_counter()
+    while perf_counter() - begin < for_s:
+        for _ in range(BATCH):
+            last = ask()
+        count += BATCH
+    last.result()
+    return count / (perf_counter() - begin)
 
 
 def _row(

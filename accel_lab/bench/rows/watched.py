@@ -15,7 +15,7 @@ from accel_lab.bench.page import Page, there_can_be_pages
 from accel_lab.bench.rounds import compare
 from accel_lab.bench.row import Budget, Row
 from accel_lab.bench.rows.peer import Peer
-from accel_lab.bench.rows.pipelined import SMALL, Ask, axpy_of
+from accel_lab.bench.rows.pipelined import SMALL, Ask, axpy_of, rate_of
 from accel_lab.compute.execution.tracer import WATCHED_S
 from accel_lab.system import System
 from accel_lab.views.lab import LabView
@@ -24,7 +24,6 @@ from accel_lab.views.widget.publisher import PUBLISHER
 from accel_lab.views.widget.view import View
 
 RATE_HZ = 10.0
-BATCH = 200
 SETTLING_S = 0.5
 """For so long a lab is shown before it is measured: its first moments are not its life."""
 
@@ -59,9 +58,9 @@ def views(lab: System, peer: Peer, effort: Effort) -> list[Row]:
 def _tree(lab: System, ask: Ask, effort: Effort) -> Row:
     def watched() -> float:
         with _live(TreeView, lab):
-            return _rate(ask, effort.watched_s)
+            return rate_of(ask, effort.watched_s)
 
-    found = compare(lambda: _rate(ask, effort.watched_s), watched, effort.rounds)
+    found = compare(lambda: rate_of(ask, effort.watched_s), watched, effort.rounds)
     return Row(
         name="views-tree",
         group="views",
@@ -82,9 +81,9 @@ def _lab(lab: System, ask: Ask, effort: Effort) -> list[Row]:
         with _live(LabView, lab) as widget:
             if page is not None:
                 page.show(widget)
-            _rate(ask, SETTLING_S)
+            rate_of(ask, SETTLING_S)
             used_s, begin = PUBLISHER.cpu_s, perf_counter()
-            rate = _rate(ask, effort.lab_s)
+            rate = rate_of(ask, effort.lab_s)
             shares.append(100 * (PUBLISHER.cpu_s - used_s) / (perf_counter() - begin))
         del widget
         gc.collect()
@@ -94,7 +93,7 @@ def _lab(lab: System, ask: Ask, effort: Effort) -> list[Row]:
     with ExitStack() as stack:
         if there_can_be_pages():
             page = stack.enter_context(Page())
-        found = compare(lambda: _rate(ask, effort.lab_s), watched, effort.labs)
+        found = compare(lambda: rate_of(ask, effort.lab_s), watched, effort.labs)
     rate = Row(
         name="views-lab",
         group="views",
@@ -124,14 +123,3 @@ def _live(kind: Any, lab: System) -> AbstractContextManager[Any]:
     reader = Reader(kind(lab))
     PUBLISHER.add(reader, rate_hz=RATE_HZ)
     return closing(reader)
-
-
-def _rate(ask: Ask, for_s: float) -> float:
-    """Send for a time and return the messages a second."""
-    count, begin = 0, perf_counter()
-    while perf_counter() - begin < for_s:
-        for _ in range(BATCH):
-            last = ask()
-        count += BATCH
-    last.result()
-    return count / (perf_counter() - begin)

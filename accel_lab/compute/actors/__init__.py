@@ -1,1 +1,4 @@
-"""The library actors of every context: transfer, digest, fault, run."""
+"""The library actors of every context: transfer, digest, fault, run.
+
+Runs in a context's process.
+"""

@@ -1,25 +1,29 @@
 """The user's own NumPy or CuPy functions, run where the arrays are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from accel_lab.actor.unawaited import UNAWAITED, discarded
 from accel_lab.compute.actors.seen_memory import SeenMemory
-from accel_lab.compute.cells import workspace_registry
+from accel_lab.compute.cells.cell_execution import Ran
+from accel_lab.compute.cells.lent_buffers import LentBuffers
+from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.execution.buffer_table import Buffer, BufferTable
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.execution.stream import Storage
+from accel_lab.compute.machine.stack_frames import raised_by_user
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.builtin import Ping, Run
 from accel_lab.compute.output import printing
-from accel_lab.compute.residency import holdings
-from accel_lab.compute.suspension import save_restore
+from accel_lab.compute.residency.holdings import ContextMemory
+from accel_lab.compute.user_code import post_mortem
 from accel_lab.compute.user_code.call import answer_parts, pack, unpack
 from accel_lab.compute.user_code.interrupts import INTERRUPTS
 from accel_lab.compute.user_code.users_objects import users_objects
-from accel_lab.compute.wire.failure import text_of, user_code_error
+from accel_lab.compute.wire.failure import text_of, told_with_lines, user_code_error
 from accel_lab.errors import Interrupted, StaleRef
 
 if TYPE_CHECKING:
@@ -34,15 +38,12 @@ class RunActor(LibraryActor):
     """Runs functions one at a time on the dispatcher thread, with its stream as the current one."""
 
     library = "run"
-    made = 0
-    """How many buffers came inside answers, in this process and in those that it goes on for."""
 
     def __init__(self, context: "Context", lib: Any) -> None:
         super().__init__(context, lib)
         self._seen = SeenMemory(context.backend)
-        workspace_registry.serve(context.backend, context.generation, self.stream)
-        holdings.serve(context)
-        save_restore.serve(context)
+        self._workspaces = context.service(Workspaces)
+        self._memory = context.service(ContextMemory)
 
     @handles(Run)
     def run(self, m: Run, launch: Launch) -> None:
@@ -64,26 +65,43 @@ class RunActor(LibraryActor):
             at = m.blob_at
             blob = self.context.arena.view(at.segment, at.start, at.nbytes).tobytes()
         is_called = False
+        lent = LentBuffers(m.refs, self.context.table)
         try:
             climbing = self.context.backend.climbing(partial(self._make_room, launch.seq))
-            with INTERRUPTS.of(launch.seq), climbing:
-                workspace_registry.refresh()
-                function, args, kwargs = unpack(blob, arrays.__getitem__)
+            with INTERRUPTS.of(launch.seq), climbing, lent.entered():
+                self._workspaces.refresh()
+                function, args, kwargs = unpack(blob, partial(self._find, arrays))
+                arrays.clear()  # whoever is called may let go of them
                 is_called = True
                 return function(*args, **kwargs)
         except MemoryError as error:
-            holdings.note_failure(error)
-            raise self.context.out_of_memory(_asked_bytes(error)) from error
+            self._memory.note_failure(error)
+            if raised_by_user(error):  # a budget of its own, say, and not the device's memory
+                frames = post_mortem.frames_of(error, self._memory.bytes_of)
+                raise user_code_error(error, frames) from error
+            missed = self.context.out_of_memory(_asked_bytes(error))
+            missed.args = (f"{missed}\n{told_with_lines(error)}",)
+            raise missed from error
         except KeyboardInterrupt as error:
             raise Interrupted("the function was interrupted") from error
         except BaseException as error:
             if isinstance(error, StaleRef) and not is_called:  # so nothing was changed
                 raise
             self.context.raise_if_poisoned(error)
-            holdings.note_failure(error)
-            raise user_code_error(error) from error
+            self._memory.note_failure(error)
+            frames = post_mortem.frames_of(error, self._memory.bytes_of)
+            raise user_code_error(error, frames) from error
         finally:
+            lent.take_back()  # also where an interrupt has kept others from doing so
             printing.finish()
+
+    def _find(self, arrays: list[Any], left_behind: int | str | type[Any]) -> Any:
+        """Return an operand, the names of a workspace, or an object of the context."""
+        if isinstance(left_behind, int):
+            return arrays[left_behind]
+        if isinstance(left_behind, str):
+            return self._workspaces.of(left_behind).names
+        return self.context.service(left_behind)
 
     def _make_room(self, now: int, has_room: Callable[[], bool]) -> bool:
         """Make room for what the user's code allocates itself."""
@@ -100,12 +118,13 @@ class RunActor(LibraryActor):
         return arrays
 
     def _answer(self, value: Any, m: Run, launch: Launch) -> None:
+        if type(value) in UNAWAITED:
+            text = f"the answer is {discarded(value)}, which nobody awaits: asyncio.run(…) runs one"
+            raise user_code_error(TypeError(text))
         # What is an array without axes on a card is a number of NumPy's on the host.
         array = np.asarray(value) if isinstance(value, np.generic) else value
         adopted = self.context.backend.adopt(array)
-        near = _Near(self._seen, self.context.backend, self.context.table)
-        for ref in m.refs:
-            near.add(ref)
+        near = _Near(self._seen, self.context.backend, self.context.table, m.refs)
         if adopted is not None:
             launch.shaped = self._enter(launch.result, adopted, near, launch)
             return
@@ -130,9 +149,10 @@ class RunActor(LibraryActor):
         try:
             data = pack(value, keep, whole=True)
         except BaseException as error:  # a class of the user's may even exit
-            what = f"the answer, a {type(value).__name__}, does not pickle"
+            answer = value.value if isinstance(value, Ran) else value
+            what = f"the answer, a {type(answer).__name__}, does not pickle"
             text = f"{what}: {text_of(error) or type(error).__name__}"
-            raise user_code_error(TypeError(text)) from error
+            raise user_code_error(TypeError(text)) from error  # raised nowhere: it has no frames
 
         if launch.result:
             self.context.table.values.add(launch.result)
@@ -170,8 +190,8 @@ class RunActor(LibraryActor):
     def _next_id(self) -> int:
         # Marked, and with the generation: never an id of the notebook's or of another life. Less
         # than 2**53, so that a browser can count with it.
-        RunActor.made += 1
-        return MARK | (self.context.generation & 0xFFFFF) << 32 | RunActor.made
+        self.context.answered += 1
+        return MARK | (self.context.generation & 0xFFFFF) << 32 | self.context.answered
 
 
 class _Near:
@@ -181,13 +201,17 @@ class _Near:
     the first, for the others are parts of the same.
     """
 
-    def __init__(self, seen: SeenMemory, backend: Any, table: BufferTable) -> None:
+    def __init__(
+        self, seen: SeenMemory, backend: Any, table: BufferTable, refs: Iterable[AccelRef]
+    ) -> None:
         self._seen = seen
         self._backend = backend
         self._table = table
         self._by_storage: dict[Storage | None, list[Buffer]] = {}
         self._elsewhere: list[Buffer] = []  # of which nobody knows where they lie
         self._first: dict[Storage | None, int] | None = None
+        for ref in refs:
+            self.add(ref)
 
     def add(self, buffer: AccelRef) -> None:
         """Enter one."""
@@ -204,8 +228,10 @@ class _Near:
 
     def sharing(self, array: Any) -> Buffer | None:
         """Return the first that shares an element with an array."""
-        same = self._by_storage.get(self._seen.storage_of(array), ())
+        same: Sequence[Buffer] = self._by_storage.get(self._seen.storage_of(array), ())
         for one in (*same, *self._elsewhere):
+            if one.storage is None:
+                continue  # a cell has let go of it
             if self._backend.same_memory(one.array, array):
                 return one
         return None

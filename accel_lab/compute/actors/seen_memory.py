@@ -10,7 +10,7 @@ from accel_lab.compute.execution.stream import Storage
 from accel_lab.compute.machine.address_index import AddressIndex
 
 if TYPE_CHECKING:
-    from accel_lab.compute.execution.backend import Backend
+    from accel_lab.compute.execution.backend import Memory
 
 FEW = 64
 
@@ -21,8 +21,8 @@ class SeenMemory:
     For the dispatcher thread.
     """
 
-    def __init__(self, backend: "Backend") -> None:
-        self._backend = backend
+    def __init__(self, memory: "Memory") -> None:
+        self._memory = memory
         self._ranges: dict[Storage, tuple[int, int]] = {}
         self._index = AddressIndex[Storage]()
         self._look_at = FEW
@@ -34,14 +34,14 @@ class SeenMemory:
         if len(self._ranges) >= self._look_at:
             self._forget_freed()
         whole = self._whole(array)
-        start = self._backend.address(whole)
+        start = self._memory.address(whole)
         if start is not None and whole.nbytes:
             self._ranges[storage] = start, whole.nbytes
             self._index.add(start, whole.nbytes, storage)
 
     def storage_of(self, array: Any) -> Storage | None:
         """Return the storage in whose memory an array begins; None if no function has seen it."""
-        at = self._backend.address(array)
+        at = self._memory.address(array)
         if at is None or not array.nbytes:
             return None
         return next((storage for storage in self._index.at(at) if storage.users), None)
@@ -53,7 +53,7 @@ class SeenMemory:
     def _whole(self, array: Any) -> Any:
         """Return the array of which this one is a view."""
         base = getattr(array, "base", None)
-        while base is not None and self._backend.address(base) is not None:
+        while base is not None and self._memory.address(base) is not None:
             array, base = base, getattr(base, "base", None)
         return array
 

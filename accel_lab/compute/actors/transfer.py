@@ -17,7 +17,7 @@ from accel_lab.compute.message.builtin import (
     Upload,
 )
 from accel_lab.compute.user_code.call import answer_parts
-from accel_lab.errors import StaleRef
+from accel_lab.errors import InvalidArgument, StaleRef
 
 _COPY_BYTES_PER_S = 1e12  # the cards of which the last 50 µs matter copy faster
 _SOON_BYTES = 2 << 30
@@ -96,18 +96,21 @@ class UploadActor(LibraryActor):
                 context.table.begun[result] = array
 
     def _copy(self, m: CopyIn, array: Any) -> None:
-        backend = self.context.backend
-        backend.copy_in(array, m.handle, m.offset)
+        ipc = self.context.backend.ipc
+        if ipc is None:
+            raise InvalidArgument("this device reads no memory of another process")
+        ipc.copy_in(array, m.handle, m.offset)
         if m.sign is not None:
             segment, start, value = m.sign
-            backend.write_word(self.context.arena.view(segment, start, WORD), value)
+            ipc.write_word(self.context.arena.view(segment, start, WORD), value)
 
     @handles(Unmap)
     def unmap(self, m: Unmap, launch: Launch) -> None:
         """Have it closed on another thread: the driver may wait for the card then."""
-        close = self.context.backend.unmap(m.handle)
+        ipc = self.context.backend.ipc
+        close = None if ipc is None else ipc.unmap(m.handle)
         if close is not None:
-            launch.defer(close, _nothing)
+            launch.defer(close, lambda _: None)
 
 
 class DownloadActor(LibraryActor):
@@ -140,7 +143,3 @@ def _axes_of(array: Any) -> tuple[int, ...] | None:
         return ()
     axes = tuple(sorted(range(array.ndim), key=lambda axis: -array.strides[axis]))
     return axes if array.transpose(axes).flags.c_contiguous else None
-
-
-def _nothing(_: None) -> None:
-    """Nothing is left to do when it is closed."""

@@ -1,1 +1,4 @@
-"""Page-locked host memory that notebook and contexts share."""
+"""Page-locked host memory that notebook and contexts share.
+
+Runs in both.
+"""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable
 
 import numpy.typing as npt
 
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.arena.block import Block, Location
 from accel_lab.compute.arena.ledger import ArenaStatistics, Ledger
 from accel_lab.compute.arena.owned_array import Array, Shape, layout, own
@@ -24,7 +25,7 @@ from accel_lab.display.sizes import compared, size
 from accel_lab.errors import ArenaFull, InvalidArgument, SystemClosed
 
 
-class Arena:
+class Arena(Uncopied):
     """Memory that arrays and transfers share with contexts, bounded by `limit_bytes`.
 
     Blocks of up to half a segment share segments of `segment_bytes`; a larger one gets a

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.arena.arena import Arena
 from accel_lab.compute.arena.block import Block
 from accel_lab.compute.arrays import dtypes
@@ -71,7 +72,7 @@ def copy_into(view: Bytes, array: Array) -> int:
     return array.nbytes
 
 
-class CopyPool:
+class CopyPool(Uncopied):
     """A few threads that fill arena blocks from arrays; shared by all devices.
 
     Any thread may use it, several at once.

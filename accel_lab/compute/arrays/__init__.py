@@ -1,1 +1,4 @@
-"""What counts as an array and a dtype: NumPy's, PyTorch's, the notebook's CUDA arrays."""
+"""What counts as an array and a dtype: NumPy's, PyTorch's, the notebook's CUDA arrays.
+
+Runs in both.
+"""

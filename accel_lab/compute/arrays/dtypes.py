@@ -39,6 +39,7 @@ _TABLE: dict[str, np.dtype[Any]] = {
     )
 }
 _REAL_OF = {"complex64": "float32", "complex128": "float64"}
+_PLAIN = {name: name for name in _TABLE}
 NAMES: tuple[str, ...] = tuple(_TABLE)
 """Every dtype name, narrow to wide within its kind."""
 
@@ -52,12 +53,13 @@ def canonical(dtype: object) -> str:
     Raises:
         InvalidArgument: it is no dtype, or one that is not in the table.
     """
-    if isinstance(dtype, str) and dtype in _TABLE:
-        return dtype
+    if isinstance(dtype, str) and dtype in _PLAIN:
+        return _PLAIN[dtype]
     if dtype is None:
         raise _unknown(dtype)
     try:
-        return _lookup(dtype)
+        # A handle has it, which a cache must not keep.
+        return _lookup(getattr(dtype, "__numpy_dtype__", dtype))
     except (TypeError, ValueError, SyntaxError):  # NumPy parses "f4, (2,3)f8"
         raise _unknown(dtype) from None
 

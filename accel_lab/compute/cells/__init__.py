@@ -1,1 +1,4 @@
-"""`%%gpu` cells: their namespace, what they take and what they change."""
+"""`%%gpu` cells: their namespace, what they take and what they change.
+
+Runs in a context's process.
+"""

@@ -20,6 +20,8 @@ class Cell(NamedTuple):
             ways to the notebook's own arrays inside it.
         gone: names to forget: the notebook has them no more, or has given them another value that
             the cell does not use.
+        only: the names of what nothing else in the notebook stands for: what the cell deletes or
+            binds anew of these ends there at once, as it would here.
         generators: states of the notebook's global random generators, to draw from meanwhile.
         number: tells it from the notebook's others.
     """
@@ -32,6 +34,7 @@ class Cell(NamedTuple):
     tensors: dict[str, str]
     returned: dict[str, frozenset[Way]]
     gone: list[str]
+    only: list[str]
     generators: dict[str, bytes]
     number: int
 
@@ -54,6 +57,7 @@ class Resident:
         kind: its type.
         text: its repr, cut.
         nbytes: of the memory of the device that it is seen to hold.
+        callable: whether it can be called.
     """
 
     name: str
@@ -61,6 +65,7 @@ class Resident:
     kind: str
     text: str
     nbytes: int
+    callable: bool = False
 
 
 @dataclass
@@ -74,7 +79,8 @@ class Ran:
     has changed, `changed` the parts that it has changed of what goes back in parts; `stays` tells
     those that cannot go back, `beyond` those that have too many parts to compare. `generators` has
     what the notebook's global generators draw from now. `shown_bytes` is what it displayed
-    meanwhile, `stopped` where an interrupt has ended it.
+    meanwhile, `stopped` where an interrupt has ended it. `value` is what was returned by an object
+    that was called in place of a cell.
     """
 
     generation: int
@@ -93,6 +99,7 @@ class Ran:
     shown_bytes: int = 0
     stopped: str = ""
     cost: Cost | None = None
+    value: Any = None
 
 
 @dataclass(frozen=True)

@@ -7,25 +7,27 @@ context.
 import builtins
 import pickle
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from accel_lab.compute.arrays import torch_interop
+from accel_lab.compute.cells import lent_buffers
 from accel_lab.compute.cells.captured_objects import CapturedObjects
 from accel_lab.compute.cells.cell_code import TIMES, loop_of, parts_of, remember
 from accel_lab.compute.cells.cell_execution import Cell, Piece, Ran, Resident, Timed
-from accel_lab.compute.cells.definitions import compiled
+from accel_lab.compute.cells.definitions import compiled, globals_of
 from accel_lab.compute.cells.global_random import drawing_from
 from accel_lab.compute.cells.mutable_parts import Way, written
 from accel_lab.compute.cells.plain_data import frozen, thawed
 from accel_lab.compute.cells.write_back import copied, holds_changing
-from accel_lab.compute.execution.backend import Backend
-from accel_lab.compute.execution.cost_meter import CostMeter, Span, numbers
+from accel_lab.compute.execution.backend import UserCode
+from accel_lab.compute.execution.cost_meter import Cost, CostMeter, Span, numbers
 from accel_lab.compute.machine.stack_frames import lines_of
 from accel_lab.compute.output import ipython_display, matplotlib_figures
 from accel_lab.compute.output.formatting import text
@@ -54,17 +56,18 @@ class Workspace:
     Beside what cells bind it has `display`, and `xp`: NumPy on `host`, CuPy on `cuda`.
 
     Parameters:
-        backend, generation: of the context.
+        user_code: what it has of the device.
+        generation: of the context.
     """
 
-    def __init__(self, backend: Backend, generation: int) -> None:
-        self._backend = backend
+    def __init__(self, user_code: UserCode, generation: int) -> None:
+        self._user_code = user_code
         self._generation = generation
         self._module = ModuleType("__main__")
         self.names: dict[str, Any] = vars(self._module)
         self.names |= {
             "__builtins__": builtins,
-            "xp": backend.arrays,
+            "xp": user_code.arrays,
         }
         self._own = frozenset(self.names)
         self._told: dict[str, Any] = {}  # what the notebook's handles stand for
@@ -89,6 +92,18 @@ class Workspace:
         """
         body, last = parts_of(cell.source, cell.filename)
         self._take(cell)
+        with self._letting_go(cell.only):
+            cost, shown_bytes = self._execute(cell, body, last, meter, quiet=quiet)
+        used = (*body.co_names, *(last.co_names if last is not None else ()))
+        ran = self.outcome(frozenset(used))
+        self._ended = cell.number, replace(ran, arrays=dict.fromkeys(ran.arrays))
+        ran.cost, ran.shown_bytes = cost, shown_bytes
+        return ran
+
+    def _execute(
+        self, cell: Cell, body: CodeType, last: CodeType | None, meter: CostMeter, *, quiet: bool
+    ) -> tuple[Cost | None, int]:
+        """Run the code of a cell; return what it cost, and how many bytes it has shown."""
         value = None
 
         def execute() -> None:
@@ -118,11 +133,50 @@ class Workspace:
                     matplotlib_figures.show()
                 raise
             matplotlib_figures.show()
-            shown_bytes = ipython_display.nbytes() - before
-        used = (*body.co_names, *(last.co_names if last is not None else ()))
-        ran = self.outcome(frozenset(used))
+            return cost, ipython_display.nbytes() - before
+
+    @contextmanager
+    def _letting_go(self, names: list[str]) -> Iterator[None]:
+        """Hold nothing of what these names stand for meanwhile, so that it ends when they do."""
+        watched: dict[str, Callable[[Any], Any]] = {}
+        try:
+            for name in names:
+                if name in self.names and self._told.get(name, _NOTHING) is self.names[name]:
+                    watched[name] = _watched(self.names[name])
+                    self._told[name] = _NOTHING
+                    lent_buffers.lend(self.names[name])
+            yield
+        finally:
+            lent_buffers.take_back()
+            for name, known in watched.items():
+                self._told[name] = known(self.names.get(name, _NOTHING))
+
+    def call(
+        self, cell: Cell, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Ran:
+        """Call an object that a cell has left, as if a cell did.
+
+        Parameters:
+            cell: has what it uses of the notebook, and no text.
+
+        Raises:
+            Exception: what it raises.
+        """
+        self._take(cell)
+        with self._letting_go(cell.only), drawing_from(cell.generators) as self._generators:
+            try:
+                value = function(*args, **kwargs)
+            except KeyboardInterrupt as error:
+                self._stopped = lines_of(error)
+                raise
+            finally:
+                with suppress(Exception):  # the answer, or what was raised, goes first
+                    matplotlib_figures.show()
+        used = globals_of(function.__code__) if isinstance(function, FunctionType) else frozenset()
+        ran = self.outcome(used | {name for name, one in self.names.items() if one is function})
         self._ended = cell.number, replace(ran, arrays=dict.fromkeys(ran.arrays))
-        ran.cost, ran.shown_bytes = cost, shown_bytes
+        # What is an array without axes on a card is a number of NumPy's on the host.
+        ran.value = np.asarray(value) if isinstance(value, np.generic) else value
         return ran
 
     def time(self, cell: Cell, meter: CostMeter, *, number: int, repeat: int) -> Timed:
@@ -206,6 +260,8 @@ class Workspace:
                 kind = cell.tensors.get(name)
                 value = array if kind is None else torch_interop.made(array, kind)
                 self.names[name] = self._told[name] = value
+        for values in (cell.given, cell.kept):
+            values.clear()  # they would hold what the cell lets go of
 
     def _lend(self, value: Any, ways: frozenset[Way]) -> bytes | CapturedObjects:
         whole = None if holds_changing(value) else copied(value)
@@ -384,7 +440,8 @@ class Workspace:
     def _describe(self, name: str) -> Resident:
         value = self.names[name]
         kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-        return Resident(name, self._serials[name], kind, text(value), self._device_bytes(value))
+        serial, nbytes = self._serials[name], self._device_bytes(value)
+        return Resident(name, serial, kind, text(value), nbytes, callable(value))
 
     def _device_bytes(self, value: Any) -> int:
         """Add up the arrays that an object is seen to hold: parameters, attributes, items."""
@@ -408,20 +465,34 @@ class Workspace:
     def _is_array(self, value: Any) -> bool:
         """Whether this is an array of the device."""
         try:
-            return self._backend.adopt(value) is not None
+            return self._user_code.adopt(value) is not None
         except InvalidArgument:  # one of another card, or of a dtype that no buffer has
             return False
 
     def _would_differ(self, array: Any) -> bool:
         """Whether a buffer would have a copy, of which what is written later is not seen here."""
-        adopted = self._backend.adopt(array)
+        adopted = self._user_code.adopt(array)
         if adopted is None or type(adopted[0]) is not type(array) or not array.size:
             return False
-        if self._backend.same_memory(adopted[0], array):
+        if self._user_code.same_memory(adopted[0], array):
             return False
         while isinstance(array, np.ndarray) and not array.flags.writeable:
             array = array.base  # nobody writes what nobody may
         return array is not None
+
+
+def _watched(value: Any) -> Callable[[Any], Any]:
+    """Return what tells later, without keeping it, what of a value there is still.
+
+    Called with what has its name then, it returns the value, or _NOTHING if that is gone. What
+    cannot be watched is taken to be what has its place and its type.
+    """
+    try:
+        watched = weakref.ref(value)
+    except TypeError:
+        place = id(value), type(value)
+        return lambda now: now if (id(now), type(now)) == place else _NOTHING
+    return lambda _: _NOTHING if (found := watched()) is None else found
 
 
 def _imported(name: str) -> ModuleType:

@@ -1,1 +1,4 @@
-"""The context's loop: decode, order, enqueue, complete, report."""
+"""The context's loop: decode, order, enqueue, complete, report.
+
+Runs in a context's process.
+"""

@@ -5,7 +5,7 @@ import threading
 from typing import Any
 
 from accel_lab.compute.arena.context_view import ArenaView
-from accel_lab.compute.execution.backend import Backend
+from accel_lab.compute.execution.backend import Copies
 from accel_lab.compute.wire.side_channel import Segment
 from accel_lab.errors import LibraryError
 
@@ -15,8 +15,8 @@ SEGMENT_WAIT_S = 30.0
 class SegmentBytes:
     """The arena's segments as they arrive; the dispatcher waits for one that is on its way."""
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, copies: Copies) -> None:
+        self._copies = copies
         self._view = ArenaView()
         self._known: set[int] = set()
         self._failed: dict[int, BaseException] = {}
@@ -26,7 +26,7 @@ class SegmentBytes:
         """Map a segment and page-lock it; control thread. What cannot be mapped fails when used."""
         try:
             self._view.attach(segment.id, fd, segment.size)
-            self._backend.map_segment(self._view.view(segment.id, 0, segment.size))
+            self._copies.map_segment(self._view.view(segment.id, 0, segment.size))
         except Exception as error:  # noqa: BLE001 - this thread also beats, and must go on
             self._failed[segment.id] = error
         with self._arrival:
@@ -41,7 +41,7 @@ class SegmentBytes:
             with contextlib.suppress(Exception):  # perhaps not even attached
                 self._view.detach(id_)
             return
-        self._backend.unmap_segment(self._view.view(id_, 0, size))
+        self._copies.unmap_segment(self._view.view(id_, 0, size))
         self._view.detach(id_)
 
     def view(self, segment_id: int, offset: int, nbytes: int) -> Any:

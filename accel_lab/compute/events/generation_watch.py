@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Self
 
 from accel_lab.actor.events import Event, EventStream, Listener, Subscription
+from accel_lab.actor.unawaited import name_of, require_plain
 from accel_lab.compute.events.lifecycle import GenerationChanged
 
 
@@ -56,6 +57,8 @@ def call_with_generation(
     events: EventStream, device: str, callback: Callable[[int], object]
 ) -> Subscription:
     """Call `callback` with each new generation of one device, from now on."""
+    listen = "write def, or async for generation in gpu.watch(): …"
+    require_plain(callback, f"the callback {name_of(callback)}", listen)
 
     def changed(event: GenerationChanged) -> None:
         if event.device == device:

@@ -40,23 +40,14 @@ class Peak(NamedTuple):
     kind: str
 
 
-class Backend(Protocol):
-    """A device of one vendor, opened in a context process; used by its dispatcher thread."""
+class Memory(Protocol):
+    """The memory of a device: what is free, what can be had, and where an array lies.
 
-    model: str
+    Attributes:
+        total_bytes: all that it has.
+    """
+
     total_bytes: int
-    libraries: dict[str, Callable[[], Any]]
-    arrays: ModuleType
-    """The module of its arrays, NumPy or CuPy, as a user's code imports it."""
-
-    def native_stream(self) -> NativeStream:
-        """Create a stream."""
-
-    def user_stream(self) -> NativeStream:
-        """Return the stream on which user code runs: the one that it has by default elsewhere."""
-
-    def suit_environment(self) -> None:
-        """Set what suits libraries of the user's here in `os.environ`, unless the user has."""
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         """Allocate on the active stream's pool; raises MemoryError or the vendor's own error."""
@@ -70,9 +61,6 @@ class Backend(Protocol):
     def trim(self) -> None:
         """Give the device what the pool holds unused."""
 
-    def climbing(self, make_room: MakeRoom) -> AbstractContextManager[None]:
-        """Have the allocations of user code that runs meanwhile ask for room before they fail."""
-
     def others(self) -> tuple[tuple[str, int], ...]:
         """Return what other processes have of the device, `(name, bytes)`, as far as is known."""
 
@@ -83,54 +71,28 @@ class Backend(Protocol):
         was.
         """
 
-    def host_memory(self, nbytes: int) -> Any:
-        """Return host memory fit for fast copies, a uint8 array; raises MemoryError."""
-
-    def explain(self, error: BaseException, library: str) -> AccelError | Poison:
-        """Translate what a library raised; the one place where foreign codes are mapped."""
-
-    def upload(self, array: Any, offset_bytes: int, source: Any) -> None:
-        """Copy host bytes into an array's memory, in order on the active stream.
-
-        `source` is a uint8 array in the arena (read until the stream gets there) or `bytes`
-        (read before this returns).
-        """
-
-    def download(self, array: Any, target: Any) -> None:
-        """Copy an array in C order into a uint8 arena view, in order on the active stream."""
-
-    def copy_in(self, array: Any, handle: bytes, offset_bytes: int) -> None:
-        """Fill a contiguous array from another process's memory, in order on the active stream.
-
-        That memory stays open until `unmap`.
-
-        Raises:
-            InvalidArgument: this device cannot read it.
-        """
-
-    def write_word(self, word: Any, value: int) -> None:
-        """Have the device write four bytes of the arena, in order on the active stream.
-
-        Does nothing where it cannot.
-        """
-
-    def unmap(self, handle: bytes) -> Callable[[], None] | None:
-        """Forget another process's memory, of which no copy is under way; None if it is not open.
-
-        What this returns closes it, in any thread, and may block.
-        """
-
-    def adopt(self, value: Any) -> tuple[Any, tuple[int, ...], str, int] | None:
-        """Return (array, shape, dtype, bytes) when the value is an array of this device."""
-
-    def expose(self, array: Any, dtype: str) -> Any:
-        """Return the array as the user's own code expects it."""
-
-    def same_memory(self, left: Any, right: Any) -> bool:
-        """Whether two arrays share memory."""
-
     def address(self, array: Any) -> int | None:
         """Return where an array begins on the device, None for what is no array; any thread."""
+
+    def watch_peak(self) -> Callable[[], Peak | None]:
+        """Begin to watch how much memory is held at most.
+
+        What this returns ends that, and tells; None where it cannot be known.
+        """
+
+
+class Streams(Protocol):
+    """The order of a device's work, and its time.
+
+    One stream is active: libraries and copies enqueue there. User code may leave another current,
+    so there are two ways back, one without and one with what it enqueued elsewhere.
+    """
+
+    def native_stream(self) -> NativeStream:
+        """Create a stream."""
+
+    def user_stream(self) -> NativeStream:
+        """Return the stream on which user code runs: the one that it has by default elsewhere."""
 
     def clock(self) -> Clock:
         """Return the clock of this device."""
@@ -148,17 +110,95 @@ class Backend(Protocol):
         one is in step; not what it left behind on another.
         """
 
-    def watch_peak(self) -> Callable[[], Peak | None]:
-        """Begin to watch how much memory is held at most.
 
-        What this returns ends that, and tells; None where it cannot be known.
+class Copies(Protocol):
+    """The way between host memory and a device."""
+
+    def host_memory(self, nbytes: int) -> Any:
+        """Return host memory fit for fast copies, a uint8 array; raises MemoryError."""
+
+    def upload(self, array: Any, offset_bytes: int, source: Any) -> None:
+        """Copy host bytes into an array's memory, in order on the active stream.
+
+        `source` is a uint8 array in the arena (read until the stream gets there) or `bytes`
+        (read before this returns).
         """
+
+    def download(self, array: Any, target: Any) -> None:
+        """Copy an array in C order into a uint8 arena view, in order on the active stream."""
 
     def map_segment(self, view: Any) -> None:
         """Make an arena segment (a uint8 array) fit for fast copies; any thread."""
 
     def unmap_segment(self, view: Any) -> None:
         """Undo `map_segment`."""
+
+
+class IpcCopies(Protocol):
+    """The way from memory that another process has on the same device."""
+
+    def copy_in(self, array: Any, handle: bytes, offset_bytes: int) -> None:
+        """Fill a contiguous array from another process's memory, in order on the active stream.
+
+        That memory stays open until `unmap`.
+
+        Raises:
+            InvalidArgument: it cannot be read.
+        """
+
+    def write_word(self, word: Any, value: int) -> None:
+        """Have the device write four bytes of the arena, in order on the active stream.
+
+        Does nothing where it cannot.
+        """
+
+    def unmap(self, handle: bytes) -> Callable[[], None] | None:
+        """Forget another process's memory, of which no copy is under way; None if it is not open.
+
+        What this returns closes it, in any thread, and may block.
+        """
+
+
+class UserCode(Protocol):
+    """What code of the user's has of a device, and what of its own it gives back.
+
+    Attributes:
+        arrays: the module of its arrays, NumPy or CuPy, as a user's code imports it.
+    """
+
+    arrays: ModuleType
+
+    def suit_environment(self) -> None:
+        """Set what suits libraries of the user's here in `os.environ`, unless the user has."""
+
+    def expose(self, array: Any, dtype: str) -> Any:
+        """Return the array as the user's own code expects it."""
+
+    def adopt(self, value: Any) -> tuple[Any, tuple[int, ...], str, int] | None:
+        """Return (array, shape, dtype, bytes) when the value is an array of this device."""
+
+    def same_memory(self, left: Any, right: Any) -> bool:
+        """Whether two arrays share memory."""
+
+    def climbing(self, make_room: MakeRoom) -> AbstractContextManager[None]:
+        """Have the allocations of user code that runs meanwhile ask for room before they fail."""
+
+
+class Backend(Memory, Streams, Copies, UserCode, Protocol):
+    """A device of one vendor, opened in a context process; used by its dispatcher thread.
+
+    Attributes:
+        model: what it is called.
+        libraries: what makes the libraries that it has, by name.
+        ipc: the way from other processes' memory; None where there is none.
+    """
+
+    model: str
+    libraries: dict[str, Callable[[], Any]]
+    ipc: IpcCopies | None
+
+    def explain(self, error: BaseException, library: str) -> AccelError | Poison:
+        """Translate what a library raised; the one place where foreign codes are mapped."""
 
     def fault(self, kind: str) -> None:
         """Cause a real fault of this device: poison, hang or library."""

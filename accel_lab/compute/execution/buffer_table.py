@@ -88,9 +88,9 @@ class BufferTable:
         """
         self.values: set[int] = set()
         """The ids of functions' answers that are no arrays."""
-        self.forget: Callable[[int], None] = _nothing
+        self.forget: Callable[[int], None] = lambda _: None
         """Drop what is kept elsewhere of a buffer, if anything is."""
-        self.moved: Callable[[], None] = _never
+        self.moved: Callable[[], None] = lambda: None
         """Called when a buffer that had memory may get other memory."""
 
     def __len__(self) -> int:
@@ -128,7 +128,7 @@ class BufferTable:
             text = f"the answer of buffer {buffer.id} is not an array, and so no operand"
             raise StaleRef(text)
         text = f"buffer {buffer.id} is not in this generation's table: it was freed or lost"
-        raise StaleRef(text)
+        raise StaleRef(text, buffer=buffer.id)
 
     def withhold(self, buffer: AccelRef, refusal: Refusal) -> bool:
         """Refuse a buffer, and all that shares its memory, until that is lifted.
@@ -264,11 +264,3 @@ class BufferTable:
                 sizes[storage.label] = sizes.get(storage.label, 0) + storage.nbytes
         largest = sorted(sizes.items(), key=lambda item: -item[1])[:count]
         return tuple(MemoryOwner(label, n, tuple(ids[label][:IDS])) for label, n in largest)
-
-
-def _nothing(_: int) -> None:
-    pass
-
-
-def _never() -> None:
-    pass

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from accel_lab.actor.clock import MonotonicClock
 from accel_lab.actor.supervision import RestartWindow
@@ -17,6 +17,8 @@ from accel_lab.compute.message.operation import Operation, name_of, operands_of
 from accel_lab.display.owners import told
 from accel_lab.display.sizes import compared, size
 from accel_lab.errors import AccelError, BackendUnavailable, OutOfMemory
+
+S = TypeVar("S")
 
 
 class Route(NamedTuple):
@@ -41,7 +43,13 @@ class HostBytes(Protocol):
 
 
 class Context:
-    """Buffers, streams and library actors; used by the dispatcher thread alone."""
+    """Buffers, streams and library actors; used by the dispatcher thread alone.
+
+    Attributes:
+        answered: how many buffers came inside answers, here and in those contexts for which this
+            one goes on.
+        cell_names: returns by which names `%%gpu` cells keep some buffers, by number.
+    """
 
     def __init__(
         self,
@@ -70,9 +78,19 @@ class Context:
         self._windows = {name: RestartWindow(3, 60.0, MonotonicClock()) for name in self._kinds}
         self.active: Stream | None = None
         self.cell_names: Callable[[Collection[int]], dict[int, list[str]]] = _none
-        """Return by which names `%%gpu` cells keep some buffers, by number."""
+        self.answered = 0
+        self._services: dict[object, Any] = {}
         for name in self._kinds:
             self._start(name)
+
+    def service(self, kind: Callable[["Context"], S]) -> S:
+        """Return the one object of a kind that this context has, made when it is first asked for.
+
+        It outlives the actors: one that is replaced finds it as it was.
+        """
+        if kind not in self._services:
+            self._services[kind] = kind(self)
+        return cast("S", self._services[kind])
 
     def stream(self, name: str) -> Stream:
         """Return the stream of this name, made on first use."""

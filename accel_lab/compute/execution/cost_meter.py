@@ -3,7 +3,7 @@
 The device's time is from the mark that its stream has reached when the code begins, which is after
 whatever the operands wait for, to the mark behind all that the code has enqueued: on the context's
 stream, on the one that it left current, and on every stream that is in step with the device's
-default one (`Backend.join`). Pauses in between count. What is left on a stream that nothing waits
+default one (`Streams.join`). Pauses in between count. What is left on a stream that nothing waits
 for, a non-blocking one of CuPy's or torch's, runs on and does not count. On `host` all work is done
 when the code returns, so it is the time of the code, except for threads that it leaves behind.
 """
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from accel_lab.compute.execution.backend import Backend, Peak
+from accel_lab.compute.execution.backend import Memory, Peak, Streams
 from accel_lab.compute.execution.stream import Stream
 from accel_lab.compute.execution.tracer import Clock
 
@@ -37,8 +37,9 @@ class Cost(NamedTuple):
 class CostMeter:
     """Measures on one stream of a context."""
 
-    def __init__(self, backend: Backend, stream: Stream) -> None:
-        self._backend = backend
+    def __init__(self, streams: Streams, memory: Memory, stream: Stream) -> None:
+        self._streams = streams
+        self._memory = memory
         self._stream = stream
         self._clock: Clock | None = None
 
@@ -50,12 +51,12 @@ class CostMeter:
         """
         clock = self._clock
         if clock is None:
-            clock = self._clock = self._backend.clock()
+            clock = self._clock = self._streams.clock()
         native = self._stream.native
         before = time.perf_counter()
         start = clock.mark(native)
         work()
-        self._backend.join()
+        self._streams.join()
         end = clock.mark(native)
         # The later mark first: when it is reached, so is the other.
         done = _reached(clock, end)
@@ -64,7 +65,7 @@ class CostMeter:
 
     def cost(self, work: Callable[[], object]) -> Cost:
         """Do the same, and watch the memory meanwhile."""
-        told = self._backend.watch_peak()
+        told = self._memory.watch_peak()
         try:
             span = self.span(work)
         finally:

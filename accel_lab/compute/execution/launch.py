@@ -8,6 +8,7 @@ handler raises: a call that fails to launch creates nothing.
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from accel_lab.actor.unawaited import name_of, require_plain
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.prepared_launch import Prepared
 from accel_lab.compute.execution.stream import Storage, Stream
@@ -27,6 +28,7 @@ def handles(kind: type[Operation[Any]]) -> Callable[[F], F]:
     """Mark a method of a library actor as the handler of one message type."""
 
     def mark(method: F) -> F:
+        require_plain(method, f"the handler {name_of(method)}", "write def")
         method.__handles__ = kind  # type: ignore[attr-defined]
         return method
 

@@ -48,9 +48,9 @@ class Spill:
         self._collected = -COLLECT_EVERY_S
         self.held: dict[int, Away] = {}
         self.held_bytes = self.moved = self.returned = 0
-        self.is_busy: Callable[[Storage], bool] = _no
+        self.is_busy: Callable[[Storage], bool] = lambda _: False
         """Whether something that is not done has taken this memory's array."""
-        self.collect_there: Callable[[], None] = _nothing
+        self.collect_there: Callable[[], None] = lambda: None
         """Have the notebook free what nobody there can reach; blocks for that."""
         probe = Buffer(0)
         probe.array = [probe]
@@ -177,11 +177,3 @@ class Spill:
 
 def _references(buffer: Buffer) -> int:
     return sys.getrefcount(buffer.array)
-
-
-def _no(_: Storage) -> bool:
-    return False
-
-
-def _nothing() -> None:
-    pass

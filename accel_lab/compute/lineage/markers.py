@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from accel_lab.compute.arrays.named_dtype import plain_name
+
 
 class SentBy(msgspec.Struct, frozen=True, array_like=True, tag=-1):
     """The entries that follow were sent by this cell; None stands for a plain program."""
@@ -29,11 +31,13 @@ class ContextEnded(msgspec.Struct, frozen=True, array_like=True, tag=-3):
     """A context was lost; `in_flight` are the requests that had no answer.
 
     What follows was sent to the next generation. An `Explained` tells why, when that is known.
+    One that is `closed` was not lost: its system was closed.
     """
 
     generation: int
     at: float
     in_flight: list[int]
+    closed: bool = False
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True, tag=-4):
@@ -127,7 +131,7 @@ Marker: TypeAlias = (
     | Explained
 )
 
-encode_marker = msgspec.msgpack.Encoder().encode
+encode_marker = msgspec.msgpack.Encoder(enc_hook=plain_name).encode
 
 
 def marker_of(raw: list[object]) -> Marker:

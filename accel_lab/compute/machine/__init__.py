@@ -1,1 +1,4 @@
-"""This machine and this process: memory, sockets, signals, files; knows no device."""
+"""This machine and this process: memory, sockets, signals, files; knows no device.
+
+Runs in both.
+"""

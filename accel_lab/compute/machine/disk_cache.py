@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -24,11 +25,29 @@ _KEY_LENGTH = 40
 
 
 def cache_folder() -> Path:
-    """Return where the user's caches are: `ACCEL_LAB_CACHE`, or `accel_lab` in the XDG folder."""
+    """Return where the user's caches are: `ACCEL_LAB_CACHE`, or `accel_lab` in the XDG folder.
+
+    For a user without a home it is in the folder for temporary files.
+    """
     if given := os.environ.get("ACCEL_LAB_CACHE"):
         return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "accel_lab"
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        return Path(given) / "accel_lab"
+    try:
+        return Path.home() / ".cache" / "accel_lab"
+    except RuntimeError:  # no HOME, and the user is in no table of users, as in a container
+        return _folder_without_home(Path(tempfile.gettempdir()) / f"accel_lab-{os.geteuid()}")
+
+
+def _folder_without_home(folder: Path) -> Path:
+    """Make a folder that is this user's alone; another one where that is somebody else's."""
+    with suppress(FileExistsError):
+        folder.mkdir(0o700)
+    found = folder.lstat()
+    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    if is_ours and not found.st_mode & 0o077:
+        return folder
+    return Path(tempfile.mkdtemp(prefix="accel_lab-"))
 
 
 def key_of(*parts: object) -> str:

@@ -82,4 +82,7 @@ class Surplus:
 
 def _resident() -> int:
     """Return what this process has in memory, in bytes."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    except OSError:  # there is no /proc: it is not known to grow
+        return 0

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.display import sizes
 
 Bytes = npt.NDArray[np.uint8]
@@ -38,7 +39,7 @@ _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
-class Mapping:
+class Mapping(Uncopied):
     """`size` bytes of a descriptor at `address`, readable and writable, shared.
 
     NumPy arrays made from it keep it alive through their base chain; when the last one is

@@ -1,5 +1,6 @@
 """The frames that errors keep, and with them whatever their functions had at hand."""
 
+import dis
 import gc
 import inspect
 import sys
@@ -51,6 +52,16 @@ def of_function(frame: FrameType) -> bool:
 def of_user(frame: FrameType) -> bool:
     """Whether a frame is not of this package."""
     return not frame.f_code.co_filename.startswith(PACKAGE)
+
+
+def raised_by_user(error: BaseException) -> bool:
+    """Whether a `raise` outside this package has raised it, and no allocation or other call."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or not of_user(last.tb_frame):
+        return False
+    return last.tb_frame.f_code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
 def lines_of(error: BaseException) -> str:

@@ -25,7 +25,7 @@ class _Handler:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.seen = self.came = True
         with suppress(RuntimeError):  # it is closed
-            self._loop.call_soon_threadsafe(_nothing)
+            self._loop.call_soon_threadsafe(lambda: None)  # wakes it
         self._usual(number, frame)
 
 
@@ -70,7 +70,3 @@ def raised() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _nothing() -> None:
-    """Wake a loop."""

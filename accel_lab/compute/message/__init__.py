@@ -1,1 +1,4 @@
-"""What is sent to a device: operations, buffers, what a backend supports."""
+"""What is sent to a device: operations, buffers, what a backend supports.
+
+Runs in both.
+"""

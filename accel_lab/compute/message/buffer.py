@@ -14,7 +14,9 @@ import msgspec
 import numpy as np
 
 from accel_lab.actor.reply import DONE, FAILED, PENDING, Pump, Reply, told
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.arrays.dtypes import itemsize
+from accel_lab.compute.arrays.named_dtype import NamedDType, named
 from accel_lab.compute.message.operators import Operators
 from accel_lab.display.sizes import size
 from accel_lab.display.summary import as_html
@@ -39,7 +41,7 @@ class Handles:
 
 
 class AccelToken(msgspec.Struct, frozen=True):
-    """What is left of a ref in a pickle or a journal: a name for a buffer, not a hold on it."""
+    """What tells which buffer a ref is of: a name for it, not a hold on it."""
 
     device: str
     id: int
@@ -48,7 +50,7 @@ class AccelToken(msgspec.Struct, frozen=True):
     dtype: str | None
 
 
-class Owner:
+class Owner(Uncopied):
     """One buffer's hold on device memory, shared by every handle of it.
 
     The finalizer may run in any thread at any moment, so it only appends to a deque that the
@@ -88,13 +90,17 @@ class AccelRef(Reply["AccelRef"], Operators):
     garbage-collected.
     """
 
+    _instead = (
+        "it stands for a buffer of a system of this process: fetch the array with get(), and "
+        "pickle that"
+    )
     # `shape` and `dtype` are unset while only the context can tell them; see `__getattr__`.
     __slots__ = ("_dtype", "_shape", "device", "generation", "id", "known", "owner")
 
     device: "Device"
     # Nobody sets them: `x.shape = …` would not change what is on the device.
     shape: tuple[int, ...] = property(attrgetter("_shape"))  # type: ignore[assignment]
-    dtype: str = property(attrgetter("_dtype"))  # type: ignore[assignment]
+    dtype: NamedDType = property(attrgetter("_dtype"))  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -122,7 +128,7 @@ class AccelRef(Reply["AccelRef"], Operators):
         else:
             self.known = True
             self._shape = shape
-            self._dtype = dtype
+            self._dtype = named(dtype)
 
     def __getattr__(self, name: str) -> Any:
         """Wait for a shape or dtype that only the context can tell."""
@@ -138,7 +144,7 @@ class AccelRef(Reply["AccelRef"], Operators):
     def learn(self, shape: tuple[int, ...], dtype: str) -> None:
         """Take in a shape that only the context could tell."""
         self._shape = shape
-        self._dtype = dtype
+        self._dtype = named(dtype)
         self.known = True
 
     @property
@@ -184,14 +190,20 @@ class AccelRef(Reply["AccelRef"], Operators):
 
     @property
     def token(self) -> AccelToken:
-        """The picklable name of this buffer."""
+        """The name of this buffer, as plain data."""
         shape, dtype = (self.shape, self.dtype) if self.known else (None, None)
-        return AccelToken(self.device.name, self.id, self.generation, shape, dtype)
+        name = None if dtype is None else str(dtype)
+        return AccelToken(self.device.name, self.id, self.generation, shape, name)
 
     def reject(self, error: AccelError) -> None:
         """Complete with a failure."""
         super().reject(error)
         Handles.lost += 1
+
+    def let_go(self) -> None:
+        """Give the buffer up as the last handle of it does; for one that only its request has."""
+        self.generation = FREED  # whoever finds it, as by a weak reference, learns that
+        self.owner = Borrowed(self.id, deque(maxlen=0))
 
     def take_back(self, error: AccelError) -> Callable[[], object]:
         """Fail, and hold the memory until the request that writes it is over."""
@@ -209,10 +221,6 @@ class AccelRef(Reply["AccelRef"], Operators):
         if self._error is not None:
             raise self._error.take()
         return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        token = self.token
-        return AccelToken, (token.device, token.id, token.generation, token.shape, token.dtype)
 
     @property
     def standing(self) -> str:
@@ -285,6 +293,17 @@ class RunRef(AccelRef):
     """The answer of `run`: a buffer if the function returned an array, else its value."""
 
     __slots__ = ()
+
+    def copy(self) -> AccelRef:
+        """Return a new buffer with the same elements.
+
+        Raises:
+            TypeError: its answer has come, and is no array.
+        """
+        if self._state == DONE and not self.known:
+            text = "the answer of this RunRef is no array: copy what its result() returns"
+            raise TypeError(text)
+        return super().copy()
 
     def resolve(self, value: Any = None) -> None:
         """Complete with the function's value, or with None when it was an array."""

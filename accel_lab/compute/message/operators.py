@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from accel_lab.compute.arrays.named_dtype import NamedDType
     from accel_lab.compute.device import Device
     from accel_lab.compute.message.buffer import AccelRef
 
 GET_TIMEOUT_S = 60.0
+_PYTHONS = frozenset((int, float))
+_POWERS = {(int, -1): "reciprocal", (int, 2): "square", (float, 0.5): "sqrt"}
+"""What NumPy's `**` takes in place of `power`, which rounds otherwise and has other infinities."""
+_POWERED = frozenset(("float16", "float32", "float64", "complex64", "complex128"))
 
 
 class Functions(Protocol):
@@ -69,8 +75,9 @@ class Operators:
 
     They send and return, and wait for nothing; the exceptions are what needs Python's own values:
     `get`, `item`, `bool`, `int`, `float`, `complex`, `round`, `in`, a format as in f"{loss:.2f}",
-    and NumPy's own functions. Where only the context can tell a shape, what asks for it waits too:
-    `len`, iterating, `...` in an index.
+    an integer's use as in `range(n)`, `names[best]` and `x[:n]`, and NumPy's own functions. Where
+    only the context can tell a shape, what asks for it waits too: `len`, iterating, `...` in an
+    index.
     The other side may be a buffer of the same device, a number, or a NumPy array, which is
     uploaded. `x += y` makes a new buffer and gives it the name `x`: what shares the memory of the
     old one, and other names of it, keep the old values.
@@ -83,7 +90,8 @@ class Operators:
     if TYPE_CHECKING:
         device: Device
         shape: tuple[int, ...]
-        dtype: str
+        dtype: NamedDType
+        known: bool
 
         @property
         def size(self) -> int:
@@ -126,6 +134,10 @@ class Operators:
         return self._reflected("remainder", other)
 
     def __pow__(self, other: Any) -> "AccelRef":
+        if type(other) in _PYTHONS and self.known and self.dtype in _POWERED:
+            function = _POWERS.get((type(other), other))
+            if function is not None:
+                return self.functions.unary(function, self)
         return self._binary("power", other)
 
     def __rpow__(self, other: Any) -> "AccelRef":
@@ -368,6 +380,17 @@ class Operators:
     def __int__(self) -> int:
         return int(self.item())
 
+    def __index__(self) -> int:
+        """Fetch the integer of a 0-d buffer, for range(ref), names[ref] and [0] * ref; blocks.
+
+        Raises:
+            TypeError: it has axes, or holds something else; nothing is fetched.
+        """
+        if self.shape or numpy_dtype(self.dtype).kind not in "iu":
+            text = f"{self.dtype}{list(self.shape)} is no index: only a 0-d buffer of integers is"
+            raise TypeError(text)
+        return int(self.get())
+
     def __float__(self) -> float:
         return float(self.item())
 
@@ -420,6 +443,13 @@ class Operators:
             raise ValueError(text)
         fetched = self.get()
         return fetched if dtype is None else fetched.astype(dtype, copy=False)
+
+    @property
+    def __numpy_dtype__(self) -> np.dtype[Any]:
+        """Tell NumPy the dtype without fetching anything: np.dtype(ref), np.result_type(ref)."""
+        if self.dtype not in NAMES:
+            raise AttributeError(f"a {self.dtype} has no dtype of NumPy's")
+        return numpy_dtype(self.dtype)
 
     def to_numpy(self) -> npt.NDArray[Any]:
         """Fetch the contents, as pandas calls it; blocks. Matplotlib's `hist` asks for no other."""

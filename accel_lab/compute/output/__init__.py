@@ -1,1 +1,4 @@
-"""What code in a context prints and displays, on its way to its cell."""
+"""What code in a context prints and displays, on its way to its cell.
+
+Runs in both.
+"""

@@ -58,6 +58,8 @@ class Stoppable(Protocol):
 
 def _write(stream: str, text: str) -> None:
     target = getattr(sys, stream)
+    if target is None or getattr(target, "closed", False):
+        return  # a daemon's: nobody could read it
     target.write(text)
     target.flush()
 

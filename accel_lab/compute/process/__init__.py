@@ -1,1 +1,4 @@
-"""Context processes: forked, bound, watched, reaped."""
+"""Context processes: forked, bound, watched, reaped.
+
+Runs in both.
+"""

@@ -12,7 +12,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from accel_lab.compute.machine.ring import ORDERED, make_rings
 from accel_lab.compute.output.native_output import Pipe
 from accel_lab.compute.output.output_queue import OutputQueue
 from accel_lab.compute.process import blas_threads, zygote_cache
+from accel_lab.compute.process.interpreter import interpreter
 from accel_lab.compute.process.zygote import (
     Exited,
     Forked,
@@ -223,7 +223,7 @@ class Spawner:
         with end:
             child = subprocess.Popen(  # noqa: S603 - our own module, no shell
                 [
-                    *(sys.executable, "-P", "-m", "accel_lab.context_process"),
+                    *(interpreter(), "-P", "-m", "accel_lab.context_process"),
                     *(str(end.fileno()), self._backend, str(os.getpid())),
                 ],
                 stdin=subprocess.DEVNULL,

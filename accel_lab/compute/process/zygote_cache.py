@@ -9,7 +9,6 @@ import os
 import resource
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from accel_lab.compute.process.environment import variables
+from accel_lab.compute.process.interpreter import interpreter
 
 KEPT_S = 60.0
 THREAD = "accel_lab zygote"
@@ -55,7 +55,7 @@ def birth_of(backend: str, folder: Path) -> Birth:
     """
     limits = tuple(map(resource.getrlimit, _LIMITS))
     cores = frozenset(os.sched_getaffinity(0))
-    return Birth(backend, variables(), cores, limits, sys.executable, _sources(folder))
+    return Birth(backend, variables(), cores, limits, interpreter(), _sources(folder))
 
 
 def _sources(folder: Path) -> dict[str, tuple[int, int]]:

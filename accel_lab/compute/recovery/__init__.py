@@ -1,1 +1,4 @@
-"""Making buffers again after a loss."""
+"""Making buffers again after a loss.
+
+Runs in the notebook's process.
+"""

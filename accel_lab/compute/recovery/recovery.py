@@ -178,7 +178,9 @@ class Recovery:
             try:
                 if not isinstance(reply, Again) or reply.told is not None:
                     if seq in steps:
-                        self._requests.not_written(changes_of(steps[seq]), seq, why, reply.origin)
+                        self._requests.answers.not_written(
+                            changes_of(steps[seq]), seq, why, reply.origin
+                        )
                     self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
             except Exception as strange:  # noqa: BLE001 - as above
                 self._broke(strange, None)
@@ -262,7 +264,7 @@ class Recovery:
             if turn != self._turn:
                 return
             done, passing = self._filled(link)
-            if not self._requests.connected(link, pid, free=passing):
+            if not self._requests.connection.connect(link, pid, free=passing):
                 return
         except Overtaken:
             return
@@ -302,7 +304,7 @@ class Recovery:
 
     def _plan(self, link: "Link") -> "_Plan":
         """Find out what to make and what to run, at a moment when nothing is freed or sent."""
-        queued, last = self._requests.rebuilding(link)
+        queued, last = self._requests.connection.rebuilding(link)
         self._recorder.drain()
         unanswered = self.held.keys() | queued
         with self._lineage.still():  # what is sent meanwhile waits, and is not to be run twice
@@ -315,7 +317,7 @@ class Recovery:
             found = self._lineage.slice(wanted, unanswered)
             self.lost = dict(found.lost)
             there = wanted - found.lost.keys()
-            sharing = self._lineage.sharing(self._requests.unwritten(), there)
+            sharing = self._lineage.sharing(self._requests.answers.withheld.ids, there)
         return _Plan(found, pending, live - made, live | named, (named | made) - live, sharing)
 
     def _fill(self, link: "Link", plan: "_Plan") -> Recovered:
@@ -404,7 +406,7 @@ class Recovery:
     def _finish(self, sent: tuple[Step | Restore, Again]) -> None:
         """Wait for one; what it should have made or changed is lost when it has failed."""
         step, reply = sent
-        self._requests.wait(reply, None, shown=False)
+        self._requests.pump.wait(reply, None, shown=False)
         if isinstance(step, Step):
             self._advance()
         error = reply.error
@@ -424,10 +426,10 @@ class Recovery:
         """Give up what was made again and is not what it was, where that was recorded."""
         digests = self._lineage.digests(plan.kept - self.lost.keys(), plan.pending)
         for id_, before in digests.items():  # one by one: each is copied to the host
-            seq = self._requests.number()
+            seq = self._requests.outbox.number()
             entry = entry_of(seq, 0, Digest.timeout_s, [_DIGEST, id_, False])
             reply = self._resending.again(link, seq, entry)
-            self._requests.wait(reply, None, shown=False)
+            self._requests.pump.wait(reply, None, shown=False)
             if isinstance(reply.error, ContextLost):
                 raise Overtaken
             if not reply.failed and (digest := reply.result(0.0)[0]) != before:
@@ -441,14 +443,14 @@ class Recovery:
             seqs = sorted(self._held)
         for since, seq in pairwise([0, *seqs]):
             step = plan.pending[seq]
-            self._requests.withhold(link, since, seq, plan.sharing)
+            self._requests.connection.withhold(link, since, seq, plan.sharing)
             gone = next((id_ for id_ in step.operands if id_ in self.lost), None)
             if gone is not None:
                 text = f"operand {gone} could not be made again: {self.lost[gone]}"
                 error, waits = _needs_lost(text, self.lost[gone], seq), self._held.get(seq)
                 error.root = gone
                 where = None if waits is None else waits[0].origin
-                self._requests.not_written(changes_of(step), seq, error, where)
+                self._requests.answers.not_written(changes_of(step), seq, error, where)
                 self.cancel([seq], partial(_same, error))
                 if step.made:
                     self.lost[step.made] = text
@@ -461,24 +463,24 @@ class Recovery:
             reply, settle, _ = held
             waited = Again(reply) if isinstance(reply, Told) else reply
             try:
-                self._requests.resend(link, seq, step.data, waited, settle)
+                self._requests.connection.resend(link, seq, step.data, waited, settle)
             except BaseException:
                 with self._lock:
                     self._held[seq] = held
-                if (refusal := self._requests.refusal) is not None:
+                if (refusal := self._requests.connection.refusal) is not None:
                     self._forsake(refusal)  # nobody else has it who would answer it
                 raise
-            self._requests.wait(waited, None, shown=False)
+            self._requests.pump.wait(waited, None, shown=False)
             self._advance()
             if waited is reply and reply.failed:  # that we have waited for it tells nobody
-                self._requests.unclaimed(reply)
+                self._requests.pump.unclaimed(reply)
             if isinstance(waited.error, ContextLost):
                 raise Overtaken
             if waited.failed and step.made:
                 self.lost[step.made] = f"its message failed: {waited.error}"
             done.append(seq)
         self._probed = 0
-        self._requests.withhold(link, max(seqs, default=0), 0, plan.sharing)
+        self._requests.connection.withhold(link, max(seqs, default=0), 0, plan.sharing)
         return done
 
 

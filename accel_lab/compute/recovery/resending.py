@@ -80,7 +80,7 @@ class Resending:
             if point.axes:
                 array = np.frombuffer(data, numpy_dtype(point.dtype)).reshape(point.shape)
                 data = array.transpose(point.axes).tobytes()
-            seq = self._requests.number()
+            seq = self._requests.outbox.number()
             make = entry_of(seq, point.id, Allocate.timeout_s, [ALLOCATE, *spec, point.axes], spec)
             return [
                 self.again(link, seq, make),
@@ -102,7 +102,7 @@ class Resending:
             Overtaken: the context is lost.
         """
         for some in in_parts(ids):
-            self._requests.resend(link, 0, entry_of(0, 0, None, [FREE, some]))
+            self._requests.connection.resend(link, 0, entry_of(0, 0, None, [FREE, some]))
 
     def _kept(self, key: str) -> bytes:
         """Return bytes that the record promises; without them memory would hold anything."""
@@ -119,7 +119,7 @@ class Resending:
         for start in range(0, len(data), CHUNK_BYTES):
             piece = memoryview(data)[start : start + CHUNK_BYTES]
             place, settle = self._place(piece)
-            seq = self._requests.number()
+            seq = self._requests.outbox.number()
             entry = entry_of(seq, 0, UPLOAD_TIMEOUT_S, [UPLOAD, out, offset + start, *place, axes])
             replies.append(self.again(link, seq, entry, settle))
         return replies
@@ -145,7 +145,7 @@ class Resending:
         """
         reply = Again()
         try:
-            self._requests.resend(link, seq, data, reply, settle)
+            self._requests.connection.resend(link, seq, data, reply, settle)
         except Overtaken:
             if settle is not None:
                 settle(None)

@@ -33,7 +33,7 @@ class ResultDigests:
         if not isinstance(reply, AccelRef) or (reply.known and reply.dtype not in NAMES):
             return
         try:
-            self._requests.send(
+            self._requests.outbox.send(
                 Digest(reply, self._values),
                 Digest.timeout_s,
                 make=lambda _, __: _Seen(self._recorder, seq),

@@ -1,1 +1,4 @@
-"""One device's requests: numbered, queued, sent, awaited, answered once."""
+"""One device's requests: numbered, queued, sent, awaited, answered once.
+
+Runs in the notebook's process.
+"""

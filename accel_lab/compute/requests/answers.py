@@ -8,6 +8,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from operator import attrgetter
+from sys import getrefcount
 from typing import Any
 
 from accel_lab.actor.reply import Pump, Reply
@@ -21,7 +22,14 @@ from accel_lab.compute.user_code.call import unpack as unpack_value
 from accel_lab.compute.wire.codec import Answer, Done, Failure, Report, Shaped
 from accel_lab.compute.wire.failure import unpack
 from accel_lab.compute.wire.link import Link
-from accel_lab.errors import AccelError, DependencyFailed, Interrupted, OutOfMemory, UserCodeError
+from accel_lab.errors import (
+    AccelError,
+    DependencyFailed,
+    Interrupted,
+    OutOfMemory,
+    StaleRef,
+    UserCodeError,
+)
 
 ROOTS_KEPT = 16
 MOST_ROOTS = 1024
@@ -95,35 +103,38 @@ class Answers:
     """The table of pending requests.
 
     Parameters:
-        adopt: makes the handle of a buffer that came inside an answer.
         noticed: gets every report that answers nothing.
         recorder: is told what failed.
-        name_owners: completes what is told of the owners of memory that is missed.
+        complete: adds to an error what only the notebook knows: who has the memory that is missed,
+            or why a buffer is not there any more.
     """
 
     def __init__(
         self,
-        adopt: Adopt,
         noticed: Callable[[Link, Report], None],
         recorder: Recorder | None = None,
-        name_owners: Callable[[OutOfMemory], None] = _nothing,
+        complete: Callable[[OutOfMemory | StaleRef], None] = _nothing,
     ) -> None:
         self.pending: dict[int, Reply[Any]] = {}
-        self._adopt = adopt
         self._noticed = noticed
         self._recorder = recorder
-        self._name_owners = name_owners
+        self._complete = complete
         self._settles: dict[int, Settle] = {}
         self._roots: OrderedDict[int, tuple[AccelError, int]] = OrderedDict()
         self._roots_kept = ROOTS_KEPT
         self._parts: dict[int, tuple[bytearray, list[_Array]]] = {}
         self.withdrawn: dict[int, Withdrawn] = {}
         self.withheld = UnwrittenBuffers()
+        self.adopt: Adopt
+        """Makes the handle of a buffer that came inside an answer."""
         self.learn: Learn | None = None
         """Called with what only the context can tell of a result."""
         self.library: str | None = None
         """Of which all requests are from number `_of_library` on; None where that is not known."""
         self._of_library = 0
+        self._looked_at = 0
+        self._held: list[int] = []
+        self._looks_in = 0
         self.rebuilding = 0
         """The thread that rebuilds an answer, and cannot read another meanwhile."""
 
@@ -142,6 +153,25 @@ class Answers:
         self.pending[seq] = reply
         if settle is not None:
             self._settles[seq] = settle
+
+    def let_go(self, last: int) -> None:
+        """Give up the buffers of results that nobody holds, before they are answered.
+
+        A loop that runs ahead of its device would keep as many results as are in flight. Cheap
+        enough to be called every 64 messages; any thread, with no lock held.
+
+        Parameters:
+            last: the number of the request that was sent last.
+        """
+        before, self._looked_at = self._looked_at, last
+        fresh: Iterable[int] = range(before + 1, last + 1)
+        if last - before > len(self.pending):
+            fresh = [seq for seq in list(self.pending) if seq > before]
+        self._held += _let_go(self.pending, fresh)
+        self._looks_in -= last - before
+        if self._looks_in <= 0:  # those that were held are looked at once a message at most
+            self._held = _let_go(self.pending, self._held)
+            self._looks_in = len(self._held)
 
     def oldest(self) -> Reply[Any] | None:
         """Return the request that has waited longest, None when there is none; any thread."""
@@ -259,7 +289,7 @@ class Answers:
                 reply.resolve()
 
     def _answered(self, answer: Answer) -> None:
-        data, named = self._parts.pop(answer.seq, None) or (bytearray(), [])
+        data, named = self._parts.pop(answer.seq, (bytearray(), []))
         data += answer.part
         named += answer.arrays
         if not answer.last:
@@ -277,7 +307,7 @@ class Answers:
             try:
                 with UNINTERRUPTED.heeded():  # it may be the user's own code, and take long
                     value = unpack_value(
-                        bytes(data), lambda id_: self._adopt(reply, id_, *arrays[id_])
+                        bytes(data), lambda id_: self.adopt(reply, id_, *arrays[id_])
                     )
             finally:
                 self.rebuilding = 0
@@ -298,8 +328,9 @@ class Answers:
         try:
             root, _ = self._roots.get(failure.root, (None, 0))
             error = unpack(failure, root)
-            if isinstance(error, OutOfMemory):
-                self._name_owners(error)
+            if isinstance(error, OutOfMemory | StaleRef):
+                error.root = failure.root
+                self._complete(error)
         except Exception as strange:  # noqa: BLE001 - it is taken: nobody else answers it
             error = AccelError(f"{failure.kind}: {failure.text}")
             error.__cause__ = strange
@@ -329,6 +360,28 @@ class Answers:
         for one in news:
             self.withheld.add(one, Unwritten(error, origin))
         return news
+
+
+def _let_go(pending: dict[int, Reply[Any]], seqs: Iterable[int]) -> list[int]:
+    """Give up what nobody holds of these requests; return those that somebody does."""
+    held = []
+    for seq in seqs:
+        reply = pending.get(seq)
+        if isinstance(reply, AccelRef):
+            if getrefcount(reply) <= _OF_NOBODY:
+                reply.let_go()
+            else:
+                held.append(seq)
+    return held
+
+
+def _references(pending: dict[int, Any], seq: int) -> int:
+    """Count as `_let_go` does; how many of them are its own depends on the interpreter."""
+    reply = pending.get(seq)
+    return getrefcount(reply)
+
+
+_OF_NOBODY = _references({0: Reply()}, 0)
 
 
 class Overtaken(Exception):

@@ -6,14 +6,14 @@ for a cell that has ended hears no second one. The second time the context is re
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.output import cell_origin
+from accel_lab.compute.requests.cancellation import Cancellation
+from accel_lab.compute.requests.connection import Connection
+from accel_lab.compute.requests.send_queue import SendQueue
 from accel_lab.compute.wire.link import Link
-
-if TYPE_CHECKING:
-    from accel_lab.compute.requests.waiting import Supervisor, Waiting
 
 SECOND_INTERRUPT_S = 3.0
 SOON_S = 0.3
@@ -27,12 +27,26 @@ class StopButton:
     Attributes:
         patience_s: how long an interrupted cell waits for what still runs, so that ■ can be
             pressed again.
+        read: reads the wire until a reply is done, or so many seconds are over.
+
+    Parameters:
+        replace: replaces the context, whatever it is doing.
     """
 
-    def __init__(self, requests: "Waiting", supervisor: "Supervisor") -> None:
+    read: Callable[[Reply[Any], float], None]
+
+    def __init__(
+        self,
+        connection: Connection,
+        cancellation: Cancellation,
+        queue: SendQueue,
+        replace: Callable[[str], object],
+    ) -> None:
         self.patience_s = SECOND_INTERRUPT_S
-        self._requests = requests
-        self._supervisor = supervisor
+        self._connection = connection
+        self._cancellation = cancellation
+        self._queue = queue
+        self._replace_context = replace
         self._pressed = float("-inf")
         self._pressed_on: Link | None = None
         self._stopped_at = 0
@@ -44,7 +58,7 @@ class StopButton:
         Blocks for 3 s at most while the device still runs one of them.
         """
         since = time.monotonic() - self._pressed
-        if since < SECOND_INTERRUPT_S and self._requests.link is self._pressed_on:
+        if since < SECOND_INTERRUPT_S and self._connection.link is self._pressed_on:
             self._replace()
             return
         try:
@@ -54,7 +68,7 @@ class StopButton:
 
     def stop(self, cell: object, /) -> Callable[[], object]:
         """Take back what a stopped cell has sent and `interrupted` has not; return what waits."""
-        unanswered = self._requests.unanswered()
+        unanswered = self._cancellation.unanswered()
         if not any(r.origin is cell for seq, r in unanswered if seq > self._stopped_at):
             return _nothing
         seqs = self._take_back(cell)
@@ -69,47 +83,47 @@ class StopButton:
 
     def _take_back(self, cell: object) -> list[int]:
         """Take a cell's requests back, and say so."""
-        requests, here = self._requests, cell_origin.current()
-        self._pressed, self._pressed_on = time.monotonic(), requests.link
+        connection, here = self._connection, cell_origin.current()
+        self._pressed, self._pressed_on = time.monotonic(), connection.link
         here.stopped = True
-        seqs, self._stopped_at = requests.cancel_of(cell), requests.last_number
+        seqs, self._stopped_at = self._cancellation.cancel_of(cell), self._queue.last
         number = getattr(cell, "cell", None)
         whose = "this cell" if cell is here or number is None else f"cell {number}"
-        taken = f"{len(seqs)} requests of {whose} to {requests.name} are taken back"
+        taken = f"{len(seqs)} requests of {whose} to {connection.name} are taken back"
         if len(seqs) == 1:
-            taken = f"1 request of {whose} to {requests.name} is taken back"
+            taken = f"1 request of {whose} to {connection.name} is taken back"
         here.say(f"interrupted; {taken}.")
         return seqs
 
     def _outlast(self, seqs: list[int]) -> None:
         """Wait a little for what runs to end; without a context nothing runs."""
-        requests, link = self._requests, self._requests.link
+        connection, link = self._connection, self._connection.link
         began, told = time.monotonic(), False
-        while link is not None and link is requests.link:
-            left = requests.first_pending(seqs)
+        while link is not None and link is connection.link:
+            left = self._cancellation.first_pending(seqs)
             passed = time.monotonic() - began
             if left is None:
                 break
             if passed >= self.patience_s:
                 self._pressed = time.monotonic()
-                text = f"it is left running on {requests.name}; its replace() ends that."
+                text = f"it is left running on {connection.name}; its replace() ends that."
                 cell_origin.current().say(text)
                 return
             if passed >= SOON_S and not told:
                 told = True
                 cell_origin.current().say(
-                    f"it still runs on {requests.name}: interrupt (■) again within "
+                    f"it still runs on {connection.name}: interrupt (■) again within "
                     f"{self.patience_s:g} s to replace the context."
                 )
-            requests.pump(left, min(self.patience_s - passed, LOOK_S))
+            self.read(left, min(self.patience_s - passed, LOOK_S))
         self._pressed = float("-inf")  # what is interrupted next is another matter
 
     def _replace(self) -> None:
         self._pressed = float("-inf")  # the next one does not concern the next context
         here = cell_origin.current()
         here.stopped = True
-        here.say(f"interrupted again; the context of {self._requests.name} is replaced.")
-        self._supervisor.replace("interrupted twice within 3 s")
+        here.say(f"interrupted again; the context of {self._connection.name} is replaced.")
+        self._replace_context("interrupted twice within 3 s")
 
 
 def _nothing() -> None:

@@ -1,5 +1,6 @@
 """Messages of a device's own, that go between those of whoever uses it and are in no record."""
 
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,31 +10,45 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import DEFAULT_TIMEOUT_S, NO_RESULT, Operation
 from accel_lab.compute.message.unwritten import Refusal
 from accel_lab.compute.output import cell_origin
-from accel_lab.compute.requests.answers import Again, Settle
-from accel_lab.compute.requests.connection import Generations
+from accel_lab.compute.requests.answers import Again, Answers, Settle
+from accel_lab.compute.requests.connection import Connection
+from accel_lab.compute.requests.handles import DeviceHandles
+from accel_lab.compute.requests.send_queue import SendQueue
 from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.compute.wire.link import Link
-from accel_lab.errors import AccelError
 
 
-class Asides(Generations):
-    """The part of a device's requests that sends what nobody has asked for.
+class Unrecorded:
+    """Sends a device what nobody has asked for.
 
-    The part that sends the others owns what is declared here.
+    Attributes:
+        lock: the device's.
     """
 
-    _ids: int
+    def __init__(
+        self,
+        connection: Connection,
+        lock: threading.RLock,
+        answers: Answers,
+        queue: SendQueue,
+        handles: DeviceHandles,
+    ) -> None:
+        self._connection = connection
+        self.lock = lock
+        self._answers = answers
+        self._queue = queue
+        self._handles = handles
 
     def announce(self, message: Operation[AccelRef]) -> int:
         """Have the context begin with what makes a buffer, before it is sent; any thread.
 
         Returns the buffer's id, for `send` or `give_up`; 0 where no context takes messages now.
         """
-        with self._lock:
-            link = self._link
+        with self.lock:
+            link = self._connection.link
             if link is None:
                 return 0
-            self._ids = id_ = self._ids + 1
+            id_ = self._handles.new_id()
             try:
                 link.send_now(encode_entry(0, id_, None, message, NO_RESULT))
             except BaseException:  # an interrupt
@@ -44,7 +59,7 @@ class Asides(Generations):
     def give_up(self, announced: int) -> None:
         """Have the context forget what is not sent, if it was announced; any thread."""
         if announced:
-            self._freed.append(announced)
+            self._queue.freed.append(announced)
 
     def post(self, message: Operation[None], settle: Settle) -> bool:
         """Send a message that is not recorded, if a context takes messages now; any thread.
@@ -52,32 +67,31 @@ class Asides(Generations):
         Otherwise nothing is sent, and a device that is suspended stays so. Does not block. Only
         `settle` learns of the answer.
         """
-        with self._lock:
-            link = self._link
+        with self.lock:
+            link = self._connection.link
             if link is not None:
                 self._slip_in(message, link, settle)
             return link is not None
 
-    def _not_written(self, message: Operation[Any], refused: Reply[Any], link: Link | None) -> None:
+    def withhold_writes(
+        self, message: Operation[Any], refused: Reply[Any], link: Link | None
+    ) -> None:
         """Have what a message that is not sent should have written refused; the lock is held."""
         ids = [ref.id for ref in message.changes()]
         if ids and refused.error is not None:
-            self._seq = seq = self._seq + 1
+            seq = self._queue.number()
             for one in self._answers.not_written(ids, seq, refused.error, refused.origin):
                 self._slip_in(withholding(one), link)
 
-    def not_written(self, ids: tuple[int, ...], seq: int, error: AccelError, where: Any) -> None:
-        """Note what a message that a lost context had did not write; any thread."""
-        self._answers.not_written(ids, seq, error, where)
-
     def lifted(self, refusals: Iterable[Refusal]) -> None:
         """Forget what is refused of memory that is gone in the context; any thread."""
-        with self._lock:
+        with self.lock:
             pending = self._answers.pending
-            oldest = 0 if self._link is None else min(list(pending), default=self._seq)
-            self._answers.withheld.released(refusals, self._seq, oldest)
+            last, link = self._queue.last, self._connection.link
+            oldest = 0 if link is None else min(list(pending), default=last)
+            self._answers.withheld.released(refusals, last, oldest)
 
-    def _release_known(self, link: Link | None) -> None:
+    def release_known(self, link: Link | None) -> None:
         """Have the context use what it refuses, where the caller knows why; the lock is held."""
         withheld = self._answers.withheld
         refusals = withheld.known(cell_origin.current())
@@ -86,18 +100,18 @@ class Asides(Generations):
                 self._slip_in(message, link)
             # Without a context there may be requests to be run again that are not in there.
             pending = [] if link is None else list(self._answers.pending)
-            withheld.released(refusals, self._seq, min(pending, default=0))
+            withheld.released(refusals, self._queue.last, min(pending, default=0))
 
     def _slip_in(self, message: Any, link: Link | None, settle: Settle | None = None) -> None:
         """Send or queue a message, as it is or as what it is on the wire; the lock is held."""
         idle = not self._answers.pending
-        self._seq = seq = self._seq + 1
+        seq = self._queue.number()
         reply = Again()
         reply.library = "upload"  # all of them are
         self._answers.expect(seq, reply, settle)
         data = encode_entry(seq, 0, DEFAULT_TIMEOUT_S, message, NO_RESULT)
         if link is None:
-            self._queue[seq] = data
+            self._queue.waiting[seq] = data
             return
         try:
             link.send(data, idle=idle)

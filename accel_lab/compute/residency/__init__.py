@@ -1,1 +1,4 @@
-"""What memory holds and which names keep it: `gpu.resident`, OutOfMemory's owners."""
+"""What memory holds and which names keep it: `gpu.resident`, OutOfMemory's owners.
+
+Runs in both.
+"""

@@ -11,12 +11,9 @@ import time
 import weakref
 from collections.abc import Collection, Iterator
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accel_lab.compute.message.buffer import AccelRef
-
-if TYPE_CHECKING:
-    from accel_lab.compute.device import Device
 
 LIMIT_S = 0.01
 """How much of the processor a search may take; what is not found by then is left out."""
@@ -66,7 +63,7 @@ def held_in(
     return found
 
 
-def handle_in(space: Namespace | None, device: "Device", id_: int) -> AccelRef | None:
+def handle_in(space: Namespace | None, device: object, id_: int) -> AccelRef | None:
     """Return the handle of a buffer, if a name in `space` holds it."""
     found = handles(space, LIMIT_S)
     return next((ref for _, ref in found if ref.id == id_ and ref.device is device), None)

@@ -5,18 +5,23 @@ the text is finished where the error arrives.
 """
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.residency import kept_tracebacks
 from accel_lab.compute.residency.notebook_names import LIMIT_S, handles, names
 from accel_lab.display.owners import told
 from accel_lab.errors import OutOfMemory
 
-if TYPE_CHECKING:
-    from accel_lab.compute.device import Device
+
+class Holder(Protocol):
+    """A device, as far as the owners of its memory are concerned."""
+
+    def holds(self, ref: AccelRef) -> bool:
+        """Whether a buffer is, or is about to be, in the current generation."""
 
 
-def name_owners(error: OutOfMemory, device: "Device") -> None:
+def name_owners(error: OutOfMemory, device: Holder) -> None:
     """Add the notebook's names to what is known of the owners; any thread, never raises.
 
     Takes 10 ms of the processor at most where the notebook has very many names.
@@ -27,13 +32,13 @@ def name_owners(error: OutOfMemory, device: "Device") -> None:
             tuple(dict.fromkeys((*_of(ids, by_id), *known)))
             for ids, known in zip(error.owner_ids, error.kept_by, strict=True)
         )
-        before = told(error.owners, error.kept_by)
-        text = str(error).removesuffix(before)
+        # Behind it may stand the lines of the user's own code.
+        text, _, behind = str(error).rpartition(told(error.owners, error.kept_by))
         error.kept_by = kept_by
-        error.args = (text + told(error.owners, kept_by),)
+        error.args = (f"{text}{told(error.owners, kept_by)}{behind}",)
 
 
-def _names(device: "Device") -> dict[int, list[str]]:
+def _names(device: Holder) -> dict[int, list[str]]:
     """Return the names that lead to handles of a device, by buffer."""
     space = names()
     found: dict[int, list[str]] = {}

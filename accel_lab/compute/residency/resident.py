@@ -11,22 +11,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from types import CellType, FrameType
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from accel_lab.compute.message.buffer import AccelRef, RunRef
-from accel_lab.compute.residency import holdings, kept_objects, kept_tracebacks
-from accel_lab.compute.residency.holdings import Held, Holdings, Thing
+from accel_lab.compute.message.service import in_context
+from accel_lab.compute.residency import kept_objects, kept_tracebacks
+from accel_lab.compute.residency.asked_device import AskedContext, AskedDevice
+from accel_lab.compute.residency.holdings import ContextMemory, Held, Holdings, Thing
 from accel_lab.compute.residency.kept_objects import CELLS
 from accel_lab.compute.residency.notebook_names import handles, names
 from accel_lab.compute.residency.referrers import referrers
 from accel_lab.compute.wire.side_channel import Look
 from accel_lab.display import failure, table
+from accel_lab.display.counts import counted
 from accel_lab.display.sizes import memory, size
 from accel_lab.errors import AccelError, InvalidArgument
-
-if TYPE_CHECKING:
-    from accel_lab.compute.device import Device
-    from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 
 BUSY_AFTER_S = 2.0
 """After this time without an answer the context is taken to be busy."""
@@ -65,7 +64,7 @@ class ResidentBuffer:
     generation: int
     made_by: str
     kept_by: tuple[str, ...]
-    _device: "Device"
+    _device: AskedDevice
     _handles: tuple["weakref.ref[AccelRef]", ...]
 
     def free(self) -> None:
@@ -76,7 +75,7 @@ class ResidentBuffer:
         Raises:
             AccelError: the device takes no messages.
         """
-        self._device.run(holdings.forget, self.ids)
+        self._device.run(ContextMemory.forget, in_context(ContextMemory), self.ids)
         for one in self._handles:
             handle = one()
             if handle is not None:
@@ -120,7 +119,7 @@ class ResidentObject:
     nbytes: int
     generation: int
     kept_by: tuple[str, ...]
-    _device: "Device"
+    _device: AskedDevice
     _space: str
 
     def drop(self) -> None:
@@ -131,7 +130,7 @@ class ResidentObject:
         Raises:
             AccelError: the device takes no messages.
         """
-        self._device.run(holdings.drop, self._space, self.name)
+        self._device.run(ContextMemory.drop, in_context(ContextMemory), self._space, self.name)
         kept_objects.forget(self._device, self._space, self.name)
 
     def __repr__(self) -> str:
@@ -160,7 +159,7 @@ class Resident:
 
     def __init__(
         self,
-        device: "Device",
+        device: AskedDevice,
         generation: int,
         rows: list[Row],
         used_bytes: int,
@@ -217,7 +216,7 @@ class Resident:
         return "\n".join((*lines, *self._notes()))
 
     def _repr_html_(self) -> str:
-        drawn = table.as_html(self._title(), _COLUMNS, self._drawn(), self._total())
+        drawn = table.as_html(self._title(), _COLUMNS, self._drawn(), total=self._total())
         return drawn + "".join(f"<p>{escape(note)}</p>" for note in self._notes())
 
     def _title(self) -> str:
@@ -230,7 +229,7 @@ class Resident:
     def _total(self) -> tuple[str, ...]:
         buffers = sum(isinstance(row, ResidentBuffer) for row in self._rows)
         objects = len(self._rows) - buffers
-        what = f"{buffers} buffer{_s(buffers)}, {objects} object{_s(objects)}"
+        what = f"{counted(buffers, 'buffer')}, {counted(objects, 'object')}"
         if sum(row.nbytes for row in self._rows) > self.nbytes:
             what += ", each byte once"
         return "total", size(self.nbytes), what, "", "", ""
@@ -238,7 +237,8 @@ class Resident:
     def _notes(self) -> Iterator[str]:
         if (more := len(self._rows) - ROWS) > 0:
             rest = size(sum(row.nbytes for row in self._rows[ROWS:]))
-            yield f"{more} more row{_s(more)} with {rest} {'is' if more == 1 else 'are'} not drawn"
+            are = "is" if more == 1 else "are"
+            yield f"{counted(more, 'more row')} with {rest} {are} not drawn"
         if self._caches:
             yield f"beside these, what libraries keep for later: {self._caches}"
         if self.note:
@@ -270,7 +270,7 @@ class Released:
         )
 
 
-def look(device: "Device", supervisor: "ContextSupervisor") -> Resident:
+def look(device: AskedDevice, supervisor: AskedContext) -> Resident:
     """Return what the device holds after all that was sent before.
 
     Blocks until the context is up and answers. One that is busy for 2 s is looked at while it
@@ -312,7 +312,7 @@ def look(device: "Device", supervisor: "ContextSupervisor") -> Resident:
     return Resident(device, seen.generation, rows, seen.used_bytes, own, total, caches, note)
 
 
-def release_frames(device: "Device", supervisor: "ContextSupervisor") -> Released:
+def release_frames(device: AskedDevice, supervisor: AskedContext) -> Released:
     """Empty the frames of what has failed, here and in the context; blocks for its answers."""
     before, in_context = _used(device, supervisor)
     kept_tracebacks.release(names())
@@ -331,17 +331,19 @@ def offer(error: BaseException) -> str:
 failure.offers.append(offer)
 
 
-def offer_frames(device: "Device", error: AccelError) -> None:
+def offer_frames(device: AskedDevice, error: AccelError) -> None:
     """Note on an error what the frames that it left in the context hold, if that is much."""
     try:
-        nbytes = device.run(holdings.left_bytes).result(NOTE_WITHIN_S)
+        nbytes = device.run(ContextMemory.left_bytes, in_context(ContextMemory)).result(
+            NOTE_WITHIN_S
+        )
     except (AccelError, TimeoutError):  # it has other worries
         return
     if nbytes >= OFFERED_BYTES:
         error.add_note(told(nbytes, device))
 
 
-def told(nbytes: int, *devices: "Device") -> str:
+def told(nbytes: int, *devices: object) -> str:
     """Say how much the frames of an error hold, and how to get it back."""
     space = names()
     known = [next((n for n, v in space.items() if v is one), "") for one in devices]
@@ -350,23 +352,23 @@ def told(nbytes: int, *devices: "Device") -> str:
     return f"variables of the functions that failed hold {size(nbytes)}; {how} gives that back"
 
 
-def _used(device: "Device", supervisor: "ContextSupervisor") -> tuple[int, int]:
+def _used(device: AskedDevice, supervisor: AskedContext) -> tuple[int, int]:
     """Have the context empty its frames; return what its buffers have, and what that gave back."""
     _send_freed(device, supervisor)
-    used, released = device.run(holdings.released).result()
+    used, released = device.run(ContextMemory.released, in_context(ContextMemory)).result()
     return used, released
 
 
-def _send_freed(device: "Device", supervisor: "ContextSupervisor") -> None:
+def _send_freed(device: AskedDevice, supervisor: AskedContext) -> None:
     """Have what was freed leave before what is sent next: it goes at the end of a batch."""
     device.ping()
     supervisor.requests.flush()
 
 
-def _ask(device: "Device", supervisor: "ContextSupervisor") -> tuple[Holdings, str]:
+def _ask(device: AskedDevice, supervisor: AskedContext) -> tuple[Holdings, str]:
     """Return what the context holds, and what could not be seen of it."""
     _send_freed(device, supervisor)
-    reply = device.run(holdings.holdings, pure=True)
+    reply = device.run(ContextMemory.holdings, in_context(ContextMemory), pure=True)
     while True:
         started = device.state == "running"
         try:
@@ -394,7 +396,7 @@ def _of_row(cells: tuple[str, ...]) -> str:
     return f"<{what}: {nbytes}, {array}, made by {made_by}, kept by {kept_by}>"
 
 
-def _object(thing: Thing, device: "Device", generation: int) -> ResidentObject:
+def _object(thing: Thing, device: AskedDevice, generation: int) -> ResidentObject:
     array = f"{thing.dtype}[{', '.join(map(str, thing.shape))}]"
     return ResidentObject(
         thing.name,
@@ -407,7 +409,7 @@ def _object(thing: Thing, device: "Device", generation: int) -> ResidentObject:
     )
 
 
-def _keepers(device: "Device") -> dict[int, list[tuple[str, AccelRef]]]:
+def _keepers(device: AskedDevice) -> dict[int, list[tuple[str, AccelRef]]]:
     """Return by buffer who holds its handles, and these; names first."""
     space = names()
     found: dict[int, list[tuple[str, AccelRef]]] = {}
@@ -442,7 +444,3 @@ def _holders(refs: list[AccelRef]) -> Iterator[tuple[str, AccelRef]]:
         for held in gc.get_referents(holder):
             if id(held) in known:
                 yield f"{_ARTICLES.get(kind, 'an object:')} {kind.__name__}", known[id(held)]
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"

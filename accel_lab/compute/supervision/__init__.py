@@ -1,1 +1,4 @@
-"""Who starts a context, notices its loss and decides what next."""
+"""Who starts a context, notices its loss and decides what next.
+
+Runs in the notebook's process.
+"""

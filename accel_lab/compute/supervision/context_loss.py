@@ -5,13 +5,18 @@ reason is known, which for a process that ended by itself is when it has been re
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accel_lab.actor.event_loop import EventLoop
 from accel_lab.compute.process.spawner import ContextProcess
 from accel_lab.compute.requests.answers import InFlight
+from accel_lab.compute.residency.typed import typed
 from accel_lab.errors import AccelError, ContextLost, DeadlineExceeded
 
+if TYPE_CHECKING:
+    from accel_lab.compute.device import Device
+
+EXPLAIN = "lab.explain() says which message did it"
 STATUS_SOON_S = 0.03
 STATUS_LATE_S = 5.0
 
@@ -126,6 +131,13 @@ class Loss:
         text = f"{self._device} lost its context of generation {self.generation}: {why}; {after}"
         text += last_of(fields.get("recent", ()))
         return self._reason.kind(text, generation=self.generation, **fields)
+
+
+def what_to_do(device: "Device | None") -> str:
+    """Say what there is to do about a loss, in names that the user has."""
+    if device is not None and getattr(device._system, "_journal", None) is None:  # noqa: SLF001
+        return ContextLost.remedy.replace(EXPLAIN, "recent names what it ran last")
+    return ContextLost.remedy.replace("lab.explain()", typed(device, "<lab>.explain()"))
 
 
 def not_started(why: str) -> str:

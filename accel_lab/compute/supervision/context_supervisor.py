@@ -24,8 +24,15 @@ from accel_lab.compute.process.spawner import ContextProcess
 from accel_lab.compute.recovery.recovery import Recovered, Recovery
 from accel_lab.compute.requests.answers import InFlight
 from accel_lab.compute.requests.requests import Requests, closed, open_circuit
+from accel_lab.compute.residency.typed import typed
 from accel_lab.compute.supervision.context_health import HEARTBEAT_LIMIT_S, ContextHealth
-from accel_lab.compute.supervision.context_loss import Loss, Reason, last_of, not_started
+from accel_lab.compute.supervision.context_loss import (
+    Loss,
+    Reason,
+    last_of,
+    not_started,
+    what_to_do,
+)
 from accel_lab.compute.supervision.sampler import DeviceSampler
 from accel_lab.compute.supervision.shared_services import SharedServices
 from accel_lab.compute.suspension.suspension import Suspension
@@ -114,7 +121,9 @@ class ContextSupervisor:
         process = services.spawner.take()
         here = environment()
         new = here._replace(variables=services.spawner.variables)
-        self.environment = UNKNOWN if self.requests.kept else new  # it gets back what it had
+        self.environment = (
+            UNKNOWN if self.requests.connection.kept else new
+        )  # it gets back what it had
         process.bind(
             Bind(
                 services.backend,
@@ -138,9 +147,9 @@ class ContextSupervisor:
         link = Link(
             process.wire,
             services.event_loop,
-            self.requests.received,
+            self.requests.answers.received,
             self.link_ended,
-            self.requests.trailer,
+            self.requests.connection.trailer,
             spin_s=services.spin_s,
         )
         with self._taking:
@@ -157,8 +166,8 @@ class ContextSupervisor:
         link, process = self._let_go()
         in_flight = None
         while in_flight is None:  # another thread may be connecting it
-            current = self.requests.current_link
-            in_flight = self.requests.disconnect(current, "stopped", refusal)
+            current = self.requests.connection.current_link
+            in_flight = self.requests.connection.close(current, refusal)
         if link is not None and link is not current:
             link.close()
         if process is not None:
@@ -177,7 +186,7 @@ class ContextSupervisor:
         Returns what `rest` does, and the process; None when that context is lost. System thread.
         """
         with self._taking:
-            in_flight = self.requests.rest(link, refusal)
+            in_flight = self.requests.connection.rest(link, refusal)
             if in_flight is None:
                 return None
             _, process = self._let_go()
@@ -191,8 +200,11 @@ class ContextSupervisor:
     def open_circuit(self, cause: AccelError | None) -> None:
         """Refuse every request until `reset`, or until a probe after the window succeeds."""
         self._opened = self._services.event_loop.clock.now()
-        error = cause if isinstance(cause, BackendUnavailable) else open_circuit(self.name, cause)
-        in_flight = self.requests.disconnect(None, "circuit open", error)
+        reset = typed(self.requests.device, "<gpu>.reset()")
+        error: AccelError = open_circuit(self.name, cause, reset)
+        if isinstance(cause, BackendUnavailable):
+            error = cause
+        in_flight = self.requests.connection.give_up(error)
         self._services.events.publish(facts.CircuitOpened(device=self.name, cause=str(cause)))
         if in_flight is not None:
             in_flight.fail(error)
@@ -238,12 +250,13 @@ class ContextSupervisor:
         with self._taking:
             if of is not None and of is not self._link:
                 return  # somebody else noticed first
-            generation, kept = self.requests.generation, self.requests.kept
-            link = self.requests.current_link
+            connection = self.requests.connection
+            generation, kept = connection.generation, connection.kept
+            link = connection.current_link
             # Of a device in error the context does not know either.
             ended = link is not None and reason.why is None
             executing = link.executing if link is not None and ended else 0
-            in_flight = None if link is None else self.requests.disconnect(link, "restarting")
+            in_flight = None if link is None else connection.lose(link)
             if link is not None and in_flight is None:
                 return
             unused, process = self._let_go()
@@ -328,6 +341,8 @@ class ContextSupervisor:
 
     def _explained_loss(self, error: ContextLost, in_flight: int) -> None:
         self.cause = error
+        if type(error) is ContextLost:
+            error.remedy = what_to_do(self.requests.device)
         recorder = self.requests.recorder
         if recorder is not None:
             recorder.mark(Explained(error.generation, str(error), error.code, error.name))
@@ -349,7 +364,7 @@ class ContextSupervisor:
 
     def replace(self, reason: str) -> bool:
         """Replace the context whatever it is doing, if there is one; any thread."""
-        link = self.requests.current_link
+        link = self.requests.connection.current_link
         if link is None:
             return False
         self._lose(Reason(reason, again=False, kind=ContextReplaced), of=link)
@@ -377,8 +392,8 @@ class ContextSupervisor:
             )
         )
         self._services.arena.reaped(process.token)
-        if self.requests.ipc_memory is not None:
-            self.requests.ipc_memory.reaped(process.token)
+        if self.requests.connection.ipc_memory is not None:
+            self.requests.connection.ipc_memory.reaped(process.token)
         link = self._link
         if process is self.process and link is not None:
             # Its last answers may still be on the wire; the end of the wire tells of the loss,
@@ -496,7 +511,7 @@ class ContextSupervisor:
         elif isinstance(report, Crowded):
             self._services.patient.call_soon(self._collect)
         elif isinstance(report, Lifted):
-            call(self.requests.lifted, report.refusals)
+            call(self.requests.unrecorded.lifted, report.refusals)
 
     def _collect(self) -> None:
         """Free what nobody can reach, with the user's own finalizers; patient thread."""
@@ -526,7 +541,7 @@ class ContextSupervisor:
             process = self.process
             if process is None or link is not self._link:
                 return
-            if not self.requests.fill(link, process.token):
+            if not self.requests.connection.fill(link, process.token):
                 return
         self.health.born(born, empty=self.recovery is None)
         probing = self.requests.state == "half-open"
@@ -542,7 +557,7 @@ class ContextSupervisor:
         if self.suspension.begin(link, process, born.pid, up):
             return
         if self.recovery is None:
-            if self.requests.connected(link, born.pid):
+            if self.requests.connection.connect(link, born.pid):
                 up()
         else:
             self.recovery.begin(link, born.pid, up)
@@ -577,7 +592,7 @@ class ContextSupervisor:
 
     def reset(self) -> None:
         """Take messages again at once, and try a context on probation; any thread."""
-        if self.requests.half_open():
+        if self.requests.connection.half_open():
             self.restart()
 
     def wake(self) -> None:

@@ -89,7 +89,7 @@ class DeviceActor(Actor):
         for supervisor in self._supervisors:
             supervisor.lost = partial(self._lost, supervisor)
             supervisor.restart = lambda: me.tell(Reset())
-            supervisor.requests.revive = partial(me.tell, Revive(supervisor))
+            supervisor.requests.connection.revive = partial(me.tell, Revive(supervisor))
             self._spawn(supervisor)
 
     @handles(Terminated)
@@ -110,7 +110,7 @@ class DeviceActor(Actor):
             return
         self.context.forgive()
         for supervisor in resting:
-            supervisor.requests.half_open()
+            supervisor.requests.connection.half_open()
             self._spawn(supervisor)
 
     @handles(Revive)

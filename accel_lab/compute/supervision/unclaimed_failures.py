@@ -44,8 +44,11 @@ class UnclaimedFailures:
         """Note what escaped a callback on the system thread."""
         self._escaped.append(error)
 
-    def check(self) -> None:
+    def check(self, *standing: AccelError | None) -> None:
         """Raise what failed since the last check and was not taken by anybody.
+
+        Parameters:
+            standing: what is wrong still, each time it is asked; None is nothing.
 
         Raises:
             AccelError: the only failure.
@@ -57,6 +60,7 @@ class UnclaimedFailures:
             self._fresh.clear()
         untaken = [error for error in found if not error.taken]  # to take one takes its cause
         errors: list[Exception] = [error.take() for error in untaken]
+        errors += [error.copy() for error in standing if error is not None]
         while self._escaped:
             escaped = self._escaped.popleft()
             if isinstance(escaped, Exception):
@@ -66,8 +70,15 @@ class UnclaimedFailures:
         if len(roots) == 1:
             raise roots[0]
         if roots:
-            text = f"{len(roots)} requests failed in the background"
+            text = f"{len(roots)} things failed in the background"
             raise ExceptionGroup(text, roots)
+
+    def report(self) -> None:
+        """Tell of what has failed and waits to be taken: nobody will. Any thread."""
+        with self._lock:
+            keys = list(self._fresh)
+        for key in keys:
+            self._report(key)
 
     def _report(self, key: int) -> None:
         with self._lock:

@@ -1,1 +1,4 @@
-"""Giving the hardware back and taking it again."""
+"""Giving the hardware back and taking it again.
+
+Runs in both.
+"""

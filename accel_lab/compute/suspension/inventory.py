@@ -6,12 +6,12 @@ Nothing is copied yet. Dispatcher's thread.
 from typing import TYPE_CHECKING, Any
 
 from accel_lab.compute.arrays import torch_interop
-from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.cells.workspace import Kept
+from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.machine.anonymous_files import in_pages
 from accel_lab.compute.message.operation import operands_of
 from accel_lab.compute.message.unwritten import Refusal
-from accel_lab.compute.residency import holdings
+from accel_lab.compute.residency.holdings import ContextMemory
 from accel_lab.compute.suspension import cell_pickle
 from accel_lab.compute.suspension.memory_image import (
     Entry,
@@ -43,6 +43,8 @@ class Inventory:
 
     def __init__(self, context: "Context") -> None:
         self._context = context
+        self._workspaces = context.service(Workspaces)
+        self._pieces_of = context.service(ContextMemory).pieces_of
         self._arrays: list[Any] = []  # those inside objects, by number
         self.lost: dict[int | str, str] = {}
         self.again: list[bytes] = []
@@ -64,7 +66,7 @@ class Inventory:
 
     def take_objects(self) -> bytes:
         """Pickle the namespaces of the cells; each array is a number in it."""
-        states = {name: one.state() for name, one in workspace_registry.spaces().items()}
+        states = {name: one.state() for name, one in self._workspaces.spaces().items()}
         self._find_sharing(states)
         try:
             data = self._pickle(states)
@@ -90,7 +92,7 @@ class Inventory:
             (state, name, piece)
             for state in states.values()
             for name, value in state.names.items()
-            for piece in holdings.pieces_of(value)
+            for piece in self._pieces_of(value)
         ]
         known = [(one.low, one.high) for one in self._seen()]
         known += [(one.start, one.end) for _, _, one in named if type(one.array) is plain]
@@ -107,7 +109,8 @@ class Inventory:
         state.serials.pop(name, None)
 
     def _pickle(self, value: Any) -> bytes:
-        return cell_pickle.pickled(value, self._number, self._context.backend.arrays)
+        arrays = self._context.backend.arrays
+        return cell_pickle.pickled(value, self._number, arrays, self._workspaces)
 
     def _number(self, array: Any) -> int:
         self._arrays.append(array)

@@ -7,13 +7,11 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from accel_lab.compute.execution.backend import Copies
 from accel_lab.compute.execution.stream import Stream
 from accel_lab.compute.machine.anonymous_files import Stripes
-
-if TYPE_CHECKING:
-    from accel_lab.compute.execution.context import Context
 
 SLOTS = 24
 IN_FLIGHT = 3
@@ -23,8 +21,8 @@ IN_FLIGHT = 3
 class Slots:
     """Page-locked memory for pieces of these sizes; locking takes long, so only when needed."""
 
-    def __init__(self, context: "Context", sizes: list[int]) -> None:
-        self._lock = context.backend.host_memory
+    def __init__(self, copies: Copies, sizes: list[int]) -> None:
+        self._lock = copies.host_memory
         self._nbytes = max(sizes, default=0)
         self._left = min(SLOTS, len(sizes))
         self._idle: list[Any] = []

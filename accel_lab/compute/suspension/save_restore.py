@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from accel_lab.compute.cells import workspace_registry
+from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.execution.stream import Storage, Stream
 from accel_lab.compute.machine.anonymous_files import PIECE_BYTES, Stripes, in_pages, pieces
 from accel_lab.compute.process.environment import environment
@@ -79,72 +79,80 @@ class Saved(NamedTuple):
         return {key: why for key, why in self.lost.items() if isinstance(key, int)}
 
 
-_context: list["Context"] = []
-_files: list[Stripes] = []
-_arrival = threading.Condition()
+class SaveRestore:
+    """Keeps what a context holds, in files that the notebook sends, and brings it back."""
 
+    def __init__(self, context: "Context") -> None:
+        self._context = context
+        self._files: list[Stripes] = []
+        self._arrival = threading.Condition()
 
-def serve(context: "Context") -> None:
-    """Begin to serve the context of this process."""
-    _context[:] = [context]
+    def received(self, fds: list[int]) -> None:
+        """Take the files in which to keep things, or that have them; control thread."""
+        with self._arrival:
+            for one in self._files:
+                one.close()
+            self._files[:] = [Stripes(fds)]
+            self._arrival.notify_all()
 
+    def save(self, room_bytes: int, *, drop: bool) -> Saved:
+        """Copy all that the context holds to the host.
 
-def received(fds: list[int]) -> None:
-    """Take the files in which to keep things, or that have them; control thread."""
-    with _arrival:
-        for one in _files:
-            one.close()
-        _files[:] = [Stripes(fds)]
-        _arrival.notify_all()
+        Parameters:
+            room_bytes: how much may be kept there.
+            drop: go on without what cannot be kept.
+        """
+        with self._given() as files:
+            inventory = Inventory(self._context)
+            objects = inventory.take_objects()
+            try:
+                memories = inventory.leave_out(inventory.memories(), len(objects), room_bytes)
+                if inventory.lost and not drop:
+                    return Saved(inventory.lost)
+                return _save(self._context, files, inventory, memories, objects)
+            except (OSError, NoRoomError) as error:
+                return Saved({"the host": str(error)})
 
+    def restore(self, place: tuple[int, int], freed: frozenset[int]) -> dict[int | str, str]:
+        """Bring back what was kept; return why something could not be.
 
-def save(room_bytes: int, *, drop: bool) -> Saved:
-    """Copy all that the context holds to the host.
+        Parameters:
+            place: the record's, as `Saved` has it.
+            freed: buffers that nobody needs any more.
 
-    Parameters:
-        room_bytes: how much may be kept there.
-        drop: go on without what cannot be kept.
-    """
-    context = _context[0]
-    with _given() as files:
-        inventory = Inventory(context)
-        objects = inventory.take_objects()
+        Raises:
+            OutOfMemory: there is less room than there was.
+        """
+        context, workspaces = self._context, self._context.service(Workspaces)
+        with self._given() as files:
+            record: Record = pickle.loads(_read(files, *place))  # noqa: S301 - our own
+            memories = list(_without(record.memories, freed))
+            limit_bytes = context.limit_bytes
+            context.limit_bytes += record.over_bytes
+            try:
+                arrays = _bring_back(context, files, memories)
+            finally:
+                context.limit_bytes = limit_bytes
+            for id_, root in record.failed.items():
+                context.table.fail(id_, root)
+            context.answered = record.made
+            workspaces.settle(record.folder, record.sys_path)
+            workspaces.take_over(record.environment)
+            linecache.cache.update(record.cells)
+            return cell_pickle.bring_back(_read(files, *record.objects), arrays, workspaces)
+
+    @contextmanager
+    def _given(self) -> Iterator[Stripes]:
+        """Wait for the files, which come on another way than the request; close them at last."""
+        with self._arrival:
+            if not self._arrival.wait_for(lambda: self._files, FILES_WAIT_S):
+                text = f"the files for what is kept have not come within {FILES_WAIT_S:g} s"
+                raise LibraryError(text, library="suspension", name="FILES")
+            files = self._files.pop()
         try:
-            memories = inventory.leave_out(inventory.memories(), len(objects), room_bytes)
-            if inventory.lost and not drop:
-                return Saved(inventory.lost)
-            return _save(context, files, inventory, memories, objects)
-        except (OSError, NoRoomError) as error:
-            return Saved({"the host": str(error)})
-
-
-def restore(place: tuple[int, int], freed: frozenset[int]) -> dict[int | str, str]:
-    """Bring back what was kept; return why something could not be.
-
-    Parameters:
-        place: the record's, as `Saved` has it.
-        freed: buffers that nobody needs any more.
-
-    Raises:
-        OutOfMemory: there is less room than there was.
-    """
-    context = _context[0]
-    with _given() as files:
-        record: Record = pickle.loads(_read(files, *place))  # noqa: S301 - our own
-        memories = list(_without(record.memories, freed))
-        limit_bytes = context.limit_bytes
-        context.limit_bytes += record.over_bytes
-        try:
-            arrays = _bring_back(context, files, memories)
+            yield files
         finally:
-            context.limit_bytes = limit_bytes
-        for id_, root in record.failed.items():
-            context.table.fail(id_, root)
-        type(context.actors["run"]).made = record.made  # type: ignore[attr-defined]
-        workspace_registry.settle(record.folder, record.sys_path)
-        workspace_registry.take_over(record.environment)
-        linecache.cache.update(record.cells)
-        return cell_pickle.bring_back(_read(files, *record.objects), arrays)
+            files.close()
 
 
 # Moving the bytes.
@@ -192,7 +200,7 @@ def _save(
         record = Record(
             memories,
             {one.id: one.failed_root for one in table if one.failed_root},
-            context.actors["run"].made,  # type: ignore[attr-defined]
+            context.answered,
             place,
             here.folder,
             here.path,
@@ -217,7 +225,7 @@ def _download(
             if buffer.storage is not None:
                 buffer.storage.read_on(stream)
         context.backend.join()
-        slots = Slots(context, [part.nbytes for _, part in jobs])
+        slots = Slots(context.backend, [part.nbytes for _, part in jobs])
         marked: deque[tuple[Any, int, Any, int]] = deque()
         writing: deque[tuple[Future[None], Any]] = deque()
 
@@ -253,7 +261,7 @@ def _bring_back(context: "Context", files: Stripes, memories: list[Memory]) -> d
         _streaming(context, "upload") as stream,
         ThreadPoolExecutor(THREADS, "accel_lab keeping") as pool,
     ):
-        slots = Slots(context, [nbytes for _, nbytes in jobs])
+        slots = Slots(context.backend, [nbytes for _, nbytes in jobs])
         ahead = ReadAhead(files, pool, stream, jobs, slots)
         for memory in memories:
             root = _root(context, memory)
@@ -316,17 +324,3 @@ def _streaming(context: "Context", name: str) -> Iterator[Stream]:
     finally:
         if before is not None:
             context.activate(before)
-
-
-@contextmanager
-def _given() -> Iterator[Stripes]:
-    """Wait for the files, which come on another way than the request, and close them at last."""
-    with _arrival:
-        if not _arrival.wait_for(lambda: _files, FILES_WAIT_S):
-            text = f"the files for what is kept have not come within {FILES_WAIT_S:g} s"
-            raise LibraryError(text, library="suspension", name="FILES")
-        files = _files.pop()
-    try:
-        yield files
-    finally:
-        files.close()

@@ -10,29 +10,31 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from accel_lab.actor.event_loop import EventLoop
+from accel_lab.actor.events import EventStream
 from accel_lab.compute.events import lifecycle as facts
 from accel_lab.compute.lineage.recorded_message import decode, encode, step_of
 from accel_lab.compute.machine.anonymous_files import Stripes
 from accel_lab.compute.machine.host_memory import free_host_bytes, host_memory_bytes
 from accel_lab.compute.message.builtin import Ping, Run
 from accel_lab.compute.message.operation import NO_RESULT, Operation
-from accel_lab.compute.requests.answers import Again, Overtaken
+from accel_lab.compute.message.service import in_context
+from accel_lab.compute.requests.answers import Again, InFlight, Overtaken
 from accel_lab.compute.residency.notebook_names import held_in, names
-from accel_lab.compute.suspension import save_restore
-from accel_lab.compute.suspension.save_restore import Saved
+from accel_lab.compute.suspension.save_restore import Saved, SaveRestore
 from accel_lab.compute.user_code.call import pack_call
 from accel_lab.compute.wire.codec import encode_entry
-from accel_lab.compute.wire.side_channel import Keep
+from accel_lab.compute.wire.side_channel import Downward, Keep
+from accel_lab.display.counts import counted
 from accel_lab.display.progress import REFRESH_S, Bar
 from accel_lab.display.sizes import size
 from accel_lab.errors import AccelError, CannotKeep, ContextLost
 
 if TYPE_CHECKING:
     from accel_lab.compute.process.spawner import ContextProcess
-    from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
+    from accel_lab.compute.requests.requests import Requests
     from accel_lab.compute.wire.link import Link
 
 GONE_WITHIN_S = 30.0
@@ -62,10 +64,36 @@ class Suspended(NamedTuple):
     @property
     def text(self) -> str:
         """Say what waits."""
-        buffers = f"{self.buffers} buffer{_s(self.buffers)}"
-        objects = f"{self.objects} object{_s(self.objects)}"
+        buffers = counted(self.buffers, "buffer")
+        objects = counted(self.objects, "object")
         lost = f"; dropped: {', '.join(name for name, _ in self.lost)}" if self.lost else ""
         return f"{buffers} and {objects} wait on the host, {size(self.nbytes)}{lost}"
+
+
+class Suspending(Protocol):
+    """The context of one device, as far as it is suspended and resumed."""
+
+    name: str
+    requests: "Requests"
+    events: EventStream
+
+    @property
+    def generation(self) -> int:
+        """Which context it is in."""
+
+    def tell(self, packet: Downward, *fds: int) -> None:
+        """Send a control packet to the context, if there is one; any thread."""
+
+    def retire(
+        self, link: "Link", refusal: AccelError | None = None
+    ) -> "tuple[InFlight, ContextProcess] | None":
+        """Let a context that is held or being filled go; system thread.
+
+        Returns what was in flight, and the process; None when that context is lost.
+        """
+
+    def broke(self, error: BaseException, link: "Link | None") -> None:
+        """Something of ours failed, for which a context is lost; any thread."""
 
 
 class _Kept(NamedTuple):
@@ -84,7 +112,7 @@ class Suspension:
         room_bytes: returns how much the host may keep.
     """
 
-    def __init__(self, supervisor: "ContextSupervisor", event_loop: EventLoop) -> None:
+    def __init__(self, supervisor: Suspending, event_loop: EventLoop) -> None:
         self._supervisor = supervisor
         self._event_loop = event_loop
         self._alone = threading.Lock()
@@ -118,7 +146,7 @@ class Suspension:
                     except Overtaken:
                         raise _lost(self._supervisor) from None
                     finally:
-                        self._supervisor.requests.release(link)
+                        self._supervisor.requests.connection.release(link)
                     _await_end(process, bar)
             return self.told or Suspended(self._supervisor.name)
         finally:
@@ -128,13 +156,13 @@ class Suspension:
         """Have what is sent wait, once there is a context; None when none can be expected."""
         requests = self._supervisor.requests
         while True:
-            requests.settled(deadline)
+            requests.pump.settled(deadline)
             if requests.state == "stopped":
                 assert requests.refusal is not None
                 raise requests.refusal.copy()
             if requests.state != "running":
                 return None
-            link = requests.hold()
+            link = requests.connection.hold()
             if link is not None:
                 return link
 
@@ -145,7 +173,7 @@ class Suspension:
         try:
             supervisor.tell(Keep(), *files.fds)
             room = max(0, self.room_bytes())
-            _, blob = pack_call(save_restore.save, (room,), {"drop": drop})
+            _, blob = pack_call(SaveRestore.save, (in_context(SaveRestore), room), {"drop": drop})
             save = Run((), blob, pure=True)
             saved: Saved = self._ask(link, deadline, save, lambda: bar.at(files.written_bytes()))
             told = self._told(saved, drop=drop)
@@ -206,8 +234,8 @@ class Suspension:
             retired = supervisor.retire(link)
             if retired is not None:
                 self._kept, self.cause = kept, None
-                supervisor.requests.kept_bytes = told.nbytes
-                supervisor.requests.drop(kept.saved.lost_buffers)
+                supervisor.requests.connection.kept_bytes = told.nbytes
+                supervisor.requests.handles.drop(kept.saved.lost_buffers)
                 in_flight, ended = retired
                 process.append(ended)
                 in_flight.clear()
@@ -223,7 +251,7 @@ class Suspension:
                     )
                 )
                 if supervisor.requests.queued:
-                    supervisor.requests.wake()
+                    supervisor.requests.connection.wake()
 
         self._event_loop.call_soon(let_go)
         done.wait(GONE_WITHIN_S)
@@ -236,8 +264,8 @@ class Suspension:
     def resume(self, timeout_s: float) -> None:
         """Have the device run again; blocks for that."""
         requests = self._supervisor.requests
-        requests.wake()
-        requests.settled(time.monotonic() + timeout_s)
+        requests.connection.wake()
+        requests.pump.settled(time.monotonic() + timeout_s)
         error = self.cause if requests.state == "suspended" else requests.refusal
         if error is not None:
             raise error.copy()
@@ -271,11 +299,11 @@ class Suspension:
         requests, began = self._supervisor.requests, time.monotonic()
         try:
             place, freed = kept.saved.record, self._freed()
-            _, blob = pack_call(save_restore.restore, (place, freed), {})
+            _, blob = pack_call(SaveRestore.restore, (in_context(SaveRestore), place, freed), {})
             lost: dict[int | str, str] = self._ask(link, None, Run((), blob, pure=True))
             for message in kept.saved.again:
                 _, made, timeout_s, fields, spec = decode(message)
-                seq = requests.number()
+                seq = requests.outbox.number()
                 data = encode([seq, made, timeout_s, fields, spec])
                 self._wait(link, None, seq, data)
         except (Overtaken, ContextLost):
@@ -284,7 +312,7 @@ class Suspension:
             known = error if isinstance(error, AccelError) else AccelError(repr(error))
             self._event_loop.call_soon(self._go_back, link, known)
             return
-        if not requests.connected(link, pid):
+        if not requests.connection.connect(link, pid):
             return
         if self._kept is kept:  # and not what has been kept since, for it is suspended again
             self._kept = None
@@ -305,7 +333,7 @@ class Suspension:
 
     def _freed(self) -> frozenset[int]:
         """Return the buffers that were freed meanwhile, and that nothing names which waits."""
-        freed, waiting = self._supervisor.requests.unsent()
+        freed, waiting = self._supervisor.requests.connection.unsent()
         named = (id_ for data in waiting for id_ in step_of(decode(data), data).operands)
         return frozenset(freed).difference(named)
 
@@ -339,7 +367,7 @@ class Suspension:
         message: Operation[Any],
         look: Look | None = None,
     ) -> Any:
-        seq = self._supervisor.requests.number()
+        seq = self._supervisor.requests.outbox.number()
         data = encode_entry(seq, 0, None, message, NO_RESULT)
         return self._wait(link, deadline, seq, data, look)
 
@@ -362,13 +390,14 @@ class Suspension:
             AccelError: the answer.
         """
         requests, reply = self._supervisor.requests, Again()
-        requests.resend(link, seq, data, reply)
+        wait = requests.pump.wait
+        requests.connection.resend(link, seq, data, reply)
         while not reply.done:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             if look is None or left == 0.0:
-                requests.wait(reply, left, shown=False)
+                wait(reply, left, shown=False)
                 break
-            requests.wait(reply, REFRESH_S if left is None else min(left, REFRESH_S), shown=False)
+            wait(reply, REFRESH_S if left is None else min(left, REFRESH_S), shown=False)
             look()
         if not reply.done:
             raise TimeoutError(f"{self._supervisor.name} is still busy")
@@ -390,13 +419,9 @@ def _room_bytes() -> int:
     return free_host_bytes() - host_memory_bytes() // 16
 
 
-def _lost(supervisor: "ContextSupervisor") -> AccelError:
+def _lost(supervisor: Suspending) -> AccelError:
     refusal = supervisor.requests.refusal
     if refusal is not None:
         return refusal.copy()
     text = f"{supervisor.name} lost its context while it was being suspended; see lab.explain()"
     return ContextLost(text, generation=supervisor.generation - 1)
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"

@@ -1,1 +1,4 @@
-"""`put`, `get`, checkpoints."""
+"""`put`, `get`, checkpoints.
+
+Runs in the notebook's process.
+"""

@@ -252,7 +252,7 @@ class IpcMemory:
     def orphan(self) -> None:
         """Do nothing from now on: this process is a fork, and memory and contexts the parent's."""
         self._lock = threading.Lock()
-        self._soon = _nothing
+        self._soon = lambda *_: None
 
     def forget(self) -> None:
         """Let go of all memory: no context is left, and none comes."""
@@ -261,7 +261,3 @@ class IpcMemory:
             self._opened, self._pinned = {}, {}
             self._closing.clear()
         del everything
-
-
-def _nothing(*_: object) -> None:
-    """Have nothing done."""

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from accel_lab.actor.reply import Reply
+from accel_lab.actor.reply import Pump, Reply
 from accel_lab.compute.actors.transfer import soon_s
 from accel_lab.compute.arena.arena import Arena
 from accel_lab.compute.arena.block import Block
@@ -64,7 +64,7 @@ class ArrayReply(Reply[Array]):
     __slots__ = ("_arena", "_dtype", "_landing", "_shape")
 
     def __init__(
-        self, pump: Requests, arena: Arena, block: Block, shape: tuple[int, ...], dtype: str
+        self, pump: Pump, arena: Arena, block: Block, shape: tuple[int, ...], dtype: str
     ) -> None:
         super().__init__(pump, cell_origin.current())
         self._arena = arena
@@ -261,13 +261,13 @@ class Transfers:
         requests, announced = self._requests, 0
         try:
             if flag is not None:
-                announced = requests.announce(message)
+                announced = requests.unrecorded.announce(message)
                 if not announced:  # no context takes messages now
                     message = CopyIn(source.shape, source.dtype, *export)
-            copied = requests.send(message, OWN_TIMEOUT, settle=settle, announced=announced)
+            copied = requests.outbox.send(message, OWN_TIMEOUT, settle=settle, announced=announced)
             requests.flush()
         except BaseException:
-            requests.give_up(announced)
+            requests.unrecorded.give_up(announced)
             settle(None)
             raise
         finally:
@@ -278,7 +278,7 @@ class Transfers:
     def _wait_for_copy(
         self, copied: AccelRef, nbytes: int, timeout_s: float, flag: Flag | None
     ) -> None:
-        self._requests.wait(copied, timeout_s, soon_s=soon_s(nbytes), flag=flag)
+        self._requests.pump.wait(copied, timeout_s, soon_s=soon_s(nbytes), flag=flag)
         if not copied.done:
             if flag is not None and flag.is_set:
                 return  # and the answer is on its way
@@ -315,7 +315,7 @@ class Transfers:
         if self._requests.recorder is not None:
             settle, kept = _shared(block)
         try:
-            reply = self._requests.send(
+            reply = self._requests.outbox.send(
                 Upload(message.out, message.offset, *at), timeout_s, settle=settle, kept=kept
             )
         except BaseException:
@@ -344,11 +344,11 @@ class Transfers:
         block = self._arena.allocate(nbytes, timeout_s=timeout_s)
         made: list[Reply[Any]] = []
 
-        def make(requests: Requests, _: int) -> Reply[Any]:
-            reply = kind(requests, self._arena, block, shape, dtype)
+        def make(pump: Pump, _: int) -> Reply[Any]:
+            reply = kind(pump, self._arena, block, shape, dtype)
             made.append(reply)  # from here on it has the block, for as long as that is written to
             if isinstance(reply, CheckpointReply) and recorder is not None:
-                reply.keep_as(recorder, ref.id, requests.last_number)
+                reply.keep_as(recorder, ref.id, self._requests.last_number)
             return reply
 
         def settle(lost: Hashable | None) -> None:
@@ -357,7 +357,7 @@ class Transfers:
 
         message = Download(ref, block.segment_id, block.offset, kind is CheckpointReply)
         try:
-            return self._requests.send(
+            return self._requests.outbox.send(
                 message, OWN_TIMEOUT, make=make, settle=settle, nowait=nowait
             )
         except BaseException:
@@ -374,7 +374,7 @@ class Transfers:
 
     def _keep(self, ref: AccelRef, timeout_s: float, *, nowait: bool = False) -> Reply[Any]:
         recorder = self._requests.recorder
-        if recorder is None or self._requests.recovery is None:
+        if recorder is None or self._requests.connection.recovery is None:
             text = 'a checkpoint is of use only to a System(recover="replay")'
             raise InvalidArgument(text)
         return self._fetch(ref, timeout_s, CheckpointReply, recorder, nowait=nowait)
@@ -383,11 +383,14 @@ class Transfers:
         """Keep the contents of a buffer that is in use, unless that would take long or much."""
         requests = self._requests
         owner = Borrowed(id_, deque())
-        ref = AccelRef(requests, None, requests.device, owner, requests.generation, shape, dtype)
+        ref = AccelRef(
+            requests.pump, None, requests.device, owner, requests.generation, shape, dtype
+        )
         ref.resolve()
         if ref.nbytes <= KEPT_BYTES:
             with suppress(AccelError):  # it was freed, or lost, or there is no room for it now
-                self._keep(ref, 0.0, nowait=True).add_waiter(_nothing)
+                # With a waiter a failure is not told as one that nobody has heard of.
+                self._keep(ref, 0.0, nowait=True).add_waiter(lambda: None)
 
     def run(self, message: Run, timeout_s: float | None, *, recorded: bool = True) -> Reply[Any]:
         """Send a call; a pickle larger than a frame goes by the arena."""
@@ -399,10 +402,10 @@ class Transfers:
             at = Location(block.segment_id, block.offset, block.nbytes)
             message = msgspec.structs.replace(message, blob=b"", blob_at=at)
             settle = _release(block)
-        return self._requests.send(
+        return self._requests.outbox.send(
             message,
             timeout_s,
-            make=lambda requests, id_: requests.run_ref(id_),
+            make=lambda _, id_: self._requests.handles.of_call(id_),
             settle=settle,
             kept=kept,
             recorded=recorded,
@@ -421,13 +424,9 @@ class Transfers:
     def _buffer(
         self, message: Any, settle: Settle | None = None, kept: Kept | None = None
     ) -> AccelRef:
-        reply = self._requests.send(message, OWN_TIMEOUT, settle=settle, kept=kept)
+        reply = self._requests.outbox.send(message, OWN_TIMEOUT, settle=settle, kept=kept)
         assert isinstance(reply, AccelRef)
         return reply
-
-
-def _nothing() -> None:
-    """Wait for an answer of which nobody has to hear."""
 
 
 def _no_ref(given: Any) -> InvalidArgument:

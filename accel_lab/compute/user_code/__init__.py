@@ -1,1 +1,4 @@
-"""Calls of the user's functions: pickled, interrupted, failures explained."""
+"""Calls of the user's functions: pickled, interrupted, failures explained.
+
+Runs in both.
+"""

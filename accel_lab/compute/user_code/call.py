@@ -10,9 +10,9 @@ from typing import Any
 import cloudpickle
 
 from accel_lab.compute.arrays.torch_interop import is_whole
-from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.cells.global_random import by_name
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.service import Service
 from accel_lab.compute.user_code.notebook_globals import entered
 from accel_lab.compute.user_code.pickler import Pickler
 from accel_lab.compute.wire import main_classes
@@ -60,7 +60,8 @@ def name_of(function: Callable[..., Any]) -> str:
 def pack(value: Any, place: Callable[[Any], int | None], *, whole: bool = False) -> bytes:
     """Pickle a value; what `place` gives a number stays behind, as a persistent id.
 
-    So does the namespace of the `NotebookGlobals` that is entered: its functions take no copies.
+    So does the namespace of the `NotebookGlobals` that is entered, as its name: its functions take
+    no copies. What stands for a `Service` of the context goes as its kind.
 
     Parameters:
         whole: nothing inside a tensor or a model of PyTorch's stays behind.
@@ -70,8 +71,8 @@ def pack(value: Any, place: Callable[[Any], int | None], *, whole: bool = False)
     return file.getvalue()
 
 
-def unpack(data: bytes, found: Callable[[int], Any]) -> Any:
-    """Rebuild a value; `found` returns what a number stands for."""
+def unpack(data: bytes, found: Callable[[Any], Any]) -> Any:
+    """Rebuild a value; `found` returns what a number, a name or a kind of `pack` stands for."""
     return _Unpickler(data, found).load()
 
 
@@ -84,7 +85,9 @@ class _Pickler(Pickler):
         self._place = place
         self._whole = whole
 
-    def persistent_id(self, obj: Any) -> int | str | None:
+    def persistent_id(self, obj: Any) -> int | str | type[Any] | None:
+        if type(obj) is Service:
+            return obj.kind
         return self.space_of(obj) or self._place(obj)
 
     def note(self, function: FunctionType) -> None:
@@ -99,12 +102,12 @@ class _Pickler(Pickler):
 
 
 class _Unpickler(main_classes.Unpickler):
-    def __init__(self, data: bytes, found: Callable[[int], Any]) -> None:
+    def __init__(self, data: bytes, found: Callable[[Any], Any]) -> None:
         super().__init__(io.BytesIO(data))
         self._found = found
 
     def persistent_load(self, pid: Any) -> Any:
-        return workspace_registry.of(pid).names if isinstance(pid, str) else self._found(pid)
+        return self._found(pid)
 
 
 def answer_parts(

@@ -1,5 +1,6 @@
 """cloudpickle for the user's functions and objects, as contexts and notebooks exchange them."""
 
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import IO, Any
 
@@ -7,9 +8,11 @@ import cloudpickle
 
 from accel_lab.compute.arrays import torch_interop
 from accel_lab.compute.user_code import functools_pickle
+from accel_lab.compute.user_code.code_pickle import CodePickle
+from accel_lab.compute.user_code.slots_pickle import with_slots
 
-_NO_FILE = "<dynamic-code>"
-"""What cloudpickle has had for the file of all code since 3.1.3."""
+FOUND_THERE: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
+"""How handles, by their type, are made what they stand for in a context; others get none."""
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -24,6 +27,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def __init__(self, file: IO[bytes], spaces: dict[int, str], **options: Any) -> None:
         super().__init__(file, **options)
         self._spaces = spaces
+        self._code = CodePickle()
 
     def space_of(self, obj: Any) -> str | None:
         """Return what a namespace that stays behind is called; None of anything else."""
@@ -34,23 +38,30 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def reducer_override(self, obj: Any) -> Any:
         """Return how to make an object, as `pickle` says."""
-        if (found := torch_interop.reduced(obj) or functools_pickle.reduced(obj)) is not None:
-            return found
         kind = type(obj)
+        there = FOUND_THERE[kind](obj) if kind in FOUND_THERE else None
+        found = there or torch_interop.reduced(obj) or functools_pickle.reduced(obj)
+        if found is not None:
+            return found
         if kind.__name__ == "TypeAliasType" and obj.__module__ == "__main__":  # else by its name
             return _aliased, (kind, obj.__name__, obj.__value__, obj.__type_params__)
-        if type(obj) is CodeType:
-            make, given = self.dispatch_table[CodeType](obj)
-            return make, tuple(obj.co_filename if one == _NO_FILE else one for one in given)
+        if kind is CodeType:
+            return self._code.reduced(obj, *self.dispatch_table[CodeType](obj))
         made = super().reducer_override(obj)
-        if type(obj) is not FunctionType or made is NotImplemented:
+        if made is NotImplemented:
             return made
-        if id(obj.__globals__) not in self._spaces:
+        if isinstance(obj, type):
+            return with_slots(obj, made)
+        return self._among_names(obj, made) if kind is FunctionType else made
+
+    def _among_names(self, function: FunctionType, made: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Have a function look up its globals in the namespace there, if that stays behind."""
+        if id(function.__globals__) not in self._spaces:
             return made
-        self.note(obj)
+        self.note(function)
         make, (code, _, *rest), (state, slots), *more = made
         slots["__globals__"] = {}
-        return make, (code, obj.__globals__, *rest), (state, slots), *more
+        return make, (code, function.__globals__, *rest), (state, slots), *more
 
 
 def _aliased(kind: type, name: str, value: Any, parameters: tuple[Any, ...]) -> Any:

@@ -7,11 +7,11 @@ small ones only, and what does not come in time is named by its type.
 import reprlib
 import time
 import traceback
+from collections.abc import Callable
 from types import FrameType, ModuleType
 from typing import Any
 
 from accel_lab.compute.machine.stack_frames import of_function, of_user, variables
-from accel_lab.compute.residency.holdings import bytes_of
 from accel_lab.compute.user_code.interrupts import INTERRUPTS
 from accel_lab.display.sizes import size
 
@@ -34,13 +34,23 @@ Frame = tuple[str, int, str, str, list[tuple[str, str]]]
 """File, line, function, the line's text, and (name, value) of each local variable."""
 
 
-def frames_of(error: BaseException) -> tuple[Frame, ...]:
+def frames_of(error: BaseException, bytes_of: Callable[[Any], int]) -> tuple[Frame, ...]:
     """Return the frames of the user's own code that an error has passed, the innermost last.
 
     After an interrupt values are named by their types; another ends the telling, not the caller.
+    Nothing is told where that runs into code that exits: the error itself is to arrive.
+
+    Parameters:
+        bytes_of: returns how many bytes of the device an object is seen to hold.
     """
+    try:
+        return _told(error, _Teller(bytes_of))
+    except BaseException:  # noqa: BLE001 - a class of the user's may even exit
+        return ()
+
+
+def _told(error: BaseException, teller: "_Teller") -> tuple[Frame, ...]:
     told: list[Frame] = []
-    teller = _Teller()
     lines = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     own = [(line, frame) for line, frame in zip(lines, frames, strict=True) if of_user(frame)]
@@ -77,8 +87,9 @@ def _locals(frame: FrameType) -> list[tuple[str, Any]]:
 class _Teller(reprlib.Repr):
     """Writes values on one line each, until time or room is used up."""
 
-    def __init__(self) -> None:
+    def __init__(self, bytes_of: Callable[[Any], int]) -> None:
         super().__init__()
+        self._bytes_of = bytes_of
         self.maxlevel = 3
         self.maxstring = self.maxother = self.maxlong = TEXT
         self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = 8
@@ -112,7 +123,7 @@ class _Teller(reprlib.Repr):
 
     def repr_instance(self, x: Any, level: int) -> str:  # noqa: ARG002 - as reprlib calls it
         """Write what reprlib does not know; not what would fetch much from the device for that."""
-        nbytes = bytes_of(x)
+        nbytes = self._bytes_of(x)
         if nbytes > FETCHED_BYTES:
             return f"<{type(x).__qualname__} that holds {size(nbytes)}>"
         try:

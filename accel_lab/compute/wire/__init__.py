@@ -1,1 +1,4 @@
-"""The bytes between notebook and contexts: frames, side channel, failures."""
+"""The bytes between notebook and contexts: frames, side channel, failures.
+
+Runs in both.
+"""

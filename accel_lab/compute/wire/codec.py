@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from accel_lab.compute.arrays.named_dtype import NamedDType
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.compute.message.unwritten import Refusal
@@ -137,6 +138,8 @@ def _to_wire(value: Any) -> Any:
         return value.id
     if isinstance(value, complex):
         return [value.real, value.imag]
+    if isinstance(value, NamedDType):
+        return str(value)
     text = f"a message cannot carry a {type(value).__name__}"
     raise InvalidArgument(text)
 

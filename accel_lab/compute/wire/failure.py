@@ -14,11 +14,16 @@ from typing import Any
 import cloudpickle
 
 import accel_lab.errors as tree
-from accel_lab.compute.user_code import post_mortem
 from accel_lab.compute.wire import main_classes
 from accel_lab.compute.wire.codec import FRAME_LIMIT, Failure
 from accel_lab.display.failure import place_of
-from accel_lab.errors import AccelError, DependencyFailed, LibraryError, UserCodeError
+from accel_lab.errors import (
+    AccelError,
+    DependencyFailed,
+    LibraryError,
+    OutOfMemory,
+    UserCodeError,
+)
 
 _FIELDS = (
     "asked_bytes",
@@ -35,6 +40,7 @@ _FIELDS = (
     "log",
     "frames",
     "unwritten",
+    "buffer",
 )
 _CAUSE_LIMIT = 64 << 10
 _TEXT_LIMIT = FRAME_LIMIT // 8
@@ -70,7 +76,7 @@ def pack(
     if isinstance(error, LibraryError):
         what += where(error.__cause__ or error)
     cause = b""
-    if isinstance(error, UserCodeError) and error.__cause__ is not None:
+    if isinstance(error, UserCodeError | OutOfMemory) and error.__cause__ is not None:
         cause = _packed(error.__cause__)
     kind, text = fitting(type(error).__name__, _NAME_LIMIT), fitting(text_of(error))
     return Failure(seq, fitting(what, _NAME_LIMIT), kind, text, fields, root, cause, withheld)
@@ -159,26 +165,27 @@ def depends_on(root: AccelError, text: str, unwritten: tuple[Any, ...] = ()) -> 
     return error
 
 
-def user_code_error(error: BaseException) -> UserCodeError:
+def user_code_error(
+    error: BaseException, frames: tuple[tuple[Any, ...], ...] = ()
+) -> UserCodeError:
     """Wrap what a user's function raised, with the lines of the user's own code and what led to it.
 
     The exception comes first, and below it what it was raised from or while handling what.
+
+    Parameters:
+        frames: what the frames knew that it has passed, as `UserCodeError` has them.
     """
-    told = [
-        f"{_RAISED[caused] if n else ''}{_told(one)}"
-        for n, (one, caused) in enumerate(_links(error))
-    ]
-    wrapped = UserCodeError("\n".join(told), frames=_frames_of(error))
+    wrapped = UserCodeError(told_with_lines(error), frames=frames)
     wrapped.__cause__ = error
     return wrapped
 
 
-def _frames_of(error: BaseException) -> tuple[post_mortem.Frame, ...]:
-    """Return what the frames knew; nothing where telling it runs into code that exits."""
-    try:
-        return post_mortem.frames_of(error)
-    except BaseException:  # noqa: BLE001 - the error itself is to arrive
-        return ()
+def told_with_lines(error: BaseException) -> str:
+    """Return an exception and what led to it, each with the lines of the user's own code."""
+    return "\n".join(
+        f"{_RAISED[caused] if n else ''}{_told(one)}"
+        for n, (one, caused) in enumerate(_links(error))
+    )
 
 
 _RAISED = {True: "caused by ", False: "while handling "}

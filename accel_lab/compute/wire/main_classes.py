@@ -12,6 +12,8 @@ from typing import Any
 
 from cloudpickle import cloudpickle
 
+from accel_lab.compute.wire import former_modules
+
 _MAKE = ("_make_skeleton_class", "_make_skeleton_enum")
 _FILL = "_class_setstate"
 _here: Any = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID  # noqa: SLF001 - nothing else tells
@@ -23,7 +25,7 @@ class Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str, /) -> Any:
         """Return a global, those that make classes as above."""
-        found = super().find_class(module, name)
+        found = super().find_class(former_modules.now(module), name)
         if module == cloudpickle.__name__:
             if name in _MAKE:
                 return _making(found)

@@ -1,1 +1,4 @@
-"""What a journal says: entries read from groups, found, and written as lines."""
+"""What a journal says: entries read from groups, found, and written as lines.
+
+Runs in the notebook's process.
+"""

@@ -1,12 +1,12 @@
 """Entries of a journal, as text and as a table."""
 
-import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 from typing import SupportsIndex, get_args, overload
 
+from accel_lab.display.clock import time_of_day
+from accel_lab.display.table import as_html, as_text, in_one_line, within
 from accel_lab.errors import InvalidArgument
 from accel_lab.journal.entries.entry import Entry, Kind, describe
 
@@ -76,14 +76,11 @@ class Lines(Sequence[Entry]):
         shown = self._entries[-TEXT_ROWS:]
         if len(shown) < len(self):
             yield f"the last {len(shown)} of {len(self)} entries:"
-        rows = [COLUMNS, *(_cells(entry) for entry in shown)]
-        rows = [(*row[:5], _cut(row[5], TEXT_WIDTH), _cut(row[6], TEXT_WIDTH)) for row in rows]
+        columns: tuple[str, ...] = COLUMNS
+        rows = [tuple(in_one_line(cell, TEXT_WIDTH) for cell in _cells(entry)) for entry in shown]
         if shutil.get_terminal_size().columns < 100:  # noqa: PLR2004 - a narrow terminal
-            rows = [(row[0], row[2], *row[5:]) for row in rows]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            yield line.rstrip()
+            columns, *rows = ((row[0], row[2], *row[5:]) for row in (columns, *rows))
+        yield from as_text(columns, rows)
 
     def _repr_html_(self) -> str:
         """Show a plain semantic table in a notebook."""
@@ -91,10 +88,7 @@ class Lines(Sequence[Entry]):
         title = self.title
         if len(shown) < len(self):
             title = f"{title} \N{EM DASH} the last {len(shown)} of {len(self)} entries".lstrip(" —")
-        caption = f"<caption>{escape(title)}</caption>" if title else ""
-        heads = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
-        rows = "".join(_html_row(entry) for entry in shown)
-        return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        return as_html(title, COLUMNS, map(_html_row, shown))
 
 
 class Wanted:
@@ -139,7 +133,7 @@ def _cells(entry: Entry) -> tuple[str, ...]:
         outcome = f"{outcome}; not replayable: {entry.why}"
     return (
         str(entry.number),
-        _clock(entry.at),
+        time_of_day(entry.at),
         entry.device,
         str(entry.generation) if entry.device else "",
         "" if entry.cell is None else str(entry.cell),
@@ -148,22 +142,14 @@ def _cells(entry: Entry) -> tuple[str, ...]:
     )
 
 
-def _html_row(entry: Entry) -> str:
+def _html_row(entry: Entry) -> tuple[str, ...]:
     number, clock, device, generation, cell, what, outcome = _cells(entry)
-    exact = time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(entry.at))
-    shown = f"<strong>{escape(outcome)}</strong>" if entry.failed else escape(outcome)
-    short = "".join(f"<td>{escape(text)}</td>" for text in (device, generation, cell))
     return (
-        f'<tr><th scope="row">{number}</th><td><time title="{exact}">{clock}</time></td>{short}'
-        f"<td><code>{escape(_cut(what, 4 * TEXT_WIDTH))}</code></td><td>{shown}</td></tr>"
+        number,
+        within("time", clock, time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(entry.at))),
+        device,
+        generation,
+        cell,
+        within("code", in_one_line(what, 4 * TEXT_WIDTH)),
+        within("strong", outcome) if entry.failed else outcome,
     )
-
-
-def _clock(at: float) -> str:
-    """Return the time of day, in milliseconds."""
-    return f"{time.strftime('%H:%M:%S', time.localtime(at))}.{int(at * 1000) % 1000:03}"
-
-
-def _cut(text: str, width: int) -> str:
-    text = re.sub(r"\s+", " ", text)
-    return text if len(text) <= width else f"{text[: width - 1]}…"

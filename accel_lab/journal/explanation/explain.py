@@ -68,6 +68,7 @@ def explain(
     if known is not None and is_own and lost == (known.device, known.generation):
         return known
     suspects, needed = _slice(entries, loss)
+    untried = _gone(entries, loss)
     if not allow_code:
         refuse_code([*needed, *suspects], journal)
     failed = next((d for d in system.devices if d.name == loss.device), system.devices[0])
@@ -76,6 +77,7 @@ def explain(
         with (spare or _second(system))(failed) as lab:
             repeater = Repeater(journal, {loss.device: lab.devices[0]}, everything=True)
             trial = _try(repeater, needed, suspects, timeout_s)
+        untried += sum(entry in suspects for entry, _ in trial.not_run)
     explained = _explained(entries, loss)
     culprit = trial.culprit
     return Explanation(
@@ -92,6 +94,8 @@ def explain(
         trial.messages,
         tuple(trial.not_run),
         time.monotonic() - began,
+        untried=untried,
+        gone=_gone(entries, loss),
     )
 
 
@@ -142,7 +146,9 @@ def _last_loss(entries: list[Entry], device: str | None) -> Entry:
     losses = [
         entry
         for entry in entries
-        if entry.kind == "context ended" and device in (None, entry.device)
+        if entry.kind == "context ended"
+        and device in (None, entry.device)
+        and not entry.fields["closed"]
     ]
     if not losses:
         of_which = "" if device is None else f" of {device}"
@@ -165,6 +171,14 @@ def _slice(entries: list[Entry], loss: Entry) -> tuple[list[Entry], list[Entry]]
     suspects = [e for e in sent if e.kind == "message" and e.seq in lost]
     before = [e for e in sent if not (e.kind == "message" and e.seq in lost)]
     return suspects, prelude(before, suspects)
+
+
+def _gone(entries: list[Entry], loss: Entry) -> int:
+    """Count the messages in flight that have left the journal, which forgets the oldest first."""
+    place = place_of(loss)
+    kept = (e.seq for e in entries if e.kind == "message" and place_of(e) == place)
+    first = min(kept, default=None)
+    return sum(first is None or seq < first for seq in loss.fields["in_flight"])
 
 
 def _explained(entries: Iterable[Entry], loss: Entry) -> dict[str, Any]:

@@ -30,14 +30,23 @@ class Explainer:
         system: Lab,
         device: Device | str | None,
         *,
-        spare: Spare,
+        spare: Spare | None,
         timeout_s: float,
         sanitize: bool,
+        allow_code: bool = False,
     ) -> Explanation:
         """Say which message ended a context, as `System.explain`; blocks until it is known."""
         with self._trying:
             known = self._known.get(timeout_s)
-            found = explain(journal, system, device, timeout_s=timeout_s, spare=spare, known=known)
+            found = explain(
+                journal,
+                system,
+                device,
+                timeout_s=timeout_s,
+                allow_code=allow_code,
+                spare=spare,
+                known=known,
+            )
             if found.culprit is None:
                 return found
             self._known = {timeout_s: found}

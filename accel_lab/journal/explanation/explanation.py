@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from accel_lab.display.counts import counted
 from accel_lab.display.summary import as_html, as_text
 from accel_lab.errors import ContextLost
 from accel_lab.journal.entries.entry import Entry, describe
@@ -50,6 +51,8 @@ class Explanation(msgspec.Struct, frozen=True, eq=False):
         not_run: messages that could not be run again, each with the reason.
         seconds: how long it took.
         memcheck: what compute-sanitizer says of it; empty where it is not installed or not asked.
+        untried: how many of those in flight could not be run again.
+        gone: how many of these have left the journal.
     """
 
     device: str
@@ -66,6 +69,8 @@ class Explanation(msgspec.Struct, frozen=True, eq=False):
     not_run: tuple[tuple[Entry, str], ...]
     seconds: float
     memcheck: str = ""
+    untried: int = 0
+    gone: int = 0
 
     @property
     def cell(self) -> int | None:
@@ -82,7 +87,7 @@ class Explanation(msgspec.Struct, frozen=True, eq=False):
         yield "lost", f"{self.cause or 'for a reason that was not recorded'}"
         if named:
             yield "error", named
-        ran = f"{self.messages} message{'' if self.messages == 1 else 's'}"
+        ran = counted(self.messages, "message")
         if self.culprit is None:
             yield "culprit", self._nobody()
         else:
@@ -104,14 +109,18 @@ class Explanation(msgspec.Struct, frozen=True, eq=False):
     def _nobody(self) -> str:
         if not self.in_flight:
             return "no message was in flight: it came from outside, as a kill does"
-        count = "the message" if self.in_flight == 1 else f"the {self.in_flight} messages"
-        text = f"{count} in flight did no harm in a spare context"
-        if self.not_run:
-            return f"not found: {text}, but for those that could not be run again"
-        return (
-            f"the fault did not show again: {text}, so it came from outside, as a kill does, or it "
-            "does not happen every time"
-        )
+        tried = self.in_flight - self.untried
+        text = f"{_messages(tried)} in flight did no harm in a spare context"
+        if not self.untried and not self.not_run:
+            return (
+                f"the fault did not show again: {text}, so it came from outside, as a kill does, "
+                "or it does not happen every time"
+            )
+        text = f"not found: {text}" if tried > 0 else "not found: nothing in flight could be run"
+        if self.gone:
+            left = f"{_messages(self.gone)} {'has' if self.gone == 1 else 'have'} left the journal"
+            text += f"; {left}; more stay with System(journal_bytes=…)"
+        return f"{text}; what could not be run again stands below" if self.not_run else text
 
     @property
     def title(self) -> str:
@@ -126,3 +135,7 @@ class Explanation(msgspec.Struct, frozen=True, eq=False):
 
     def _repr_html_(self) -> str:
         return as_html(self.title, self.lines())
+
+
+def _messages(count: int) -> str:
+    return "one message" if count == 1 else f"{count} messages"

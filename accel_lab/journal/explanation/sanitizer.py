@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from accel_lab.compute.process.interpreter import interpreter
 from accel_lab.compute.process.spawner import exit_name
 from accel_lab.errors import JournalUnavailable
 from accel_lab.journal.journal import Journal
@@ -48,7 +49,7 @@ def report(journal: Journal, backend: str, device: str, index: int) -> str:
     with tempfile.TemporaryDirectory(prefix="accel_lab_") as folder:
         recorded, log = Path(folder) / "journal.jsonl", Path(folder) / "log"
         journal.to_jsonl(recorded)
-        again = (sys.executable, "-P", "-m", "accel_lab.explain_process")
+        again = (interpreter(), "-P", "-m", "accel_lab.explain_process")
         which = (str(recorded), backend, device, str(index))
         ended = _run([tool, *_OPTIONS, "--log-file", str(log), *again, *which])
         told = log.read_text(errors="replace") if log.exists() else ""

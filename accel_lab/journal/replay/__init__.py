@@ -1,1 +1,4 @@
-"""Recorded messages sent again, and what comes of them compared with the record."""
+"""Recorded messages sent again, and what comes of them compared with the record.
+
+Runs in the notebook's process.
+"""

@@ -48,7 +48,7 @@ class Comparer:
         digest: Reply[Any] | None = None
         with contextlib.suppress(AccelError):  # it is lost, which its own failure tells
             digest = self._repeater.device(entry).ask(Digest(made, bool(was.key)))
-            digest.add_waiter(_nothing)
+            digest.add_waiter(lambda: None)  # so that its failure is not told twice
         return _Pending(entry, step, digest, tolerance(sent.message, was.dtype))
 
     def collect(self, leave: int) -> list[Comparison]:
@@ -107,7 +107,3 @@ def _undefined(sent: Sent) -> bool:
     message = sent.message
     partial = isinstance(message, Upload) and message.nbytes != message.out.nbytes
     return partial or isinstance(message, Allocate)
-
-
-def _nothing() -> None:
-    """Wait for an answer, so that its failure is not told twice."""

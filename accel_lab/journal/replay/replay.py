@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from accel_lab.actor.reply import Reply
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.actors.digest import Digest
 from accel_lab.compute.actors.fault import Inject
 from accel_lab.compute.device import Device
@@ -84,7 +85,7 @@ def replay(
     return again.run()
 
 
-class Replay:
+class Replay(Uncopied):
     """Runs messages of a journal again: all with `run`, or one for each step of an iteration.
 
     A recorded device is replayed on the device of its name, or else of its position among the
@@ -108,6 +109,8 @@ class Replay:
         JournalError: there is code and no leave to run it, or no such entry; nothing was run.
         InvalidArgument: that is no system.
     """
+
+    _instead = "make another, as Replay(journal, system); its report is plain data"
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from accel_lab.display.counts import counted
 from accel_lab.display.summary import as_html, as_text
 from accel_lab.errors import AccelError, DependencyFailed
 from accel_lab.journal.entries.entry import Entry, describe
@@ -81,19 +82,19 @@ class ReplayReport:
     def lines(self) -> Iterator[tuple[str, str]]:
         """Give the report as (what, how much or which)."""
         before = f", {self.before} of them before the part to be replayed" if self.before else ""
-        yield "run", f"{_messages(self.run)} in {self.seconds:.2f} s{before}"
+        yield "run", f"{counted(self.run, 'message')} in {self.seconds:.2f} s{before}"
         if self.damage:
             yield "damaged", f"{self.damage}; what stands before that was replayed"
         if self.skipped:
             names = ", ".join(f"{count} {name}" for name, count in sorted(self.skipped.items()))
             yield "left out", f"{names}: they change nothing"
         if self.had_failed:
-            yield "left out", f"{_messages(self.had_failed)} that had failed when recorded"
+            yield "left out", f"{counted(self.had_failed, 'message')} that had failed when recorded"
         yield from _listed("not replayable", [(e, why) for e, why in self.not_run])
         roots = [(e, error) for e, error in self.failed if not isinstance(error, DependencyFailed)]
         yield from _listed("failed now", [(e, f"{type(x).__name__}: {x}") for e, x in roots])
-        if len(self.failed) > len(roots):
-            yield "failed now", f"{_messages(len(self.failed) - len(roots))} that depend on those"
+        if others := len(self.failed) - len(roots):
+            yield "failed now", f"{counted(others, 'message')} that depend on those"
         if self.compared:
             text = (
                 f"{self.compared} results: {self.equal} equal bit for bit, {self.within} within "
@@ -119,10 +120,6 @@ class ReplayReport:
 
     def _repr_html_(self) -> str:
         return as_html(f"replayed on {self.system}", self.lines())
-
-
-def _messages(count: int) -> str:
-    return "1 message" if count == 1 else f"{count} messages"
 
 
 def _listed(what: str, found: list[tuple[Entry, str]]) -> Iterator[tuple[str, str]]:

@@ -1,8 +1,9 @@
 """Which store a few characters name."""
 
+import os
 from pathlib import Path
 
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import InvalidArgument, JournalUnavailable
 from accel_lab.journal.stores.memory import MemoryStore
 from accel_lab.journal.stores.sqlite import SqliteStore
 from accel_lab.journal.stores.store import Store
@@ -48,7 +49,7 @@ def store_for(journal: str | Path | Store) -> Store:
     """Return the store that a journal is to be kept in; a mistyped path is a mistake now.
 
     Raises:
-        JournalUnavailable: as `open_store`.
+        JournalUnavailable: as `open_store`, or the file or its folder may not be written.
         InvalidArgument: it names no store, or an SQLite file that there cannot be.
     """
     if not isinstance(journal, str | Path | Store):
@@ -65,4 +66,16 @@ def store_for(journal: str | Path | Store) -> Store:
             raise InvalidArgument(text)
         if is_folder:
             raise InvalidArgument(f"journal={str(journal)!r} is a folder; name a file in it")
+        _require_writable(store.path, journal)
     return store
+
+
+def _require_writable(path: Path, journal: str | Path | Store) -> None:
+    """Refuse a file that may not be written; SQLite makes others beside it, in its folder."""
+    for place in (path.parent, *([path] if path.exists() else [])):
+        if not os.access(place, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+            what = "folder" if place == path.parent else "file"
+            text = f"journal={str(journal)!r}: this process may not write to the {what} {place}"
+            error = JournalUnavailable(text)
+            error.remedy = "Name a file that you may write, or keep the journal in memory."
+            raise error

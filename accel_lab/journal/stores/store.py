@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.journal.stores.group import Group
 
 
@@ -23,7 +24,7 @@ class Trimmed(NamedTuple):
     kept_bytes: int
 
 
-class Store(ABC):
+class Store(Uncopied, ABC):
     """Keeps groups in order and contents by key; every method may be called from any thread.
 
     It connects when it is first used, and again after its server or file was away. Every method
@@ -32,6 +33,8 @@ class Store(ABC):
         JournalDamaged: it holds something that was not written so.
         JournalError: it is of a later version, or no journal.
     """
+
+    _instead = "open another of the same file or server"
 
     name: str
     """What it is called in events and tables; without a password."""

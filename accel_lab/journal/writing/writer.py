@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from accel_lab.actor.events import EventStream
+from accel_lab.actor.events import EventStream, warn_of
 from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.lineage.recorder import Follow
 from accel_lab.errors import AccelError, JournalUnavailable
@@ -136,6 +136,26 @@ class Writer:
         text = f"{self.store.name} took longer than {timeout_s:g} s" if failure is None else failure
         raise JournalUnavailable(str(text)) from failure
 
+    @property
+    def failure(self) -> AccelError | None:
+        """Why the store takes nothing now; None while it does."""
+        failure = self._failure
+        if failure is None or isinstance(failure, AccelError):
+            return failure
+        error = JournalUnavailable(f"{self.store.name}: {type(failure).__name__}: {failure}")
+        error.__cause__ = failure
+        return error
+
+    @property
+    def unwritten(self) -> str:
+        """What is not in the store that should be, and why; empty while it takes everything."""
+        failure = self.failure
+        if failure is None:
+            return ""
+        with self._changed:
+            count = sum(group.entries for group in (*self._taken, *self._waiting))
+        return f"not written: {failure}; {count} entries wait in memory"
+
     def close(self, timeout_s: float = CLOSE_LIMIT_S) -> None:
         """Commit what was gathered and end the thread; an event says what was lost. Blocks."""
         with self._changed:
@@ -148,7 +168,10 @@ class Writer:
             left = [*self._taken, *self._waiting]
             self._waiting.clear()
         if left:
-            self._tell(sum(group.entries for group in left), now=True)
+            count = sum(group.entries for group in left)
+            self._tell(count, now=True)
+            error = self.failure or JournalUnavailable(f"{self.store.name} took too long")
+            warn_of(error, f"{count} entries of the journal are lost")
         with contextlib.suppress(AccelError):
             self.store.close()
 
@@ -175,6 +198,9 @@ class Writer:
         """Say what was lost, once a second at most."""
         if not dropped:
             return
+        if self._failure is not None and self.dropped == self._dropped_before and not now:
+            what = "too much waits for the journal: the oldest entries are lost"
+            warn_of(self._failure, what)
         self.dropped += dropped
         self._untold += dropped
         if now or time.monotonic() > self._told_at + TOLD_EVERY_S:
@@ -260,6 +286,7 @@ class Writer:
             self._failed_at, self._dropped_before = time.monotonic(), self.dropped
             text = f"{type(error).__name__}: {error}"
             self._events.publish(JournalFailed(store=self.store.name, error=text))
+            warn_of(error, "the journal is not written, and what is sent waits in memory")
 
     def _accepted(self) -> None:
         with self._changed:

@@ -4,207 +4,87 @@ They send `Unary`, `Binary` and `Reduce` of `array` and return at once. What a f
 refuses, those messages say: shapes broadcast, dtypes promote as NumPy's.
 """
 
+from typing import Any, Protocol
+
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.libraries.array.elementwise import Operand, binary, unary
+from accel_lab.libraries.array.elementwise import BinaryOp, Operand, UnaryOp, binary, unary
 from accel_lab.libraries.array.reduction import reduce
 from accel_lab.libraries.authoring.shape import Integers
 
 # ruff: noqa: A001 - NumPy's names
 
 
-def negative(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the negative; does not block."""
-    return unary("negative", x, out=out)
-
-
-def positive(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return a copy; of bool there is none; does not block."""
-    return unary("positive", x, out=out)
-
-
-def absolute(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the absolute value; of complex numbers it is real; does not block."""
-    return unary("absolute", x, out=out)
-
-
-def sign(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return -1, 0 or 1; of complex numbers x / |x|; does not block."""
-    return unary("sign", x, out=out)
-
-
-def square(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the square; does not block."""
-    return unary("square", x, out=out)
-
-
-def reciprocal(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return 1 / x; of integers it is cut off; does not block."""
-    return unary("reciprocal", x, out=out)
-
-
-def sqrt(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the square root; does not block."""
-    return unary("sqrt", x, out=out)
-
-
-def exp(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return e to the power of it; does not block."""
-    return unary("exp", x, out=out)
-
-
-def expm1(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return exp(x) - 1, exact near 0; does not block."""
-    return unary("expm1", x, out=out)
-
-
-def log(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the natural logarithm; does not block."""
-    return unary("log", x, out=out)
-
-
-def log1p(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return log(1 + x), exact near 0; does not block."""
-    return unary("log1p", x, out=out)
-
-
-def log2(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the logarithm to base 2; does not block."""
-    return unary("log2", x, out=out)
-
-
-def log10(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the logarithm to base 10; does not block."""
-    return unary("log10", x, out=out)
-
-
-def sin(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the sine, of radians; does not block."""
-    return unary("sin", x, out=out)
-
-
-def cos(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the cosine, of radians; does not block."""
-    return unary("cos", x, out=out)
-
-
-def tan(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the tangent, of radians; does not block."""
-    return unary("tan", x, out=out)
-
-
-def arcsin(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the inverse sine, in radians; does not block."""
-    return unary("arcsin", x, out=out)
-
-
-def arccos(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the inverse cosine, in radians; does not block."""
-    return unary("arccos", x, out=out)
-
-
-def arctan(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the inverse tangent, in radians; does not block."""
-    return unary("arctan", x, out=out)
-
-
-def sinh(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the hyperbolic sine; does not block."""
-    return unary("sinh", x, out=out)
-
-
-def cosh(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the hyperbolic cosine; does not block."""
-    return unary("cosh", x, out=out)
-
-
-def tanh(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the hyperbolic tangent; does not block."""
-    return unary("tanh", x, out=out)
-
-
-def floor(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the largest integer not above it, in the dtype of `x`; does not block."""
-    return unary("floor", x, out=out)
-
-
-def ceil(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the smallest integer not below it, in the dtype of `x`; does not block."""
-    return unary("ceil", x, out=out)
-
-
-def trunc(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the integer towards 0, in the dtype of `x`; does not block."""
-    return unary("trunc", x, out=out)
-
-
-def rint(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the nearest integer, the even one of two, in a floating dtype; does not block."""
-    return unary("rint", x, out=out)
-
-
-def isnan(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return whether it is no number; does not block."""
-    return unary("isnan", x, out=out)
-
-
-def isinf(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return whether it is infinite; does not block."""
-    return unary("isinf", x, out=out)
-
-
-def isfinite(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return whether it is a number and finite; does not block."""
-    return unary("isfinite", x, out=out)
-
-
-def conjugate(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the complex conjugate; does not block."""
-    return unary("conjugate", x, out=out)
-
-
-def invert(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return every bit inverted; of bool, not; does not block."""
-    return unary("invert", x, out=out)
-
-
-def logical_not(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return whether it is zero; does not block."""
-    return unary("logical_not", x, out=out)
-
-
-def add(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return x + y; does not block."""
-    return binary("add", x, y, out=out)
-
-
-def subtract(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return x - y; does not block."""
-    return binary("subtract", x, y, out=out)
-
-
-def multiply(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return x * y; does not block."""
-    return binary("multiply", x, y, out=out)
-
-
-def divide(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return x / y; of integers it is float64; does not block."""
-    return binary("divide", x, y, out=out)
-
-
-def floor_divide(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return x / y, rounded down; does not block."""
-    return binary("floor_divide", x, y, out=out)
-
-
-def remainder(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return what `floor_divide` leaves; it has the sign of `y`; does not block."""
-    return binary("remainder", x, y, out=out)
-
-
-def power(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return x to the power of y; does not block."""
-    return binary("power", x, y, out=out)
+def _name(function: Any, op: str, returns: str) -> None:
+    """Give a function the name by which it is called, pickled and profiled, and its help."""
+    function.__name__ = function.__qualname__ = op
+    function.__doc__ = f"Return {returns}; does not block."
+    function.__code__ = function.__code__.replace(co_name=op, co_qualname=op)
+
+
+class _Unary(Protocol):
+    def __call__(self, x: AccelRef, *, out: AccelRef | None = None) -> AccelRef: ...
+
+
+def _unary(op: UnaryOp, returns: str) -> _Unary:
+    def function(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
+        return unary(op, x, out=out)
+
+    _name(function, op, returns)
+    return function
+
+
+class _Binary(Protocol):
+    def __call__(self, x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef: ...
+
+
+def _binary(op: BinaryOp, returns: str) -> _Binary:
+    def function(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
+        return binary(op, x, y, out=out)
+
+    _name(function, op, returns)
+    return function
+
+
+negative = _unary("negative", "the negative")
+positive = _unary("positive", "a copy; of bool there is none")
+absolute = _unary("absolute", "the absolute value; of complex numbers it is real")
+sign = _unary("sign", "-1, 0 or 1; of complex numbers x / |x|")
+square = _unary("square", "the square")
+reciprocal = _unary("reciprocal", "1 / x; of integers it is cut off")
+sqrt = _unary("sqrt", "the square root")
+exp = _unary("exp", "e to the power of it")
+expm1 = _unary("expm1", "exp(x) - 1, exact near 0")
+log = _unary("log", "the natural logarithm")
+log1p = _unary("log1p", "log(1 + x), exact near 0")
+log2 = _unary("log2", "the logarithm to base 2")
+log10 = _unary("log10", "the logarithm to base 10")
+sin = _unary("sin", "the sine, of radians")
+cos = _unary("cos", "the cosine, of radians")
+tan = _unary("tan", "the tangent, of radians")
+arcsin = _unary("arcsin", "the inverse sine, in radians")
+arccos = _unary("arccos", "the inverse cosine, in radians")
+arctan = _unary("arctan", "the inverse tangent, in radians")
+sinh = _unary("sinh", "the hyperbolic sine")
+cosh = _unary("cosh", "the hyperbolic cosine")
+tanh = _unary("tanh", "the hyperbolic tangent")
+floor = _unary("floor", "the largest integer not above it, in the dtype of `x`")
+ceil = _unary("ceil", "the smallest integer not below it, in the dtype of `x`")
+trunc = _unary("trunc", "the integer towards 0, in the dtype of `x`")
+rint = _unary("rint", "the nearest integer, the even one of two, in a floating dtype")
+isnan = _unary("isnan", "whether it is no number")
+isinf = _unary("isinf", "whether it is infinite")
+isfinite = _unary("isfinite", "whether it is a number and finite")
+conjugate = _unary("conjugate", "the complex conjugate")
+invert = _unary("invert", "every bit inverted; of bool, not")
+logical_not = _unary("logical_not", "whether it is zero")
+
+add = _binary("add", "x + y")
+subtract = _binary("subtract", "x - y")
+multiply = _binary("multiply", "x * y")
+divide = _binary("divide", "x / y; of integers it is float64")
+floor_divide = _binary("floor_divide", "x / y, rounded down")
+remainder = _binary("remainder", "what `floor_divide` leaves; it has the sign of `y`")
+power = _binary("power", "x to the power of y")
 
 
 def arctan2(y: Operand, x: Operand, *, out: AccelRef | None = None) -> AccelRef:
@@ -212,84 +92,22 @@ def arctan2(y: Operand, x: Operand, *, out: AccelRef | None = None) -> AccelRef:
     return binary("arctan2", y, x, out=out)
 
 
-def maximum(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the larger one; NaN if one is; does not block."""
-    return binary("maximum", x, y, out=out)
-
-
-def minimum(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return the smaller one; NaN if one is; does not block."""
-    return binary("minimum", x, y, out=out)
-
-
-def equal(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return whether x == y; does not block."""
-    return binary("equal", x, y, out=out)
-
-
-def not_equal(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return whether x != y; does not block."""
-    return binary("not_equal", x, y, out=out)
-
-
-def less(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return whether x < y; does not block."""
-    return binary("less", x, y, out=out)
-
-
-def less_equal(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return whether x <= y; does not block."""
-    return binary("less_equal", x, y, out=out)
-
-
-def greater(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return whether x > y; does not block."""
-    return binary("greater", x, y, out=out)
-
-
-def greater_equal(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return whether x >= y; does not block."""
-    return binary("greater_equal", x, y, out=out)
-
-
-def logical_and(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return whether neither is zero; does not block."""
-    return binary("logical_and", x, y, out=out)
-
-
-def logical_or(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return whether one is not zero; does not block."""
-    return binary("logical_or", x, y, out=out)
-
-
-def logical_xor(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return whether exactly one is not zero; does not block."""
-    return binary("logical_xor", x, y, out=out)
-
-
-def bitwise_and(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return x & y; does not block."""
-    return binary("bitwise_and", x, y, out=out)
-
-
-def bitwise_or(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return x | y; does not block."""
-    return binary("bitwise_or", x, y, out=out)
-
-
-def bitwise_xor(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return x ^ y; does not block."""
-    return binary("bitwise_xor", x, y, out=out)
-
-
-def left_shift(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return x << y; does not block."""
-    return binary("left_shift", x, y, out=out)
-
-
-def right_shift(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-    """Return x >> y; does not block."""
-    return binary("right_shift", x, y, out=out)
+maximum = _binary("maximum", "the larger one; NaN if one is")
+minimum = _binary("minimum", "the smaller one; NaN if one is")
+equal = _binary("equal", "whether x == y")
+not_equal = _binary("not_equal", "whether x != y")
+less = _binary("less", "whether x < y")
+less_equal = _binary("less_equal", "whether x <= y")
+greater = _binary("greater", "whether x > y")
+greater_equal = _binary("greater_equal", "whether x >= y")
+logical_and = _binary("logical_and", "whether neither is zero")
+logical_or = _binary("logical_or", "whether one is not zero")
+logical_xor = _binary("logical_xor", "whether exactly one is not zero")
+bitwise_and = _binary("bitwise_and", "x & y")
+bitwise_or = _binary("bitwise_or", "x | y")
+bitwise_xor = _binary("bitwise_xor", "x ^ y")
+left_shift = _binary("left_shift", "x << y")
+right_shift = _binary("right_shift", "x >> y")
 
 
 def sum(

@@ -6,6 +6,7 @@ float beside bfloat16 or float8, which makes float32. A NumPy scalar or array ha
 uploaded, which waits for nothing on the device.
 """
 
+import math
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -17,6 +18,7 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.operand import (
+    RANGES,
     TRAVELLING,
     Number,
     Scalar,
@@ -93,6 +95,7 @@ Operand: TypeAlias = AccelRef | Scalar | npt.NDArray[Any]
 UNARY: frozenset[str] = frozenset(get_args(UnaryOp))
 BINARY: frozenset[str] = frozenset(get_args(BinaryOp))
 _NUMBERS = frozenset({bool, int, float, complex})
+_COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -211,7 +214,7 @@ def binary(op: BinaryOp, x: Operand, y: Operand, *, out: AccelRef | None = None)
     if isinstance(x, AccelRef) and isinstance(y, AccelRef):
         return x.device.ask(Binary(op, x, y, None, out))
     device = device_among(x, y)
-    left, right = side(device, x, y), side(device, y, x)
+    left, right = side(device, x, y, op), side(device, y, x, op)
     if not isinstance(left, AccelRef):
         assert isinstance(right, AccelRef)
         return device.ask(Binary(op, None, right, left, out))
@@ -246,11 +249,14 @@ def device_among(*operands: Operand) -> Device:
     raise InvalidArgument(f"one operand must be an AccelRef, not {kinds}; put() one on a device")
 
 
-def side(device: Device, value: Operand, beside: Operand | None = None) -> AccelRef | Number:
+def side(
+    device: Device, value: Operand, beside: Operand | None = None, op: str = ""
+) -> AccelRef | Number:
     """Return an operand as it goes into a message: an array uploaded, a number as it is.
 
     Parameters:
         beside: the other operand, whose dtype a large integer takes.
+        op: what is computed of the two.
 
     Raises:
         InvalidArgument: it is none of these.
@@ -260,7 +266,7 @@ def side(device: Device, value: Operand, beside: Operand | None = None) -> Accel
     if isinstance(value, np.ndarray | np.generic):
         return device.put(value)
     if type(value) is int and value not in TRAVELLING and isinstance(beside, AccelRef):
-        return among(value, beside.dtype)
+        return among(value, beside.dtype, op)
     if isinstance(value, bool | int | float | complex):
         return value
     raise InvalidArgument(
@@ -269,23 +275,35 @@ def side(device: Device, value: Operand, beside: Operand | None = None) -> Accel
 
 
 def paired(
-    x: AccelRef | Number, y: AccelRef | Number
+    op: str, x: AccelRef | Number, y: AccelRef | Number
 ) -> tuple[AccelRef | Number, AccelRef | Number]:
     """Return two operands as they are computed with: a number as `among` has it."""
     if isinstance(x, AccelRef):
-        return x, y if isinstance(y, AccelRef) else among(y, x.dtype)
-    return among(x, y.dtype) if isinstance(y, AccelRef) else x, y
+        return x, y if isinstance(y, AccelRef) else among(y, x.dtype, op)
+    return among(x, y.dtype, op) if isinstance(y, AccelRef) else x, y
 
 
-def among(number: Number, dtype: str) -> Number:
-    """Return a number as it is computed with beside elements of a dtype.
+def among(number: Number, dtype: str, op: str) -> Number:
+    """Return a number as `op` computes with it beside elements of a dtype.
 
-    NumPy takes no integer beyond int64 beside floats, and beyond 64 bits none can travel.
+    NumPy takes no integer beyond int64 beside floats, and beyond 64 bits none can travel. It
+    compares integers with any other, and divides them by any: infinity compares with all elements
+    as an integer does that the dtype has not.
 
     Raises:
-        InvalidArgument: it is an integer too large for any float.
+        InvalidArgument: it is an integer too large for any float, or for this function.
     """
-    if type(number) is not int or number in _INT64 or not (is_float(dtype) or is_complex(dtype)):
+    if type(number) is not int:
+        return number
+    if not (is_float(dtype) or is_complex(dtype)):
+        if op in _COMPARISONS and dtype in RANGES:
+            low, high = RANGES[dtype]
+            return number if low <= number <= high else math.inf if number > 0 else -math.inf
+        if number in TRAVELLING:
+            return number
+        if op != "divide":
+            raise InvalidArgument(f"an integer beyond 64 bits has no place beside {dtype}")
+    elif number in _INT64:
         return number
     try:
         return float(number)

@@ -403,12 +403,12 @@ class ArrayActor(LibraryActor):
     @handles(Binary)
     def binary(self, m: Binary, launch: Launch) -> None:
         """Enqueue one function of two operands."""
-        self._apply(launch, m.op, output(launch, "x", "y"), *paired(*m.sides()))
+        self._apply(launch, m.op, output(launch, "x", "y"), *paired(m.op, *m.sides()))
 
     @handles(Where)
     def where(self, m: Where, launch: Launch) -> None:
         """Enqueue one choice."""
-        self._apply(launch, "where", launch.empty(), m.condition, *paired(*m.sides()))
+        self._apply(launch, "where", launch.empty(), m.condition, *paired("where", *m.sides()))
 
     @handles(Matmul)
     def matmul(self, m: Matmul, launch: Launch) -> None:

@@ -1,1 +1,4 @@
-"""What a library's author writes with: operands, shapes, dtypes, registration."""
+"""What a library's author writes with: operands, shapes, dtypes, registration.
+
+Runs in both.
+"""

@@ -23,7 +23,7 @@ MAX_ELEMENTS = 2**58  # of 16 bytes at most: a size in bytes stays far below 2**
 TRAVELLING = range(-(2**63), 2**64)
 _FLOATS = frozenset(filter(is_float, NAMES))
 _COMPLEXES = frozenset(filter(is_complex, NAMES))
-_RANGES = {
+RANGES = {
     name: (int(np.iinfo(numpy_dtype(name)).min), int(np.iinfo(numpy_dtype(name)).max))
     for name in NAMES
     if numpy_dtype(name).kind in "iu"
@@ -201,7 +201,7 @@ def element(message: Operation[Any], name: str, value: Any, dtype: str) -> Numbe
             raise InvalidArgument(
                 f"{kind(message)}: {name} is {value}, too large for {dtype}"
             ) from None
-    low, high = _RANGES.get(dtype, (0, 1))
+    low, high = RANGES.get(dtype, (0, 1))
     if not low <= value <= high or value != int(value):
         raise InvalidArgument(
             f"{kind(message)}: {name} is {value}, and {dtype} has the integers from {low} to {high}"

@@ -16,6 +16,7 @@ from accel_lab.compute.message.support import FIRST_LIBRARY_TAG, name_of
 
 Kind = type[Operation[Any]]
 
+_COMMON = "COMMON of accel_lab/backends/support.py"
 _LISTED = "ACTORS of accel_lab/libraries/__init__.py"
 
 
@@ -55,14 +56,16 @@ def require_registered(
         name = name_of(kind)
         if name and name not in support:
             raise TypeError(
-                f"{name} has no row in {table}: add one with its dtypes, of which there may be none"
+                f"{name} has no row in {table}, nor in {_COMMON}: add one with its dtypes, of "
+                "which there may be none"
             )
         named[name] = kind
     for name in support:
         if name not in named:
             raise TypeError(
-                f"{table} has a row {name}, and no message with a tag is called so: mend the row, "
-                f"give the message a tag, or list the library's actor in {_LISTED}"
+                f"{table}, or {_COMMON}, has a row {name}, and no message with a tag is called "
+                "so: mend the row, give the message a tag, or list the library's actor in "
+                f"{_LISTED}"
             )
 
 

@@ -28,7 +28,9 @@ def ints(name: str, value: Integers) -> tuple[int, ...]:
         InvalidArgument: they are no integers.
     """
     try:
-        return tuple(map(operator.index, value if isinstance(value, Iterable) else (value,)))
+        # What has no axes can be iterated by its type alone.
+        several = isinstance(value, Iterable) and getattr(value, "shape", None) != ()
+        return tuple(map(operator.index, value if several else (value,)))  # type: ignore[arg-type]
     except TypeError:
         raise InvalidArgument(f"{name} must be integers, not {value!r}") from None
 

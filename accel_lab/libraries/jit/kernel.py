@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from accel_lab.actor.reply import Reply
+from accel_lab.actor.uncopied import Address
 from accel_lab.compute.device import Device, device_first
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import OWN_TIMEOUT
@@ -36,7 +37,7 @@ _PYTHONS: tuple[tuple[Any, type[Any]], ...] = (
 )
 
 
-class Kernel:
+class Kernel(Address):
     """A CUDA C++ kernel of one device; call it to launch it.
 
     It can be called before it is compiled: the launches wait for it, and fail with
@@ -48,6 +49,8 @@ class Kernel:
         source, name, options, headers: what it was made of.
         ref: the token of the compiled kernel.
     """
+
+    _instead = "compile its source where you need it"
 
     def __init__(
         self,

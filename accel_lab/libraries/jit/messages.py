@@ -27,6 +27,7 @@ MAX_BLOCK = (1024, 1024, 64)
 MAX_EXTENT = 2**31 - 1
 MAX_GRID = (MAX_EXTENT, 65535, 65535)
 MAX_NDIM = 3
+_INTS = frozenset((int,))
 
 _NAME = re.compile(r"(?:[A-Za-z_]\w*::)*(?P<base>[A-Za-z_]\w*)\s*(?:<.*>)?")
 _HEADER = re.compile(r"\w[\w.+-]*(?:/\w[\w.+-]*)*")
@@ -96,6 +97,16 @@ class Compile(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=2
             if _OPTIONS.fullmatch(option) is None:
                 raise InvalidArgument(_unknown_option(option))
         return Spec((), KERNEL)
+
+    @property
+    def text(self) -> str:
+        """The source as compilers take it."""
+        return as_compiled(self.source)
+
+    @property
+    def included(self) -> dict[str, str]:
+        """The headers, likewise."""
+        return {name: as_compiled(text) for name, text in self.headers.items()}
 
     @property
     def base(self) -> str:
@@ -176,6 +187,16 @@ class InspectKernel(Operation[KernelFacts], frozen=True, array_like=True, eq=Fal
             raise InvalidArgument(f"InspectKernel: {self.kernel!r} is no kernel of jit.compile")
 
 
+def as_compiled(text: str) -> str:
+    """Return a source without what some editors add: a byte order mark, CR, Ctrl-Z at its end.
+
+    What stands before it in a compiler's file would make an error of a mark, and a backslash
+    before CR joins no lines for every compiler. The lines keep their numbers.
+    """
+    plain = text.removeprefix("\ufeff").removesuffix("\x1a")
+    return plain.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def triples(grid: Extents, block: Extents) -> tuple[Triple, Triple]:
     """Return grid and block as (x, y, z), each given by up to three positive integers.
 
@@ -184,6 +205,8 @@ def triples(grid: Extents, block: Extents) -> tuple[Triple, Triple]:
     """
     try:
         blocks, threads = _tuple(grid), _tuple(block)
+        if not _INTS.issuperset(map(type, (*blocks, *threads))):  # a handle may hold another soon
+            blocks, threads = ints("grid", blocks), ints("block", threads)
         return _triples(len(blocks), *blocks, *threads)
     except TypeError:  # what has no hash is no integer
         ints("grid", grid)
@@ -220,7 +243,8 @@ def compile_error(program: Compile, log: str, why: str = "") -> CompileError:
 def _tuple(extents: Any) -> tuple[Any, ...]:
     if isinstance(extents, int | tuple):
         return extents if isinstance(extents, tuple) else (extents,)
-    return tuple(extents) if isinstance(extents, Iterable) else (extents,)
+    several = isinstance(extents, Iterable) and getattr(extents, "shape", None) != ()
+    return tuple(extents) if several else (extents,)
 
 
 def _triple(name: str, value: tuple[SupportsIndex, ...]) -> Triple:

@@ -7,6 +7,7 @@ from typing import Any, SupportsIndex, TypedDict
 
 import numpy as np
 
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.arrays.dtypes import canonical
 from accel_lab.compute.device import Device, device_first
 from accel_lab.compute.message.buffer import AccelRef
@@ -44,7 +45,7 @@ class State(TypedDict):
     spawned: int
 
 
-class Generator:
+class Generator(Uncopied):
     """Draws random numbers on a device, each from the words after those of the draw before.
 
     It follows NumPy's Generator. What it draws depends on its state and the arguments alone, not
@@ -59,6 +60,11 @@ class Generator:
     Raises:
         InvalidArgument: no device, or no such seed or stream.
     """
+
+    _instead = (
+        "keep its state, which is plain data, and assign that to the state of a generator where "
+        "you need it"
+    )
 
     def __init__(
         self, device: Device, seed: SupportsIndex | None = None, *, stream: SupportsIndex = 0
@@ -211,6 +217,17 @@ class Generator:
             ref = self.device.ask(message)
             state["offset"] += message.consumes
         return ref
+
+    def __copy__(self) -> "Generator":
+        """Return one on the same device that draws from here on what this one does."""
+        with self._lock:
+            state = self._state.copy()
+        twin = Generator(self.device, state["seed"], stream=state["stream"])
+        twin.state = state
+        return twin
+
+    def __deepcopy__(self, memo: object) -> "Generator":
+        return self.__copy__()
 
     def __repr__(self) -> str:
         name = self.device.name

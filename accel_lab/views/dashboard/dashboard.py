@@ -14,9 +14,9 @@ from contextlib import suppress
 from functools import partial
 from html import escape
 from importlib.util import find_spec
-from types import TracebackType
 from typing import Any, Self
 
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.errors import DashboardUnavailable, InvalidArgument
 from accel_lab.views.dashboard.peer_credentials import Visitors
 from accel_lab.views.dashboard.watched import Onlooker, Watched
@@ -31,7 +31,7 @@ PORTS = range(1 << 16)
 LOOPBACK = ("127.0.0.1", "localhost")
 
 
-class Dashboard:
+class Dashboard(Uncopied):
     """A server in a thread of its own, until it is closed.
 
     Parameters:
@@ -149,12 +149,7 @@ class Dashboard:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -13,8 +13,8 @@ from panel.custom import AnyWidgetComponent
 from accel_lab.compute.events.tree import Node
 from accel_lab.views.dashboard.look import Drawing, Look, draw
 from accel_lab.views.dashboard.watched import HZ, Watched
+from accel_lab.views.widget.assets import entry, style
 from accel_lab.views.widget.assets import source as esm
-from accel_lab.views.widget.assets import style
 from accel_lab.views.widget.view import State, View
 
 BEAT_S = 1.0
@@ -83,14 +83,15 @@ class Front(AnyWidgetComponent):
 class Systems(Front):
     """The list of systems, one of which can be chosen."""
 
-    _esm = esm("dashboard.js")
-    _stylesheets = [style("dashboard.css")]  # noqa: RUF012 - Panel reads a list
+    _esm = esm("dashboard/dashboard.js")
+    _stylesheets = [style("dashboard/dashboard.css")]  # noqa: RUF012 - Panel reads a list
 
 
 @cache
 def front(kind: type[View]) -> type[Front]:
     """Return the component that shows a view of this kind."""
-    shown = {"_esm": esm(f"{kind.name}.js"), "_stylesheets": [style(f"{kind.name}.css")]}
+    path = entry(kind.name)
+    shown = {"_esm": esm(f"{path}.js"), "_stylesheets": [style(f"{path}.css")]}
     return type(f"{kind.__name__}Front", (Front,), shown)
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from accel_lab.actor.events import Event, warn_of
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.events.lifecycle import ContextLost
 from accel_lab.compute.events.samples import SystemEnded, TreeSampled
 from accel_lab.errors import JournalError, RecordingError
@@ -31,7 +32,7 @@ from accel_lab.views.scene.observer import Lab, Want, stopped
 from accel_lab.views.scene.scene import FACT_TYPES, Scene
 
 LOOK_EVERY_S = 0.25  # for processes that are new
-STALE_AFTER_S = 1.8  # as `widgets/freshness.js`
+STALE_AFTER_S = 1.8  # as `widgets/shared/freshness.js`
 ENDED_KEPT = 8
 ENDED_KEPT_S = 3600.0
 JOURNAL_SINCE = 2  # of the feed's schema
@@ -41,7 +42,7 @@ _CHUNK = 256 << 10
 _LINE_LIMIT = 64 << 20
 
 
-class FeedSource:
+class FeedSource(Uncopied):
     """One system of another process: a source for views.
 
     Whoever looks, and whoever reads the scene, holds `lock`.

@@ -16,6 +16,7 @@ import weakref
 
 from accel_lab import open_systems
 from accel_lab.actor.events import warn_of
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.views.feed import folder
 from accel_lab.views.feed.folder import Name
 from accel_lab.views.feed.offered import Shown
@@ -30,7 +31,7 @@ FAREWELL_S = 0.3
 the end of the feed for those who read themselves."""
 
 
-class Feed:
+class Feed(Uncopied):
     """The feed of this process."""
 
     def __init__(self) -> None:
@@ -120,7 +121,8 @@ class _Server:
 
     def __init__(self, feed: Feed) -> None:
         name = Name.of(os.getpid())
-        assert name is not None  # this process lives
+        if name is None:  # this process lives, so nothing of it can be told
+            raise OSError("/proc is not there")
         self._feed, self._name = feed, name
         self._folder = folder.make()
         try:

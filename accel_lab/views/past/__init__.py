@@ -1,1 +1,4 @@
-"""What a view shows of the past: journals and recordings."""
+"""What a view shows of the past: journals and recordings.
+
+Runs in the notebook's process.
+"""

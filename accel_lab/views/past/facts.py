@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from accel_lab.actor.events import Event
 from accel_lab.compute.events.samples import TreeSampled
 from accel_lab.compute.events.tree import Node
+from accel_lab.display.counts import counted
 from accel_lab.journal.entries.entry import Entry
 from accel_lab.views.past.device import JournalDevice
 from accel_lab.views.scene.scene import Scene
@@ -109,6 +110,6 @@ class JournalFold:
             path=name,
             kind="system",
             state="running",
-            detail=f"{backend}{len(nodes)} device{'' if len(nodes) == 1 else 's'}",
+            detail=f"{backend}{counted(len(nodes), 'device')}",
             children=nodes,
         )

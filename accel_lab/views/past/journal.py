@@ -15,6 +15,7 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.lineage.markers import Marker, SentBy, marker_of
 from accel_lab.errors import JournalDamaged
 from accel_lab.journal.entries.aftermath import Aftermath
@@ -48,7 +49,7 @@ _GONE = ("", 0, "no longer in the journal", "", "")
 _COMPILE: bytes = msgspec.msgpack.encode(Compile.__struct_config__.tag)
 
 
-class JournalPast:
+class JournalPast(Uncopied):
     """The entries of a journal's store, as steps.
 
     Attributes:

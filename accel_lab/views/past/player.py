@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.errors import InvalidArgument
 from accel_lab.views.scene.observer import Lab, Want
 from accel_lab.views.scene.scene import Scene
@@ -97,7 +98,7 @@ class Past(Protocol):
         """Return steps in words."""
 
 
-class Player:
+class Player(Uncopied):
     """A position in a past, from 0 to the number of its steps, and the scene there.
 
     It is the source of the views that draw that scene. Positions move in whichever thread asks;

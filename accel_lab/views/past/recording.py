@@ -15,6 +15,7 @@ from typing import Self
 import msgspec
 
 from accel_lab.actor.events import ActorRestarted, ActorStopped, Event, warn_of
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.events import lifecycle as facts
 from accel_lab.compute.events.samples import (
     HealthSampled,
@@ -54,7 +55,7 @@ class _End(msgspec.Struct):
     dropped: int
 
 
-class Recording:
+class Recording(Uncopied):
     """The facts of one system, in a file.
 
     While the system is recorded it has what is in the file at the last `read`. As the source of a
@@ -67,6 +68,8 @@ class Recording:
         faults, turns: which facts are failures, and which new generations.
         whole: whether its end was written, so that nothing more comes.
     """
+
+    _instead = "read its file where you need it"
 
     kind = "recording"
     lab: Lab | None = None  # a view's buttons have nothing to act upon
@@ -294,7 +297,7 @@ class RecordedFold:
         return RecordedFold(self._recording, self.scene.copy())
 
 
-class Recorder:
+class Recorder(Uncopied):
     """Follows an observer and writes what it hears, in the order of the scene.
 
     A tree, or a memory, that is what it was is not written again, but for the last of them. What

@@ -1,1 +1,4 @@
-"""What views show, apart from how: facts gathered from a system."""
+"""What views show, apart from how: facts gathered from a system.
+
+Runs in the notebook's process.
+"""

@@ -24,6 +24,7 @@ from accel_lab.compute.events.lifecycle import (
     RequestFailed,
     SuspensionFailed,
 )
+from accel_lab.display.counts import counted
 from accel_lab.display.sizes import size
 from accel_lab.views.scene.scene import Fact
 
@@ -183,7 +184,7 @@ class _Pairing:
             loss.lost_at = fact.at
             loss.cause, loss.told = reason, fact.cause
             loss.code, loss.name = fact.code, fact.name
-        text = f"context lost, {_plural(fact.in_flight, 'request')} in flight"
+        text = f"context lost, {counted(fact.in_flight, 'request')} in flight"
         loss.steps.append((fact.at, f"{text}: {reason}" if again else text))
         if fact.recent:
             last = ", ".join(reversed(fact.recent[-RECENT:]))
@@ -224,13 +225,13 @@ class _Pairing:
         last = self._last.get(fact.device)
         if last is None:
             last = self._begin(number, fact.at, fact.device, "buffers rebuilt", "recovered", "note")
-        rebuilt = f"rebuilt {_plural(fact.buffers, 'buffer')}"
+        rebuilt = f"rebuilt {counted(fact.buffers, 'buffer')}"
         lost = f", lost {fact.lost}" if fact.lost else ""
         last.decisions.append(rebuilt + lost)
         if fact.requests:
             last.decisions.append(f"{_requests(fact.requests)} run again")
         last.back_at = max(fact.at, last.back_at or 0.0)
-        messages, took = _plural(fact.messages, "message"), duration(fact.seconds)
+        messages, took = counted(fact.messages, "message"), duration(fact.seconds)
         text = f"{rebuilt}{lost}; ran {messages} again in {took}"
         if fact.requests:
             text += f", and {_requests(fact.requests)} that had been in flight"
@@ -423,8 +424,8 @@ def _nth(restarts: int) -> str:
 
 
 def _kept(fact: DeviceSuspended | DeviceResumed) -> str:
-    objects = f" and {_plural(fact.objects, 'object')}" if fact.objects else ""
-    return f"{_plural(fact.buffers, 'buffer')}{objects}, {size(fact.nbytes)}"
+    objects = f" and {counted(fact.objects, 'object')}" if fact.objects else ""
+    return f"{counted(fact.buffers, 'buffer')}{objects}, {size(fact.nbytes)}"
 
 
 def _requests(numbers: tuple[int, ...]) -> str:
@@ -434,7 +435,3 @@ def _requests(numbers: tuple[int, ...]) -> str:
         named.append(f"{len(numbers) - NAMED_REQUESTS} more")
     *most, last = named
     return f"request {last}" if not most else f"requests {', '.join(most)} and {last}"
-
-
-def _plural(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from accel_lab.actor.events import Event, EventStream, Subscription
+from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.device import Device
 from accel_lab.compute.events.samples import MemorySampled, SystemEnded, TreeSampled, WorkTraced
 from accel_lab.compute.events.tree import Node
@@ -52,7 +53,7 @@ class Lab(Protocol):
         """
 
 
-class Observer:
+class Observer(Uncopied):
     """The scene of a lab, which it does not keep alive.
 
     Whoever looks, and whoever reads the scene, holds `lock`.

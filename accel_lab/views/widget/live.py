@@ -10,8 +10,8 @@ from anywidget import AnyWidget
 
 from accel_lab.views.scene.observer import Lab, Source
 from accel_lab.views.widget import commands
+from accel_lab.views.widget.assets import entry, style
 from accel_lab.views.widget.assets import source as esm
-from accel_lab.views.widget.assets import style
 from accel_lab.views.widget.publisher import DEFAULT_HZ, IDLE_HZ, PUBLISHER
 from accel_lab.views.widget.view import View
 
@@ -138,5 +138,6 @@ def widget_class(kind: type[View]) -> type[Any]:
     # The kind comes first, so that what the widget's own bases call ends before it; what both have
     # is the widget's.
     both = {name: getattr(LiveView, name) for name in ("__init__", "_repr_mimebundle_")}
-    front = {"kind": kind, "_esm": esm(f"{kind.name}.js"), "_css": style(f"{kind.name}.css")}
+    path = entry(kind.name)
+    front = {"kind": kind, "_esm": esm(f"{path}.js"), "_css": style(f"{path}.css")}
     return type(f"{kind.__name__}Widget", (kind, LiveView), both | front)

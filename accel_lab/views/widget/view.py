@@ -1,12 +1,13 @@
 """What every view has: a state that is drawn from a scene, as a widget, as text and as a table."""
 
 import sys
-import time
 import weakref
 from abc import abstractmethod
 from importlib.util import find_spec
 from typing import Any, ClassVar, TypeVar, cast
 
+from accel_lab.actor.uncopied import Uncopied
+from accel_lab.display.clock import time_of_day
 from accel_lab.views.scene.observer import Lab, Source, Want, observer_of
 from accel_lab.views.scene.scene import Scene
 from accel_lab.views.widget.publisher import DEFAULT_HZ
@@ -15,15 +16,17 @@ State = dict[str, Any]
 """Plain JSON values; `closed` says that nothing more comes, `replay` where in the past it is."""
 
 
-class View:
+class View(Uncopied):
     """One view of a system, drawn when it is displayed.
 
     A subclass says how a scene becomes a state, and how a state reads as text and as a table. The
     front end of the same `name` draws the same state.
     """
 
+    _instead = "make another of the same source; sample() is its state as plain data"
+
     name: ClassVar[str]
-    """Of the front end: `widgets/NAME.js` and `widgets/NAME.css`."""
+    """Of the front end, whose files `assets.entry` names: `widgets/NAME/NAME.js` and `.css`."""
     wants: ClassVar[frozenset[Want]] = frozenset()
     tells_replay: ClassVar[bool] = False
     """Whether what it draws as text and as a table says by itself where a replay is."""
@@ -90,9 +93,8 @@ class View:
         if where is None:
             return ""
         noun = "fact" if where["kind"] == "recording" else "entry"
-        clock = time.strftime("%H:%M:%S", time.localtime(where["at"]))
         place = f"{noun} {where['position']:,} of {where['count']:,}"
-        return f"REPLAY: {place} · {clock}.{int(where['at'] * 1000) % 1000:03}"
+        return f"REPLAY: {place} · {time_of_day(where['at'])}"
 
 
 V = TypeVar("V", bound=View)

@@ -65,7 +65,8 @@ class Bare:
         self.page, self.view = page, view
         page.goto("about:blank")
         page.set_content('<html lang="en"><title>view</title><body><main></main></body></html>')
-        texts = [assets.source(f"{view.name}.js"), assets.style(f"{view.name}.css")]
+        path = assets.entry(view.name)
+        texts = [assets.source(f"{path}.js"), assets.style(f"{path}.css")]
         page.evaluate(HOST, [*texts, *self.sample()])
 
     def sample(self) -> list[list[int]]:

@@ -71,7 +71,7 @@ class Bare:
         self.page = page
         page.goto("about:blank")
         page.set_content('<html lang="en"><title>view</title><body></body></html>')
-        texts = [assets.source("timeline.js"), assets.style("timeline.css")]
+        texts = [assets.source("timeline/timeline.js"), assets.style("timeline/timeline.css")]
         packed = base64.b64encode(np.array(columns, "<f8").tobytes()).decode()
         page.evaluate(HOST, [*texts, state, packed, 1001.5])
         self.canvas = page.locator(".timeline-canvas")

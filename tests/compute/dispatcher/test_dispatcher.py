@@ -308,6 +308,7 @@ class Reader(HostBackend):
         self.opened: dict[bytes, int] = {}
         self.ipc_memory: list[bytes] = []
         self.closings: list[tuple[bytes, int]] = []
+        self.ipc = self
 
     def copy_in(self, array: Any, handle: bytes, offset_bytes: int) -> None:
         if handle not in self.opened:
@@ -315,10 +316,33 @@ class Reader(HostBackend):
             self.opened[handle] = int.from_bytes(handle, "little")
         ctypes.memmove(array.ctypes.data, self.opened[handle] + offset_bytes, array.nbytes)
 
+    def write_word(self, word: Any, value: int) -> None:
+        raise NotImplementedError
+
     def unmap(self, handle: bytes) -> Any:
         if self.opened.pop(handle, None) is None:
             return None
         return lambda: self.closings.append((handle, threading.get_ident()))
+
+
+def test_a_device_that_reads_no_other_processes_memory_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There is nothing to close then, and that is answered."""
+    monkeypatch.setattr("accel_lab.compute.dispatcher.decoding.travelling", lambda: [CopyIn, Unmap])
+    arena: Any = None
+    context = Context(HostBackend(0), [UploadActor], arena, 1, {}, None)
+    copy = CopyIn((2,), "float32", b"handle", 0)
+    reports = serve(
+        context,
+        encode_entry(1, 1, 600.0, copy, copy.infer()),
+        encode_entry(2, 0, 600.0, Unmap(b"handle"), NO_RESULT),
+    )
+    (failed,) = [one for one in reports if isinstance(one, Failure)]
+    assert (failed.seq, failed.kind) == (1, "InvalidArgument")
+    assert "reads no memory of another process" in failed.text
+    assert [one.seqs for one in reports if isinstance(one, Done)] == [[2]]
+    context.close()
 
 
 def test_memory_that_is_copied_in_is_open_until_it_is_unmapped(

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from accel_lab.compute.execution.backend import Backend, Peak
+from accel_lab.compute.execution.backend import Memory, Peak, Streams
 from accel_lab.compute.execution.cost_meter import CostMeter, numbers
 from accel_lab.compute.execution.stream import Stream
 
@@ -51,7 +51,9 @@ def card() -> Card:
 
 @pytest.fixture
 def meter(card: Card) -> CostMeter:
-    return CostMeter(cast("Backend", card), Stream("run", cast("Any", "native")))
+    return CostMeter(
+        cast("Streams", card), cast("Memory", card), Stream("run", cast("Any", "native"))
+    )
 
 
 def test_the_time_is_the_devices_and_of_all_streams_that_are_joined(

@@ -25,6 +25,7 @@ class Sent:
 
     def __init__(self) -> None:
         self.entries: list[bytes] = []
+        self.connection = self
 
     def resend(self, _: Any, __: int, data: bytes) -> None:
         self.entries.append(data)

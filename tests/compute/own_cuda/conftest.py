@@ -103,8 +103,8 @@ sys.modules["cupy"] = cupy
 
 def on_card(lab):
     requests = lab.devices[0]._requests
-    made = IpcMemory(requests.post, lab._event_loop)
-    requests.ipc_memory = lab.devices[0]._transfers._ipc_memory = made
+    made = IpcMemory(requests.unrecorded.post, lab._event_loop)
+    requests.connection.ipc_memory = lab.devices[0]._transfers._ipc_memory = made
     return made
 
 def put(array, times=1):

@@ -71,17 +71,17 @@ with System("reading", devices=1) as lab:
         return [len(one.begun) for one in gc.get_objects() if type(one) is BufferTable]
 
     requests = gpu._requests
-    requests.send = refused  # after it was announced
+    requests.outbox.send = refused  # after it was announced
     try:
         gpu.put(x)
     except QueueFull:
-        del requests.send
+        del requests.outbox.send
     gpu.ping().result(60)  # what is free goes behind it
     assert gpu.run(begun).result(60) == [0]
 
     def lost_meanwhile(message):
-        del requests.announce
-        announced = requests.announce(message)
+        del requests.unrecorded.announce
+        announced = requests.unrecorded.announce(message)
         time.sleep(0.05)  # it is copied, and said to be
         gpu.replace()
         gpu.ping().result(60)
@@ -92,7 +92,7 @@ with System("reading", devices=1) as lab:
     for turn in range(60, 64):
         x.array[:] = turn
         gpu.put(x)
-        requests.announce = lost_meanwhile
+        requests.unrecorded.announce = lost_meanwhile
         ref = gpu.put(x)
         x.array[:] = -1
         try:

@@ -383,7 +383,7 @@ def test_what_is_told_to_a_device_at_work_leaves_at_once_again_and_again(
     """And the interpreter's turns are as they were, though nobody waits for an answer."""
     cpu.ping().result(WAIT)
     latch = Latch(cpu, tmp_path / "gate")
-    link = cpu._requests.current_link
+    link = cpu._requests.connection.current_link
     assert link is not None
     assert settle(lambda: link._armed), "nobody has waited for a while"
     for _ in range(3):
@@ -398,7 +398,7 @@ def test_what_is_told_to_a_device_at_work_leaves_at_once_again_and_again(
 def test_a_link_that_is_closed_keeps_nothing_short() -> None:
     with System("host") as lab:
         cpu = lab.devices[0]
-        link = cpu._requests.current_link
+        link = cpu._requests.connection.current_link
         assert link is not None
         link.close()
         link.send(b"", idle=False)

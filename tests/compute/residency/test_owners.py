@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from accel_lab import AccelRef, Device, System, array
+from accel_lab.compute.cells.workspace_registry import Workspaces
+from accel_lab.compute.message.service import in_context
+from accel_lab.compute.residency.holdings import ContextMemory
 from accel_lab.display.owners import told
 from accel_lab.errors import OutOfMemory
 
@@ -72,25 +75,21 @@ def test_what_has_no_name_is_an_owner_without_one(full: Device) -> None:
 def test_names_of_cells_are_told(full: Device) -> None:
     """The notebook has no handle of it: only the context knows the name."""
     ref = array.zeros(full, (300, KIB), dtype="uint8")
-    full.run(bind, "weights", ref).result(WAIT)
+    full.run(bind, in_context(Workspaces), "weights", ref).result(WAIT)
     holder = [iter([ref])]
     del ref
     assert refused(full).kept_by == (("%%gpu weights",),)
-    full.run(unbind, "weights").result(WAIT)
+    full.run(unbind, in_context(Workspaces), "weights").result(WAIT)
     assert refused(full).kept_by == ((),)
     del holder
 
 
-def bind(name: str, value: Any) -> None:
-    from accel_lab.compute.cells import workspace_registry
-
-    workspace_registry.of("test").names[name] = value
+def bind(workspaces: Workspaces, name: str, value: Any) -> None:
+    workspaces.of("test").names[name] = value
 
 
-def unbind(name: str) -> None:
-    from accel_lab.compute.cells import workspace_registry
-
-    del workspace_registry.of("test").names[name]
+def unbind(workspaces: Workspaces, name: str) -> None:
+    del workspaces.of("test").names[name]
 
 
 def test_what_is_free_is_told_with_the_largest_piece_of_it(full: Device) -> None:
@@ -119,24 +118,22 @@ def test_what_is_nearly_free_is_told_exactly(full: Device) -> None:
 def test_pieces_that_the_pool_keeps_are_told_apart(full: Device) -> None:
     """As a card's are, where the driver has less than is free."""
     kept = array.zeros(full, (300, KIB), dtype="uint8")
-    full.run(in_pieces, 100).result(WAIT)
+    full.run(in_pieces, in_context(ContextMemory), 100).result(WAIT)
     error = refused(full)
     assert (error.free_bytes, error.largest_free_bytes) == ((1 << 20) - 300 * KIB, 100)
     assert ", 100 B of these in one piece and the rest in pieces that the pool keeps;" in str(error)
     del kept
 
 
-def in_pieces(nbytes: int) -> None:
-    from accel_lab.compute.residency import holdings
-
-    backend: Any = holdings._holder[0].backend
+def in_pieces(memory: ContextMemory, nbytes: int) -> None:
+    backend: Any = memory._context.backend
     backend.largest_free_bytes = lambda: nbytes
 
 
 def test_memory_that_a_library_misses_is_told_with_its_owners(full: Device) -> None:
     """It asks for memory by itself, as a card's plans do, and says what it likes."""
     kept = full.put(np.ones(100 * KIB, np.uint8))
-    full.run(break_copies).result(WAIT)
+    full.run(break_copies, in_context(ContextMemory)).result(WAIT)
     with pytest.raises(OutOfMemory) as caught:
         array.copy(kept).result(WAIT)
     error = caught.value
@@ -145,14 +142,13 @@ def test_memory_that_a_library_misses_is_told_with_its_owners(full: Device) -> N
     assert error.kept_by[0]
 
 
-def break_copies() -> None:
-    from accel_lab.compute.residency import holdings
+def break_copies(memory: ContextMemory) -> None:
     from accel_lab.libraries.array.library import Copy
 
     def missing(*_: object) -> None:
         raise MemoryError("no room for a plan")
 
-    routes = holdings._holder[0].routes
+    routes = memory._context.routes
     routes[Copy] = routes[Copy]._replace(handler=missing)
 
 

@@ -17,6 +17,7 @@ class Requests:
 
     def __init__(self) -> None:
         self.state = "running"
+        self.connection = self
 
     def half_open(self) -> bool:
         if self.state != "circuit open":

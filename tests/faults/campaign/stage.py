@@ -167,7 +167,7 @@ class Stage:
         """Answered, and not read: the notebook's reader is kept away from the wire."""
         self.bench.senders.warm(self.twin)
         first = self.bench.door.wait(self._hold())
-        link = self.device._requests.current_link
+        link = self.device._requests.connection.current_link
         assert link is not None
         link._reading.acquire()
         self.after.callback(link._release)
@@ -477,9 +477,8 @@ class Stage:
             if self.bench.rebuilds:
                 continue  # it may have been made again for what depends on it
             now = self.device.generation
-            claim = AccelRef(
-                self.device._requests, old.origin, old.device, old.owner, now, old.shape, old.dtype
-            )
+            pump = self.device._requests.pump
+            claim = AccelRef(pump, old.origin, old.device, old.owner, now, old.shape, old.dtype)
             try:
                 found = self.device.get(claim).result(WAIT_S)
             except (StaleRef, ContextLost):

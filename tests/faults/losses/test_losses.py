@@ -340,3 +340,31 @@ def test_what_to_do_about_a_buffer_that_is_gone_goes_by_what_is_known(
         said = caught.value.remedy
         assert ('recover="replay"' in said) == (recover == "stale")
         assert ("gpu.checkpoint(ref)" in said) == (recover == "replay")
+
+
+def test_why_a_buffer_is_gone_is_the_same_at_any_time(nothing_left: None) -> None:
+    """At once, when no new context has begun; when one has; and after another loss."""
+
+    def why() -> str:
+        with pytest.raises((StaleRef, DependencyFailed)) as caught:
+            (a + 1).result(WAIT)
+        found: BaseException = caught.value
+        while not isinstance(found, StaleRef):
+            assert found.__cause__ is not None
+            found = found.__cause__
+        return f"{found} {found.remedy}"
+
+    with System("host", devices=1) as lab:
+        (cpu,) = lab.devices
+        a = cpu.put(ONES)
+        cpu.run(lambda _: None, a).result(WAIT)
+        cpu.replace()
+        first = why()
+        lab.ready()
+        assert why() == first
+        assert "could not be made again for generation 2: a function that was run without" in first
+        assert "gpu.checkpoint(ref)" in first
+        cpu.replace()
+        assert why().replace("generation 3", "generation 2") == first
+        lab.ready()
+        assert why().replace("generation 3", "generation 2") == first

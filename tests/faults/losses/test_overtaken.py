@@ -13,7 +13,7 @@ import pytest
 
 from accel_lab import Device, System
 from accel_lab.compute.process.spawner import Spawner
-from accel_lab.compute.requests.requests import Requests
+from accel_lab.compute.requests.connection import Connection
 from accel_lab.compute.supervision.context_loss import Reason
 from accel_lab.errors import ContextLost, SystemClosed
 from tests.faults.conftest import pid_of, settle, works
@@ -76,9 +76,10 @@ def test_what_a_context_took_is_run_again_though_the_next_is_lost_before_it_has_
     reply = cpu.run(_doubled, x, pure=True)
     assert first is not None
     os.kill(first.pid, signal.SIGKILL)
-    assert settle(lambda: supervisor.process is not first and cpu._requests._filling is not None)
+    connection = cpu._requests.connection
+    assert settle(lambda: supervisor.process is not first and connection.filling is not None)
     cpu.replace()
-    assert settle(lambda: cpu.generation == 3 and cpu._requests._filling is not None)
+    assert settle(lambda: cpu.generation == 3 and connection.filling is not None)
     assert cpu.state == "restarting"  # it waits for the reason of the first loss
     reap()
     np.testing.assert_array_equal(cpu.get(reply.result(WAIT)).result(WAIT), np.full(4, 2.0))
@@ -113,20 +114,20 @@ def _kill_while(
     monkeypatch: pytest.MonkeyPatch, cpu: Device, seq: int, deed: Callable[[], Any]
 ) -> None:
     """Lose the context, and do something as the next one is given this request again."""
-    resend, done = Requests.resend, list[Any]()
+    resend, done = Connection.resend, list[Any]()
 
-    def late(requests: Requests, link: Any, number: int, *what: Any) -> None:
+    def late(connection: Connection, link: Any, number: int, *what: Any) -> None:
         if number != seq or done:
-            return resend(requests, link, number, *what)
+            return resend(connection, link, number, *what)
         done.append(deed())
         try:
-            return resend(requests, link, number, *what)
+            return resend(connection, link, number, *what)
         finally:
             with suppress(SystemClosed):
                 done.append(cpu._transfers._arena.empty(LARGE.shape, "float64"))
                 done[-1][:] = 0.0  # the next array of somebody's
 
-    monkeypatch.setattr(Requests, "resend", late)
+    monkeypatch.setattr(Connection, "resend", late)
     assert cpu._supervisor.process is not None
     os.kill(cpu._supervisor.process.pid, signal.SIGKILL)
 
@@ -140,7 +141,7 @@ def test_an_upload_that_a_lost_context_has_not_got_keeps_its_bytes(
     cpu.run(_doubled, 1, pure=True)
     x = cpu.put(LARGE)
     replaying.flush()
-    seq = max(cpu._requests._answers.pending)
+    seq = max(cpu._requests.answers.pending)
 
     def lose() -> None:
         supervisor._lose(Reason("lost once more"), of=supervisor._link)
@@ -158,7 +159,7 @@ def test_what_is_run_again_is_answered_when_the_system_closes(
     recovery = lab._supervisors[0].recovery
     assert recovery is not None
     reply = cpu.run(_doubled, 1, pure=True)
-    (seq,) = cpu._requests._answers.pending
+    (seq,) = cpu._requests.answers.pending
 
     def close() -> None:
         threading.Thread(target=lab.close).start()

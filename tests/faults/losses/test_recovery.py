@@ -545,7 +545,7 @@ def _add_and_sum(x: Any, y: Any) -> Any:
 
 def test_two_operands_of_a_function_come_back_each_by_itself(lab: System, cpu: Device) -> None:
     """Though the function's answer may be a view of either."""
-    history = cpu._requests.recovery._lineage  # type: ignore[union-attr]
+    history = cpu._supervisor.recovery._lineage  # type: ignore[union-attr]
     w, z = cpu.put(np.arange(4.0)), cpu.put(np.ones(4))
     cpu.checkpoint(w).result(WAIT)
     for _ in history.tidy(at_once=True):
@@ -576,7 +576,7 @@ def test_a_checkpoint_saves_what_could_not_be_made_again(lab: System, cpu: Devic
 def test_what_was_made_of_an_earlier_checkpoint_comes_back_after_a_later_one(
     lab: System, cpu: Device
 ) -> None:
-    lineage = cpu._requests.recovery._lineage  # type: ignore[union-attr]
+    lineage = cpu._supervisor.recovery._lineage  # type: ignore[union-attr]
     w, m = cpu.put(A), cpu.put(A)
     for _ in range(3):
         cpu.checkpoint(w).result(WAIT)
@@ -664,8 +664,8 @@ def test_what_is_sent_while_it_is_found_out_what_to_run_is_run_once(
     lab: System, cpu: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, y = cpu.put(A), cpu.put(A)
-    requests, made = cpu._requests, []
-    rebuilding = requests.rebuilding
+    connection, made = cpu._requests.connection, []
+    rebuilding = connection.rebuilding
 
     def send_then(link: Any) -> Any:
         waiting = rebuilding(link)
@@ -673,7 +673,7 @@ def test_what_is_sent_while_it_is_found_out_what_to_run_is_run_once(
         made.append(x * 3)
         return waiting
 
-    monkeypatch.setattr(requests, "rebuilding", send_then)
+    monkeypatch.setattr(connection, "rebuilding", send_then)
     lose(lab, cpu)
     assert settle(lambda: bool(made))
     np.testing.assert_array_equal(value(cpu, y), 2 * A)
@@ -865,7 +865,7 @@ def test_a_long_history_is_checkpointed_by_itself(
             blas.axpy(ones, x, out=x)
         value(cpu, x)
         settle(lambda: "checkpoint" in x.durability.why or x.durability == "checkpointed", 0.5)
-    history = cpu._requests.recovery._lineage  # type: ignore[union-attr]
+    history = cpu._supervisor.recovery._lineage  # type: ignore[union-attr]
     assert settle(lambda: len(history) < 7500)
     mark = lab.events.published
     lose(lab, cpu)

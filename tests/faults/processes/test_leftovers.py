@@ -145,7 +145,7 @@ def test_a_loop_that_is_closed_right_after_its_await_leaves_no_descriptor(cpu: D
 
 def test_the_wire_of_a_lost_context_takes_no_free_of_the_next_one(lab: System, cpu: Device) -> None:
     """A thread may be about to flush it when the loss is noticed."""
-    lost = cpu._requests.current_link
+    lost = cpu._requests.connection.current_link
     assert lost is not None
     with pytest.raises(ContextLost):
         lab.inject("kill").result(WAIT)

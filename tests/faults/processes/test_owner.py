@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import require
-from tests.faults.conftest import settle
+from tests.faults.conftest import runs, settle
 
 PROGRAM = """
 import sys, time
@@ -63,15 +63,7 @@ class Owner:
         return self.process.stdout.readline().strip()
 
     def alive(self) -> list[int]:
-        return [pid for pid in (*self.contexts, *self.zygotes) if _runs(pid)]
-
-
-def _runs(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
+        return [pid for pid in (*self.contexts, *self.zygotes) if runs(pid)]
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def test_it_ends_the_wait_of_who_has_another_thread_read_them(cpu: Device) -> No
 
     reader = threading.Thread(target=read)
     reader.start()
-    link = cpu._requests.current_link
+    link = cpu._requests.connection.current_link
     assert link is not None
     while not link._reading.locked():
         time.sleep(0.001)

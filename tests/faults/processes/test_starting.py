@@ -22,8 +22,8 @@ from accel_lab.actor.reply import Reply
 from accel_lab.compute.events.lifecycle import CircuitClosed, CircuitOpened, ContextStarted
 from accel_lab.compute.events.lifecycle import ContextLost as ContextLostEvent
 from accel_lab.compute.process.spawner import ContextProcess
-from accel_lab.compute.requests import waiting
-from accel_lab.compute.requests.requests import Requests
+from accel_lab.compute.requests import reply_pump
+from accel_lab.compute.requests.send_queue import SendQueue
 from accel_lab.compute.wire.link import Link
 from accel_lab.errors import (
     AccelError,
@@ -150,7 +150,7 @@ def test_a_start_that_is_given_up_late_leaves_the_next_one_alone(
         with monkeypatch.context() as patch:
             patch.setattr(event_loop, "call_soon", late)
             supervisor.link_ended(first, "its wire ended")
-            call_soon(supervisor.requests.revive)
+            call_soon(supervisor.requests.connection.revive)
             assert settle(lambda: supervisor._link not in (None, first))
         for call in held:
             call_soon(*call)
@@ -226,7 +226,7 @@ def test_a_program_that_waits_for_a_start_is_told_nothing(
     plan: Plan, plans: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     plan("open", "gate")
-    monkeypatch.setattr(waiting, "QUIET_S", 0.0)
+    monkeypatch.setattr(reply_pump, "QUIET_S", 0.0)
     with closing(System("failing", 1)) as lab:
         reply = lab.devices[0].put(np.ones(4))
         with pytest.raises(TimeoutError):
@@ -428,7 +428,7 @@ def test_a_corrupt_frame_to_a_context_replaces_it(cpu: Device, gate: Path) -> No
     """Nothing of it is run; the context says what it got."""
     a = cpu.put(np.ones(4)).result(WAIT)
     cpu.run(wait_for, gate)  # until all is sent
-    link = cpu._requests.current_link
+    link = cpu._requests.connection.current_link
     assert link is not None
     with link._writing:
         link._write(b"\x91\xc1 no entry")
@@ -448,18 +448,18 @@ def test_a_system_that_is_closed_while_what_has_waited_is_sent_is_stopped(
     recover: Any, nothing_left: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The context is there by then, for whoever ends it."""
-    send_queue = Requests._send_queue
+    send_to = SendQueue.send_to
     there: list[bool] = []
     opened = threading.Event()
 
-    def close_meanwhile(requests: Requests, link: Link) -> None:
+    def close_meanwhile(queue: SendQueue, link: Link) -> None:
         assert opened.wait(WAIT)
-        there.append(requests.current_link is link)
+        there.append(lab.devices[0]._requests.connection.current_link is link)
         threading.Thread(target=lab.close).start()
         time.sleep(0.2)
-        send_queue(requests, link)
+        send_to(queue, link)
 
-    monkeypatch.setattr(Requests, "_send_queue", close_meanwhile)
+    monkeypatch.setattr(SendQueue, "send_to", close_meanwhile)
     lab = System("host", recover=recover)
     opened.set()
     with suppress(SystemClosed):  # it may be answered before that

@@ -289,7 +289,7 @@ def test_taking_back_and_answering_at_once_gives_one_answer(cpu: Device) -> None
         if turn % 50 == 1 and isinstance(reply, AccelRef) and not reply.failed:
             assert (cpu.get(reply).result(WAIT) == 8.0).all()
     assert settle(lambda: cpu.in_flight == 0)
-    assert not cpu._requests._answers.withdrawn
+    assert not cpu._requests.answers.withdrawn
     assert cpu.generation == 1
 
 
@@ -311,7 +311,7 @@ def test_what_an_interrupted_function_had_written_is_not_taken_for_what_was_ther
         reply = cpu.run(write, a, str(begun))
         assert settle(begun.exists)
         if taken_back == "by a cell":
-            cpu._requests.cancel_of(reply.origin)
+            cpu._requests.cancellation.cancel_of(reply.origin)
         else:
             reply.cancel()
         with pytest.raises(Cancelled):

@@ -49,15 +49,15 @@ def test_a_context_that_is_replaced_while_its_system_closes_says_closed(
     with System("host", devices=1) as lab:
         (cpu,) = lab.devices
         reply = cpu.run(time.sleep, 60)
-        requests = cpu._supervisor.requests
-        disconnect = requests.disconnect
+        connection = cpu._supervisor.requests.connection
+        close = connection.close
 
         def late(*arguments: Any) -> Any:
-            monkeypatch.setattr(requests, "disconnect", disconnect)
+            monkeypatch.setattr(connection, "close", close)
             cpu.replace()
-            return disconnect(*arguments)
+            return close(*arguments)
 
-        monkeypatch.setattr(requests, "disconnect", late)
+        monkeypatch.setattr(connection, "close", late)
     with pytest.raises(SystemClosed, match="open another"):
         reply.result(WAIT)
 

@@ -35,21 +35,39 @@ def test_a_library_error_restarts_that_actor_alone(lab: System, cpu: Device) -> 
     assert sum(restarts.values()) == 1
 
 
-@pytest.mark.parametrize("asked", [1 << 50, 0])
-def test_out_of_memory_of_a_function_says_what_it_asked_for(nothing_left: None, asked: int) -> None:
-    """NumPy's error tells it; one of the user's own does not."""
+@pytest.mark.parametrize("known", [True, False])
+def test_out_of_memory_of_a_function_says_what_it_asked_for_and_where(
+    nothing_left: None, *, known: bool
+) -> None:
+    """NumPy's error tells how much; the interpreter's does not."""
 
-    def take(nbytes: int) -> None:
-        if nbytes:
-            np.empty(nbytes, np.uint8)
-        raise MemoryError
+    def take(nbytes: int) -> Any:
+        return np.empty(nbytes, np.uint8) if known else bytes(nbytes)
 
-    with System("host", recover="stale") as lab:
-        with pytest.raises(OutOfMemory) as caught:
-            lab.devices[0].run(take, asked).result(WAIT)
-        assert caught.value.asked_bytes == asked
-        told = "1 PiB were asked for" if asked else "more was asked for"
-        assert str(caught.value).startswith(told)
+    with System("host", recover="stale") as lab, pytest.raises(OutOfMemory) as caught:
+        lab.devices[0].run(take, 1 << 50).result(WAIT)
+    error = caught.value
+    assert error.asked_bytes == (1 << 50 if known else 0)
+    assert str(error).startswith("1 PiB were asked for" if known else "more was asked for")
+    assert "return np.empty(nbytes, np.uint8) if known else bytes(nbytes)" in str(error)
+    assert "none of ours\n" in str(error)
+    assert isinstance(error.__cause__, MemoryError)
+    assert ("Unable to allocate" in str(error.__cause__)) == known
+
+
+@pytest.mark.parametrize("told", ["the budget of 3 rows is used up", ""])
+def test_a_memory_error_that_a_function_raises_itself_is_the_functions_own(
+    nothing_left: None, told: str
+) -> None:
+    def load() -> None:
+        raise MemoryError(told) if told else MemoryError
+
+    with System("host", recover="stale") as lab, pytest.raises(UserCodeError) as caught:
+        lab.devices[0].run(load).result(WAIT)
+    assert str(caught.value).startswith(f"MemoryError: {told}")
+    assert "in load" in str(caught.value)
+    assert type(caught.value.__cause__) is MemoryError
+    assert str(caught.value.__cause__) == told
 
 
 def test_out_of_memory_names_what_was_asked_and_who_holds_the_rest(nothing_left: None) -> None:

@@ -199,7 +199,7 @@ def test_what_is_sent_before_is_answered_and_what_is_sent_meanwhile_waits(
     after = blas.scal(x, 2.0)
     pid = pid_of(lab, cpu)
     going, _ = suspending(cpu)
-    assert settle(lambda: cpu._requests._link is None)
+    assert settle(lambda: cpu._requests.connection.link is None)
     late = [blas.scal(after, float(i)) for i in range(5)]
     cpu.tell(blas.Scal(x, 3.0, out=x))
     assert going.is_alive()
@@ -271,7 +271,7 @@ def test_closing_while_it_is_being_suspended_ends_that(
 ) -> None:
     cpu.run(wait_for, gate)
     going, outcome = suspending(cpu)
-    assert settle(lambda: cpu._requests._link is None)
+    assert settle(lambda: cpu._requests.connection.link is None)
     lab.close()
     going.join(WAIT)
     assert isinstance(outcome[0], SystemClosed)

@@ -16,7 +16,7 @@ import pytest
 from accel_lab import Device, System, blas
 from accel_lab.compute.events.lifecycle import ContextStarted, SuspensionFailed
 from accel_lab.compute.machine.anonymous_files import PIECE_BYTES
-from accel_lab.compute.requests.connection import Generations
+from accel_lab.compute.requests.connection import Connection
 from accel_lab.compute.suspension.suspension import Suspension
 from accel_lab.compute.wire.link import Link
 from accel_lab.errors import CircuitOpen, ContextLost, OutOfMemory, StaleRef, SystemClosed
@@ -36,7 +36,7 @@ def test_a_context_that_is_lost_while_it_is_being_suspended_is_lost_as_ever(
     x = cpu.put(A)
     slow = cpu.run(wait_for, gate)
     going, outcome = suspending(cpu)
-    assert settle(lambda: cpu._requests._link is None)
+    assert settle(lambda: cpu._requests.connection.link is None)
     os.kill(pid_of(lab, cpu), signal.SIGKILL)
     going.join(WAIT)
     assert isinstance(outcome[0], ContextLost)
@@ -210,7 +210,7 @@ def test_the_circuit_opens_when_it_cannot_come_back_and_reset_goes_on(nothing_le
         x = cpu.put(A)
         cpu.suspend()
         pids = {fact.pid for fact in lab.events.history(ContextStarted)}
-        cpu._requests.wake()
+        cpu._requests.connection.wake()
         while not (new := {f.pid for f in lab.events.history(ContextStarted)} - pids):
             time.sleep(0.001)
         if cpu.state != "running":
@@ -229,18 +229,18 @@ def test_a_loss_that_is_noticed_while_a_device_is_given_back_changes_nothing(
 ) -> None:
     """Who noticed it took the process, and the suspension had none to let go."""
     x = cpu.put(A)
-    (supervisor,), rest = lab._supervisors, Generations.rest
+    (supervisor,), rest = lab._supervisors, Connection.rest
     noticing = list[threading.Thread]()
 
-    def noticed(requests: Generations, link: Link, *refusal: Any) -> Any:
-        rested = rest(requests, link, *refusal)
+    def noticed(connection: Connection, link: Link, *refusal: Any) -> Any:
+        rested = rest(connection, link, *refusal)
         other = threading.Thread(target=supervisor.link_ended, args=(link, "its wire ended"))
         noticing.append(other)
         other.start()
         other.join(0.2)
         return rested
 
-    monkeypatch.setattr(Generations, "rest", noticed)
+    monkeypatch.setattr(Connection, "rest", noticed)
     assert cpu.suspend().buffers == 1
     noticing[0].join(WAIT)
     assert cpu.state == "suspended"
@@ -254,16 +254,16 @@ def test_what_is_kept_anew_is_not_thrown_away_by_the_resumption_before(
     """Another thread suspends the device at the moment in which it runs again."""
     x = cpu.put(A)
     cpu.suspend()
-    connected, again = Generations.connected, list[Any]()
+    connected, again = Connection.connect, list[Any]()
 
-    def late(requests: Generations, *what: Any, **free: Any) -> bool:
-        done = connected(requests, *what, **free)
+    def late(connection: Connection, *what: Any, **free: Any) -> bool:
+        done = connected(connection, *what, **free)
         if not again:
             again.append(None)
             again.append(cpu.suspend())
         return done
 
-    monkeypatch.setattr(Generations, "connected", late)
-    cpu._requests.wake()
+    monkeypatch.setattr(Connection, "connect", late)
+    cpu._requests.connection.wake()
     assert settle(lambda: len(again) == 2)
     np.testing.assert_array_equal(x.get(timeout_s=WAIT), A)

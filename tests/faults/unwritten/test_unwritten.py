@@ -259,7 +259,7 @@ def test_of_what_comes_of_one_failure_the_earliest_stands_for_the_others() -> No
 
 def test_it_is_forgotten_with_its_buffer(gpu: Device) -> None:
     """Else every failure would cost something for ever."""
-    withheld = gpu._requests._answers.withheld
+    withheld = gpu._requests.answers.withheld
     out = gpu.put(ONES)
     failing_write(gpu, out)
     view = out.T

@@ -161,7 +161,7 @@ def test_an_actor_that_fails_too_often_is_stopped(nothing_left: None) -> None:
             with pytest.raises((ActorFailed, Stopped)):
                 worker.ask(Add(0.0)).result(WAIT)
         lab.events.wait_for(ActorStopped, WAIT, since=0)
-        with pytest.raises(Stopped, match="/worker has stopped"):
+        with pytest.raises(Stopped, match="/worker has stopped: an actor raised ZeroDivisionError"):
             worker.ask(Add(1.0)).result(WAIT)
         assert [n for n in lab.tree().walk() if n.kind == "actor"] == []
         again = lab.spawn(lambda: Worker(lab.devices[0]), name="worker")
@@ -169,6 +169,33 @@ def test_an_actor_that_fails_too_often_is_stopped(nothing_left: None) -> None:
         failed = lab.events.wait_for(MessageFailed, WAIT, since=0)
         assert failed.path == "/worker"
         assert again.ask(Add(1.0)).result(WAIT) == 1.0
+
+
+class Rows(Actor):
+    """Cannot be made."""
+
+    def __init__(self) -> None:
+        self.rows = open("/no/such/file")  # noqa: PTH123, SIM115 - it is not there
+
+    @handles(Total)
+    def total(self, _: Total) -> float:
+        return 5.0
+
+
+def test_an_actor_that_cannot_be_made_says_why(nothing_left: None) -> None:
+    with System("host", max_restarts=1) as lab:
+        rows = lab.spawn(Rows, name="rows")
+        with pytest.raises(Stopped, match=r"/rows could not be made: .*No such file") as caught:
+            rows.ask(Total()).result(WAIT)
+        assert isinstance(caught.value.__cause__, ActorFailed)
+        with pytest.raises(Stopped, match=r"/rows could not be made: .*No such file"):
+            rows.ask(Total()).result(WAIT)
+
+
+def test_an_instance_is_no_factory(lab: System, cpu: Device) -> None:
+    worker: Any = Worker(cpu)
+    with pytest.raises(InvalidArgument, match=r"as Worker or lambda: Worker\(…\), and calls it"):
+        lab.spawn(worker)
 
 
 def test_names_are_unique_beside_the_devices(lab: System, cpu: Device) -> None:

@@ -17,6 +17,7 @@ from accel_lab.compute.actors.fault import Inject
 from accel_lab.compute.events.lifecycle import ContextLost as Lost
 from accel_lab.compute.events.lifecycle import ContextStarted
 from accel_lab.errors import ContextLost, JournalError, StaleRef
+from accel_lab.journal.entries.entry import Entry
 from accel_lab.journal.explanation.explain import explain
 from accel_lab.journal.explanation.explanation import Explanation
 from tests.conftest import require
@@ -77,7 +78,7 @@ def test_the_message_is_found_at_any_depth_of_a_pipeline(
         for position in range(DEPTH):
             if position == depth:
                 lost.append(gpu.ask(Inject(fault)))
-                sent = gpu._requests._seq
+                sent = gpu._requests.last_number
             x = step(gpu, x, chance.randrange(4))
     except StaleRef:  # it was lost before all was sent
         assert lost
@@ -203,6 +204,55 @@ def test_without_a_loss_there_is_nothing_to_explain() -> None:
         with pytest.raises(JournalError, match="no context") as caught:
             explain(record, lab)
     assert caught.value.remedy.startswith("Ask after a loss")
+
+
+def test_a_system_that_was_closed_in_peace_has_nothing_to_explain() -> None:
+    with System("host") as lab:
+        lab.devices[0].ping().result()
+    with pytest.raises(JournalError, match="no context was lost"):
+        lab.explain()
+
+
+def test_a_loss_is_explained_after_the_system_was_closed() -> None:
+    with System("host") as lab:
+        with pytest.raises(ContextLost):
+            lab.inject("segfault").result()
+        lab.ready()
+    found = lab.explain()
+    assert found.culprit is not None
+    assert found.culprit.fields["kind"] == "segfault"
+    assert found.generation == 1
+
+
+class Forgetful(Recording):
+    """A record that has forgotten its first messages."""
+
+    def __init__(self, lab: System, first: int) -> None:
+        super().__init__(lab)
+        self.first = first
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yield what is left."""
+        return (e for e in super().__iter__() if e.kind != "message" or e.seq >= self.first)
+
+
+@pytest.mark.parametrize("all_gone", [True, False])
+def test_what_left_the_journal_is_not_said_to_do_no_harm(lab: System, *, all_gone: bool) -> None:
+    gpu = lab.devices[0]
+    record = Forgetful(lab, 0)
+    latch(gpu)
+    lost = lab.inject("segfault")
+    behind = gpu.run(lambda: 1)
+    record.first = gpu.last_number + all_gone
+    for reply in (lost, behind):
+        with pytest.raises(ContextLost):
+            reply.result()
+    lab.ready()
+    said = str(explain(record, lab))
+    assert "outside" not in said
+    assert ("nothing in flight could be run" in said) == all_gone
+    assert ("one message in flight did no harm in a spare" in said) != all_gone
+    assert "left the journal; more stay with System(journal_bytes=…)" in said
 
 
 def test_an_explanation_tells_cell_message_operands_and_error() -> None:

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.cells.captured_objects import CapturedObjects
 from accel_lab.compute.cells.mutable_parts import PARTS
+from accel_lab.compute.cells.workspace_registry import Workspaces
+from accel_lab.compute.message.service import in_context
 from accel_lab.errors import UserCodeError
 from accel_lab.notebook.object_ref import ObjectRef
 from tests.notebook.cells import Notebook
@@ -41,10 +42,8 @@ def test_what_a_timed_cell_has_changed_is_not_what_the_next_has(notebook: Notebo
     """Not even of one that is stopped before it begins."""
     losses = notebook.names["losses"] = [1]
     notebook._cells.time("-n 1 -r 1", "losses.append(2)")
-    assert (
-        notebook.gpu.run(workspace_registry.outcome, notebook._cells._name, 0).result().returned
-        == {}
-    )
+    cells = in_context(Workspaces), notebook._cells._name
+    assert notebook.gpu.run(Workspaces.outcome, *cells, 0).result().returned == {}
     assert losses == [1]
     notebook("losses.append(3)")
     assert losses == [1, 3]

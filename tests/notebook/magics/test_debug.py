@@ -239,12 +239,16 @@ def test_unloading_gives_ipythons_back(lab: Lab) -> None:
 # What is told, and what it costs.
 
 
+def nothing_held(_: object) -> int:
+    return 0
+
+
 def told(function: Any, *args: Any) -> dict[str, str]:
     """Return what is told of the innermost frame of a function that fails."""
     try:
         function(*args)
     except Exception as error:  # noqa: BLE001 - whatever it is
-        return dict(post_mortem.frames_of(error)[-1][4])
+        return dict(post_mortem.frames_of(error, nothing_held)[-1][4])
     raise AssertionError
 
 
@@ -326,6 +330,6 @@ def test_after_an_interrupt_there_are_types() -> None:
 
     with pytest.raises(ValueError, match="Stopped") as caught:
         passing(Stopped())
-    *_, outer, inner = post_mortem.frames_of(caught.value)
+    *_, outer, inner = post_mortem.frames_of(caught.value, nothing_held)
     assert inner[4] == [("value", "<Stopped>")]
     assert outer[4] == [("value", "<Stopped>"), ("text", "<str>")]

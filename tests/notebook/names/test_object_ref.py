@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument, StaleRef, UserCodeError
 from accel_lab.notebook.gpu_cell import GpuCells
@@ -96,18 +97,27 @@ def test_a_handle_that_goes_in_as_what_its_name_stands_for_stays_good(notebook: 
     assert history.get() == [5, 6, 7]
 
 
-def test_a_copy_of_a_handle_is_one_of_the_object_and_its_pickle_is_for_its_context(
-    notebook: Notebook,
-) -> None:
+def test_a_copy_of_a_handle_is_one_of_the_object(notebook: Notebook) -> None:
     notebook("history = [[1], {'k': 2}]")
     history = notebook.names["history"]
     for made in (copy.copy(history), copy.deepcopy([history, history])[1]):
         made[0].append(3)
         assert made == [[1, 3], {"k": 2}]
     assert history.get() == [[1], {"k": 2}]
-    data = pickle.dumps(history)
+
+
+def test_the_pickle_of_a_handle_is_what_it_stands_for_or_refused(notebook: Notebook) -> None:
+    notebook("history = [1]\nloss = 0.5")
+    history, loss = notebook.names["history"], notebook.names["loss"]
+    with pytest.raises(TypeError, match=r"an ObjectRef is not .* pickled: .* with get\(\)"):
+        pickle.dumps({"history": history})
+    assert pickle.loads(pickle.dumps([loss])) == [0.5]  # noqa: S301 - of this test
+    assert notebook.gpu.run(lambda: history[0] + loss).result() == 1.5
+
+
+def test_a_handle_that_a_pickle_of_elsewhere_names_is_refused(notebook: Notebook) -> None:
     with pytest.raises(InvalidArgument, match=r"'history': it is good only") as refused:
-        pickle.loads(data)  # noqa: S301 - of this test
+        workspace_registry.resident("a notebook", "history", 1)
     assert ".get()" in refused.value.remedy
 
 

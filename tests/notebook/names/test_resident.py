@@ -12,6 +12,8 @@ import pytest
 pytest.importorskip("IPython", reason="IPython comes with the lab extra")
 
 from accel_lab import System
+from accel_lab.compute.cells.workspace_registry import Workspaces
+from accel_lab.compute.message.service import in_context
 from accel_lab.compute.residency.resident import Resident, ResidentBuffer, ResidentObject
 from accel_lab.display.sizes import size
 from accel_lab.errors import InvalidArgument, StaleRef
@@ -245,17 +247,15 @@ def test_looking_runs_nothing_of_the_users(lab: Lab) -> None:
         "touched = []\nshy = Shy()\nbelow = [Shy()]\na = gpu.put(np.ones(3))"
     )
     lab("%%gpu gpu\nclass Shy:\n    def __getattribute__(self, name): import os; os._exit(3)\n")
-    lab.gpu.run(_bind_shy).result()
+    lab.gpu.run(_bind_shy, in_context(Workspaces)).result()
     lab("touched.clear()")
     assert len(lab.gpu.resident) >= 1
     assert lab.names["touched"] == []
     assert lab.gpu.generation == 1
 
 
-def _bind_shy() -> None:
-    from accel_lab.compute.cells import workspace_registry
-
-    for space in workspace_registry.spaces().values():
+def _bind_shy(workspaces: Workspaces) -> None:
+    for space in workspaces.spaces().values():
         space.names["shy"] = [space.names["Shy"]()]
 
 

@@ -70,7 +70,7 @@ def test_a_stopped_process_is_stale_and_lives_on(tmp_path: Path, watch: Watch) -
 
 
 def test_pages_and_feeds_call_a_silence_stale_after_the_same_time() -> None:
-    source = (ROOT / "widgets" / "freshness.js").read_text()
+    source = (ROOT / "widgets/shared/freshness.js").read_text()
     assert f"STALE_AFTER_S = {STALE_AFTER_S};" in source
     assert offered.BEAT_S + 0.5 < STALE_AFTER_S < 2.0
 

@@ -8,8 +8,9 @@ import pytest
 from accel_lab.views.widget import assets
 
 WIDGETS = Path(__file__).parents[3] / "widgets"
+FILES = {path.relative_to(WIDGETS).as_posix(): path.read_text() for path in WIDGETS.rglob("*.js")}
 VIEWS = sorted(
-    path.stem for path in WIDGETS.glob("*.js") if "export default standalone(" in path.read_text()
+    name.removesuffix(".js") for name, text in FILES.items() if "export default standalone(" in text
 )
 
 
@@ -25,12 +26,18 @@ def write(folder: Path, **modules: str) -> None:
         (folder / f"{name}.js").write_text(text)
 
 
+def write_folders(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+
+
 def join(name: str) -> str:
     return assets.source.__wrapped__(name)  # past the cache
 
 
 def test_the_tree_is_one_module_without_relative_imports() -> None:
-    text = assets.source("tree.js")
+    text = assets.source("tree/tree.js")
     assert "export default standalone(mountTree);" in text
     assert not re.search(r"^import\b", text, re.MULTILINE)
     assert text.count("export ") == 2  # `html` for the tests, and the default
@@ -60,6 +67,45 @@ def test_dependencies_come_first_and_once(folder: Path) -> None:
         "const b = c + 1;",
         "export default b + c;",
     ]
+
+
+def test_files_are_joined_from_folders_each_once_by_its_path(folder: Path) -> None:
+    write_folders(
+        folder,
+        {
+            "view/view.js": 'import { b } from "./rows.js";\n'
+            'import { c } from "../shared/dom.js";\n',
+            "view/rows.js": 'import { c } from "../view/../shared/dom.js";\nexport const b = c;\n',
+            "shared/dom.js": "export const c = 1;\n",
+        },
+    )
+    text = join("view/view.js")
+    assert re.findall(r"^// .*", text, re.MULTILINE) == [
+        "// shared/dom.js",
+        "// view/rows.js",
+        "// view/view.js",
+    ]
+    assert "import" not in text
+
+
+def test_files_of_one_name_in_two_folders_are_two_files(folder: Path) -> None:
+    files = {
+        "a/draw.js": 'import { b } from "../b/draw.js";\nexport const a = b;\n',
+        "b/draw.js": "export const b = 1;\n",
+    }
+    write_folders(folder, files)
+    assert join("a/draw.js").count("draw.js\n") == 2
+    write_folders(folder, files | {"b/draw.js": "export const b = 1;\nconst a = 2;\n"})
+    with pytest.raises(ValueError, match=r"'a' is declared in b/draw\.js and in a/draw\.js"):
+        join("a/draw.js")
+    write_folders(folder, files | {"b/draw.js": "export const c = 1;\n"})
+    missing = r"b/draw\.js does not export \['b'\], which a/draw\.js imports"
+    with pytest.raises(ValueError, match=missing):
+        join("a/draw.js")
+    back = 'import { a } from "../a/draw.js";\nexport const b = a;\n'
+    write_folders(folder, files | {"b/draw.js": back})
+    with pytest.raises(ValueError, match=r"a/draw\.js → b/draw\.js → a/draw\.js"):
+        join("a/draw.js")
 
 
 def test_names_may_be_imported_over_several_lines(folder: Path) -> None:
@@ -124,10 +170,46 @@ def test_a_missing_file_names_the_folders_that_were_searched() -> None:
         assets.source("missing.js")
 
 
+def test_a_missing_import_names_who_asks_for_it(folder: Path) -> None:
+    write_folders(folder, {"a/a.js": 'import { b } from "../b/b.js";\n'})
+    with pytest.raises(FileNotFoundError, match=r"b/b\.js of the front end.*a/a\.js imports it"):
+        join("a/a.js")
+
+
+def test_an_import_from_outside_of_the_front_end_is_refused(folder: Path) -> None:
+    write_folders(
+        folder,
+        {
+            "a/a.js": 'import { b } from "../../b.js";\n',
+            "a/a.css": '@import "../../b.css";\n',
+            "shared/theme.css": "",
+        },
+    )
+    with pytest.raises(ValueError, match=r"a/a\.js imports '\.\./\.\./b\.js', .* outside"):
+        join("a/a.js")
+    with pytest.raises(ValueError, match=r"a/a\.css imports '\.\./\.\./b\.css', .* outside"):
+        assets.style.__wrapped__("a/a.css")
+
+
 def test_every_file_of_the_front_end_belongs_to_a_view() -> None:
     joined = "".join(assets.source(f"{view}.js") for view in VIEWS)
-    for path in WIDGETS.glob("*.js"):
-        assert f"// {path.name}\n" in joined
+    for name in FILES:
+        assert f"// {name}\n" in joined
+
+
+def test_every_kind_of_view_has_its_entry() -> None:
+    kinds = ["dashboard", "health", "journal", "lab", "lab_compact", "supervision", "timeline"]
+    assert sorted(map(assets.entry, [*kinds, "tree", "vram"])) == VIEWS
+
+
+def test_what_views_share_imports_no_view_and_a_view_no_other() -> None:
+    upwards = [
+        (name, path)
+        for name, text in FILES.items()
+        for path in re.findall(r'from "\.\./(\S+)"', text)
+        if not path.startswith("shared/") and not name.startswith("lab/")
+    ]
+    assert upwards == []
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -136,10 +218,29 @@ def test_every_view_has_a_style_sheet_that_asks_for_nothing(view: str) -> None:
 
 
 def test_a_style_sheet_may_take_in_others(folder: Path) -> None:
-    (folder / "theme.css").write_text("theme")
-    (folder / "a.css").write_text('@import "./b.css";\n\na')
-    (folder / "b.css").write_text("b")
-    assert assets.style.__wrapped__("a.css") == "theme\nb\n\na"
+    write_folders(
+        folder,
+        {
+            "shared/theme.css": "theme",
+            "a/a.css": '@import "./b.css";\n@import "../c/c.css";\n\na',
+            "a/b.css": "b",
+            "c/c.css": "c",
+        },
+    )
+    assert assets.style.__wrapped__("a/a.css") == "theme\nb\nc\n\na"
+
+
+def test_style_sheets_that_take_in_each_other_are_refused(folder: Path) -> None:
+    write_folders(
+        folder,
+        {
+            "a/a.css": '@import "../b/b.css";',
+            "b/b.css": '@import "../a/a.css";',
+            "shared/theme.css": "",
+        },
+    )
+    with pytest.raises(ValueError, match=r"a/a\.css → b/b\.css → a/a\.css"):
+        assets.style.__wrapped__("a/a.css")
 
 
 def test_what_buttons_have_in_common_stands_in_the_theme_alone() -> None:
@@ -151,8 +252,12 @@ def test_what_buttons_have_in_common_stands_in_the_theme_alone() -> None:
         )
         return {part.strip() for block in blocks for part in block.split(";")} - {""}
 
-    buttons = {"lab_bar.css": "al-lab-button", "supervision.css": "al-supervision-button"}
-    for sheet, name in (buttons | {"journal.css": "al-journal-button"}).items():
-        common = said("theme.css", name)
+    buttons = {
+        "lab/bar.css": "al-lab-button",
+        "supervision/supervision.css": "al-supervision-button",
+        "journal/journal.css": "al-journal-button",
+    }
+    for sheet, name in buttons.items():
+        common = said("shared/theme.css", name)
         assert "border-radius: 6px" in common
         assert not common & said(sheet, name) - {"background: var(--al-bg)"}

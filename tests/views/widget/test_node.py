@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
-    "path", sorted(ROOT.glob("tests/widgets/*.test.mjs")), ids=lambda p: p.name
+    "path", sorted(ROOT.glob("tests/widgets/**/*.test.mjs")), ids=lambda p: p.name
 )
 def test_front_end_passes_its_tests(path: Path) -> None:
     require("node")

@@ -1,1 +1,4 @@
-"""The `array` library on CUDA."""
+"""The `array` library on CUDA.
+
+Runs in a context's process.
+"""

@@ -1,1 +1,4 @@
-"""The `blas` library on CUDA: cuBLAS, and what it does not have."""
+"""The `blas` library on CUDA: cuBLAS, and what it does not have.
+
+Runs in a context's process.
+"""

@@ -7,6 +7,8 @@ CuPy lacks are held as unsigned integers of the same width.
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from importlib import import_module
 from threading import get_ident
 from types import ModuleType
 from typing import Any
@@ -15,8 +17,6 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from accel_lab.backends.cuda.array.library import CudaArray
-from accel_lab.backends.cuda.blas.library import CudaBlas
 from accel_lab.backends.cuda.device import faults
 from accel_lab.backends.cuda.device.clock import CudaClock
 from accel_lab.backends.cuda.device.injection import Injection
@@ -26,11 +26,8 @@ from accel_lab.backends.cuda.device.pinned import PinnedPool, PinnedSegments
 from accel_lab.backends.cuda.device.pool import Pool, let_segments_grow
 from accel_lab.backends.cuda.device.stream import CudaEvent, CudaStream
 from accel_lab.backends.cuda.device.stream_write import write_word
-from accel_lab.backends.cuda.fft.library import CudaFft
-from accel_lab.backends.cuda.jit.library import CudaJit
-from accel_lab.backends.cuda.rng.library import CudaRng
 from accel_lab.compute.arrays.dtypes import NAMES
-from accel_lab.compute.execution.backend import MakeRoom, Peak, Poison
+from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, Poison
 from accel_lab.errors import AccelError, InvalidArgument
 
 _STORAGE = {name: storage_of(name) for name in NAMES}
@@ -43,6 +40,7 @@ class CudaDevice:
         model: the card's name.
         total_bytes: its memory.
         arrays: CuPy.
+        ipc: itself, which reads other processes' memory on the card.
         libraries: what makes the libraries of this backend.
         active: the stream on which this thread enqueues.
     """
@@ -61,12 +59,13 @@ class CudaDevice:
         self.total_bytes: int = runtime.memGetInfo()[1]
         self.model: str = runtime.getDeviceProperties(index)["name"].decode()
         self.arrays: ModuleType = cupy
+        self.ipc: IpcCopies | None = self
         self.libraries: dict[str, Callable[[], Any]] = {
-            "array": lambda: CudaArray(self),
-            "blas": lambda: CudaBlas(self),
-            "fft": lambda: CudaFft(self),
-            "jit": lambda: CudaJit(self),
-            "rng": lambda: CudaRng(self),
+            "array": partial(_library, "array.library", "CudaArray", self),
+            "blas": partial(_library, "blas.library", "CudaBlas", self),
+            "fft": partial(_library, "fft.library", "CudaFft", self),
+            "jit": partial(_library, "jit.library", "CudaJit", self),
+            "rng": partial(_library, "rng.library", "CudaRng", self),
         }
         self.active = self.native_stream()
         self.active.activate()
@@ -332,6 +331,11 @@ class CudaDevice:
             event = current.record()
             runtime.streamWaitEvent(self.active.ptr, event.ptr)
             self.active.activate()
+
+
+def _library(module: str, name: str, *given: CudaDevice) -> Any:
+    """Make a library of this backend: loaded by name, for it stands on this room."""
+    return getattr(import_module(f"accel_lab.backends.cuda.{module}"), name)(*given)
 
 
 def _address(data: Any) -> int:

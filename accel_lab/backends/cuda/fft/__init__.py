@@ -1,1 +1,4 @@
-"""The `fft` library on CUDA: cuFFT, its plans, and copies around them."""
+"""The `fft` library on CUDA: cuFFT, its plans, and copies around them.
+
+Runs in a context's process.
+"""

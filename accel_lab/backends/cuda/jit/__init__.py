@@ -1,1 +1,4 @@
-"""The `jit` library on CUDA: NVRTC and what it compiled."""
+"""The `jit` library on CUDA: NVRTC and what it compiled.
+
+Runs in a context's process.
+"""

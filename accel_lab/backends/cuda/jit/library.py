@@ -154,7 +154,7 @@ class CudaJit:
             nvrtc.translated(program),
             program.name,
             program.options,
-            sorted(program.headers.items()),
+            sorted(program.included.items()),
         )
         found = self._cache.get(key)
         if found is not None and found.keys() >= {CUBIN, _SYMBOL, _LOG}:
@@ -165,7 +165,7 @@ class CudaJit:
             CUBIN: compiled.cubin,
             _SYMBOL: compiled.symbol.encode(),
             _LOG: compiled.log.encode(),
-            program.file: program.source.encode(),
+            program.file: program.text.encode(),
         }
         folder: Path | None = None
         with contextlib.suppress(OSError):  # without a disk it is compiled in every process

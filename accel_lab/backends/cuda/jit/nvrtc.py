@@ -110,7 +110,7 @@ def build(program: Compile, architecture: str) -> Compiled:
     Raises:
         CompileError: with NVRTC's log.
     """
-    headers = {**_STANDARD, **program.headers}
+    headers = {**_STANDARD, **program.included}
     texts = tuple(text.encode() for text in headers.values())
     names = tuple(name.encode() for name in headers)
     handle = nvrtc.createProgram(translated(program), program.file, texts, names)
@@ -131,14 +131,14 @@ def build(program: Compile, architecture: str) -> Compiled:
 def translated(program: Compile) -> str:
     """Return the source, and behind it the table of the kernel's parameters."""
     signature = reflection(program.name, "__device__")
-    return f'{program.source}\n#line 1 "the signature of {program.base}"\n{signature}'
+    return f'{program.text}\n#line 1 "the signature of {program.base}"\n{signature}'
 
 
 def options(program: Compile, architecture: str) -> tuple[str, ...]:
     """Return NVRTC's options: the user's, the architecture, and where headers are."""
     given = program.options
     standard = () if any("std=" in one for one in given) else ("-std=c++17",)
-    texts = (program.source, *program.headers.values())
+    texts = (program.text, *program.included.values())
     # nvcc has these two macros without an include; libcu++ defines them itself.
     lacks = any(map(_CONSTANTS.search, texts)) and not any(map(_LIBCUXX.search, texts))
     before = (f"--pre-include={_ALWAYS}",) if lacks else ()

@@ -1,1 +1,4 @@
-"""The `rng` library on CUDA."""
+"""The `rng` library on CUDA.
+
+Runs in a context's process.
+"""

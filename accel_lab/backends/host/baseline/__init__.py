@@ -3,6 +3,8 @@
 `backends/cuda/baseline` has the same files with the same functions. One that returns a `Call` only
 prepares it; what measures by itself does so in seconds, because the way to it and back is none of
 its cost.
+
+Runs in a context's process.
 """
 
 from collections.abc import Callable

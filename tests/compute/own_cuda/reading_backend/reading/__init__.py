@@ -43,6 +43,7 @@ def open_backend(index: int) -> Any:
         def __init__(self, index: int) -> None:
             super().__init__(index)
             self._opened: dict[bytes, tuple[Any, Path]] = {}
+            self.ipc = self
 
         def copy_in(self, array: Any, handle: bytes, offset_bytes: int) -> None:
             if handle not in self._opened:
@@ -61,7 +62,7 @@ def open_backend(index: int) -> Any:
             while (Path(os.environ[CARD]) / "late").exists():
                 time.sleep(0.001)
 
-        def unmap(self, handle: bytes) -> Callable[[], None] | None:  # type: ignore[override]
+        def unmap(self, handle: bytes) -> Callable[[], None] | None:
             opened = self._opened.pop(handle, None)
             return None if opened is None else opened[1].unlink
 

@@ -1,0 +1,154 @@
+"""Taking the requests of one device back: where they wait, where they run, and what is said of it.
+
+A request is answered with `Cancelled` at once, wherever it is. One that a context has got may still
+run: until that says so, what the request reads and writes stays; see `Withdrawn`.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from accel_lab.actor.reply import Reply
+from accel_lab.compute.lineage.markers import Failed
+from accel_lab.compute.lineage.recorder import Recorder
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.builtin import TakeBack
+from accel_lab.compute.message.operation import NO_RESULT
+from accel_lab.compute.output import cell_origin
+from accel_lab.compute.requests.answers import Answers
+from accel_lab.compute.requests.connection import Connection
+from accel_lab.compute.requests.send_queue import SendQueue
+from accel_lab.compute.wire.codec import encode_entry
+from accel_lab.errors import Cancelled
+
+
+class Cancellation:
+    """Takes requests of one device back; any thread may call.
+
+    Attributes:
+        lock, room: the device's.
+
+    Parameters:
+        skip: asks the context not to begin these requests; returns at once.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        lock: threading.RLock,
+        room: threading.Condition,
+        answers: Answers,
+        queue: SendQueue,
+        recorder: Recorder | None,
+        skip: Callable[[list[int]], None],
+    ) -> None:
+        self._connection = connection
+        self.lock = lock
+        self.room = room
+        self._answers = answers
+        self._queue = queue
+        self._recorder = recorder
+        self._skip = skip
+
+    def cancel(self, reply: Reply[Any]) -> None:
+        """Take one request back, and answer it now."""
+        seqs = [seq for seq, other in self.unanswered() if other is reply]
+        self._cancel(seqs)
+        for seq in seqs:
+            self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
+
+    def cancel_of(self, cell: object) -> list[int]:
+        """Take back what a cell has sent and is not done; return the numbers of the requests."""
+        seqs = [seq for seq, reply in self.unanswered() if reply.origin is cell]
+        self._cancel(seqs)
+        return seqs
+
+    def undo(self, seq: int) -> None:
+        """Take back what was interrupted while it was sent, so that nobody has its handle.
+
+        What was sent by then may not run on, and keeps what it reads and writes till it is over.
+        """
+        self._unqueue(seq)
+        self._skip([seq])
+        self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
+
+    def unanswered(self) -> list[tuple[int, Reply[Any]]]:
+        """Return the requests without an answer and their numbers."""
+        recovery = self._connection.recovery
+        held = {} if recovery is None else recovery.held
+        return [*held.items(), *self._answers.pending.copy().items()]
+
+    def first_pending(self, seqs: list[int]) -> Reply[Any] | None:
+        """Return the first of these that a context has to answer; None when there is none."""
+        pending = self._answers.pending
+        return next((one for seq in seqs if (one := pending.get(seq)) is not None), None)
+
+    def unfinished(self) -> int:
+        """Count what is not done, answers that have come apart; does not block."""
+        link = self._connection.current_link
+        if link is not None:
+            link.drain()
+        return len({seq for seq, _ in self.unanswered()}) + len(self._answers.withdrawn)
+
+    def tell_closed(self, ended: int) -> None:
+        """Say how many requests closing the system has ended."""
+        name = self._connection.name
+        what = f"{ended} requests to {name} are ended before they are done"
+        if ended == 1:
+            what = f"1 request to {name} is ended before it is done"
+        cell_origin.current().say(f"closed; {what}.")
+
+    def _cancel(self, seqs: list[int]) -> None:
+        """Answer what is held for a rebuild or waits; ask the context not to begin the rest."""
+        if not seqs:
+            return
+        recovery = self._connection.recovery
+        if recovery is not None:
+            recovery.cancel(seqs, _taken_back)
+        for seq in seqs:
+            self._unqueue(seq)
+        link = self._connection.link
+        if link is not None:
+            link.flush()
+            self._skip(seqs)
+
+    def _unqueue(self, seq: int) -> None:
+        """Take one request back that has not been sent."""
+        error = _taken_back(seq)
+        with self.lock:
+            reply = self._answers.pending.get(seq)
+            if reply is None or seq not in self._queue.waiting:
+                return
+            if isinstance(reply, AccelRef):  # what needs it must learn that it is never made
+                instead = TakeBack(reply.id, reply.library == "upload")
+                self._queue.waiting[seq] = encode_entry(seq, 0, None, instead, NO_RESULT)
+            else:
+                del self._queue.waiting[seq]
+                self.room.notify()
+        if isinstance(reply, AccelRef):
+            self._record(seq, error)
+            self._withdraw(seq, error)
+        elif self._answers.take(seq) is not None:
+            self._record(seq, error)
+            reply.reject(error)
+
+    def _withdraw(self, seq: int, error: Cancelled) -> None:
+        """Answer a request that the context has, or will get something in place of."""
+        with self.lock:
+            found = self._answers.withdraw(seq)
+        if found is None:
+            return
+        reply, stand_in = found
+        if isinstance(reply, AccelRef):
+            self._answers.never_made(reply.id, error)
+        over = reply.take_back(error)
+        if over is not None:
+            stand_in.hold(over)
+
+    def _record(self, seq: int, error: Cancelled) -> None:
+        if self._recorder is not None:
+            self._recorder.mark(Failed(seq, "Cancelled", str(error)))
+
+
+def _taken_back(seq: int) -> Cancelled:
+    return Cancelled(f"request {seq} was taken back before it was sent")

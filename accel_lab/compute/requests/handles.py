@@ -1,0 +1,255 @@
+"""The handles of one device: made for answers, and checked where a message names them."""
+
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from accel_lab.actor.reply import FAILED, Pump, Reply
+from accel_lab.compute.message.buffer import FREED, AccelRef, Handles, Owner, RunRef
+from accel_lab.compute.message.operation import NO_RESULT, Operation, Spec, inferred, no_operand
+from accel_lab.compute.message.support import check
+from accel_lab.compute.output import cell_origin
+from accel_lab.compute.requests.connection import Connection
+from accel_lab.compute.requests.message_plan import MessagePlan, require_options
+from accel_lab.compute.requests.send_queue import SendQueue
+from accel_lab.errors import InvalidArgument, StaleRef
+
+Make = Callable[[Pump, int], Reply[Any]]
+"""Builds another kind of handle, for a result of this id."""
+Checked = tuple[Spec | None, Spec | None, bool, bool]
+"""What a message makes; what the context is told of that; whether that is known; whether every
+operand is well."""
+
+_FREED = "put or compute it again; free() gives the buffer back for good."
+_DROPPED = "put or compute it again; suspend() without drop=True gives nothing up."
+_NOT_MADE_AGAIN = (
+    "put or compute it again. What no message makes again survives the next fault as a copy: "
+    "gpu.checkpoint(ref); ref.durability says beforehand."
+)
+_NOT_RECOVERED = (
+    'put or compute it again. A System(recover="replay"), the default, would make buffers again '
+    "by itself."
+)
+
+
+class DeviceHandles:
+    """Makes and checks the handles of one device.
+
+    Attributes:
+        device: returns it; None before it is served, and when nobody holds it any more. Whoever
+            sends holds it; what runs on its behalf must not keep it open.
+        pump: what a handle waits with.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        pump: Pump,
+        queue: SendQueue,
+        support: Mapping[str, frozenset[str]],
+    ) -> None:
+        self.device: Callable[[], Any] = _no_device
+        self.pump = pump
+        self._connection = connection
+        self._queue = queue
+        self._freed = queue.freed
+        self._support = support
+
+    def serve(self, device: Any) -> None:
+        """Name the device whose handles these are."""
+        self.device = weakref.ref(device)
+
+    # Making them.
+
+    def new_id(self) -> int:
+        """Take the next buffer's id; the device's lock is held."""
+        self._queue.ids = id_ = self._queue.ids + 1
+        return id_
+
+    def of_answer(
+        self,
+        message: Any,
+        plan: MessagePlan,
+        spec: Spec | None,
+        make: Make | None,
+        announced: int,
+        *,
+        known: bool,
+    ) -> tuple[Reply[Any], int]:
+        """Return the handle of a message's answer and the result's id on the wire.
+
+        Parameters:
+            make: builds another kind of handle.
+            announced: the id that the context was told before; 0 if none.
+        """
+        here, generation = cell_origin.current(), self._connection.generation
+        if plan.has_out and message.out is not None:
+            out = message.out
+            shape, dtype = (out.shape, out.dtype) if out.known else (None, None)
+            alias = AccelRef(self.pump, here, self.device(), out.owner, generation, shape, dtype)
+            return alias, 0 if out.known else -out.id
+        if make is None and spec is None and (known or not plan.answers_buffer):
+            return Reply(self.pump, here), 0
+        id_ = announced
+        if not id_:
+            self._queue.ids = id_ = self._queue.ids + 1
+        if make is not None:
+            made = make(self.pump, id_)
+            return made, id_ if isinstance(made, AccelRef) else 0
+        owner = Owner(id_, self._freed)
+        if spec is None:
+            return AccelRef(self.pump, here, self.device(), owner, generation, None, None), -id_
+        return AccelRef(
+            self.pump, here, self.device(), owner, generation, spec.shape, spec.dtype
+        ), id_
+
+    def of_call(self, id_: int) -> RunRef:
+        """Build the handle of an answer that may turn out to be a buffer."""
+        owner, generation = Owner(id_, self._freed), self._connection.generation
+        here = cell_origin.current()
+        return RunRef(self.pump, here, self.device(), owner, generation, None, None)
+
+    def adopt(self, reply: Reply[Any], id_: int, shape: tuple[int, ...], dtype: str) -> AccelRef:
+        """Make the handle of a buffer that came inside an answer."""
+        here = self._connection.generation
+        generation = reply.generation if isinstance(reply, AccelRef) else here
+        owner = Owner(id_, self._freed)
+        ref = AccelRef(self.pump, reply.origin, self.device(), owner, generation, shape, dtype)
+        ref.resolve()
+        return ref
+
+    # Checking them.
+
+    def check(self, message: Operation[Any], plan: MessagePlan) -> Checked:
+        """Work out what a message makes, and refuse operands and options that do not fit.
+
+        An operand that is stale or failed is no such: it is looked at when the message is sent.
+
+        Raises:
+            InvalidArgument: an operand or an option does not fit.
+        """
+        if plan.options:
+            require_options(message, plan.options)
+        device, connection = self.device(), self._connection
+        generation, known, sound = connection.generation, True, not connection.dropped
+        try:
+            operands = plan.operands(message)
+            for ref in operands:
+                if ref.device is not device:
+                    raise self._foreign(ref, message)
+                if ref.generation != generation or ref._state == FAILED:  # noqa: SLF001 - hot
+                    sound = False
+                if not ref.known:
+                    known = False
+        except (AttributeError, TypeError):
+            raise no_operand(message) from None
+        if not known:
+            return None, None, False, sound
+        spec = inferred(message)
+        if plan.listed:
+            dtype = operands[0].dtype if operands else message.dtype_key
+            if dtype not in plan.supported:
+                check(self._support, message)
+                plan.supported.add(dtype)
+        return spec, spec or NO_RESULT, True, sound
+
+    def is_plain(self, message: Operation[Any], plan: MessagePlan) -> bool:
+        """Whether all is known and well: the shapes, the operands, the backend's support."""
+        device, generation = self.device(), self._connection.generation
+        operands: tuple[Any, ...] = plan.operands(message)
+        for ref in operands:
+            if (
+                not isinstance(ref, AccelRef)
+                or ref.device is not device
+                or ref.generation != generation
+                or ref.failed
+                or not ref.known
+            ):
+                return False
+        if plan.listed and message.dtype_key not in plan.supported:
+            return False
+        inferred(message)
+        return True
+
+    def first_failed(self, operands: tuple[AccelRef, ...]) -> AccelRef | None:
+        """Return an operand that was never made.
+
+        Raises:
+            StaleRef: one is no more.
+        """
+        for ref in operands:
+            if ref.failed:
+                return ref
+            if not self.holds(ref):
+                raise self._stale(ref)
+        return None
+
+    def holds(self, ref: AccelRef) -> bool:
+        """Whether a buffer is, or is about to be, in the current generation; never blocks."""
+        connection = self._connection
+        if ref.generation == connection.generation:
+            return ref.id not in connection.dropped
+        recovery = connection.recovery
+        return recovery is not None and ref.generation != FREED and ref.id not in recovery.lost
+
+    def why_lost(self, ref: AccelRef) -> str:
+        """Return why a buffer was not made again after the last loss; empty where none knows."""
+        recovery = self._connection.recovery
+        return "" if recovery is None else recovery.lost.get(ref.id, "")
+
+    def drop(self, why: Mapping[int, str]) -> None:
+        """Give buffers up that could not be kept while the device is suspended."""
+        self._connection.dropped.update(why)
+        Handles.lost += len(why)  # what is sent again and again is looked at again
+
+    def _stale(self, ref: AccelRef) -> StaleRef:
+        """Say why a buffer is not on its device any more, and what to do."""
+        connection = self._connection
+        name, generation = connection.name, connection.generation
+        if ref.generation == FREED:
+            text = f"buffer {ref.id} was freed; compute or put() it again"
+            return StaleRef(text, remedy=_FREED, buffer=ref.id)
+        if ref.generation == generation:
+            why = connection.dropped.get(ref.id, "")
+            text = f"buffer {ref.id} was dropped when {name} was suspended: {why}"
+            return StaleRef(f"{text}; compute or put() it again", remedy=_DROPPED, buffer=ref.id)
+        error = StaleRef("", buffer=ref.id)
+        self._say_why(error, f"generation {ref.generation}")
+        return error
+
+    def complete(self, error: StaleRef) -> None:
+        """Say of a buffer that a context has missed why it is gone, if a loss has cost it."""
+        if error.buffer <= self._connection.ids_before:
+            self._say_why(error, "an earlier generation")
+
+    def _say_why(self, error: StaleRef, born: str) -> None:
+        connection = self._connection
+        recovery, generation = connection.recovery, connection.generation
+        if recovery is not None and (why := recovery.lost.get(error.buffer, "")):
+            text = f"could not be made again for generation {generation}: {why}"
+            error.remedy = _NOT_MADE_AGAIN
+        elif recovery is None or not error.args[0]:
+            name = connection.name
+            text = f"is of {born}; {name} is at {generation}, and what it held before is gone"
+            if recovery is None:
+                error.remedy = _NOT_RECOVERED
+        else:
+            return  # a context has said what is known
+        error.args = (f"buffer {error.buffer} {text}; compute or put() it again",)
+
+    def _foreign(self, ref: Any, message: Operation[Any]) -> InvalidArgument:
+        if not isinstance(ref, AccelRef):
+            return no_operand(message)
+        name = self._connection.name
+        where = f"{ref!r} is not on {name}"
+        if ref.device.state == "stopped":
+            return InvalidArgument(
+                f"{where}, but of a system that is closed: put or compute it again"
+            )
+        if ref.device.name == name:
+            where = f"{ref!r} is of another system than this {name}"
+        return InvalidArgument(f"{where}: bring it there with get() and put()")
+
+
+def _no_device() -> None:
+    pass

@@ -1,0 +1,358 @@
+"""Sending to one device: check, admit, number, encode, send or queue.
+
+All of it happens in the caller's thread: `send` infers the result, checks the operands, encodes the
+message once and appends the bytes to the link.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import astuple
+
+from accel_lab.actor.reply import Reply
+from accel_lab.compute.lineage.recorder import Kept, Recorder
+from accel_lab.compute.message.buffer import AccelRef, Handles
+from accel_lab.compute.message.operation import NO_RESULT, OWN_TIMEOUT, Operation
+from accel_lab.compute.message.validation import require_timeout
+from accel_lab.compute.output import cell_origin
+from accel_lab.compute.requests.answers import Answers, Settle, Told
+from accel_lab.compute.requests.cancellation import Cancellation
+from accel_lab.compute.requests.connection import Connection
+from accel_lab.compute.requests.handles import DeviceHandles, Make
+from accel_lab.compute.requests.message_cache import MessageCache
+from accel_lab.compute.requests.message_plan import MessagePlan, MessagePlans
+from accel_lab.compute.requests.send_queue import SendQueue
+from accel_lab.compute.requests.unrecorded import Unrecorded
+from accel_lab.compute.wire.codec import encode_entry
+from accel_lab.compute.wire.failure import depends_on
+from accel_lab.compute.wire.link import Link
+from accel_lab.errors import QueueFull
+
+IN_FLIGHT_LIMIT = 8192
+ROOM_AFTER_S = 0.002
+
+
+class Outbox:
+    """Sends messages to one device; any thread may call.
+
+    Attributes:
+        digests: called with each recorded request and its number, once that is sent.
+        lock, room: the device's; `room` tells of a change in what waits.
+
+    Parameters:
+        limit: so many messages may wait for a context.
+        limit_s: so long a caller waits for room.
+        probe: tries a device that refuses, if it has rested for long enough; returns at once.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        lock: threading.RLock,
+        room: threading.Condition,
+        answers: Answers,
+        queue: SendQueue,
+        handles: DeviceHandles,
+        cancellation: Cancellation,
+        unrecorded: Unrecorded,
+        recorder: Recorder | None,
+        *,
+        limit: int,
+        limit_s: float,
+        probe: Callable[[], None],
+    ) -> None:
+        self.digests: Callable[[int, Reply[Any]], None] | None = None
+        self._connection = connection
+        self.lock = lock
+        self.room = room
+        self._answers = answers
+        self._queue = queue
+        self._handles = handles
+        self._cancellation = cancellation
+        self._unrecorded = unrecorded
+        self._recorder = recorder
+        self._limit = limit
+        self._limit_s = limit_s
+        self._probe = probe
+        self._plans = MessagePlans()
+        self._told: dict[str, Told] = {}
+
+    @property
+    def timeout_s(self) -> float | None:
+        """How long a message may execute that has no time of its own."""
+        return self._plans.timeout_s
+
+    @timeout_s.setter
+    def timeout_s(self, timeout_s: float | None) -> None:
+        self._plans = MessagePlans(require_timeout(timeout_s))
+
+    def send(
+        self,
+        message: Operation[Any],
+        timeout_s: float | None,
+        *,
+        nowait: bool = False,
+        make: Make | None = None,
+        settle: Settle | None = None,
+        kept: Kept | None = None,
+        recorded: bool = True,
+        announced: int = 0,
+        made_of: tuple[Any, ...] = (),
+        repeats: MessageCache | None = None,
+    ) -> Reply[Any]:
+        """Send one message and return the handle of its answer.
+
+        `make` builds another kind of handle. `settle` is called once before the handle is done,
+        with None when the context has answered, else with the token of the lost context, whose
+        process may still read or write until it is reaped. `kept` is what the message names by
+        its place in the arena, for the record. `announced` is what `announce` has
+        returned. `made_of` is what was given for the message, to be noted in `repeats`.
+        """
+        plan = self._plans[type(message)]
+        limit_s = plan.timeout_s if timeout_s is OWN_TIMEOUT else require_timeout(timeout_s)
+        connection, lost, before = self._connection, Handles.lost, None
+        generation = connection.generation
+        if plan.is_flat and make is None:
+            repeats = plan.repeats
+            if repeats.skip:
+                repeats.skip -= 1
+            else:
+                made_of = astuple(message)
+                before = repeats.find(made_of, generation)
+        if before is None:
+            spec, expected, known, sound = self._handles.check(message, plan)
+        else:
+            spec, expected, known = before.spec, before.expected, True
+            sound = not connection.dropped
+        with self.lock:
+            link = connection.link
+            if link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
+                link = self._admit(nowait=nowait)
+            if self._answers.withheld:
+                self._unrecorded.release_known(link)
+            if not sound or connection.generation != generation:
+                failed = self._handles.first_failed(plan.operands(message))
+                if failed is not None:
+                    _let_go(settle, kept)
+                    reply, _ = self._handles.of_answer(
+                        message, plan, spec, make, announced, known=known
+                    )
+                    return self._refused(failed, message, reply, link)
+            self._queue.last = seq = self._queue.last + 1
+            reply, result = self._handles.of_answer(
+                message, plan, spec, make, announced, known=known
+            )
+            body = message if before is None else before.body
+            data = encode_entry(seq, result, limit_s, body, expected)
+            if before is None and made_of and known and repeats is not None:
+                standing = connection.generation, lost
+                repeats.note(made_of, message, (spec, expected), standing)
+            reply.library = plan.library
+            full = self._enter(
+                seq, reply, data, link, settle, kept, recorded=recorded, at_once=announced > 0
+            )
+        if full is not None or self.digests is not None:
+            self._sent(seq, reply, full, recorded=recorded)
+        return reply
+
+    def send_made(
+        self,
+        kind: type[Operation[Any]],
+        made_of: tuple[Any, ...],
+        make: Callable[..., Operation[Any]],
+        timeout_s: float | None,
+        repeats: MessageCache,
+    ) -> Reply[Any]:
+        """Send what is made of these objects, or what was made of the very same ones before.
+
+        It is of a type that answers with no buffer, and those before are in `repeats`.
+        """
+        if repeats.skip:
+            repeats.skip -= 1
+            return self.send(make(*made_of), timeout_s)
+        plan = self._plans[kind]
+        reply = self._again(plan, made_of, timeout_s, repeats)
+        if reply is not None:
+            return reply
+        return self.send(make(*made_of), timeout_s, made_of=made_of, repeats=repeats)
+
+    def _again(
+        self,
+        plan: MessagePlan,
+        made_of: tuple[Any, ...],
+        timeout_s: float | None,
+        repeats: MessageCache,
+    ) -> Reply[Any] | None:
+        """Send the message that was made of these very objects, if there was one that holds."""
+        if timeout_s is OWN_TIMEOUT:
+            timeout_s = plan.timeout_s
+        with self.lock:
+            before = repeats.find(made_of, self._connection.generation)
+            link = self._connection.link
+            if before is None or link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
+                return None
+            if self._answers.withheld:
+                self._unrecorded.release_known(link)
+            self._queue.last = seq = self._queue.last + 1
+            reply: Reply[Any] = Reply(self._handles.pump, cell_origin.current())
+            reply.library = plan.library
+            data = encode_entry(seq, 0, timeout_s, before.body, before.expected)
+            full = self._enter(seq, reply, data, link)
+        if full is not None or self.digests is not None:
+            self._sent(seq, reply, full)
+        return reply
+
+    def tell(self, message: Operation[Any], *, nowait: bool) -> None:
+        """Send one message whose answer nobody waits for; only a failure makes a handle of it."""
+        plan = self._plans[type(message)]
+        if not plan.bare and (
+            plan.has_out or plan.answers_buffer or not self._handles.is_plain(message, plan)
+        ):
+            self.send(message, OWN_TIMEOUT, nowait=nowait)
+            return
+        told, here = self._told.get(plan.library), cell_origin.current()
+        if told is None or told.origin is not here:
+            told = self._told[plan.library] = Told(self._handles.pump, here, plan.library)
+        with self.lock:
+            link = self._connection.link
+            if link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
+                link = self._admit(nowait=nowait)
+            if self._answers.withheld:
+                self._unrecorded.release_known(link)
+            self._queue.last = seq = self._queue.last + 1
+            data = encode_entry(seq, 0, plan.timeout_s, message, NO_RESULT)
+            full = self._enter(seq, told, data, link)
+        if full is not None:
+            full.collect()
+            self._answers.let_go(seq)
+
+    def _enter(
+        self,
+        seq: int,
+        reply: Reply[Any],
+        data: bytes,
+        link: Link | None,
+        settle: Settle | None = None,
+        kept: Kept | None = None,
+        *,
+        recorded: bool = True,
+        at_once: bool = False,
+    ) -> Link | None:
+        """Send or queue an encoded message, and record it; the lock is held.
+
+        Returns the link if that completed a batch of it, and it is time for it to `collect`.
+        """
+        answers = self._answers
+        idle = not answers.pending
+        if settle is None and reply.library is answers.library:
+            answers.pending[seq] = reply  # the hot path: `expect`, without the call
+        else:
+            answers.expect(seq, reply, settle)
+        batched = False
+        try:
+            if link is None:
+                self._queue.waiting[seq] = data
+            elif at_once:
+                link.send_now(data)
+            else:
+                batched = link.send(data, idle=idle)
+        except BaseException:
+            # An interrupt: the caller has no handle, so nothing may wait for the answer.
+            self.lock.release()  # a context that does not read may hold this up
+            try:
+                self._cancellation.undo(seq)
+            finally:
+                self.lock.acquire()
+            raise
+        recorder = self._recorder
+        if recorder is not None and recorded:
+            if recorder.origin is not reply.origin:
+                recorder.sent_by(reply.origin, time.time())
+            recorder.append(data)
+            if recorder.resting:
+                recorder.rouse()
+            if kept is not None:
+                recorder.keep(seq, kept)
+        return link if batched else None
+
+    def _sent(
+        self, seq: int, reply: Reply[Any], full: Link | None, *, recorded: bool = True
+    ) -> None:
+        """Do what follows a message; no lock is held."""
+        if full is not None:
+            full.collect()
+            self._answers.let_go(seq)
+        if self.digests is not None and recorded:
+            self.digests(seq, reply)
+
+    def _admit(self, *, nowait: bool) -> Link | None:
+        """Wait, with the lock held, until a message may be sent or queued."""
+        connection = self._connection
+        deadline = time.monotonic() + self._limit_s
+        while True:
+            if connection.refusal is not None:
+                self.lock.release()
+                try:
+                    self._probe()
+                finally:
+                    self.lock.acquire()
+                if connection.refusal is not None:
+                    raise connection.refusal.copy()
+            connection.wake()
+            link = connection.link
+            depth, limit = (
+                (len(self._queue.waiting), self._limit)
+                if link is None
+                else (len(self._answers.pending), IN_FLIGHT_LIMIT)
+            )
+            if depth < limit:
+                return link
+            left = deadline - time.monotonic()
+            if nowait or left <= 0:
+                text = f"{connection.name} has {depth} messages waiting and takes {limit}"
+                raise QueueFull(text)
+            if link is None:
+                self.room.wait(left)
+            else:
+                oldest = self._answers.oldest()
+                if oldest is None:
+                    continue
+                self.lock.release()
+                try:
+                    link.wait(oldest, min(left, ROOM_AFTER_S))
+                finally:
+                    self.lock.acquire()
+
+    def _refused(
+        self, failed: AccelRef, message: Operation[Any], reply: Reply[Any], link: Link | None
+    ) -> Reply[Any]:
+        """Fail an answer because this operand was never made; the lock is held."""
+        first = failed.error
+        assert first is not None
+        error = depends_on(first, f"operand {failed.id} was never made")
+        error.first = (first,)
+        error.root = first.root or failed.id
+        reply.reject(error)
+        self._unrecorded.withhold_writes(message, reply, link)
+        return reply
+
+    def number(self) -> int:
+        """Return the number of a request that the record does not have."""
+        with self.lock:
+            return self._queue.number()
+
+    def flush(self) -> None:
+        """Send what is held back."""
+        link = self._connection.link
+        if link is not None:
+            link.flush()
+
+
+def _let_go(settle: Settle | None, kept: Kept | None) -> None:
+    """Let go of what a message names that is not sent."""
+    if settle is not None:
+        settle(None)
+    if kept is not None:
+        kept.done()

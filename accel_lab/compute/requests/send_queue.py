@@ -1,0 +1,63 @@
+"""What one device is to be sent: numbers, the messages that wait for a context, freed buffers."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+from accel_lab.compute.lineage.recorded_message import WITHHOLD, decode, encode
+from accel_lab.compute.lineage.recorder import Recorder
+from accel_lab.compute.message.builtin import Free
+from accel_lab.compute.wire.codec import encode_entry
+from accel_lab.compute.wire.link import Link
+
+FREES_PER_BATCH = 4096
+
+
+class SendQueue:
+    """Numbers messages and keeps those that wait; the device's lock is held for every call.
+
+    Attributes:
+        last: the number of the message that was sent or queued last.
+        ids: the number that a buffer was given last.
+        waiting: the encoded messages that wait for a context, by number and in order.
+        freed: the buffers of which no context knows yet that they are freed. Finalizers append to
+            it, in any thread at any moment.
+    """
+
+    def __init__(self, recorder: Recorder | None) -> None:
+        self.last = 0
+        self.ids = 0
+        self.waiting: dict[int, bytes] = {}
+        self.freed: deque[int] = deque()
+        self._recorder = recorder
+
+    def number(self) -> int:
+        """Take the next number."""
+        self.last += 1
+        return self.last
+
+    def send_to(self, link: Link) -> None:
+        """Send what has waited, in order."""
+        waiting, self.waiting = self.waiting, {}
+        for data in waiting.values():
+            link.send(data, idle=False)
+        link.flush()
+
+    def free(self) -> bytes:
+        """Encode what has been freed, and record it."""
+        freed = self.freed
+        ids: list[int] = []
+        while freed and len(ids) < FREES_PER_BATCH:
+            ids.append(freed.popleft())
+        data = encode_entry(0, 0, None, Free(ids))
+        if self._recorder is not None:
+            self._recorder.append(data)
+        return data
+
+    def widen(self, sharing: Mapping[int, Iterable[int]]) -> None:
+        """Have what waits refuse what shares the memory of a buffer that will not be there."""
+        for seq, data in list(self.waiting.items()):
+            _, result, timeout_s, (tag, *fields), spec = decode(data)
+            if tag == WITHHOLD:
+                [id_, *_], *rest = fields
+                ids = [id_, *sharing.get(id_, ())]
+                self.waiting[seq] = encode([seq, result, timeout_s, [tag, ids, *rest], spec])

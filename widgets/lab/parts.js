@@ -1,0 +1,18 @@
+// The parts of the lab view, in the order in which they are read: a name (of the part's state), a
+// title, and what mounts it.
+
+import { mountHealth } from "../health/mount.js";
+import { mountJournal } from "../journal/mount.js";
+import { mountSupervision } from "../supervision/mount.js";
+import { mountTimeline } from "../timeline/mount.js";
+import { mountTree } from "../tree/mount.js";
+import { mountVram } from "../vram/mount.js";
+
+export const LAB_PARTS = [
+  { name: "tree", title: "Actors", mount: mountTree },
+  { name: "supervision", title: "Supervision", mount: mountSupervision },
+  { name: "timeline", title: "Timeline", mount: mountTimeline },
+  { name: "vram", title: "Memory", mount: mountVram },
+  { name: "health", title: "Health", mount: mountHealth },
+  { name: "journal", title: "Journal", mount: mountJournal },
+];

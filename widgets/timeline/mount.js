@@ -1,0 +1,168 @@
+// The timeline on a page: hears what happens there, and has the parts say what that changes.
+
+import { patch } from "../shared/dom.js";
+import { timelineDraw } from "./draw.js";
+import { timelineIsPassedOn, timelineKey } from "./keys.js";
+import { TimelineModel } from "./model.js";
+import { timelineColours, timelinePaint } from "./paint.js";
+import { TimelineFrames, timelineDrawing, timelineFit, timelineHovered, timelineIsDue, timelineScene, timelineSheetHeight } from "./picture.js";
+import { timelineButton, timelineClick, timelineDown, timelineLeave, timelineMove, timelineUp, timelineWheel } from "./pointer.js";
+import { timelineSave } from "./trace.js";
+
+const TIMELINE_UNMEASURED = 600; // pixels of width, before there is a picture
+
+let timelineMounted = 0;
+
+/** Draw the timeline into `root`; see `standalone.js`. */
+export function mountTimeline(root, bus) {
+  const window = root.ownerDocument.defaultView;
+  const model = new TimelineModel(bus, () => window.performance.now());
+  const sheet = new TimelineSheet(root, model);
+  const redraw = () => sheet.frames.ask();
+  timelineListen(sheet);
+  const unwatch = ["stale", "cursor", "span", "selection", "closed"].map((key) => bus.watch(key, redraw));
+  unwatch.push(bus.watch("moment", (moment) => model.showMoment(moment) && redraw()));
+  unwatch.push(bus.watch("paused", (paused) => {
+    model.pause(paused);
+    redraw();
+  }));
+  const sizes = new window.ResizeObserver(redraw);
+  sizes.observe(root);
+  const themes = new window.MutationObserver(redraw);
+  themes.observe(root, { attributes: true, attributeFilter: ["data-theme"] });
+  sheet.frames.now();
+  return {
+    take(state, stamp) {
+      model.take(state, stamp);
+      redraw();
+    },
+    columns: (packed) => model.columns(packed),
+    tick() {
+      if (timelineIsDue(model.look(), sheet.frames.age)) redraw();
+    },
+    stamp: (stamp) => model.hear(stamp),
+    unmount() {
+      unwatch.forEach((end) => end());
+      sizes.disconnect();
+      themes.disconnect();
+      sheet.frames.cancel();
+    },
+  };
+}
+
+/** The element of a timeline: what is measured of it, drawn into it, and done to it. */
+class TimelineSheet {
+  #id = `accel-lab-timeline-${(timelineMounted += 1)}`;
+
+  constructor(root, model) {
+    this.root = root;
+    this.model = model;
+    this.window = root.ownerDocument.defaultView;
+    this.frames = new TimelineFrames(this.window, () => this.#paint());
+  }
+
+  get canvas() { return this.root.querySelector(".timeline-canvas"); }
+
+  get body() { return this.root.querySelector(".timeline-body"); }
+
+  get #scrolled() { return this.body?.scrollTop ?? 0; }
+
+  look() {
+    return { ...this.model.look(), width: this.canvas?.clientWidth || TIMELINE_UNMEASURED, top: this.#scrolled };
+  }
+
+  /** Where over the picture an event was. */
+  point(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return { x: event.clientX - box.left, y: event.clientY - box.top };
+  }
+
+  /** Take a change, and draw it. */
+  act(change) {
+    if (this.model.apply(change)) this.frames.ask();
+    if (change.scrollBy) this.body.scrollTop += change.scrollBy;
+    if (change.focus === undefined) return;
+    this.frames.now(); // there must be a row before it can have the focus
+    const row = this.root.querySelector(`[data-row="${change.focus}"]`);
+    row?.focus({ preventScroll: true });
+    row?.scrollIntoView({ block: "nearest" });
+  }
+
+  #paint() {
+    const view = this.look();
+    const hovered = timelineHovered(view);
+    patch(this.root, timelineDraw(timelineDrawing(view, hovered, this.#id)));
+    const { canvas } = this; // measured only now, when all around it has its size
+    const width = canvas.clientWidth;
+    const ratio = this.window.devicePixelRatio || 1;
+    timelineFit(canvas, width, timelineSheetHeight(view), ratio);
+    if (!width || !view.state) return;
+    const pen = canvas.getContext("2d");
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    timelinePaint(pen, timelineScene(view, hovered, { width, top: this.#scrolled }), timelineColours(this.root));
+  }
+}
+
+/** Have what happens to a sheet change it. */
+function timelineListen(sheet) {
+  const { root, model } = sheet;
+  const redraw = () => sheet.frames.ask();
+  const isPicture = ({ target }) => target === sheet.canvas && model.look().state !== null;
+  const listen = (type, listener, options) => root.addEventListener(type, listener, options);
+
+  listen("pointerdown", (event) => {
+    if (event.button !== 0 || !isPicture(event)) return;
+    sheet.act(timelineDown(sheet.look(), sheet.point(event), event));
+    sheet.canvas.setPointerCapture(event.pointerId);
+  });
+  listen("pointermove", (event) => {
+    if (isPicture(event)) sheet.act(timelineMove(sheet.look(), sheet.point(event)));
+  });
+  for (const type of ["pointerup", "pointercancel"]) {
+    listen(type, (event) => sheet.act(timelineUp(sheet.look(), sheet.point(event), type === "pointercancel")));
+  }
+  listen("pointerout", ({ target }) => {
+    if (target === sheet.canvas || target === root) sheet.act(timelineLeave(sheet.look()));
+  });
+  listen("wheel", (event) => {
+    const change = isPicture(event) ? timelineWheel(sheet.look(), sheet.point(event), event) : null;
+    if (!change) return;
+    event.preventDefault();
+    sheet.act(change);
+  }, { passive: false });
+  listen("click", (event) => timelineOnClick(sheet, event));
+  for (const type of ["keydown", "keypress", "keyup"]) listen(type, (event) => timelineOnKey(sheet, event));
+  listen("scroll", redraw, true);
+  listen("toggle", ({ target }) => sheet.act({ tabled: target.open }), true);
+  listen("focusin", ({ target }) => {
+    const row = timelineRowOf(target);
+    if (row !== null) sheet.act({ active: row });
+    redraw();
+  });
+}
+
+function timelineOnKey(sheet, event) {
+  if (timelineIsPassedOn(event)) return;
+  event.stopPropagation(); // JupyterLab would run, delete or leave the cell
+  const view = sheet.look();
+  if (event.type !== "keydown" || !view.state || !event.target.closest?.(".timeline-body")) return;
+  const change = timelineKey(view, event.key, timelineRowOf(event.target));
+  if (!change) return;
+  event.preventDefault();
+  sheet.act(change);
+}
+
+function timelineOnClick(sheet, { target }) {
+  const deed = target.closest("[data-do]")?.dataset.do;
+  const device = target.closest("[data-device]")?.dataset.device;
+  const view = sheet.look();
+  if (deed === "export") timelineSave(sheet.root.ownerDocument, view.state, view.ring);
+  else if (deed) sheet.act(timelineButton(view, deed));
+  else if (device) sheet.act(timelineClick(view, device, timelineRowOf(target)));
+}
+
+/** The row that an element belongs to; null when none. */
+function timelineRowOf(element) {
+  const row = element.closest("[data-row]")?.dataset.row;
+  return row === undefined ? null : Number(row);
+}

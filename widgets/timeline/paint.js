@@ -1,0 +1,401 @@
+// The picture: an axis, slices, density where they are finer than a pixel, rules and the cursor.
+
+import { TIMELINE_AXIS, timelineIsOf, timelinePath } from "./lanes.js";
+import { timelineClock, timelineDigits, timelineDuration, timelineTicks } from "./scale.js";
+
+/** The kinds of work, each with a colour and a pattern of its own. */
+export const TIMELINE_KINDS = ["kernel", "copy", "function"];
+
+const TIMELINE_BOX = 2; // pixels from which a slice is drawn as itself
+const TIMELINE_INSET = 4; // pixels between a slice and the edge of its lane
+const TIMELINE_NAMED = 30; // pixels from which a slice may have its name in it
+const TIMELINE_CROSS = 14; // pixels that a cross is wide; of those that would overlap one is drawn
+const TIMELINE_ASIDE = 4; // pixels between a slice and its name, where that stands beside it
+const TIMELINE_FONT = "11px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
+
+/** The colours of a view's element, as the style sheets have them now. */
+export function timelineColours(root) {
+  const style = root.ownerDocument.defaultView.getComputedStyle(root);
+  const read = (name) => style.getPropertyValue(name).trim();
+  const names = ["bg", "fg", "muted", "line", "faint", "accent", "accent-soft", "bad"];
+  const colours = Object.fromEntries(names.map((name) => [name, read(`--al-${name}`)]));
+  for (const kind of TIMELINE_KINDS) {
+    colours[kind] = read(`--timeline-${kind}`);
+    colours[`${kind}-text`] = read(`--timeline-${kind}-text`);
+  }
+  return colours;
+}
+
+/**
+ * Paint a moment of a view: `scene` has state, ring, lanes, window ([from, to]), now, cursor, span,
+ * selection, picked and hovered ({row, number} or {row, seq} of a running one), top (pixels scrolled
+ * away), width and height.
+ */
+export function timelinePaint(pen, scene, colours) {
+  const { lanes, top, width, height } = scene;
+  const paint = new TimelinePainter(pen, scene, colours);
+  pen.clearRect(0, 0, width, height);
+  pen.font = TIMELINE_FONT;
+  pen.textBaseline = "middle";
+  paint.ground();
+  const visible = lanes.filter((lane) => lane.y + lane.height > top && lane.y < top + height);
+  pen.save();
+  pen.beginPath();
+  pen.rect(0, TIMELINE_AXIS, width, height - TIMELINE_AXIS);
+  pen.clip();
+  for (const lane of visible) paint.lane(lane);
+  for (const device of new Set(visible.map((lane) => lane.device))) paint.marks(device);
+  pen.restore();
+  paint.moments();
+}
+
+class TimelinePainter {
+  constructor(pen, scene, colours) {
+    this.pen = pen;
+    this.scene = scene;
+    this.colours = colours;
+    [this.from, this.to] = scene.window;
+    this.scale = scene.width / (this.to - this.from);
+    this.fills = Object.fromEntries(TIMELINE_KINDS.map((kind) => [kind, timelineFill(pen, kind, colours)]));
+    this.lost = Object.fromEntries(TIMELINE_KINDS.map((kind) => [kind, timelineLostFill(pen, kind, colours)]));
+  }
+
+  x(at) { return (at - this.from) * this.scale; }
+
+  ground() {
+    const { pen, colours, scene } = this;
+    const { width, height, lanes, top, state, selection, activeRow } = scene;
+    for (const lane of lanes) {
+      const selected = timelineIsOf(timelinePath(state, lane.device), selection);
+      pen.fillStyle = selected || (activeRow !== null && lane.row === activeRow) ? colours["accent-soft"] : lane.row === null ? colours.faint : colours.bg;
+      pen.fillRect(0, lane.y - top, width, lane.height);
+    }
+    pen.fillStyle = colours.bg;
+    pen.fillRect(0, 0, width, TIMELINE_AXIS);
+    const ticks = timelineTicks(scene.window, width);
+    pen.fillStyle = colours.line;
+    for (const { at } of ticks) pen.fillRect(Math.round(this.x(at)), TIMELINE_AXIS - 5, 1, height);
+    pen.fillRect(0, TIMELINE_AXIS - 1, width, 1);
+    pen.fillStyle = colours.muted;
+    for (const { at, label } of ticks) {
+      const x = this.x(at);
+      if (x + 4 + pen.measureText(label).width <= width) pen.fillText(label, x + 4, 11);
+    }
+  }
+
+  lane(lane) {
+    if (lane.row === null) return;
+    const y = lane.y - this.scene.top + TIMELINE_INSET;
+    const height = lane.height - 2 * TIMELINE_INSET;
+    const track = this.scene.ring.tracks[lane.row];
+    if (track) this.track(track, lane.row, y, height);
+    const { state, now } = this.scene;
+    for (const [work, seq, start] of state.running) {
+      const [row, name, kind] = state.works[work];
+      if (row === lane.row && start <= this.to) this.running(name, seq, kind, row, start, Math.max(now, start), y, height);
+    }
+  }
+
+  /** Slices as boxes; those below two pixels become the share of time that a pixel was busy. */
+  track(track, row, y, height) {
+    const { pen, scene, scale, from, to } = this;
+    const { start, end, work, seq, number, tail } = track;
+    const { works } = scene.state;
+    const columns = Math.ceil(scene.width);
+    const busy = TIMELINE_KINDS.map(() => new Float32Array(columns));
+    const kinds = works.map(([, , kind]) => TIMELINE_KINDS.indexOf(kind));
+    let fine = false;
+    const ended = []; // their words stand on what is drawn beside them
+    for (let i = track.from(from); i < tail && start[i] <= to; i += 1) {
+      if (end[i] < from) continue;
+      const x0 = (start[i] - from) * scale;
+      const x1 = (end[i] - from) * scale;
+      if (x1 - x0 >= TIMELINE_BOX) {
+        const [, name, kind, lost] = works[work[i]];
+        if (lost) ended.push([x0, x1, `${name} #${seq[i]} · ended with its context after ${timelineDuration(end[i] - start[i])}`, kind, y, height]);
+        else this.box(x0, x1, name, kind, y, height);
+        continue;
+      }
+      fine = true;
+      const share = busy[kinds[work[i]]];
+      const left = Math.max(0, Math.floor(x0));
+      for (let x = left; x <= x1 && x < columns; x += 1) share[x] += Math.min(x + 1, x1) - Math.max(x, x0) + 1e-6;
+    }
+    if (fine) this.density(busy, columns, y, height);
+    for (const one of ended) this.ended(...one);
+    for (const mark of [scene.hovered, scene.picked]) {
+      const place = mark?.row === row && mark.number !== undefined ? track.placeOf(mark.number) : -1;
+      if (place >= 0) this.outline(this.x(start[place]), this.x(end[place]), y, height);
+    }
+  }
+
+  density(busy, columns, y, height) {
+    const { pen } = this;
+    const total = busy[0].map((share, x) => share + busy[1][x] + busy[2][x]);
+    const high = total.map((share) => share && Math.min(height, Math.max(3, share * height)));
+    const below = new Float32Array(columns);
+    TIMELINE_KINDS.forEach((kind, k) => {
+      pen.fillStyle = this.fills[kind];
+      pen.beginPath();
+      for (let x = 0; x < columns; x += 1) {
+        if (!busy[k][x]) continue;
+        const part = (busy[k][x] / total[x]) * high[x];
+        below[x] += part;
+        pen.rect(x, y + height - below[x], 1, part);
+      }
+      pen.fill();
+    });
+  }
+
+  box(x0, x1, name, kind, y, height) {
+    const { pen, scene } = this;
+    const left = Math.max(-2, x0);
+    const right = Math.min(scene.width + 2, x1);
+    const gap = right - left > 4 ? 1 : 0;
+    pen.fillStyle = this.fills[kind];
+    pen.fillRect(left, y, right - left - gap, height);
+    if (kind !== "kernel" && right - left > 6) {
+      pen.strokeStyle = this.colours[kind];
+      pen.strokeRect(left + 0.5, y + 0.5, right - left - gap - 1, height - 1);
+    }
+    this.name(name, kind, left, right - gap, y, height);
+  }
+
+  /** What did not come to its end: hatched the other way, with a strong edge where its context was lost. */
+  ended(x0, x1, words, kind, y, height) {
+    const { pen, scene, colours } = this;
+    const left = Math.max(-2, x0);
+    const right = Math.min(scene.width + 2, x1);
+    pen.fillStyle = this.lost[kind];
+    pen.fillRect(left, y, right - left, height);
+    pen.strokeStyle = colours[kind];
+    pen.strokeRect(left + 0.5, y + 0.5, right - left - 1, height - 1);
+    pen.fillStyle = colours.bad;
+    pen.fillRect(right - 2, y - 1, 2, height + 2);
+    this.label(words, colours.fg, left, right - 2, y, height);
+  }
+
+  running(name, seq, kind, row, start, now, y, height) {
+    const { pen, scene, colours } = this;
+    const left = Math.max(-2, this.x(start));
+    const right = Math.min(scene.width + 12, Math.max(this.x(now), left + 8));
+    pen.fillStyle = this.fills[kind];
+    pen.beginPath();
+    pen.moveTo(left, y);
+    const teeth = 4;
+    for (let i = 0; i <= teeth * 2; i += 1) pen.lineTo(i % 2 ? right - 5 : right, y + (height * i) / (teeth * 2));
+    pen.lineTo(left, y + height);
+    pen.closePath();
+    pen.fill();
+    if (kind !== "kernel") {
+      pen.strokeStyle = this.colours[kind];
+      pen.stroke();
+    }
+    const words = `${name} #${seq} · running ${timelineDuration(now - start)}`;
+    if (this.fits(words, left, right - 5)) this.name(words, kind, left, right - 5, y, height);
+    else this.label(words, colours.fg, left, right, y, height);
+    for (const mark of [scene.hovered, scene.picked]) {
+      if (mark?.row === row && mark.seq === seq && mark.number === undefined) this.outline(left, right, y, height);
+    }
+  }
+
+  /** Whether words have room between two edges, as far as these are in sight. */
+  fits(words, left, right) {
+    return this.pen.measureText(words).width <= Math.min(this.scene.width, right) - Math.max(0, left) - 8;
+  }
+
+  /** Write words on a plate: into a box, else before it, else behind it, else cut to what is there. */
+  label(words, colour, left, right, y, height) {
+    const { pen, colours, scene } = this;
+    const width = pen.measureText(words).width + TIMELINE_ASIDE;
+    let from = Math.max(0, left) + TIMELINE_ASIDE;
+    let text = words;
+    let around = -1; // a plate leaves the edges of its box, and covers whole what stands beside it
+    if (!this.fits(words, left, right)) {
+      around = 0;
+      if (left - width >= TIMELINE_ASIDE) from = left - width;
+      else if (right + width + 2 * TIMELINE_ASIDE <= scene.width) from = right + 2 * TIMELINE_ASIDE;
+      else text = timelineCut(pen, words, scene.width - from - 4);
+    }
+    if (!text) return;
+    pen.fillStyle = colours.bg;
+    pen.fillRect(from - 2, y - around, pen.measureText(text).width + 4, height + 2 * around);
+    pen.fillStyle = colour;
+    pen.fillText(text, from, y + height / 2 + 0.5);
+  }
+
+  /** Write a name into a box, cut to what fits; patterns get a plate under it. */
+  name(name, kind, left, right, y, height) {
+    const { pen, colours } = this;
+    const from = Math.max(0, left) + 4;
+    const room = Math.min(this.scene.width, right) - from - 4;
+    if (room < TIMELINE_NAMED) return;
+    const text = timelineCut(pen, name, room);
+    if (!text) return;
+    if (kind !== "kernel") {
+      pen.fillStyle = colours.bg;
+      pen.fillRect(from - 2, y + 2, pen.measureText(text).width + 4, height - 4);
+    }
+    pen.fillStyle = colours[`${kind}-text`];
+    pen.fillText(text, from, y + height / 2 + 0.5);
+  }
+
+  outline(x0, x1, y, height) {
+    const { pen, colours } = this;
+    pen.lineWidth = 2;
+    pen.strokeStyle = colours.bg;
+    pen.strokeRect(x0 - 2, y - 2, Math.max(2, x1 - x0) + 4, height + 4);
+    pen.strokeStyle = colours.fg;
+    pen.strokeRect(x0 - 1, y - 1, Math.max(2, x1 - x0) + 2, height + 2);
+    pen.lineWidth = 1;
+  }
+
+  /** The generation changes of a device as rules through its lanes, its faults as crosses. */
+  marks(device) {
+    const { pen, colours, scene } = this;
+    const lanes = scene.lanes.filter((lane) => lane.device === device);
+    const y = lanes[0].y - scene.top;
+    const bottom = lanes.at(-1).y + lanes.at(-1).height - scene.top;
+    const heading = lanes[0].height;
+    const shown = scene.state.marks.filter(([at, of]) => of === device && at >= this.from && at <= this.to);
+    let crossed = -Infinity; // where the last cross is
+    for (const [at, , kind] of shown) {
+      const x = Math.round(this.x(at)) + 0.5;
+      if (kind === "generation") {
+        pen.strokeStyle = colours.fg;
+        pen.setLineDash([4, 3]);
+        timelineLine(pen, x, y, x, bottom);
+        pen.setLineDash([]);
+        continue;
+      }
+      const middle = Math.min(scene.width - 8, Math.max(8, x - 8));
+      if (middle - crossed >= TIMELINE_CROSS) this.cross((crossed = middle), y + heading / 2);
+    }
+    for (const { at, text } of timelineMerged(shown, 56 / this.scale)) {
+      const width = pen.measureText(text).width + 8;
+      const x = Math.min(Math.max(this.x(at) + 2, 8 + TIMELINE_CROSS / 2), scene.width - width); // beside a cross
+      pen.fillStyle = colours.bg;
+      pen.fillRect(x, y + 2, width, heading - 4);
+      pen.strokeStyle = colours.fg;
+      pen.strokeRect(Math.round(x) + 0.5, y + 2.5, Math.round(width) - 1, heading - 5);
+      pen.fillStyle = colours.fg;
+      pen.fillText(text, x + 4, y + heading / 2 + 0.5);
+    }
+  }
+
+  cross(x, y) {
+    const { pen, colours } = this;
+    pen.fillStyle = colours.bg;
+    pen.strokeStyle = colours.bad;
+    pen.lineWidth = 1.6;
+    pen.beginPath();
+    pen.arc(x, y, 6, 0, 2 * Math.PI);
+    pen.fill();
+    pen.stroke();
+    timelineLine(pen, x - 2.5, y - 2.5, x + 2.5, y + 2.5);
+    timelineLine(pen, x + 2.5, y - 2.5, x - 2.5, y + 2.5);
+    pen.lineWidth = 1;
+  }
+
+  /** What runs from top to bottom: now, the span that was brushed, and the cursor. */
+  moments() {
+    const { pen, colours, scene, from, to } = this;
+    const { now, span, cursor, width, height } = scene;
+    if (now > from && now < to) {
+      pen.fillStyle = colours.muted;
+      pen.fillRect(Math.round(this.x(now)), TIMELINE_AXIS, 1, height);
+    }
+    if (span) {
+      const [x0, x1] = span.map((at) => this.x(at));
+      pen.fillStyle = colours.accent;
+      pen.globalAlpha = 0.16;
+      pen.fillRect(x0, 0, x1 - x0, height);
+      pen.globalAlpha = 1;
+      pen.fillRect(x0 - 1, 0, 1, height);
+      pen.fillRect(x1, 0, 1, height);
+      if (x1 > 0 && x0 < width) this.plate(`↔ ${timelineDuration(span[1] - span[0])}`, (Math.max(0, x0) + Math.min(width, x1)) / 2, colours.accent);
+    }
+    if (cursor !== null && cursor >= from && cursor <= to) {
+      pen.fillStyle = colours.fg;
+      pen.fillRect(Math.round(this.x(cursor)), 0, 1, height);
+      this.plate(timelineClock(cursor, Math.min(6, timelineDigits((to - from) / width))), this.x(cursor), colours.fg);
+    }
+  }
+
+  /** A word on the axis, centred at x as far as the edges allow. */
+  plate(text, x, colour) {
+    const { pen, colours, scene } = this;
+    const width = pen.measureText(text).width + 10;
+    const left = Math.round(Math.max(0, Math.min(scene.width - width, x - width / 2)));
+    pen.fillStyle = colours.bg;
+    pen.fillRect(left, 2, width, 18);
+    pen.strokeStyle = colour;
+    pen.strokeRect(left + 0.5, 2.5, Math.round(width) - 1, 17);
+    pen.fillStyle = colours.fg;
+    pen.fillText(text, left + 5, 11.5);
+  }
+}
+
+/** Generation changes whose labels would overlap, as one label each: g1→g2, g2→g3 are g1→g3. */
+export function timelineMerged(marks, apart) {
+  const merged = [];
+  for (const [at, , kind, text] of marks) {
+    if (kind !== "generation") continue;
+    const last = merged.at(-1);
+    if (last && at - last.at < apart) last.text = `${last.text.split("→")[0]}→${text.split("→")[1]}`;
+    else merged.push({ at, text });
+  }
+  return merged;
+}
+
+function timelineCut(pen, text, room) {
+  const width = pen.measureText(text).width;
+  if (width <= room) return text;
+  const kept = Math.floor((text.length * room) / width) - 1;
+  return kept >= 2 ? `${text.slice(0, kept)}…` : "";
+}
+
+function timelineLine(pen, x0, y0, x1, y1) {
+  pen.beginPath();
+  pen.moveTo(x0, y0);
+  pen.lineTo(x1, y1);
+  pen.stroke();
+}
+
+/** What a kind is filled with: kernels are solid, copies are hatched, functions are dotted. */
+function timelineFill(pen, kind, colours) {
+  if (kind === "kernel") return colours.kernel;
+  const isCopy = kind === "copy";
+  return timelineTile(pen, colours.bg, colours[kind], isCopy ? 0.25 : 0.4, (ink) => {
+    if (isCopy) {
+      ink.lineWidth = 2.2;
+      for (const x of [-6, 0, 6]) timelineLine(ink, x, 6, x + 6, 0);
+    } else {
+      ink.fillRect(0, 0, 2, 2);
+      ink.fillRect(3, 3, 2, 2);
+    }
+  });
+}
+
+/** What is left of a kind that ended with its context: pale, hatched the other way. */
+function timelineLostFill(pen, kind, colours) {
+  return timelineTile(pen, colours.bg, colours[kind], 0.12, (ink) => {
+    ink.lineWidth = 1.2;
+    for (const x of [-6, 0, 6]) timelineLine(ink, x, 0, x + 6, 6);
+  });
+}
+
+/** A pattern of small squares: a shade of a colour, and in that colour what `draw` draws. */
+function timelineTile(pen, ground, colour, shade, draw) {
+  const tile = pen.canvas.ownerDocument.createElement("canvas");
+  tile.width = tile.height = 6;
+  const ink = tile.getContext("2d");
+  ink.fillStyle = ground;
+  ink.fillRect(0, 0, 6, 6);
+  ink.fillStyle = ink.strokeStyle = colour;
+  ink.globalAlpha = shade;
+  ink.fillRect(0, 0, 6, 6);
+  ink.globalAlpha = 1;
+  draw(ink);
+  return pen.createPattern(tile, "repeat");
+}

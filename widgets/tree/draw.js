@@ -1,0 +1,227 @@
+// The device tree as plain nodes: a header, a treegrid, and a line that spells one row out.
+
+import { h } from "../shared/dom.js";
+import { bytes, count, look, memory, percent, plural, unseen } from "../shared/format.js";
+import { freshBadge } from "../shared/fresh_badge.js";
+import { icon } from "../shared/icons.js";
+import { isTroubled, rows, summary, walk } from "./rows.js";
+
+/** From this many actors on there is a filter. */
+export const FILTER_BEYOND = 24;
+
+export const SPARK = { width: 60, height: 15 };
+
+/** What only the person who looks decides; every view of a state has its own. */
+export function initialView() {
+  return {
+    folded: new Set(), // paths
+    active: null, // the path that has the keyboard's attention
+    selected: null, // the path that all views look at
+    pointed: null, // the path under the pointer
+    filter: "",
+    troubledOnly: false,
+    marked: new Set(), // paths that restarted a moment ago
+    sparks: new Map(), // path -> path data of its recent load
+    stale: null, // seconds, once the kernel has been silent for too long
+    said: "", // the newest news, for screen readers
+  };
+}
+
+/** Draw `state` ({root, closed}, or null before the first one) as `view` sees it. */
+export function draw(state, view) {
+  const root = state?.root ?? null;
+  const visible = rows(root, view);
+  const active = visible.some((row) => row.path === view.active) ? view.active : visible[0]?.path;
+  return [
+    header(root, state, view),
+    root && summary(root).actors > FILTER_BEYOND && toolbar(root, visible, view),
+    h("div", { key: "scroll", class: state?.closed ? "al-scroll al-last" : "al-scroll" }, visible.length > 0 && grid(root, visible, active, view), note(root, visible, state, view)),
+    inspector(visible, active, view),
+    h("div", { key: "said", class: "al-sr", role: "status" }, view.said),
+  ].filter(Boolean);
+}
+
+function header(root, state, view) {
+  const { devices, actors, states } = summary(root);
+  const isTold = actors <= FILTER_BEYOND && (view.troubledOnly || [...walk(root)].some(([, actor]) => isTroubled(actor)));
+  return h(
+    "div",
+    { key: "header", class: "al-header" },
+    h("span", { class: "al-title" }, icon("system", 14), h("strong", {}, root?.name ?? "accel_lab"), root && h("span", { class: "al-muted" }, `${plural(devices, "device")} · ${plural(actors, "actor")}`)),
+    h("span", { class: state?.closed ? "al-chips al-last" : "al-chips" }, [...states].map(chip), isTold && attention(view)),
+    freshBadge(state, view.stale),
+  );
+}
+
+/** The button that leaves only what is in trouble; a small tree has it while something is. */
+function attention({ troubledOnly }) {
+  return h("button", { key: "trouble", type: "button", class: "al-button", "data-do": "trouble", "aria-pressed": String(troubledOnly) }, icon("half-open", 12), "Needs attention");
+}
+
+function chip([state, n]) {
+  const { tone, icon: name } = look(state);
+  return h("span", { key: state, class: `al-chip al-${tone}` }, icon(name, 12), `${count(n)} ${state}`);
+}
+
+function toolbar(root, visible, view) {
+  const { troubledOnly, filter } = view;
+  const total = summary(root).actors;
+  return h(
+    "div",
+    { key: "toolbar", class: "al-toolbar" },
+    h("input", { type: "search", class: "al-filter", placeholder: "Filter actors", "aria-label": "Filter actors" }),
+    attention(view),
+    h("button", { type: "button", class: "al-button", "data-do": "fold" }, "Fold devices"),
+    h("button", { type: "button", class: "al-button", "data-do": "unfold" }, "Unfold all"),
+    h("span", { class: "al-muted al-shown" }, filter || troubledOnly || visible.length < total ? `${visible.length} of ${total} shown` : ""),
+  );
+}
+
+const COLUMNS = [
+  ["name", "Actor"],
+  ["state", "State"],
+  ["generation", "Gen"],
+  ["mailbox", "Mailbox"],
+  ["flight", "In flight"],
+  ["memory", "Memory"],
+  ["restarts", "Restarts"],
+];
+
+function grid(root, visible, active, view) {
+  const heads = COLUMNS.map(([name, title]) => h("th", { role: "columnheader", scope: "col", class: `al-${name}` }, name === "generation" ? h("abbr", { title: "Generation" }, title) : title));
+  return h(
+    "table",
+    { key: "grid", class: "al-table al-grid", role: "treegrid", "aria-label": `Actors of ${root.name}`, "aria-readonly": "true" },
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, heads)),
+    h("tbody", { role: "rowgroup" }, visible.map((row) => line(row, row.path === active, view))),
+  );
+}
+
+function line(row, isActive, { marked, sparks, selected }) {
+  const { actor, path, level, position, size, open } = row;
+  const isMarked = marked.has(path);
+  const isSelected = path === selected;
+  const spark = sparks.get(path) ?? "";
+  const { children, ...own } = actor;
+  const tone = look(actor.state).tone;
+  return h(
+    "tr",
+    {
+      key: path,
+      memo: JSON.stringify([own, level, position, size, open, row.inside, isActive, isMarked, isSelected, spark]),
+      class: `al-row al-kind-${actor.kind} al-${tone}${isMarked ? " al-restarted" : ""}${actor.running ? " al-runs" : ""}${isSelected ? " al-selected" : ""}`,
+      role: "row",
+      "aria-level": level,
+      "aria-posinset": position,
+      "aria-setsize": size,
+      "aria-selected": isSelected ? "true" : null,
+      "aria-expanded": open === null ? null : String(open),
+      tabindex: isActive ? 0 : -1,
+      "data-path": path,
+    },
+    nameCell(row, isMarked),
+    h("td", { role: "gridcell", class: "al-state" }, h("span", { class: "al-word" }, icon(look(actor.state).icon, 12), actor.state)),
+    h("td", { role: "gridcell", class: "al-generation" }, generation(actor)),
+    number("mailbox", actor.mailbox),
+    h("td", { role: "gridcell", class: "al-flight" }, sparkline(spark), figure(actor.in_flight)),
+    h("td", { role: "gridcell", class: "al-memory" }, meter(actor)),
+    number("restarts", actor.restarts),
+  );
+}
+
+function nameCell({ actor, level, open, inside }, isMarked) {
+  const hidden = inside && h("span", { class: "al-inside" }, `+${count(inside.actors)}`, h("span", { class: "al-sr" }, " folded"));
+  const trouble = inside?.trouble && h("span", { class: `al-word al-${look(inside.trouble).tone}` }, icon(look(inside.trouble).icon, 12), inside.trouble);
+  return h(
+    "th",
+    { role: "rowheader", scope: "row", class: "al-name" },
+    h(
+      "span",
+      { class: "al-branch" },
+      h("span", { class: "al-guides", style: `--level: ${level - 1}` }),
+      h("span", { class: `al-fold${open ? " al-open" : ""}`, "data-do": open === null ? null : "turn" }, open !== null && icon("fold", 12)),
+      icon(actor.kind, 14),
+      h("span", { class: "al-label" }, actor.name),
+      h("span", { class: "al-sr" }, `, ${actor.kind}`),
+      isMarked && h("span", { key: "mark", class: "al-mark" }, "restarted"),
+      hidden,
+      trouble,
+      actor.running && h("span", { key: "running", class: "al-run" }, actor.running),
+      actor.detail && h("span", { key: "detail", class: "al-detail al-muted" }, actor.detail),
+    ),
+  );
+}
+
+function generation({ generation }) {
+  if (generation === undefined) return null;
+  return [h("span", { class: "al-sr" }, `generation ${generation}`), h("span", { class: "al-tag", "aria-hidden": "true" }, `g${generation}`)];
+}
+
+function number(name, value) {
+  return h("td", { role: "gridcell", class: `al-${name}` }, figure(value));
+}
+
+function figure(value = 0) {
+  return h("span", { class: value ? "al-figure" : "al-figure al-zero" }, count(value));
+}
+
+function sparkline(path) {
+  if (!path) return null;
+  const { width, height } = SPARK;
+  const area = `${path}V${height}H${path.slice(1, path.indexOf(" "))}Z`;
+  return h("svg", { key: "spark", class: "al-spark", viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" }, h("path", { class: "al-area", d: area }), h("path", { d: path }));
+}
+
+function meter({ name, kind, used_bytes: used, total_bytes: total }) {
+  const known = used !== undefined;
+  if (!known) return kind === "device" ? h("span", { class: "al-muted" }, "not known") : null;
+  const text = h("span", { class: "al-figure" }, memory(used, total));
+  if (!total) return text;
+  const share = Math.min(1, used / total);
+  const level = share > 0.95 ? "al-bad" : share > 0.8 ? "al-warn" : "al-calm";
+  return h(
+    "span",
+    { class: "al-usage" },
+    h(
+      "span",
+      { class: `al-meter ${level}`, role: "meter", "aria-label": `Memory of ${name}`, "aria-valuemin": 0, "aria-valuemax": total, "aria-valuenow": used, "aria-valuetext": `${bytes(used)} of ${bytes(total)}` },
+      share > 0 && h("span", { class: "al-fill", style: `width: ${(share * 100).toFixed(1)}%` }),
+    ),
+    text,
+  );
+}
+
+function note(root, visible, state, { filter, troubledOnly }) {
+  const text = () => {
+    if (!state) return "Waiting for the first snapshot.";
+    if (!root) return unseen(state);
+    if (!visible.length) return troubledOnly && !filter ? "Nothing needs attention." : "No actor matches.";
+    return summary(root).devices ? "" : "This system has no devices.";
+  };
+  return text() && h("p", { key: "note", class: "al-note" }, text());
+}
+
+/** The lines below: all about the row under the pointer, else the selected or the active one, else the first in trouble. */
+function inspector(visible, active, view) {
+  const at = (path) => path && visible.find((row) => row.path === path);
+  const row = at(view.pointed) ?? at(view.selected) ?? at(view.active) ?? visible.find(({ actor }) => isTroubled(actor)) ?? at(active);
+  return h(
+    "div",
+    { key: "inspector", class: "al-inspector", "aria-hidden": "true" },
+    h("div", {}, row && h("span", { class: "al-path" }, row.path), row && describe(row.actor)),
+    h("div", {}, [row?.actor.running, row?.actor.detail].filter(Boolean).join(" · ")),
+  );
+}
+
+/** One actor in a sentence, its detail apart. */
+export function describe(actor) {
+  const share = actor.total_bytes ? ` (${percent(actor.used_bytes ?? 0, actor.total_bytes)})` : "";
+  return [
+    `${actor.kind}, ${actor.state}`,
+    actor.generation !== undefined && `generation ${actor.generation}`,
+    `${count(actor.mailbox ?? 0)} in the mailbox`,
+    `${count(actor.in_flight ?? 0)} in flight`,
+    actor.used_bytes !== undefined && `${memory(actor.used_bytes, actor.total_bytes)}${share}`,
+    actor.restarts > 0 && plural(actor.restarts, "restart"),
+  ].filter(Boolean).join(" · ");
+}
