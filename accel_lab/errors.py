@@ -175,6 +175,9 @@ class OutOfMemory(AccelError, MemoryError):
         owner_ids: the buffers of each, by number.
         kept_by: who keeps them, as `resident` names it: names of the notebook and of `%%gpu` cells.
         others: what other processes have of the device, likewise, as far as the driver tells.
+        libraries: what PyTorch, CuPy, JAX and NumPy have in `%%gpu` cells that is no buffer,
+            likewise, and what allocators of theirs keep.
+        library_names: the names of `%%gpu` cells that lead to it, for each.
     """
 
     remedy = (
@@ -193,6 +196,8 @@ class OutOfMemory(AccelError, MemoryError):
         owner_ids: tuple[tuple[int, ...], ...] = (),
         kept_by: tuple[tuple[str, ...], ...] = (),
         others: tuple[tuple[str, int], ...] = (),
+        libraries: tuple[tuple[str, int], ...] = (),
+        library_names: tuple[tuple[str, ...], ...] = (),
     ) -> None:
         super().__init__(message)
         self.asked_bytes = asked_bytes
@@ -202,6 +207,8 @@ class OutOfMemory(AccelError, MemoryError):
         self.owner_ids = owner_ids
         self.kept_by = kept_by
         self.others = others
+        self.libraries = libraries
+        self.library_names = library_names
 
 
 class ArenaFull(AccelError, MemoryError):

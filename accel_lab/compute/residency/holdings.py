@@ -22,6 +22,7 @@ from accel_lab.compute.machine.stack_frames import (
     variables,
     within,
 )
+from accel_lab.compute.residency.library_memory import LibraryMemory, allocators, by_library
 
 if TYPE_CHECKING:
     from accel_lab.compute.execution.context import Context
@@ -104,6 +105,7 @@ class ContextMemory:
         self._workspaces = context.service(Workspaces)
         self._failed: list[Watched] = []
         context.cell_names = self.cell_names
+        context.library_memory = self.library_memory
 
     def holdings(self) -> Holdings:
         """Return what the context holds."""
@@ -149,6 +151,17 @@ class ContextMemory:
                     for id_ in entered.at(piece.start):
                         found.setdefault(id_, []).append(f"%%gpu {name}")
         return found
+
+    def library_memory(self) -> list[LibraryMemory]:
+        """Return what libraries hold in cells that is no buffer, the largest first."""
+        taken = _where(piece for _, piece in self._entered())
+        named = (
+            (name, piece.array, piece.nbytes)
+            for one in self._workspaces.spaces().values()
+            for name, value in one.bound().items()
+            for piece in _unseen(self._pieces([value]), taken)
+        )
+        return by_library(named, allocators())
 
     def forget(self, ids: Collection[int]) -> None:
         """Have the names of cells forget these buffers, so that freeing them frees their memory."""
