@@ -304,6 +304,9 @@ def test_more_shared_memory_than_there_is_is_refused(device: Device) -> None:
         kernel(1, 1, (x, x), shared_bytes=-1)
     with pytest.raises(InvalidArgument, match=r"1 MiB of shared memory.* than the \d+ KiB that"):
         kernel(1, 1, (x, x), shared_bytes=1 << 20).result(WAIT_S)
+    kernel.result(WAIT_S)
+    with pytest.raises(InvalidArgument, match=r"step: 1 MiB of shared memory.* than the \d+ KiB"):
+        kernel(1, 1, (x, x), shared_bytes=1 << 20)  # what a kernel allows is known by now
     kernel(1, 1, (x, x)).result(WAIT_S)
     assert value(device, x)[0] == 1
 

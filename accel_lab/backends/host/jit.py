@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 from accel_lab.backends.host import compiler
 from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
-from accel_lab.display.sizes import compared
-from accel_lab.errors import InvalidArgument, UserCodeError
+from accel_lab.errors import UserCodeError
 from accel_lab.libraries.jit.arguments import Arguments, keeping
 from accel_lab.libraries.jit.file_contents import newest_ns, sums_of
+from accel_lab.libraries.jit.limits import Limits
 from accel_lab.libraries.jit.messages import Compile, KernelFacts, Triple
 from accel_lab.libraries.jit.signature import TABLE, parameters_of, table_bytes
 
@@ -54,6 +54,7 @@ class HostKernel:
         self._built = built._replace(library=b"")
         self.name = built.program.name
         self.nbytes = len(built.library)
+        self.limits = Limits(self.name, SHARED_LIMIT)
         self._library = _loaded(built)
         table = ctypes.addressof(ctypes.c_char.in_dll(self._library, TABLE))
         count = ctypes.c_uint32.from_address(table + 4).value
@@ -74,12 +75,7 @@ class HostKernel:
             InvalidArgument: more shared memory than there is.
             UserCodeError: the threads of a block wait for each other for ever.
         """
-        if shared_bytes > SHARED_LIMIT:
-            write = compared(shared_bytes, SHARED_LIMIT)
-            raise InvalidArgument(
-                f"{self._built.program.name}: {write(shared_bytes)} of shared memory are more than "
-                f"the {write(SHARED_LIMIT)} that a block has"
-            )
+        self.limits.check(block, shared_bytes)
         _run(self.name, self._launch, self._printed, self.arguments.at, grid, block)
 
     def again(

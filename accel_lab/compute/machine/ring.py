@@ -31,8 +31,8 @@ CAPACITY = 4 << 20
 read. It is memory that every context takes twice, so not more."""
 LARGEST_FRAME = CAPACITY // 2 - 64
 """Of a frame this large there is room in an empty ring, wherever its tail stands."""
-_HEADER = 256  # the three words below, with a cache line for each
-_TAIL, _HEAD, _ASLEEP = 0, 8, 16  # in words of 8 bytes: a cache line and more apart
+_HEADER = 256  # the four words below, with a cache line for each
+_TAIL, _HEAD, _ASLEEP, _EXECUTING = 0, 8, 16, 24  # in words of 8 bytes: a cache line apart
 _WRAP = 0xFFFF_FFFF_FFFF_FFFF
 _WORD = 8
 _RESTART_AFTER = 1 << 16
@@ -50,13 +50,18 @@ def _fence() -> tuple[Callable[[], object], Callable[[], object]]:
 
 
 class RingWriter:
-    """The writing end; one thread at a time."""
+    """The writing end; one thread at a time.
+
+    Attributes:
+        executing: a word for the other end to read, also when this process is gone.
+    """
 
     def __init__(self, memory: memoryview) -> None:
         self._words = memory[:_HEADER].cast("Q")
         self._frames = memory[_HEADER:].cast("Q")
         self._bytes = memory[_HEADER:]
         self._tail: int = self._words[_TAIL]
+        self.executing = self._words[_EXECUTING : _EXECUTING + 1]
         self._acquire, self._release = _fence()
 
     def write(self, payload: bytes) -> bool | None:
@@ -104,13 +109,18 @@ def _require_place(tail: int, head: int) -> None:
 
 
 class RingReader:
-    """The reading end; one thread at a time."""
+    """The reading end; one thread at a time.
+
+    Attributes:
+        executing: the word of the writer.
+    """
 
     def __init__(self, memory: memoryview) -> None:
         self._words = memory[:_HEADER].cast("Q")
         self._frames = memory[_HEADER:].cast("Q")
         self._bytes = memory[_HEADER:]
         self._head: int = self._words[_HEAD]
+        self.executing = self._words[_EXECUTING : _EXECUTING + 1]
         self._next = self._head
         self._acquire, self._release = _fence()
 

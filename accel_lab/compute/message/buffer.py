@@ -212,6 +212,11 @@ class AccelRef(Reply["AccelRef"], Operators):
         self.reject(error)
         return held.clear
 
+    @property
+    def said(self) -> Any:
+        """What the context has told of what is no array, as a kernel's limits; None of others."""
+        return getattr(self, "_value", None)
+
     def _outcome(self) -> "AccelRef":
         if self._error is not None:
             raise self._error.take()

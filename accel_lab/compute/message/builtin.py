@@ -215,6 +215,7 @@ class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
 
     library: ClassVar[str] = "run"
     timeout_s: ClassVar[float | None] = None
+    runs_user_code: ClassVar[bool] = True
     subject: ClassVar[str] = "called"
     refs: tuple[AccelRef, ...]
     blob: bytes

@@ -31,8 +31,10 @@ from accel_lab.errors import (
     UserCodeError,
 )
 
-ROOTS_KEPT = 1024
+ROOTS_KEPT = 16
+MOST_ROOTS = 1024
 _library = attrgetter("library")
+_Array = tuple[int, tuple[int, ...], str, int]
 
 Settle = Callable[[Hashable | None], None]
 Adopt = Callable[[Reply[Any], int, tuple[int, ...], str], AccelRef]
@@ -118,8 +120,9 @@ class Answers:
         self._recorder = recorder
         self._complete = complete
         self._settles: dict[int, Settle] = {}
-        self._roots: OrderedDict[int, AccelError] = OrderedDict()
-        self._parts: dict[int, bytearray] = {}
+        self._roots: OrderedDict[int, tuple[AccelError, int]] = OrderedDict()
+        self._roots_kept = ROOTS_KEPT
+        self._parts: dict[int, tuple[bytearray, list[_Array]]] = {}
         self.withdrawn: dict[int, Withdrawn] = {}
         self.withheld = UnwrittenBuffers()
         self.adopt: Adopt
@@ -225,8 +228,17 @@ class Answers:
 
     def never_made(self, root: int, error: AccelError) -> None:
         """Remember what failed first, as in a `Refusal`, for what comes of it."""
-        self._roots[root] = error
-        if len(self._roots) > ROOTS_KEPT:
+        newest = next(reversed(self.pending), 0)
+        self._roots[root] = error, newest
+        if len(self._roots) > self._roots_kept:
+            oldest, refused = next(iter(self.pending), newest + 1), self.withheld.roots
+            # What comes of it was sent before it was known, or meets what is refused for it.
+            over = [one for one, (_, last) in self._roots.items() if last < oldest]
+            for one in over:
+                if one not in refused and one != root:
+                    del self._roots[one]
+            self._roots_kept = 2 * len(self._roots) + ROOTS_KEPT
+        if len(self._roots) > MOST_ROOTS:
             self._roots.popitem(last=False)
 
     def take_all(self, token: Hashable | None, queued: Iterable[int] = ()) -> InFlight:
@@ -277,17 +289,18 @@ class Answers:
                 reply.resolve()
 
     def _answered(self, answer: Answer) -> None:
-        data = self._parts.pop(answer.seq, None) or bytearray()
+        data, named = self._parts.pop(answer.seq, (bytearray(), []))
         data += answer.part
+        named += answer.arrays
         if not answer.last:
-            self._parts[answer.seq] = data
+            self._parts[answer.seq] = data, named
             return
         reply = self.take(answer.seq)
         if reply is None:
             return
-        arrays = {id_: (tuple(shape), dtype) for id_, shape, dtype, _ in answer.arrays}
+        arrays = {id_: (tuple(shape), dtype) for id_, shape, dtype, _ in named}
         if arrays and self._recorder is not None:
-            shares = [shared for *_, shared in answer.arrays]
+            shares = [shared for *_, shared in named]
             self._recorder.mark(Arrays(answer.seq, list(arrays), shares))
         try:
             self.rebuilding = threading.get_ident()
@@ -312,10 +325,16 @@ class Answers:
         reply = self.take(failure.seq)
         if reply is None:
             return
-        error = unpack(failure, self._roots.get(failure.root))
+        try:
+            root, _ = self._roots.get(failure.root, (None, 0))
+            error = unpack(failure, root)
+            if isinstance(error, OutOfMemory | StaleRef):
+                error.root = failure.root
+                self._complete(error)
+        except Exception as strange:  # noqa: BLE001 - it is taken: nobody else answers it
+            error = AccelError(f"{failure.kind}: {failure.text}")
+            error.__cause__ = strange
         error.root = failure.root
-        if isinstance(error, OutOfMemory | StaleRef):
-            self._complete(error)
         if self._recorder is not None:
             self._recorder.mark(Failed(failure.seq, type(error).__name__, str(error)))
         if isinstance(error, DependencyFailed):

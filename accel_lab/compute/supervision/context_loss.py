@@ -112,10 +112,12 @@ class Loss:
         if self._is_explained:
             return
         self._is_explained = True
-        self._notice(error)
-        self._explained(error, 0 if self._in_flight is None else len(self._in_flight))
-        if self._in_flight is not None:
-            self._answer(self._in_flight, error)
+        try:
+            self._notice(error)
+            self._explained(error, 0 if self._in_flight is None else len(self._in_flight))
+        finally:  # whatever failed there, those that wait are answered
+            if self._in_flight is not None:
+                self._answer(self._in_flight, error)
 
     def _error(self, why: str, fields: Mapping[str, Any]) -> ContextLost:
         after = (

@@ -56,6 +56,8 @@ FRAMES_AT_ONCE = 256
 LOOKS = 16
 YIELD_AFTER_S = 0.00005
 BURST_S = 0.00005
+ENDED = "its wire ended"
+"""The reason of a link whose context is gone: how that ended tells why."""
 
 
 class Link:
@@ -100,6 +102,15 @@ class Link:
         self._is_over = False
         event_loop.add_reader(self._fd, self._on_dispatcher)
         event_loop.call_soon(self._on_dispatcher)  # the context may have been faster
+
+    @property
+    def executing(self) -> int:
+        """The request that the context is executing, or was when its process ended; 0 for none.
+
+        Any thread.
+        """
+        seq: int = self._transport.executing[0]
+        return seq
 
     # Sending. The device's lock is held by the caller of `send`, so parts keep its order.
 
@@ -184,7 +195,7 @@ class Link:
             if not self._backlog and self._transport.send(frame):
                 return
         except OSError:
-            self._event_loop.call_soon(self._end, "its wire broke")
+            self._event_loop.call_soon(self._end, ENDED)
             return
         self._backlog.append(frame)
         if len(self._backlog) == 1:
@@ -424,14 +435,23 @@ class Link:
             payload = self._transport.receive()
             if payload is None:
                 return False
-            self._received(self, decode_reports(payload))
+            reports = decode_reports(payload)
         except EOFError:
-            self._end("its wire ended")
+            self._end(ENDED)
         except (ValueError, msgspec.DecodeError) as error:
             self._end(f"its wire is corrupt: {error}")
         else:
-            return True
+            return self._deliver(reports)
         return False
+
+    def _deliver(self, reports: list[Report]) -> bool:
+        """Have a frame's answers taken; where that fails, the rest of it would never come."""
+        try:
+            self._received(self, reports)
+        except Exception as error:  # noqa: BLE001 - who waits for others is told of no error here
+            self._end(f"its answers cannot be taken in: {type(error).__name__}: {error}")
+            return False
+        return True
 
     def _end(self, reason: str) -> None:
         if not self.closed:

@@ -93,8 +93,9 @@ class Kernel(Address):
                 not given the device's, 600 s unless you said otherwise; None is for ever.
 
         Raises:
-            InvalidArgument: there is no such launch; the types are checked by the context, and
-                are the reply's failure.
+            InvalidArgument: there is no such launch; what only the compiled kernel tells, as how
+                many threads a block of it may have, is the reply's failure until it is compiled.
+                So are the types, which the context checks.
             StaleRef: a buffer is of a lost generation.
         """
         if timeout_s is not OWN_TIMEOUT:

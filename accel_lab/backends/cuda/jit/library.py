@@ -12,10 +12,10 @@ from cupy.cuda import driver, runtime
 from accel_lab.backends.cuda.jit import nvrtc
 from accel_lab.backends.cuda.jit.cubin import data_of
 from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
-from accel_lab.display.sizes import compared
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.jit.arguments import Arguments, keeping
 from accel_lab.libraries.jit.file_contents import newest_ns, sums_of
+from accel_lab.libraries.jit.limits import Limits
 from accel_lab.libraries.jit.messages import Compile, KernelFacts, Triple
 from accel_lab.libraries.jit.signature import TABLE, parameters_of
 
@@ -53,13 +53,19 @@ class CudaKernel:
         self._built = built
         self.name = built.program.name
         self._retired = retired
-        self._shared_limit = shared_limit
         self.nbytes = len(compiled.cubin)
         self._module: int = driver.moduleLoadData(compiled.cubin)
         self._function: int = driver.moduleGetFunction(self._module, compiled.symbol)
         self._numbers = {
             name: driver.funcGetAttribute(code, self._function) for name, code in _NUMBERS.items()
         }
+        self.limits = Limits(
+            self.name,
+            shared_limit,
+            self._numbers["shared bytes"],
+            self._numbers["max threads"],
+            self._numbers["registers"],
+        )
         parameters = parameters_of(data_of(compiled.cubin, TABLE))
         self.arguments = Arguments(built.program.name, parameters, _address)
         self._checked: tuple[Triple, Triple, int] | None = None
@@ -104,23 +110,11 @@ class CudaKernel:
         )
 
     def _check(self, grid: Triple, block: Triple, shared_bytes: int) -> None:
-        name, most = self._built.program.name, self._numbers["max threads"]
-        x, y, z = block
-        if x * y * z > most:
-            raise InvalidArgument(
-                f"{name}: block {block} has {x * y * z} threads; this kernel, with "
-                f"{self._numbers['registers']} registers a thread, runs at most {most}"
-            )
+        name = self.name
+        self.limits.check(block, shared_bytes)
         for what, given, limits in (("block", block, _BLOCK_LIMITS), ("grid", grid, _GRID_LIMITS)):
             if any(n > limit for n, limit in zip(given, limits, strict=True)):
                 raise InvalidArgument(f"{name}: {what} {given} is larger than {limits}")
-        static = self._numbers["shared bytes"]
-        if static + shared_bytes > self._shared_limit:
-            write = compared(static + shared_bytes, self._shared_limit)
-            raise InvalidArgument(
-                f"{name}: {write(shared_bytes)} of shared memory, and {write(static)} of its own, "
-                f"are more than the {write(self._shared_limit)} that a block of this card has"
-            )
         if shared_bytes > self._dynamic_bytes:  # beyond 48 KiB the driver wants to be asked first
             driver.funcSetAttribute(
                 self._function, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes
