@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 
 from accel_lab import Device, System, array
-from accel_lab.errors import AccelError
+from accel_lab.errors import AccelError, UserCodeError
 from tests.faults.conftest import pid_of, settle, works
 
 WAIT = 30.0
@@ -71,6 +71,49 @@ def test_what_a_context_prints_is_written(held: Held, monkeypatch: pytest.Monkey
         finally:
             held.goes_on.set()
         assert settle(lambda: "here" in jammed.getvalue())
+
+
+class Slow:
+    """Takes its time to be rebuilt, for as long as the notebook's `sys` says."""
+
+    def __init__(self) -> None:
+        self.made = True
+
+    def __setstate__(self, state: dict[str, bool]) -> None:
+        vars(sys)["held_up"].take_long()
+        self.__dict__ = state
+
+
+Slow.__module__ = "__main__"
+
+
+def test_an_answer_that_nobody_waits_for_is_rebuilt_by_who_looks(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was rebuilt on the system thread, and that held up the end of the system, too."""
+    monkeypatch.setattr(sys, "held_up", held, raising=False)
+    with System("host", devices=2, recover="stale") as lab:
+        cpu, other = lab.ready(WAIT).devices
+        reply = cpu.run(Slow)
+        assert settle(lambda: reply.done)
+        assert not held.begun.is_set()
+        assert _replaced(lab, other)
+        held.goes_on.set()
+        assert reply.result(WAIT).made
+        assert reply.result(WAIT) is reply.result(WAIT)
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_an_answer_that_nobody_waits_for_and_that_cannot_be_rebuilt_says_so() -> None:
+    with System("host", recover="stale") as lab:
+        (cpu,) = lab.ready(WAIT).devices
+        reply = cpu.run(Slow)
+        assert settle(lambda: reply.done)
+        with pytest.raises(UserCodeError, match="cannot be rebuilt"):
+            reply.result(WAIT)  # there is none
+        assert reply.failed
+        with pytest.raises(UserCodeError, match="cannot be rebuilt"):
+            reply.result(WAIT)
 
 
 class Lingering:
