@@ -102,6 +102,7 @@ class Recovery:
         self._known = threading.Condition(self._lock)
         self._held: dict[int, tuple[Reply[Any], Settle | None, Hashable | None]] = {}
         self._unexplained: list[InFlight] = []  # a context may be lost before it is known why
+        self._explained: list[InFlight] = []  # those of them that are being looked through
         self._ending: list[Ending] = []  # the one before it was
         self._probed = 0
         self._turn = 0
@@ -135,10 +136,31 @@ class Recovery:
         *,
         again: bool,
     ) -> None:
-        """It is known why: answer what cannot be run again, and hold the rest."""
-        token = in_flight.token
+        """It is known why: answer what cannot be run again, and hold the rest.
+
+        On a thread of its own, for the record is read for that, which may wait for a disk.
+        """
+        with self._lock:
+            self._explained.append(in_flight)
+        threading.Thread(
+            target=self._take,
+            args=(in_flight, error, special),
+            kwargs={"again": again},
+            name=f"accel_lab loss of {self._requests.name}",
+            daemon=True,
+        ).start()
+
+    def _take(
+        self,
+        in_flight: InFlight,
+        error: ContextLost,
+        special: Mapping[int, AccelError],
+        *,
+        again: bool,
+    ) -> None:
         self._recorder.drain()
-        steps = {step.seq: step for step in self._lineage.steps_of(in_flight.pending.keys())}
+        token, seqs = in_flight.token, list(in_flight.pending)
+        steps = {step.seq: step for step in self._lineage.steps_of(seqs)}
         # What was alone when the context broke has broken it: no need to try.
         again = again and not (len(in_flight) == 1 and _by_its_own_doing(error))
         failed: list[tuple[int, Reply[Any], AccelError]] = []
@@ -172,6 +194,7 @@ class Recovery:
 
     def _forgo(self, in_flight: InFlight) -> None:
         self._unexplained = [one for one in self._unexplained if one is not in_flight]
+        self._explained = [one for one in self._explained if one is not in_flight]
         self._known.notify_all()
 
     def begin(self, link: "Link", pid: int, up: Callable[[], None]) -> None:
@@ -198,6 +221,10 @@ class Recovery:
     def _forsake(self, error: AccelError) -> None:
         with self._lock:
             held, self._held = self._held, {}
+            for lost in self._explained:
+                for seq, reply in lost.pending.items():
+                    held[seq] = reply, lost.settles.get(seq), lost.token
+                lost.clear()
         for seq, (reply, settle, token) in held.items():
             if settle is not None:
                 settle(token)

@@ -6,13 +6,14 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 
 from accel_lab import Device, System, array
-from accel_lab.errors import AccelError, UserCodeError
+from accel_lab.errors import AccelError, SystemClosed, UserCodeError
 from tests.faults.conftest import pid_of, settle, works
 
 WAIT = 30.0
@@ -114,6 +115,24 @@ def test_an_answer_that_nobody_waits_for_and_that_cannot_be_rebuilt_says_so() ->
         assert reply.failed
         with pytest.raises(UserCodeError, match="cannot be rebuilt"):
             reply.result(WAIT)
+
+
+def test_a_record_that_cannot_be_written(held: Held) -> None:
+    """What a context took along is looked up in it, which was done on the system thread."""
+    with System("host", devices=2, recover="replay") as lab:
+        cpu, other = lab.ready(WAIT).devices
+        recorder = cpu._requests.recorder
+        assert recorder is not None
+        recorder.followers.append(lambda _: held.take_long())
+        reply = cpu.run(time.sleep, 60, pure=True)
+        assert held.begun.wait(WAIT)
+        os.kill(pid_of(lab, cpu), signal.SIGKILL)
+        assert settle(lambda: cpu.generation == 2)
+        assert _replaced(lab, other)
+        lab._supervisors[0].stop(SystemClosed("on purpose"))  # which answers everything
+        with pytest.raises(SystemClosed):
+            reply.result(WAIT)
+        held.goes_on.set()
 
 
 class Lingering:
