@@ -81,6 +81,9 @@ class Borrowed(Owner):
         """Free nothing."""
 
 
+_NOBODY = Borrowed(0, deque(maxlen=0))
+
+
 class AccelRef(Reply["AccelRef"], Operators):
     """A buffer on a device, usable as an operand before it has been computed.
 
@@ -203,7 +206,7 @@ class AccelRef(Reply["AccelRef"], Operators):
     def let_go(self) -> None:
         """Give the buffer up as the last handle of it does; for one that only its request has."""
         self.generation = FREED  # whoever finds it, as by a weak reference, learns that
-        self.owner = Borrowed(self.id, deque(maxlen=0))
+        self.owner = _NOBODY
 
     def take_back(self, error: AccelError) -> Callable[[], object]:
         """Fail, and hold the memory until the request that writes it is over."""
@@ -220,6 +223,10 @@ class AccelRef(Reply["AccelRef"], Operators):
     def _outcome(self) -> "AccelRef":
         if self._error is not None:
             raise self._error.take()
+        return self
+
+    def passed_on(self) -> Any:
+        """Return this handle itself."""
         return self
 
     @property
@@ -312,11 +319,15 @@ class RunRef(AccelRef):
 
     def _outcome(self) -> Any:
         super()._outcome()
+        return self if self.known else self._look()
+
+    def passed_on(self) -> Any:
+        """Return this handle where it is a buffer's, else the value."""
         return self if self.known else self._value
 
     def __repr__(self) -> str:
         if self._state == DONE and not self.known:
-            return f"<RunRef of {self.device.name}: {self._value!r}>"
+            return f"<RunRef of {self.device.name}: {self._look()!r}>"
         return super().__repr__()
 
     def _repr_html_(self) -> str:
@@ -324,7 +335,7 @@ class RunRef(AccelRef):
             lines = (
                 ("device", self.device.name),
                 ("state", "answered"),
-                ("answer", told(self._value)),
+                ("answer", told(self._look())),
             )
             return as_html("RunRef: the answer of a function, which is no array", lines)
         return super()._repr_html_()

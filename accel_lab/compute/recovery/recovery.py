@@ -129,6 +129,7 @@ class Recovery:
         self._known = threading.Condition(self._lock)
         self._held: dict[int, tuple[Reply[Any], Settle | None, Hashable | None]] = {}
         self._unexplained: list[InFlight] = []  # a context may be lost before it is known why
+        self._explained: list[InFlight] = []  # those of them that are being looked through
         self._ending: list[Ending] = []  # the one before it was
         self._probed = 0
         self._is_sought = False  # a loss was counted, and the request that broke it is not known
@@ -166,10 +167,31 @@ class Recovery:
     ) -> None:
         """It is known why: answer what cannot be run again, and hold the rest.
 
+        On a thread of its own, for the record is read for that, which may wait for a disk.
+
         Parameters:
             executing: the request that was being executed when the process ended; 0 where that is
                 not known.
         """
+        with self._lock:
+            self._explained.append(in_flight)
+        threading.Thread(
+            target=self._take,
+            args=(in_flight, error, special),
+            kwargs={"again": again, "executing": executing},
+            name=f"accel_lab loss of {self._requests.name}",
+            daemon=True,
+        ).start()
+
+    def _take(
+        self,
+        in_flight: InFlight,
+        error: ContextLost,
+        special: Mapping[int, AccelError],
+        *,
+        again: bool,
+        executing: int,
+    ) -> None:
         token = in_flight.token
         steps: dict[int, Step] = {}
         try:
@@ -221,6 +243,7 @@ class Recovery:
 
     def _forgo(self, in_flight: InFlight) -> None:
         self._unexplained = [one for one in self._unexplained if one is not in_flight]
+        self._explained = [one for one in self._explained if one is not in_flight]
         self._known.notify_all()
 
     def begin(self, link: "Link", pid: int, up: Callable[[], None]) -> None:
@@ -247,6 +270,10 @@ class Recovery:
     def _forsake(self, error: AccelError) -> None:
         with self._lock:
             held, self._held = self._held, {}
+            for lost in self._explained:
+                for seq, reply in lost.pending.items():
+                    held[seq] = reply, lost.settles.get(seq), lost.token
+                lost.clear()
         for seq, (reply, settle, token) in held.items():
             if settle is not None:
                 settle(token)

@@ -7,11 +7,12 @@ or, when that is lost, by whoever took it out of the table.
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import partial
 from operator import attrgetter
 from sys import getrefcount
 from typing import Any
 
-from accel_lab.actor.reply import Pump, Reply
+from accel_lab.actor.reply import Pump, Reply, Unmade
 from accel_lab.compute.lineage.markers import Arrays, Failed
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
@@ -276,7 +277,7 @@ class Answers:
                 if shaped is not None:
                     shaped.resolve()
             elif type(report) is Answer:
-                self._answered(report)
+                self._answered(link, report)
             else:
                 self._noticed(link, report)
 
@@ -288,7 +289,7 @@ class Answers:
             if reply is not None:
                 reply.resolve()
 
-    def _answered(self, answer: Answer) -> None:
+    def _answered(self, link: Link, answer: Answer) -> None:
         data, named = self._parts.pop(answer.seq, (bytearray(), []))
         data += answer.part
         named += answer.arrays
@@ -298,28 +299,30 @@ class Answers:
         reply = self.take(answer.seq)
         if reply is None:
             return
-        arrays = {id_: (tuple(shape), dtype) for id_, shape, dtype, _ in named}
-        if arrays and self._recorder is not None:
-            shares = [shared for *_, shared in named]
-            self._recorder.mark(Arrays(answer.seq, list(arrays), shares))
+        if named and self._recorder is not None:
+            ids, shares = [one[0] for one in named], [one[3] for one in named]
+            self._recorder.mark(Arrays(answer.seq, ids, shares))
+        handles = {
+            id_: self.adopt(reply, id_, tuple(shape), dtype) for id_, shape, dtype, _ in named
+        }
+        make = partial(_rebuilt, bytes(data), handles)
+        if reply.library == "run" and link.is_supervised:
+            # Of the user's classes, whose code may take long: that thread waits for nobody.
+            reply.resolve(Unmade(make))
+            return
         try:
             self.rebuilding = threading.get_ident()
             try:
                 with UNINTERRUPTED.heeded():  # it may be the user's own code, and take long
-                    value = unpack_value(
-                        bytes(data), lambda id_: self.adopt(reply, id_, *arrays[id_])
-                    )
+                    value = make()
             finally:
                 self.rebuilding = 0
             reply.resolve(value)
         except KeyboardInterrupt:
             reply.reject(Interrupted("its answer was being rebuilt when the wait was interrupted"))
             UNINTERRUPTED.late = True  # the rest of the frame goes first
-        except Exception as error:  # noqa: BLE001 - a class of the context may be unknown here
-            wrapped = UserCodeError(f"the answer cannot be rebuilt in this process: {error!r}")
-            # Below its frames are those of whoever happens to read the wire.
-            wrapped.__cause__ = error.with_traceback(None)
-            reply.reject(wrapped)
+        except UserCodeError as error:
+            reply.reject(error)
 
     def _failed(self, failure: Failure) -> None:
         reply = self.take(failure.seq)
@@ -366,16 +369,31 @@ class Answers:
         return news
 
 
+def _rebuilt(data: bytes, handles: Mapping[int, AccelRef]) -> Any:
+    """Rebuild an answer with these buffers in it.
+
+    Raises:
+        UserCodeError: it cannot be.
+    """
+    try:
+        return unpack_value(data, handles.__getitem__)
+    except Exception as error:  # noqa: BLE001 - a class of the context may be unknown here
+        wrapped = UserCodeError(f"the answer cannot be rebuilt in this process: {error!r}")
+        # Below its frames are those of whoever happens to read the wire.
+        raise wrapped from error.with_traceback(None)
+
+
 def _let_go(pending: dict[int, Reply[Any]], seqs: Iterable[int]) -> list[int]:
     """Give up what nobody holds of these requests; return those that somebody does."""
     held = []
     for seq in seqs:
         reply = pending.get(seq)
-        if isinstance(reply, AccelRef):
-            if getrefcount(reply) <= _OF_NOBODY:
-                reply.let_go()
-            else:
-                held.append(seq)
+        if not isinstance(reply, AccelRef):
+            continue
+        if getrefcount(reply) <= _OF_NOBODY:
+            reply.let_go()
+        else:
+            held.append(seq)
     return held
 
 

@@ -210,6 +210,11 @@ class Link:
 
     # Reading.
 
+    @property
+    def is_supervised(self) -> bool:
+        """Whether the thread that supervises is reading: it waits for nobody."""
+        return self._event_loop.is_current()
+
     def spin(self, reply: Reply[Any], soon_s: float = 0.0, flag: Flag | None = None) -> bool:
         """Read for a moment without sleeping; whether that brought the reply, or set the flag.
 
