@@ -98,7 +98,7 @@ class Recovery:
         self._lineage = lineage
         self._resending = Resending(requests, arena, contents, lineage.content_key)
         self._done = done
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer may ask what is held
         self._known = threading.Condition(self._lock)
         self._held: dict[int, tuple[Reply[Any], Settle | None, Hashable | None]] = {}
         self._unexplained: list[InFlight] = []  # a context may be lost before it is known why

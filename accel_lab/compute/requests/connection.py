@@ -9,6 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, Literal, Protocol
 
 from accel_lab.actor.reply import Reply
@@ -117,6 +118,7 @@ class Connection:
         recovery: what makes buffers again after a loss; None if nothing does.
         ipc_memory: what the context has open of another process's memory; None where it cannot.
         lock, room: the device's.
+        is_mine: whether this thread has the lock.
     """
 
     def __init__(
@@ -140,12 +142,25 @@ class Connection:
         self.revive: Callable[[], None] = _nothing
         self.recovery: Rebuilder | None = None
         self.ipc_memory: OpenMemory | None = None
-        self.lock = lock
-        self.room = room
+        self.lock: threading.RLock
+        self.room: threading.Condition
+        self.share(lock, room)
         self._answers = answers
         self._queue = queue
         self._recorder = recorder
         self._token: Hashable | None = None
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether this thread is in the middle of something here: a finalizer asks."""
+        link = self.link
+        return self.is_mine() or (link is not None and link.is_written_here)
+
+    def share(self, lock: threading.RLock, room: threading.Condition) -> None:
+        """Use this lock, and `room` to tell of a change in what waits."""
+        self.lock, self.room = lock, room
+        # What a Condition asks of its lock: there is no public way.
+        self.is_mine: Callable[[], bool] = attrgetter("_is_owned")(lock)
 
     @property
     def current_link(self) -> Link | None:

@@ -1,5 +1,6 @@
 """The handles of one device: made for answers, and checked where a message names them."""
 
+import itertools
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,6 +17,8 @@ from accel_lab.errors import InvalidArgument, StaleRef
 
 Make = Callable[[Pump, int], Reply[Any]]
 """Builds another kind of handle, for a result of this id."""
+Handle = tuple[Reply[Any], int]
+"""That of an answer, and the result's id on the wire."""
 Checked = tuple[Spec | None, Spec | None, bool, bool]
 """What a message makes; what the context is told of that; whether that is known; whether every
 operand is well."""
@@ -53,7 +56,7 @@ class DeviceHandles:
         self._connection = connection
         self._freed = queue.freed
         self._support = support
-        self._ids = 0
+        self._ids = itertools.count(1)  # which nothing can come between
 
     def serve(self, device: Any) -> None:
         """Name the device whose handles these are."""
@@ -62,9 +65,8 @@ class DeviceHandles:
     # Making them.
 
     def new_id(self) -> int:
-        """Take the next buffer's id; the device's lock is held."""
-        self._ids = id_ = self._ids + 1
-        return id_
+        """Take the next buffer's id."""
+        return next(self._ids)
 
     def of_answer(
         self,
@@ -75,7 +77,7 @@ class DeviceHandles:
         announced: int,
         *,
         known: bool,
-    ) -> tuple[Reply[Any], int]:
+    ) -> Handle:
         """Return the handle of a message's answer and the result's id on the wire.
 
         Parameters:
@@ -90,9 +92,7 @@ class DeviceHandles:
             return alias, 0 if out.known else -out.id
         if make is None and spec is None and (known or not plan.answers_buffer):
             return Reply(self.pump, here), 0
-        id_ = announced
-        if not id_:
-            self._ids = id_ = self._ids + 1
+        id_ = announced or next(self._ids)
         if make is not None:
             made = make(self.pump, id_)
             return made, id_ if isinstance(made, AccelRef) else 0
