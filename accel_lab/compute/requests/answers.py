@@ -26,6 +26,8 @@ from accel_lab.compute.wire.link import Link
 from accel_lab.errors import AccelError, DependencyFailed, Interrupted, OutOfMemory, UserCodeError
 
 ROOTS_KEPT = 1024
+FEW = 128
+"""So many results may be kept that nobody holds."""
 _library = attrgetter("library")
 
 Settle = Callable[[Hashable | None], None]
@@ -153,6 +155,8 @@ class Answers:
         Parameters:
             last: the number of the request that was sent last.
         """
+        if len(self.pending) <= FEW:
+            return
         before, self._looked_at = self._looked_at, last
         fresh: Iterable[int] = range(before + 1, last + 1)
         if last - before > len(self.pending):

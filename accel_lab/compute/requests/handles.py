@@ -84,10 +84,11 @@ class DeviceHandles:
             make: builds another kind of handle.
             announced: the id that the context was told before; 0 if none.
         """
-        here, generation = cell_origin.current(), self._connection.generation
+        here = cell_origin.current()
         if plan.has_out and message.out is not None:
             out = message.out
             shape, dtype = (out.shape, out.dtype) if out.known else (None, None)
+            generation = self._connection.generation
             alias = AccelRef(self.pump, here, self.device(), out.owner, generation, shape, dtype)
             return alias, 0 if out.known else -out.id
         if make is None and spec is None and (known or not plan.answers_buffer):
@@ -96,7 +97,7 @@ class DeviceHandles:
         if make is not None:
             made = make(self.pump, id_)
             return made, id_ if isinstance(made, AccelRef) else 0
-        owner = Owner(id_, self._freed)
+        owner, generation = Owner(id_, self._freed), self._connection.generation
         if spec is None:
             return AccelRef(self.pump, here, self.device(), owner, generation, None, None), -id_
         return AccelRef(
