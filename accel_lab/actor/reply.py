@@ -26,7 +26,8 @@ TOLD = 200  # characters of an answer that a notebook shows beside its handle
 
 _TAKE = "await it or call .result()"
 
-_waiters_lock = threading.Lock()
+# Re-entrant, as all that a finalizer may come upon: it may send, and so may what it meets.
+_waiters_lock = threading.RLock()
 
 
 class Pump(Protocol):

@@ -10,7 +10,7 @@ import threading
 
 SHORT_TURN_S = 0.0003
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a finalizer of the user's may send in the middle
 _holders = 0
 _usual = sys.getswitchinterval()
 
@@ -44,7 +44,7 @@ class IntervalClaim:
     __slots__ = ("_lock", "made")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.made = False
 
     def make(self) -> None:

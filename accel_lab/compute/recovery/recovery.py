@@ -125,7 +125,7 @@ class Recovery:
         self._done = done
         self._broke = broke
         self._hopeless = ""  # why nothing is made again for the next context
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer may ask what is held
         self._known = threading.Condition(self._lock)
         self._held: dict[int, tuple[Reply[Any], Settle | None, Hashable | None]] = {}
         self._unexplained: list[InFlight] = []  # a context may be lost before it is known why

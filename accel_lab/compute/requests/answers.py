@@ -34,6 +34,8 @@ from accel_lab.errors import (
 
 ROOTS_KEPT = 16
 MOST_ROOTS = 1024
+FEW = 128
+"""So many results may be kept that nobody holds."""
 _library = attrgetter("library")
 _Array = tuple[int, tuple[int, ...], str, int]
 
@@ -164,6 +166,8 @@ class Answers:
         Parameters:
             last: the number of the request that was sent last.
         """
+        if len(self.pending) <= FEW:
+            return
         before, self._looked_at = self._looked_at, last
         fresh: Iterable[int] = range(before + 1, last + 1)
         if last - before > len(self.pending):

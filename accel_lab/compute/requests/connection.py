@@ -9,6 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, Literal, Protocol
 
 from accel_lab.actor.reply import Reply
@@ -113,11 +114,12 @@ class Connection:
         dropped: why buffers of this generation are gone, by id.
         kept: whether what the device holds is kept on the host, until a context has it again.
         kept_bytes: how much of the host's memory that takes.
-        ids_before: the last number that a buffer had when the last context was lost.
+        ids_before: buffers above this number were never in a context that was lost.
         revive: has a suspended device start a context; any thread, returns at once.
         recovery: what makes buffers again after a loss; None if nothing does.
         ipc_memory: what the context has open of another process's memory; None where it cannot.
         lock, room: the device's.
+        is_mine: whether this thread has the lock.
     """
 
     def __init__(
@@ -142,12 +144,25 @@ class Connection:
         self.revive: Callable[[], None] = _nothing
         self.recovery: Rebuilder | None = None
         self.ipc_memory: OpenMemory | None = None
-        self.lock = lock
-        self.room = room
+        self.lock: threading.RLock
+        self.room: threading.Condition
+        self.share(lock, room)
         self._answers = answers
         self._queue = queue
         self._recorder = recorder
         self._token: Hashable | None = None
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether this thread is in the middle of something here: a finalizer asks."""
+        link = self.link
+        return self.is_mine() or (link is not None and link.is_written_here)
+
+    def share(self, lock: threading.RLock, room: threading.Condition) -> None:
+        """Use this lock, and `room` to tell of a change in what waits."""
+        self.lock, self.room = lock, room
+        # What a Condition asks of its lock: there is no public way.
+        self.is_mine: Callable[[], bool] = attrgetter("_is_owned")(lock)
 
     @property
     def current_link(self) -> Link | None:
@@ -377,7 +392,7 @@ class Connection:
         self.link = self.filling = None
         self.refusal = refusal
         if link is not None:
-            self.ids_before = self._queue.ids
+            self.ids_before = next(self._queue.ids)
             if not self.kept:
                 self.dropped.clear()  # what is made again is told elsewhere
             link.close()

@@ -16,6 +16,8 @@ from accel_lab.errors import InvalidArgument, StaleRef
 
 Make = Callable[[Pump, int], Reply[Any]]
 """Builds another kind of handle, for a result of this id."""
+Handle = tuple[Reply[Any], int]
+"""That of an answer, and the result's id on the wire."""
 Checked = tuple[Spec | None, Spec | None, bool, bool]
 """What a message makes; what the context is told of that; whether that is known; whether every
 operand is well."""
@@ -51,9 +53,9 @@ class DeviceHandles:
         self.device: Callable[[], Any] = _no_device
         self.pump = pump
         self._connection = connection
-        self._queue = queue
         self._freed = queue.freed
         self._support = support
+        self._ids = queue.ids
 
     def serve(self, device: Any) -> None:
         """Name the device whose handles these are."""
@@ -62,9 +64,8 @@ class DeviceHandles:
     # Making them.
 
     def new_id(self) -> int:
-        """Take the next buffer's id; the device's lock is held."""
-        self._queue.ids = id_ = self._queue.ids + 1
-        return id_
+        """Take the next buffer's id."""
+        return next(self._ids)
 
     def of_answer(
         self,
@@ -75,28 +76,27 @@ class DeviceHandles:
         announced: int,
         *,
         known: bool,
-    ) -> tuple[Reply[Any], int]:
+    ) -> Handle:
         """Return the handle of a message's answer and the result's id on the wire.
 
         Parameters:
             make: builds another kind of handle.
             announced: the id that the context was told before; 0 if none.
         """
-        here, generation = cell_origin.current(), self._connection.generation
+        here = cell_origin.current()
         if plan.has_out and message.out is not None:
             out = message.out
             shape, dtype = (out.shape, out.dtype) if out.known else (None, None)
+            generation = self._connection.generation
             alias = AccelRef(self.pump, here, self.device(), out.owner, generation, shape, dtype)
             return alias, 0 if out.known else -out.id
         if make is None and spec is None and (known or not plan.answers_buffer):
             return Reply(self.pump, here), 0
-        id_ = announced
-        if not id_:
-            self._queue.ids = id_ = self._queue.ids + 1
+        id_ = announced or next(self._ids)
         if make is not None:
             made = make(self.pump, id_)
             return made, id_ if isinstance(made, AccelRef) else 0
-        owner = Owner(id_, self._freed)
+        owner, generation = Owner(id_, self._freed), self._connection.generation
         if spec is None:
             return AccelRef(self.pump, here, self.device(), owner, generation, None, None), -id_
         return AccelRef(

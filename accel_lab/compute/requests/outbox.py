@@ -6,7 +6,9 @@ message once and appends the bytes to the link.
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec.structs import astuple
@@ -21,7 +23,7 @@ from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.answers import Answers, Settle, Told
 from accel_lab.compute.requests.cancellation import Cancellation
 from accel_lab.compute.requests.connection import Connection
-from accel_lab.compute.requests.handles import DeviceHandles, Make
+from accel_lab.compute.requests.handles import DeviceHandles, Handle, Make
 from accel_lab.compute.requests.message_cache import MessageCache
 from accel_lab.compute.requests.message_plan import MessagePlan, MessagePlans
 from accel_lab.compute.requests.send_queue import SendQueue
@@ -29,7 +31,7 @@ from accel_lab.compute.requests.unrecorded import Unrecorded
 from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.compute.wire.failure import depends_on
 from accel_lab.compute.wire.link import Link
-from accel_lab.errors import QueueFull
+from accel_lab.errors import AccelError, QueueFull
 
 IN_FLIGHT_LIMIT = 8192
 ROOM_AFTER_S = 0.002
@@ -48,6 +50,10 @@ class Outbox:
         limit: so many messages may wait for a context.
         limit_s: so long a caller waits for room.
         probe: tries a device that refuses, if it has rested for long enough; returns at once.
+        later: has something called by a thread that may wait.
+
+    A finalizer of the user's runs at any moment, also in the middle of `send`, and may send itself.
+    Its message follows then, from `_later`, and before anything that anybody sends afterwards.
     """
 
     def __init__(
@@ -65,6 +71,7 @@ class Outbox:
         limit: int,
         limit_s: float,
         probe: Callable[[], None],
+        later: Callable[[Callable[[], object]], None],
     ) -> None:
         self.digests: Callable[[int, Reply[Any]], None] | None = None
         self._connection = connection
@@ -79,6 +86,10 @@ class Outbox:
         self._limit = limit
         self._limit_s = limit_s
         self._probe = probe
+        self._call_later = later
+        self._later: deque[Callable[[], None]] = deque()
+        self._in_turn = threading.RLock()
+        self._sends_waiting = False
         self._plans = MessagePlans()
         self._told: dict[str, Told] = {}
 
@@ -104,6 +115,7 @@ class Outbox:
         announced: int = 0,
         made_of: tuple[Any, ...] = (),
         repeats: MessageCache | None = None,
+        handle: Handle | None = None,
     ) -> Reply[Any]:
         """Send one message and return the handle of its answer.
 
@@ -111,7 +123,8 @@ class Outbox:
         with None when the context has answered, else with the token of the lost context, whose
         process may still read or write until it is reaped. `kept` is what the message names by
         its place in the arena, for the record. `announced` is what `announce` has
-        returned. `made_of` is what was given for the message, to be noted in `repeats`.
+        returned. `made_of` is what was given for the message, to be noted in `repeats`. `handle` is
+        that of a message that was to be sent before.
         """
         plan = self._plans[type(message)]
         limit_s = plan.timeout_s if timeout_s is OWN_TIMEOUT else require_timeout(timeout_s)
@@ -129,22 +142,28 @@ class Outbox:
         else:
             spec, expected, known = before.spec, before.expected, True
             sound = not connection.dropped
+        link = connection.link
+        is_odd = self._later or connection.is_mine() or (link is not None and link.writer)
+        if is_odd and handle is None and not self._is_my_turn():
+            handle = self._handles.of_answer(message, plan, spec, make, announced, known=known)
+            again = partial(self.send, message, timeout_s, make=make, recorded=recorded)
+            return self._send_later(again, handle, settle, kept)
         with self.lock:
             link = connection.link
             if link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
                 link = self._admit(nowait=nowait)
             if self._answers.withheld:
                 self._unrecorded.release_known(link)
-            if not sound or connection.generation != generation:
-                failed = self._handles.first_failed(plan.operands(message))
-                if failed is not None:
-                    _let_go(settle, kept)
-                    reply, _ = self._handles.of_answer(
-                        message, plan, spec, make, announced, known=known
-                    )
-                    return self._refused(failed, message, reply, link)
+            moved = not sound or connection.generation != generation
+            failed = self._handles.first_failed(plan.operands(message)) if moved else None
+            if failed is not None:
+                _let_go(settle, kept)
+                reply, _ = handle or self._handles.of_answer(
+                    message, plan, spec, make, announced, known=known
+                )
+                return self._refused(failed, message, reply, link)
             self._queue.last = seq = self._queue.last + 1
-            reply, result = self._handles.of_answer(
+            reply, result = handle or self._handles.of_answer(
                 message, plan, spec, make, announced, known=known
             )
             body = message if before is None else before.body
@@ -189,11 +208,16 @@ class Outbox:
         repeats: MessageCache,
     ) -> Reply[Any] | None:
         """Send the message that was made of these very objects, if there was one that holds."""
+        connection = self._connection
+        link = connection.link
+        is_odd = self._later or connection.is_mine() or (link is not None and link.writer)
+        if is_odd and not self._is_my_turn():
+            return None
         if timeout_s is OWN_TIMEOUT:
             timeout_s = plan.timeout_s
         with self.lock:
-            before = repeats.find(made_of, self._connection.generation)
-            link = self._connection.link
+            before = repeats.find(made_of, connection.generation)
+            link = connection.link
             if before is None or link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
                 return None
             if self._answers.withheld:
@@ -210,8 +234,12 @@ class Outbox:
     def tell(self, message: Operation[Any], *, nowait: bool) -> None:
         """Send one message whose answer nobody waits for; only a failure makes a handle of it."""
         plan = self._plans[type(message)]
-        if not plan.bare and (
-            plan.has_out or plan.answers_buffer or not self._handles.is_plain(message, plan)
+        connection = self._connection
+        link = connection.link
+        is_odd = self._later or connection.is_mine() or (link is not None and link.writer)
+        if (is_odd and not self._is_my_turn()) or (
+            not plan.bare
+            and (plan.has_out or plan.answers_buffer or not self._handles.is_plain(message, plan))
         ):
             self.send(message, OWN_TIMEOUT, nowait=nowait)
             return
@@ -219,7 +247,7 @@ class Outbox:
         if told is None or told.origin is not here:
             told = self._told[plan.library] = Told(self._handles.pump, here, plan.library)
         with self.lock:
-            link = self._connection.link
+            link = connection.link
             if link is None or len(self._answers.pending) >= IN_FLIGHT_LIMIT:
                 link = self._admit(nowait=nowait)
             if self._answers.withheld:
@@ -273,6 +301,57 @@ class Outbox:
             if kept is not None:
                 recorder.keep(seq, kept)
         return link if batched else None
+
+    def _is_my_turn(self) -> bool:
+        """Whether a message may be sent now; what finalizers had to put off is sent before it.
+
+        Not in the middle of another one, where a finalizer sends.
+        """
+        connection = self._connection
+        link = connection.link
+        if connection.is_mine() or (link is not None and link.writer and link.is_written_here):
+            return False
+        return not self._later or self._send_waiting()
+
+    def _send_later(
+        self,
+        send: Callable[..., Reply[Any]],
+        handle: Handle,
+        settle: Settle | None,
+        kept: Kept | None,
+    ) -> Reply[Any]:
+        """Put a message off until this thread is done with another; return its handle."""
+        reply, _ = handle
+
+        def send_now() -> None:
+            try:
+                send(handle=handle, settle=settle, kept=kept)
+            except AccelError as error:
+                _let_go(settle, kept)
+                reply.reject(error)
+
+        self._later.append(send_now)
+        self._call_later(self._send_waiting)
+        return reply
+
+    def _send_waiting(self) -> bool:
+        """Send what finalizers had to put off, in their order.
+
+        False where another finalizer comes in the middle of that.
+        """
+        with self._in_turn:
+            if self._sends_waiting:
+                return False
+            self._sends_waiting = True
+            try:
+                while self._later:
+                    try:
+                        self._later[0]()
+                    finally:  # not before: whoever sends meanwhile has to see that it comes first
+                        self._later.popleft()
+            finally:
+                self._sends_waiting = False
+        return True
 
     def _undo(self, seq: int, data: bytes, link: Link | None) -> None:
         """Take back what was interrupted while it was entered: the caller has no handle of it.

@@ -100,12 +100,18 @@ class ReplyPump:
         """Wait, so that a busy cell beside this thread does not keep it from its answer.
 
         Raises:
-            InvalidArgument: this thread is reading an answer, and no other can be read meanwhile.
+            InvalidArgument: this thread is reading an answer, or sending, and a finalizer or an
+                object that is rebuilt waits in the middle of that.
         """
         if self._answers.rebuilding == threading.get_ident():
             raise InvalidArgument(
                 "an object that comes as an answer reads an array while it is rebuilt, and that "
                 f"array is still on {self._connection.name}: read it later than in __setstate__"
+            )
+        if self._connection.is_entered:
+            raise InvalidArgument(
+                f"a finalizer waits for {self._connection.name} in the middle of what was being "
+                "sent to it: a __del__ may send, and leaves the waiting to others"
             )
         wait_progress = WaitProgress(self.late) if shown else None
         is_main = threading.current_thread() is threading.main_thread()

@@ -7,7 +7,7 @@ back. These change together, so they share one lock.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from accel_lab.compute.events.tree import State
@@ -39,6 +39,9 @@ class Supervisor(Audience, Protocol):
 
     def cancel(self, seqs: list[int]) -> None:
         """Ask the context not to begin these."""
+
+    def later(self, call: Callable[[], object]) -> None:
+        """Have this called by a thread that may wait, and has no lock."""
 
     def replace(self, reason: str) -> object:
         """Replace the context, whatever it is doing."""
@@ -98,6 +101,7 @@ class Requests:
             limit=queue_limit,
             limit_s=queue_timeout_s,
             probe=supervisor.wake,
+            later=supervisor.later,
         )
         self._queue = queue
 
@@ -163,8 +167,9 @@ class Requests:
         """Refuse everything: this process is a fork, and the device is its parent's."""
         lock = threading.RLock()  # whoever held the other one is not in this process
         self.pump.room = room = threading.Condition(lock)
-        for part in (self.outbox, self.connection, self.cancellation):
-            part.lock, part.room = lock, room
+        self.connection.share(lock, room)
+        self.outbox.lock, self.outbox.room = lock, room
+        self.cancellation.lock, self.cancellation.room = lock, room
         self.unrecorded.lock = lock
         self.connection.orphan()
 

@@ -1,5 +1,6 @@
 """What one device is to be sent: numbers, the messages that wait for a context, freed buffers."""
 
+import itertools
 from collections import deque
 from collections.abc import Iterable, Mapping
 
@@ -17,7 +18,7 @@ class SendQueue:
 
     Attributes:
         last: the number of the message that was sent or queued last.
-        ids: the number that a buffer was given last.
+        ids: the numbers of the next buffers; nothing can come between taking two.
         waiting: the encoded messages that wait for a context, by number and in order.
         freed: the buffers of which no context knows yet that they are freed. Finalizers append to
             it, in any thread at any moment.
@@ -25,7 +26,7 @@ class SendQueue:
 
     def __init__(self, recorder: Recorder | None) -> None:
         self.last = 0
-        self.ids = 0
+        self.ids = itertools.count(1)
         self.waiting: dict[int, bytes] = {}
         self.freed: deque[int] = deque()
         self._recorder = recorder

@@ -44,6 +44,8 @@ class Unrecorded:
 
         Returns the buffer's id, for `send` or `give_up`; 0 where no context takes messages now.
         """
+        if self._connection.is_entered:
+            return 0
         with self.lock:
             link = self._connection.link
             if link is None:

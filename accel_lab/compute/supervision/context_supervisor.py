@@ -608,6 +608,10 @@ class ContextSupervisor:
         for start in range(0, len(seqs), 4096):
             self.tell(CancelRequests(seqs[start : start + 4096]))
 
+    def later(self, call: Callable[[], object]) -> None:
+        """Have this called by the patient thread."""
+        self._services.patient.call_soon(call)
+
     def unclaimed(self, reply: Reply[Any]) -> None:
         """A request failed and nobody waits for it."""
         self._services.background.failed(self.name, reply)

@@ -23,7 +23,7 @@ class UnclaimedFailures:
     def __init__(self, event_loop: EventLoop, events: EventStream) -> None:
         self._event_loop = event_loop
         self._events = events
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # what a finalizer sends may fail, too
         self._fresh: dict[int, _Fresh] = {}
         self._kept: deque[AccelError] = deque(maxlen=KEPT)
         self._escaped: deque[BaseException] = deque(maxlen=KEPT)

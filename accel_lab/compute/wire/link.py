@@ -83,7 +83,9 @@ class Link:
         self._parts: deque[bytes] = deque()
         self._last = b""
         self._backlog: deque[bytes] = deque()
-        self._writing = threading.Lock()
+        self._writing = threading.RLock()
+        self.writer = 0
+        """The thread that writes; 0 for none."""
         self._reading = threading.Lock()
         self._followers: deque[threading.Lock] = deque()
         self._loops: dict[asyncio.AbstractEventLoop, _LoopReader] = {}
@@ -139,6 +141,11 @@ class Link:
             self._parts.append(data)
             self.flush()
 
+    @property
+    def is_written_here(self) -> bool:
+        """Whether this thread is writing: what is sent now comes from a finalizer."""
+        return bool(self.writer) and self.writer == threading.get_ident()
+
     def took(self, data: bytes) -> bool:
         """Whether the entry that came last has come this far; for a `send` that was interrupted."""
         # In this order: another thread that writes notes the last before it takes it away.
@@ -148,11 +155,12 @@ class Link:
         """Write one entry at once, if nothing is to be written before it."""
         UNINTERRUPTED.begin()
         try:
-            if not self._writing.acquire(blocking=False):
+            if self.is_written_here or not self._writing.acquire(blocking=False):
                 return False
             try:
                 if self._parts or self.closed:
                     return False
+                self.writer = threading.get_ident()
                 self._last = data
                 self._write(batch([data]))
                 # Nobody can append a message meanwhile that names what is free by now.
@@ -161,6 +169,7 @@ class Link:
                     self._write(batch([trailer]))
                 return True
             finally:
+                self.writer = 0
                 self._writing.release()
         finally:
             UNINTERRUPTED.end()
@@ -169,9 +178,16 @@ class Link:
         """Write what has been appended, and after it the trailer; never blocks."""
         UNINTERRUPTED.begin()
         try:
+            if self.is_written_here:  # by a finalizer, in the middle of that
+                self._event_loop.call_soon(self.flush)
+                return
             with self._writing:
-                if not self.closed:  # else what has been freed since is for the next link
-                    self._write_all()
+                self.writer = threading.get_ident()
+                try:
+                    if not self.closed:  # else what has been freed since is for the next link
+                        self._write_all()
+                finally:
+                    self.writer = 0
         finally:
             UNINTERRUPTED.end()
 

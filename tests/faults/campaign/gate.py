@@ -183,7 +183,7 @@ def _stand_still() -> None:
     service._turn = turn
 
 
-def garble(lock: threading.Lock, transport: Any, variant: int) -> None:
+def garble(lock: Any, transport: Any, variant: int) -> None:
     """Send what no peer would: a damaged frame, or a length that cannot be."""
     with lock:
         writer = getattr(transport, "_writer", None)
