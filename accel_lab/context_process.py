@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import gc
 import importlib
+import itertools
 import os
 import select
 import socket
@@ -38,9 +39,10 @@ from accel_lab.compute.process import blas_threads, inherited_signals
 from accel_lab.compute.process.parent_death import protect
 from accel_lab.compute.process.zygote import LoadFailed, Zygote, tell
 from accel_lab.compute.suspension.save_restore import SaveRestore
+from accel_lab.compute.user_code.class_source import find_classes
 from accel_lab.compute.user_code.interrupts import INTERRUPTS
 from accel_lab.compute.wire.codec import Born
-from accel_lab.compute.wire.failure import where
+from accel_lab.compute.wire.failure import fitting, where
 from accel_lab.compute.wire.side_channel import (
     Bind,
     CancelRequests,
@@ -64,6 +66,8 @@ GLIMPSE_S = 0.1
 PR_SET_TIMERSLACK = 29
 TIMER_SLACK_NS = 1000
 ALONE = "alone"
+MOST_STATISTICS, NAME_BYTES, WHY_BYTES = 100, 256, 16 << 10
+"""What a packet of the side channel holds, which is small, of what libraries and errors say."""
 
 
 class _Seen(NamedTuple):
@@ -167,7 +171,8 @@ class Control(threading.Thread):
             before = self._seen.get(key) or _Seen(task, now, time.time())
             seen[key] = before._replace(task=task)  # holding it keeps the identity unique
             if task.timeout_s is not None and now - before.since > task.timeout_s:
-                expired = Expired(task.seq, task.timeout_s, self._service.recent())
+                recent = [fitting(what, NAME_BYTES) for what in self._service.recent()]
+                expired = Expired(task.seq, task.timeout_s, recent)
                 send_packet(self._channel, expired)
         self._seen = seen
         # A process that was stopped for a while has not let anything lie.
@@ -188,7 +193,8 @@ class Control(threading.Thread):
 def _statistics(actor: LibraryActor) -> dict[str, int]:
     """Return a library's counters; one that cannot count must not end the heartbeats."""
     try:
-        return {str(what): int(count) for what, count in actor.statistics().items()}
+        counts = itertools.islice(actor.statistics().items(), MOST_STATISTICS)
+        return {fitting(str(what), NAME_BYTES): int(count) for what, count in counts}
     except Exception:  # noqa: BLE001 - shown where the counters would be
         return {"statistics failed": 1}
 
@@ -231,11 +237,13 @@ def be_context(
     except EOFError:
         return  # the notebook is gone
     except Exception as error:  # noqa: BLE001 - the notebook gets it as the reason
-        send_packet(channel, StartFailed(type(error).__name__, f"{error}{where(error)}"))
+        why = fitting(f"{error}{where(error)}", WHY_BYTES)
+        send_packet(channel, StartFailed(type(error).__name__, why))
         sys.exit(1)
     workspaces = context.service(Workspaces)
     workspaces.projects = projects
     workspace_registry.serve(workspaces)
+    find_classes()
     service = Dispatcher(transport, context, spin_s=bind.spin_s)
     sys.stdout, sys.stderr = Printer(service, "stdout"), Printer(service, "stderr")
     ipython_display.use(Screen(service))

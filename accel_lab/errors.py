@@ -36,7 +36,7 @@ its remedy, what you can do.
 """
 
 from enum import Enum
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from accel_lab.display import failure
 
@@ -56,13 +56,14 @@ class AccelError(Exception):
     """The base of every error that accel_lab raises.
 
     Attributes:
+        directive: what a supervisor does; where one is a case of its own, it has its own.
         taken: whether it has been raised to somebody, so that no later check repeats it.
         root: the buffer whose message failed first, or below 0 that message's number on its device;
             0 where neither is known.
         remedy: what whoever meets it can do about it; where more is known of one, it has its own.
     """
 
-    directive: ClassVar[Directive] = Directive.RESUME
+    directive: Directive = Directive.RESUME
     remedy: str = ""
     taken = False
     root = 0
@@ -174,6 +175,9 @@ class OutOfMemory(AccelError, MemoryError):
         owner_ids: the buffers of each, by number.
         kept_by: who keeps them, as `resident` names it: names of the notebook and of `%%gpu` cells.
         others: what other processes have of the device, likewise, as far as the driver tells.
+        libraries: what PyTorch, CuPy, JAX and NumPy have in `%%gpu` cells that is no buffer,
+            likewise, and what allocators of theirs keep.
+        library_names: the names of `%%gpu` cells that lead to it, for each.
     """
 
     remedy = (
@@ -192,6 +196,8 @@ class OutOfMemory(AccelError, MemoryError):
         owner_ids: tuple[tuple[int, ...], ...] = (),
         kept_by: tuple[tuple[str, ...], ...] = (),
         others: tuple[tuple[str, int], ...] = (),
+        libraries: tuple[tuple[str, int], ...] = (),
+        library_names: tuple[tuple[str, ...], ...] = (),
     ) -> None:
         super().__init__(message)
         self.asked_bytes = asked_bytes
@@ -201,6 +207,8 @@ class OutOfMemory(AccelError, MemoryError):
         self.owner_ids = owner_ids
         self.kept_by = kept_by
         self.others = others
+        self.libraries = libraries
+        self.library_names = library_names
 
 
 class ArenaFull(AccelError, MemoryError):

@@ -22,7 +22,6 @@ from accel_lab.actor.events import EventStream, warn_of
 from accel_lab.actor.own_actors import OwnActors
 from accel_lab.actor.supervision import OneForOne
 from accel_lab.actor.system import ActorSystem
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.actors.fault import Fault, Inject
 from accel_lab.compute.arena.arena import Arena
 from accel_lab.compute.arena.ledger import ArenaStatistics
@@ -64,6 +63,7 @@ from accel_lab.journal.writing.facts import Facts
 from accel_lab.journal.writing.writer import Writer
 from accel_lab.libraries import ACTORS
 from accel_lab.libraries.authoring.registration import messages, require_registered
+from accel_lab.uncopied import Uncopied
 
 CLOSE_LIMIT_S = 5.0
 FAREWELL_S = 0.5

@@ -128,10 +128,15 @@ def _torch() -> str | None:
     return None if find_spec("torch") else "PyTorch is not installed: it is the torch extra"
 
 
+def _jax() -> str | None:
+    return None if find_spec("jax") else "JAX is not installed"
+
+
 PIECES: dict[str, Callable[[], str | None]] = {
     "browser": _browser,
     "compiler": _compiler,
     "cuda": _cuda,
+    "jax": _jax,
     "node": _node,
     "postgres": _postgres,
     "redis": _redis,

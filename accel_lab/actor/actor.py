@@ -11,8 +11,8 @@ from accel_lab.actor.message import Message
 from accel_lab.actor.reply import Reply
 from accel_lab.actor.supervision import OneForOne, Strategy
 from accel_lab.actor.unawaited import require_plain
-from accel_lab.actor.uncopied import Address
 from accel_lab.errors import AccelError
+from accel_lab.uncopied import Address
 
 if TYPE_CHECKING:
     from accel_lab.actor.cell import Cell

@@ -170,7 +170,7 @@ class Cell:
             return
         error = source.error
         if error is None:
-            letter.resolve(source.result(0.0))
+            letter.resolve(source.passed_on())
         else:
             self._answer_failure(letter, error)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from accel_lab.actor.clock import Clock, MonotonicClock
 from accel_lab.actor.events import warn_of
-from accel_lab.actor.uncopied import Uncopied
+from accel_lab.uncopied import Uncopied
 
 # A hang-up is reported even for an empty interest set; edge-triggered it is reported once,
 # so a paused descriptor whose peer is gone cannot keep the thread spinning.

@@ -20,7 +20,7 @@ from typing import Any, Generic, Self, TypeVar, cast, overload
 import msgspec
 
 from accel_lab.actor.unawaited import name_of, require_plain
-from accel_lab.actor.uncopied import Uncopied
+from accel_lab.uncopied import Uncopied
 
 E = TypeVar("E", bound="Event")
 _LISTEN = "write def, or async for event in events.listen(…): …"

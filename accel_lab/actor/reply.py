@@ -12,10 +12,10 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.display.failure import headline
 from accel_lab.display.summary import as_html
 from accel_lab.errors import AccelError
+from accel_lab.uncopied import Uncopied
 
 R = TypeVar("R")
 
@@ -55,6 +55,32 @@ class Pump(Protocol):
 
     def interrupted(self, reply: "Reply[Any]") -> None:
         """A waiting thread was interrupted (Ctrl-C)."""
+
+
+class Unmade:
+    """An answer that is made when somebody looks at it, in the thread of whoever does.
+
+    Parameters:
+        make: makes it; it may run the user's code, and take long.
+    """
+
+    __slots__ = ("_lock", "_made", "_make")
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make: Callable[[], Any] | None = make
+        self._made: Any = None
+        self._lock = threading.RLock()
+
+    def made(self) -> Any:
+        """Make it the first time, and return it.
+
+        Raises:
+            AccelError: it cannot be made.
+        """
+        with self._lock:
+            if self._make is not None:
+                self._made, self._make = self._make(), None
+            return self._made
 
 
 class Reply(Uncopied, Generic[R]):
@@ -158,7 +184,23 @@ class Reply(Uncopied, Generic[R]):
     def _outcome(self) -> R:
         if self._error is not None:
             raise self._error.take()
-        return cast("R", self._value)
+        return cast("R", self._look())
+
+    def _look(self) -> Any:
+        """Return the value, which is made here if nobody has looked at it before."""
+        value = self._value
+        if type(value) is not Unmade:
+            return value
+        try:
+            self._value = value = value.made()
+        except AccelError as error:
+            self._error, self._state = error, FAILED
+            raise error.take() from error.__cause__
+        return value
+
+    def passed_on(self) -> Any:
+        """Return what another reply may have for its answer; this one has not failed."""
+        return self._value
 
     def resolve(self, value: Any = None) -> None:
         """Complete with a value; the completing thread runs the waiters."""
@@ -229,7 +271,7 @@ class Reply(Uncopied, Generic[R]):
         if self._error is not None:
             lines += [("error", headline(self._error)), ("what to do", self._error.remedy)]
         elif self._state == DONE:
-            lines.append(("answer", told(self._value)))
+            lines.append(("answer", told(self._look())))
         else:
             lines.append(("what to do", _TAKE))
         if (cell := getattr(self.origin, "cell", None)) is not None:

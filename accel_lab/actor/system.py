@@ -14,8 +14,8 @@ from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.events import EventStream
 from accel_lab.actor.letter import AskPump
 from accel_lab.actor.supervision import OneForOne, Strategy
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.errors import SystemClosed
+from accel_lab.uncopied import Uncopied
 
 S = TypeVar("S", bound=Actor)
 

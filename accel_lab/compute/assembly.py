@@ -127,6 +127,7 @@ class Assembly:
                 self._services.arena,
                 self._contents,
                 supervisor.recovered,
+                supervisor.broke,
             )
             self.lineages.append(lineage)
 

@@ -13,7 +13,6 @@ from accel_lab.actor.events import Subscription
 from accel_lab.actor.reply import Reply
 from accel_lab.actor.unawaited import name_of as plain_name
 from accel_lab.actor.unawaited import require_plain
-from accel_lab.actor.uncopied import Address
 from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.events.generation_watch import (
     GenerationWatch,
@@ -36,6 +35,7 @@ from accel_lab.compute.user_code.call import name_of, pack_call
 from accel_lab.display.sizes import memory
 from accel_lab.display.summary import as_html
 from accel_lab.errors import InvalidArgument
+from accel_lab.uncopied import Address
 
 if TYPE_CHECKING:
     from accel_lab.compute.requests.requests import Requests
@@ -68,6 +68,15 @@ class Device(Address):
         self.notes: weakref.WeakKeyDictionary[object, Any] = weakref.WeakKeyDictionary()
         """What others know of it, by who knows it; for as long as both live."""
         cell_origin.stoppable.add(requests.stop_button)
+
+    @property
+    def requests(self) -> "Requests":
+        """What it was asked, for other devices of its system."""
+        return self._requests
+
+    def is_beside(self, other: "Device") -> bool:
+        """Whether another device is of the same system, whose host memory both can reach."""
+        return self._system is other._system  # noqa: SLF001 - its own class's
 
     @property
     def generation(self) -> int:
@@ -172,6 +181,10 @@ class Device(Address):
         self, array: npt.ArrayLike, *, timeout_s: float = 60.0, non_blocking: bool = False
     ) -> AccelRef:
         """Copy an array to the device; return its buffer at once.
+
+        A buffer of another device of the same system is copied there through the host, when that
+        device comes to it; the copy can be used at once. It blocks for its shape, where only the
+        device knows that; one of another system is fetched first, which blocks.
 
         NumPy's and PyTorch's, and arrays on a card that this process's own CuPy, PyTorch, Numba
         or JAX has made (`__cuda_array_interface__`). The array is copied when this returns; one

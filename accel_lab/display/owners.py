@@ -11,8 +11,13 @@ def told(owners: tuple[tuple[str, int], ...], kept_by: tuple[tuple[str, ...], ..
     parts = []
     for number, (label, nbytes) in enumerate(owners):
         known = kept_by[number] if number < len(kept_by) else ()
-        shown = ", ".join(known[:NAMED])
-        if len(known) > NAMED:
-            shown += f" and {len(known) - NAMED} more"
-        parts.append(f"{label} with {size(nbytes)}" + (f" (kept by {shown})" if shown else ""))
+        parts.append(f"{label} with {size(nbytes)}{kept(known)}")
     return f"; the largest owners: {', '.join(parts) or 'none of ours'}"
+
+
+def kept(names: tuple[str, ...]) -> str:
+    """Say in brackets who keeps something; empty where nobody is known to."""
+    shown = ", ".join(names[:NAMED])
+    if len(names) > NAMED:
+        shown += f" and {len(names) - NAMED} more"
+    return f" (kept by {shown})" if shown else ""

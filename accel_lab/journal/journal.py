@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.errors import JournalDamaged, JournalError, JournalUnavailable
 from accel_lab.journal.entries.entry import Entry, Kind, entries_of
 from accel_lab.journal.entries.index import Index
@@ -20,6 +19,7 @@ from accel_lab.journal.stores.open_store import open_store
 from accel_lab.journal.stores.sqlite import SqliteStore
 from accel_lab.journal.stores.store import Store
 from accel_lab.journal.writing.writer import Writer
+from accel_lab.uncopied import Uncopied
 
 SHOWN = 10
 FLUSH_S = 10.0

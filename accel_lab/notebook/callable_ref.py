@@ -28,4 +28,5 @@ class CallableRef(ObjectRef):
             UserCodeError: what it raised, with its lines.
             StaleRef: it is gone, with its context or otherwise.
         """
+        self._require()
         return self._call(self, args, kwargs)

@@ -64,6 +64,8 @@ class Captures:
             InvalidArgument: it is on another device, too large, or does not pickle.
             StaleRef: it was lost.
         """
+        if isinstance(value, ObjectRef) and value.dropped:
+            raise value.stale()
         if isinstance(value, ModuleType):
             self.modules.append(f"{name}={value.__name__}")
         elif isinstance(value, AccelRef) and value.device is not device:
@@ -281,7 +283,9 @@ def _is_whole(value: Any) -> bool:
 def is_lost(device: Device, value: Any) -> bool:
     """Whether this stands for something that its context has taken along."""
     if isinstance(value, ObjectRef):
-        return value.device is device and value.generation != device.generation
+        return value.device is device and (
+            value.generation != device.generation or bool(value.dropped)
+        )
     return isinstance(value, AccelRef) and value.device is device and not device.holds(value)
 
 
@@ -306,7 +310,7 @@ def _missing(error: AccelError) -> str:
 def _stale(device: Device, name: str, value: Any) -> StaleRef:
     """Say that what a name stands for is gone, why, and what to do."""
     if isinstance(value, ObjectRef):
-        return StaleRef(f"{name!r}, a {value.type}, was lost with its context; run its cell again")
+        return value.stale()
     keep = typed(device, f"<gpu>.checkpoint({name})")
     return StaleRef(
         f"{name!r} was lost with its context ({device.durability(value).why}); run its cell "

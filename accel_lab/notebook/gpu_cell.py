@@ -300,6 +300,7 @@ class GpuCells:
         _join(space, captures, ran)
         self._bind(device, space, captures, ran, chosen)
         made = ran.arrays.keys() | ran.residents.keys()
+        made |= bound_names(cell.source) & set(ran.imported)
         space.note_part(cell.source, cell.filename, made, set(ran.gone))
         return ran
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.cells import workspace_registry
 from accel_lab.compute.cells.cell_execution import Resident
 from accel_lab.compute.cells.plain_data import thawed
@@ -18,7 +17,8 @@ from accel_lab.compute.message.service import in_context
 from accel_lab.compute.residency import kept_objects
 from accel_lab.compute.user_code.pickler import FOUND_THERE
 from accel_lab.display.sizes import size
-from accel_lab.errors import UserCodeError
+from accel_lab.errors import StaleRef, UserCodeError
+from accel_lab.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from accel_lab.compute.device import Device
@@ -28,7 +28,7 @@ _UNCHANGING = ("bool", "int", "float", "complex", "str", "bytes", "NoneType")
 """Types of which the copy is the object for ever."""
 
 
-_OWN = frozenset(("device", "generation", "copy", "_call", "_space", "_resident"))
+_OWN = frozenset(("device", "generation", "copy", "dropped", "_call", "_space", "_resident"))
 
 Binary = Callable[["ObjectRef", Any], Any]
 
@@ -64,6 +64,7 @@ class ObjectRef(Uncopied):
 
     Attributes:
         copy: that copy, frozen; None of anything else.
+        dropped: why a suspension has given it up; empty if none has.
     """
 
     _instead = "fetch the object with get(), and pickle that"
@@ -81,6 +82,7 @@ class ObjectRef(Uncopied):
         self._space = space
         self._resident = resident
         self.copy = copy
+        self.dropped = ""
         kept_objects.note(self, space)
 
     def renew(self, resident: Resident, copy: bytes | None) -> None:
@@ -112,6 +114,7 @@ class ObjectRef(Uncopied):
         """
         if (copy := self._settled_copy) is not None:
             return thawed(copy)
+        self._require()
         return self.device.run(_itself, self, pure=True).result(timeout_s)
 
     def drop(self) -> None:
@@ -120,6 +123,22 @@ class ObjectRef(Uncopied):
         where = in_context(Workspaces)
         self.device.run(Workspaces.drop, where, self._space, resident.name, resident.serial)
         kept_objects.forget(self.device, self._space, resident.name)
+
+    def _require(self) -> None:
+        """Refuse what was given up.
+
+        Raises:
+            StaleRef: it was; says why.
+        """
+        if self.dropped:
+            raise self.stale()
+
+    def stale(self) -> StaleRef:
+        """Return the error that says how the object went, and what to do."""
+        how = "was lost with its context"
+        if self.dropped:
+            how = f"was dropped when {self.device.name} was suspended ({self.dropped})"
+        return StaleRef(f"{self.name!r}, a {self.type}, {how}; run its cell again")
 
     @property
     def _is_lost(self) -> bool:
@@ -158,6 +177,7 @@ class ObjectRef(Uncopied):
         """
         if (copy := self._settled_copy) is not None:
             return function(thawed(copy), *args)
+        self._require()
         try:
             return self.device.run(function, self, *args, pure=True).result(ANSWER_WITHIN_S)
         except UserCodeError as error:
@@ -301,6 +321,7 @@ class ObjectRef(Uncopied):
         held = f", {size(self.nbytes)} of device memory" if self.nbytes else ""
         lost = ", lost with its context" if self.copy is None else ", as its context left it"
         gone = lost if self._is_lost else ""
+        gone = ", dropped when its device was suspended" if self.dropped else gone
         return f"{self.type} {self.name!r} on {self.device.name}{held}{gone}"
 
     def __repr__(self) -> str:

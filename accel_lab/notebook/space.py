@@ -66,7 +66,8 @@ class Space:
         if not made and not gone:
             return  # perhaps it could not even be parsed
         self.changed |= changed(source)
-        found = definitions(source, self.changed) & made
+        defined = definitions(source, self.changed)
+        found = {name for name in defined if name.partition(".")[0] in made}
         pieces = [piece._replace(names=piece.names - made - gone) for piece in self.pieces]
         pieces.append(Piece(source, filename, frozenset(found)))
         self.pieces = [piece for piece in pieces if piece.names]

@@ -32,6 +32,9 @@ template <class T, int N> __global__ void scale(const T* __restrict__ x, T* y, i
   if (i < n) y[i] = x[i] * N;
 }
 """
+HEAVY = SCALE + "\n".join(
+    f"template __global__ void scale<float, {i}>(const float*, float*, int);" for i in range(300)
+)
 SUM = """
 __inline__ __device__ long long of_warp(long long v) {
   for (int step = warpSize / 2; step > 0; step /= 2) v += __shfl_down_sync(0xffffffffu, v, step);
@@ -143,19 +146,43 @@ def test_launches_are_ordered_with_other_libraries(device: Device) -> None:
 
 
 def test_a_launch_waits_for_the_compilation_and_others_do_not(device: Device) -> None:
-    heavy = "\n".join(
-        f"template __global__ void scale<float, {i}>(const float*, float*, int);"
-        for i in range(300)
-    )
     x = np.arange(10, dtype="f")
     on, y = device.put(x).result(WAIT_S), array.zeros(device, (10,), "float32").result(WAIT_S)
-    kernel = jit.compile(device, SCALE + heavy, "scale<float, 7>")
+    kernel = jit.compile(device, HEAVY, "scale<float, 7>")
     launched = kernel(1, 32, (on, y, 10))
     device.ask(Ping()).result(WAIT_S)
     assert not kernel.done
     assert not launched.done
     assert (value(device, y) == 7 * x).all()
     assert kernel.result() is kernel
+
+
+def keep(x: Any) -> None:
+    """Leave an array where later functions find it."""
+    import builtins
+
+    vars(builtins)["kept"] = x
+
+
+def first_of_kept(_: Any) -> float:
+    """Read what was left; the operand is not."""
+    import builtins
+
+    return float(vars(builtins)["kept"][0])
+
+
+def test_a_function_that_waits_sees_what_it_does_not_name_as_it_was_then(device: Device) -> None:
+    x, y = device.put(np.ones(4, "f")), array.zeros(device, (10,), "float32").result(WAIT_S)
+    device.run(keep, x).result(WAIT_S)
+    kernel = jit.compile(device, HEAVY, "scale<float, 8>")
+    kernel(1, 32, (y, y, 10))
+    seen = device.run(first_of_kept, y)
+    blas.scal(x, 3.0, out=x)
+    other = blas.scal(x[1:], 2.0)
+    assert not kernel.done
+    assert seen.result(WAIT_S) == 1.0
+    assert value(device, x).tolist() == [3.0] * 4
+    assert value(device, other).tolist() == [6.0] * 3
 
 
 async def test_a_kernel_can_be_awaited(device: Device) -> None:
@@ -277,6 +304,9 @@ def test_more_shared_memory_than_there_is_is_refused(device: Device) -> None:
         kernel(1, 1, (x, x), shared_bytes=-1)
     with pytest.raises(InvalidArgument, match=r"1 MiB of shared memory.* than the \d+ KiB that"):
         kernel(1, 1, (x, x), shared_bytes=1 << 20).result(WAIT_S)
+    kernel.result(WAIT_S)
+    with pytest.raises(InvalidArgument, match=r"step: 1 MiB of shared memory.* than the \d+ KiB"):
+        kernel(1, 1, (x, x), shared_bytes=1 << 20)  # what a kernel allows is known by now
     kernel(1, 1, (x, x)).result(WAIT_S)
     assert value(device, x)[0] == 1
 

@@ -294,9 +294,9 @@ def test_integers_are_compared_and_divided_with_any_other_as_numpys(
                     expected = function(*operands)
             except OverflowError:
                 with refused(device):
-                    array.binary(op, *((far, on) if swapped else (on, far)))  # type: ignore[arg-type]
+                    array.binary(op, *((far, on) if swapped else (on, far)))
                 continue
-            made = array.binary(op, *((far, on) if swapped else (on, far)))  # type: ignore[arg-type]
+            made = array.binary(op, *((far, on) if swapped else (on, far)))
             near(device, made.get(), expected)
     if dtype != "bool":
         assert (far in on) is bool((x == far).any())

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 from tests.project import PACKAGE, ROOT
 
 FLOORS = (
-    {"errors", "display"},
+    {"errors", "display", "uncopied"},
     {"actor"},
     {"compute"},
     {"libraries"},
@@ -102,16 +104,6 @@ A_HANDLE_SAYS_ITS_DEVICE = {
 }
 """What annotates, for a type checker alone, the device that a user gets from a handle."""
 
-# To be deleted with the last of them: requests that know who recovers and copies.
-REQUESTS_THAT_KNOW_TOO_MUCH = {
-    ("compute/requests/connection.py", "accel_lab.compute.transfer.ipc_memory.IpcMemory"),
-    ("compute/requests/requests.py", "accel_lab.compute.recovery.recovery.Recovery"),
-    ("compute/requests/requests.py", "accel_lab.compute.recovery.result_digests.ResultDigests"),
-    ("compute/requests/requests.py", "accel_lab.compute.transfer.ipc_memory.IpcMemory"),
-    ("compute/requests/stale.py", "accel_lab.compute.recovery.recovery.Recovery"),
-    ("compute/requests/waiting.py", "accel_lab.compute.recovery.recovery.Recovery"),
-}
-
 MOST_FILES = 15
 """How many files a folder has at most, so that one look at it is enough."""
 PROCESS = re.compile(r"\bRuns in (?:the notebook's process|a context's process|both)\b")
@@ -189,14 +181,13 @@ def climbing(house: str, path: Path, text: str | None = None) -> Iterator[str]:
 def test_imports_go_down_from_room_to_room(house: str) -> None:
     """Also where only a type checker sees them, and inside functions."""
     folder = PACKAGE / house
-    allowed = A_HANDLE_SAYS_ITS_DEVICE | REQUESTS_THAT_KNOW_TOO_MUCH
     found = {
         (str(path.relative_to(PACKAGE)), name)
         for path in folder.rglob("*.py")
         if path != folder / "__init__.py"  # which hands on what all its rooms have
         for name in climbing(house, path)
     }
-    assert found - allowed == set()
+    assert found - A_HANDLE_SAYS_ITS_DEVICE == set()
 
 
 def test_a_handles_device_is_imported_for_type_checkers_alone() -> None:
@@ -251,6 +242,23 @@ def test_a_folder_is_seen_at_one_look(top: str) -> None:
 def test_a_room_says_in_which_process_it_runs(path: Path) -> None:
     said = ast.get_docstring(ast.parse(path.read_text())) or ""
     assert PROCESS.search(" ".join(said.split())), f"{path.parent.name}: {said}"
+
+
+@pytest.mark.parametrize(
+    ("entries", "never"),
+    [
+        (["context_process", "backends.host.device"], "supervision"),
+        (["system", "views", "extension", "notebook.gpu_cell"], "dispatcher"),
+    ],
+    ids=["context", "notebook"],
+)
+def test_a_process_loads_nothing_of_the_others_loop(entries: list[str], never: str) -> None:
+    names = ", ".join(f"accel_lab.{entry}" for entry in entries)
+    code = f"import {names}, sys; print(*(n for n in sys.modules if n.startswith('accel_lab.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert f"accel_lab.{entries[0]}" in loaded
+    assert [name for name in loaded if name.startswith(f"accel_lab.compute.{never}")] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from accel_lab.backends.host.lacking import lacking, without_comments
 from accel_lab.errors import CompileError
@@ -24,6 +25,17 @@ LIBRARY = "kernel.so"
 UNIT = "accel_lab_kernel.cpp"
 LAUNCH = "accel_lab_launch"
 PRINTED = "accel_lab_print_out"
+_INCLUDED = "accel_lab_included.d"
+_VARIABLES = (
+    "CPATH",
+    "CPLUS_INCLUDE_PATH",
+    "C_INCLUDE_PATH",
+    "LIBRARY_PATH",
+    "COMPILER_PATH",
+    "GCC_EXEC_PREFIX",
+    "CCC_OVERRIDE_OPTIONS",
+    "SOURCE_DATE_EPOCH",
+)
 
 _CANDIDATES = ("c++", "g++", "clang++")
 _FLAGS = (
@@ -114,8 +126,31 @@ def shim_text() -> str:
     return "".join(path.read_text() for path in sorted(SHIM.glob("*.h")))
 
 
-def build(program: Compile, folder: Path, home: Path) -> tuple[bytes, str]:
-    """Compile in an empty folder; return the shared library and the compiler's warnings.
+def programs(command: tuple[str, ...]) -> list[str]:
+    """Return the files that a command names, for a cache's key."""
+    return [str(Path(word).resolve()) for word in command if Path(word).is_file()]
+
+
+def environment() -> list[tuple[str, str]]:
+    """Return the variables that change what a compiler makes, those that are set."""
+    return [(name, os.environ[name]) for name in _VARIABLES if name in os.environ]
+
+
+class Compiled(NamedTuple):
+    """A shared library.
+
+    Attributes:
+        log: the compiler's warnings.
+        included: the paths of the files that it was made of, but for the shim and the program's.
+    """
+
+    library: bytes
+    log: str
+    included: list[str]
+
+
+def build(program: Compile, folder: Path, home: Path) -> Compiled:
+    """Compile in an empty folder.
 
     Parameters:
         home: where the source is going to be, for debuggers.
@@ -134,6 +169,9 @@ def build(program: Compile, folder: Path, home: Path) -> tuple[bytes, str]:
             *command,
             *_flags(program.options),
             f"-fdebug-prefix-map={folder}={home}",
+            "-MD",
+            "-MF",
+            _INCLUDED,
             "-I.",
             f"-I{SHIM}",
             "-o",
@@ -147,7 +185,17 @@ def build(program: Compile, folder: Path, home: Path) -> tuple[bytes, str]:
         raise compile_error(program, log, _why(program))
     if not _is_kernel(program):
         raise compile_error(program, f"{program.base} is not marked __global__, as kernels are")
-    return (folder / LIBRARY).read_bytes(), log
+    return Compiled((folder / LIBRARY).read_bytes(), log, _included(folder))
+
+
+def _included(folder: Path) -> list[str]:
+    """Return what the compiler has read beside the shim and the files of the program."""
+    rule = (folder / _INCLUDED).read_text(errors="surrogateescape").partition(": ")[2]
+    # A path's own spaces, `#` and `$` are written so in a rule of make.
+    words = re.findall(r"(?:\\[ #\\]|[^\s\\]|\\(?!\n))+", rule)
+    paths = (re.sub(r"\\([ #])", r"\1", word).replace("$$", "$") for word in words)
+    own = f"{SHIM}{os.sep}", f"{folder}{os.sep}"
+    return sorted({path for path in paths if path.startswith("/") and not path.startswith(own)})
 
 
 def _run(command: list[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -16,6 +16,7 @@ from accel_lab.backends.host.fft import HostFft
 from accel_lab.backends.host.jit import HostJit
 from accel_lab.backends.host.peak import watch_peak
 from accel_lab.backends.host.rng import HostRng
+from accel_lab.compute.arrays import jax_interop
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.arrays.torch_interop import as_array
 from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, Poison
@@ -168,12 +169,14 @@ class HostBackend:
         np.copyto(target[: array.nbytes].view(array.dtype).reshape(array.shape), array)
 
     def adopt(self, value: Any) -> tuple[Any, tuple[int, ...], str, int] | None:
-        """Return (array, shape, dtype, bytes held) of a plain array or a CPU tensor of PyTorch.
+        """Return (array, shape, dtype, bytes held) of an array of NumPy's, or a CPU one of others.
 
-        An array that cannot be written to, or whose bytes are in foreign order, is copied.
+        An array that cannot be written to, as one of JAX's, or whose bytes are in foreign order,
+        is copied.
         """
         if type(value) is not np.ndarray:
-            value = as_array(value)
+            found = as_array(value)
+            value = jax_interop.as_array(value) if found is None else found
             if value is None:
                 return None
         dtype = str(value.dtype.newbyteorder("="))

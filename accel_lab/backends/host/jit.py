@@ -2,10 +2,12 @@
 
 import _ctypes
 import ctypes
+import json
 import os
 import platform
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -15,16 +17,18 @@ from typing import Any, NamedTuple
 
 from accel_lab.backends.host import compiler
 from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
-from accel_lab.display.sizes import compared
-from accel_lab.errors import InvalidArgument, UserCodeError
+from accel_lab.errors import UserCodeError
 from accel_lab.libraries.jit.arguments import Arguments, keeping
+from accel_lab.libraries.jit.file_contents import newest_ns, sums_of
+from accel_lab.libraries.jit.limits import Limits
 from accel_lab.libraries.jit.messages import Compile, KernelFacts, Triple
 from accel_lab.libraries.jit.signature import TABLE, parameters_of, table_bytes
 
-FORMAT = 3
+FORMAT = 4
 SHARED_LIMIT = 227 << 10
 _PARAMETERS_LIMIT = 1024
 _LOG = "log.txt"
+_INCLUDED = "included.json"
 _PRINTS = re.compile(r"\b(?:printf|puts|putchar)\b")
 
 
@@ -50,6 +54,7 @@ class HostKernel:
         self._built = built._replace(library=b"")
         self.name = built.program.name
         self.nbytes = len(built.library)
+        self.limits = Limits(self.name, SHARED_LIMIT)
         self._library = _loaded(built)
         table = ctypes.addressof(ctypes.c_char.in_dll(self._library, TABLE))
         count = ctypes.c_uint32.from_address(table + 4).value
@@ -70,12 +75,7 @@ class HostKernel:
             InvalidArgument: more shared memory than there is.
             UserCodeError: the threads of a block wait for each other for ever.
         """
-        if shared_bytes > SHARED_LIMIT:
-            write = compared(shared_bytes, SHARED_LIMIT)
-            raise InvalidArgument(
-                f"{self._built.program.name}: {write(shared_bytes)} of shared memory are more than "
-                f"the {write(SHARED_LIMIT)} that a block has"
-            )
+        self.limits.check(block, shared_bytes)
         _run(self.name, self._launch, self._printed, self.arguments.at, grid, block)
 
     def again(
@@ -129,27 +129,47 @@ class HostJit:
             platform.machine(),
             command,
             compiler.version_of(command),
+            sums_of(compiler.programs(command)),
+            compiler.environment(),
             compiler.shim_text(),
             program.text,
             program.name,
             program.options,
             sorted(program.included.items()),
         )
-        found = self._cache.get(key)
-        if found is not None and compiler.LIBRARY in found:
-            log = found[_LOG].decode()
-            return Built(program, found[compiler.LIBRARY], self._cache.path(key), log, cached=True)
+        # What was included the last time tells which entry is of the files as they are now. It has
+        # another name for other contents, for a library that is loaded keeps its path.
+        listed = self._cache.get(key)
+        if listed is not None and _INCLUDED in listed:
+            now = key_of(key, sums_of(json.loads(listed[_INCLUDED])))
+            found = self._cache.get(now)
+            if found is not None and compiler.LIBRARY in found:
+                log, home = found[_LOG].decode(), self._cache.path(now)
+                return Built(program, found[compiler.LIBRARY], home, log, cached=True)
+        began_ns = time.time_ns()
         with self._cache.workplace() as folder:
-            library, log = compiler.build(program, folder, self._cache.path(key))
+            made = compiler.build(program, folder, self._cache.path(key))
+        if newest_ns(made.included) >= began_ns:  # which of its contents was compiled?
+            return Built(program, made.library, None, made.log, cached=False)
+        return Built(program, made.library, self._keep(key, program, made), made.log, cached=False)
+
+    def _keep(self, key: str, program: Compile, made: compiler.Compiled) -> Path | None:
+        """Enter what was compiled, and of what; None where the disk does not take it."""
         files = {
-            compiler.LIBRARY: library,
+            compiler.LIBRARY: made.library,
             program.file: program.text.encode(),
-            _LOG: log.encode(),
+            _LOG: made.log.encode(),
         }
-        home: Path | None = None
+        # A debugger looks for the source here.
+        included = {
+            _INCLUDED: json.dumps(made.included).encode(),
+            program.file: files[program.file],
+        }
         with suppress(OSError):  # no room, or no right to write
-            home = self._cache.put(key, files)
-        return Built(program, library, home, log, cached=False)
+            home = self._cache.put(key_of(key, sums_of(made.included)), files)
+            self._cache.put(key, included, anew=True)
+            return home
+        return None
 
     def load(self, built: Built) -> HostKernel:
         """Load the library."""

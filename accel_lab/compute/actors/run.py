@@ -1,6 +1,6 @@
 """The user's own NumPy or CuPy functions, run where the arrays are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,11 @@ from accel_lab.compute.actors.seen_memory import SeenMemory
 from accel_lab.compute.cells.cell_execution import Ran
 from accel_lab.compute.cells.lent_buffers import LentBuffers
 from accel_lab.compute.cells.workspace_registry import Workspaces
-from accel_lab.compute.execution.buffer_table import Buffer
+from accel_lab.compute.execution.buffer_table import Buffer, BufferTable
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.execution.stream import Storage
 from accel_lab.compute.machine.stack_frames import raised_by_user
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.builtin import Ping, Run
 from accel_lab.compute.output import printing
 from accel_lab.compute.residency.holdings import ContextMemory
@@ -28,6 +29,7 @@ from accel_lab.errors import Interrupted, StaleRef
 if TYPE_CHECKING:
     from accel_lab.compute.execution.context import Context
 
+COMPARED = 16
 MARK = 1 << 52
 """In the ids of buffers that no message announces."""
 
@@ -122,7 +124,7 @@ class RunActor(LibraryActor):
         # What is an array without axes on a card is a number of NumPy's on the host.
         array = np.asarray(value) if isinstance(value, np.generic) else value
         adopted = self.context.backend.adopt(array)
-        near = [ref for ref in m.refs if isinstance(ref, Buffer)]
+        near = _Near(self._seen, self.context.backend, self.context.table, m.refs)
         if adopted is not None:
             launch.shaped = self._enter(launch.result, adopted, near, launch)
             return
@@ -141,7 +143,7 @@ class RunActor(LibraryActor):
             id_ = self._next_id()
             shape, dtype, shared = self._enter(id_, found, near, launch)
             arrays.append((id_, shape, dtype, shared))
-            near.append(self.context.table.mention(id_))
+            near.add(self.context.table.mention(id_))
             return id_
 
         try:
@@ -160,7 +162,7 @@ class RunActor(LibraryActor):
         self,
         id_: int,
         adopted: tuple[Any, tuple[int, ...], str, int],
-        near: list[Buffer],
+        near: "_Near",
         launch: Launch,
     ) -> tuple[tuple[int, ...], str, int]:
         """Enter an array; return its shape, dtype, and the buffer that it is a part of.
@@ -169,20 +171,16 @@ class RunActor(LibraryActor):
         of; 0 where it has its own memory.
         """
         array, shape, dtype, nbytes = adopted
-        storage: Storage | None = None
         shared = 0
-        for ref in near:
-            if ref.storage is None:
-                continue  # a cell has let go of it
-            if self.context.backend.same_memory(ref.array, array):
-                storage, shared = ref.storage, ref.id
-                break
-        if storage is None:
+        beside = near.sharing(array)
+        storage = None if beside is None else beside.storage
+        if beside is not None:
+            shared = beside.id
+        else:
             storage = self._seen.storage_of(array)
             if storage is not None:  # which the function may have written to
                 storage.write_on(launch.stream)
-                holders = self.context.table.buffers()
-                shared = min((one.id for one in holders if one.storage is storage), default=0)
+                shared = near.first_of(storage)
         if storage is None:
             storage = Storage(launch.stream, nbytes, launch.label)
         launch.adopt(id_, array, shape, dtype, storage)
@@ -194,6 +192,57 @@ class RunActor(LibraryActor):
         # than 2**53, so that a browser can count with it.
         self.context.answered += 1
         return MARK | (self.context.generation & 0xFFFFF) << 32 | self.context.answered
+
+
+class _Near:
+    """The buffers of which what a function answers may be a part: its operands, then its answers.
+
+    Those that share memory have one storage, so only those of it are compared; and of very many
+    the first, for the others are parts of the same.
+    """
+
+    def __init__(
+        self, seen: SeenMemory, backend: Any, table: BufferTable, refs: Iterable[AccelRef]
+    ) -> None:
+        self._seen = seen
+        self._backend = backend
+        self._table = table
+        self._by_storage: dict[Storage | None, list[Buffer]] = {}
+        self._elsewhere: list[Buffer] = []  # of which nobody knows where they lie
+        self._first: dict[Storage | None, int] | None = None
+        for ref in refs:
+            self.add(ref)
+
+    def add(self, buffer: AccelRef) -> None:
+        """Enter one."""
+        assert isinstance(buffer, Buffer)
+        if not self._seen.knows(buffer.storage):
+            self._elsewhere.append(buffer)
+            return
+        same = self._by_storage.setdefault(buffer.storage, [])
+        if len(same) < COMPARED:
+            same.append(buffer)
+        if self._first is not None:
+            first = self._first.get(buffer.storage, buffer.id)
+            self._first[buffer.storage] = min(first, buffer.id)
+
+    def sharing(self, array: Any) -> Buffer | None:
+        """Return the first that shares an element with an array."""
+        same: Sequence[Buffer] = self._by_storage.get(self._seen.storage_of(array), ())
+        for one in (*same, *self._elsewhere):
+            if one.storage is None:
+                continue  # a cell has let go of it
+            if self._backend.same_memory(one.array, array):
+                return one
+        return None
+
+    def first_of(self, storage: Storage) -> int:
+        """Return the smallest id of the buffers that have a storage; 0 if none has."""
+        if self._first is None:
+            self._first = {}
+            for one in sorted(self._table.buffers(), key=lambda one: -one.id):
+                self._first[one.storage] = one.id
+        return self._first.get(storage, 0)
 
 
 def _asked_bytes(error: MemoryError) -> int:

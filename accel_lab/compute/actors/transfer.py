@@ -1,24 +1,33 @@
 """Arrays between the notebook and the device: small ones in the message, others in the arena."""
 
 import pickle
+import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from accel_lab.compute.arena.completion_flag import WORD
+import numpy as np
+
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.builtin import (
+    FAILED,
+    TAIL_BYTES,
+    WORD,
     Allocate,
     CopyIn,
     Download,
     Put,
+    Receive,
     TakeBack,
     Unmap,
     Upload,
+    tail_of,
 )
 from accel_lab.compute.user_code.call import answer_parts
-from accel_lab.errors import InvalidArgument, StaleRef
+from accel_lab.errors import DependencyFailed, InvalidArgument, StaleRef
 
+PAUSE_S, PAUSE_MOST_S = 1e-4, 2e-3
 _COPY_BYTES_PER_S = 1e12  # the cards of which the last 50 µs matter copy faster
 _SOON_BYTES = 2 << 30
 
@@ -69,6 +78,17 @@ class UploadActor(LibraryActor):
         source = self.context.arena.view(m.segment, m.start, m.nbytes)
         out = launch.write(m.out)
         self.context.backend.upload(out.transpose(m.axes) if m.axes else out, m.offset, source)
+
+    @handles(Receive)
+    def receive(self, m: Receive, launch: Launch) -> None:
+        """Wait beside the dispatcher for what another device writes, and copy that."""
+        tail = tail_of(m.nbytes)
+        source = self.context.arena.view(m.segment, m.start, tail + TAIL_BYTES)
+
+        def copy(_: None) -> None:
+            self.context.backend.upload(launch.empty(), 0, source[: m.nbytes])
+
+        launch.defer(partial(_wait_for, source[tail:]), copy)
 
     @handles(CopyIn)
     def copy_in(self, m: CopyIn, launch: Launch) -> None:
@@ -135,6 +155,21 @@ def soon_s(nbytes: int) -> float:
     A wait that sleeps ends some 50 µs late. 0 for what takes long: that is a small part of it then.
     """
     return nbytes / _COPY_BYTES_PER_S if nbytes <= _SOON_BYTES else 0.0
+
+
+def _wait_for(tail: Any) -> None:
+    """Block until the contents before this are there.
+
+    Raises:
+        DependencyFailed: they never will be.
+    """
+    word, pause_s = tail[:WORD].view(np.uint32), PAUSE_S
+    while not word[0]:
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, PAUSE_MOST_S)
+    if word[0] == FAILED:
+        why = tail[WORD:].tobytes().rstrip(b"\0").decode(errors="ignore")
+        raise DependencyFailed(f"the buffer that was to be copied did not come: {why}")
 
 
 def _axes_of(array: Any) -> tuple[int, ...] | None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Hashable
 
 import numpy.typing as npt
 
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.arena.block import Block, Location
 from accel_lab.compute.arena.ledger import ArenaStatistics, Ledger
 from accel_lab.compute.arena.owned_array import Array, Shape, layout, own
@@ -23,6 +22,7 @@ from accel_lab.compute.machine.memfd_mapping import PAGE
 from accel_lab.compute.message.validation import require_bytes
 from accel_lab.display.sizes import compared, size
 from accel_lab.errors import ArenaFull, InvalidArgument, SystemClosed
+from accel_lab.uncopied import Uncopied
 
 
 class Arena(Uncopied):

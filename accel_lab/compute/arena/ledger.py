@@ -2,6 +2,18 @@
 
 It decides and remembers; it creates no memory, waits for nothing and calls nobody. Whoever
 uses it holds the arena's lock, but for `find`.
+
+It is apart from the arena because that one waits, and calls back. What is decided under a lock has
+to be short, and can be compared with a model step by step (`tests/compute/arena`). Three things
+make it more than a free list:
+
+- Memory takes long to make (0.1 s for 64 MiB, which is touched), and the lock is not held for
+  that. So room is promised first, and registered when it is there; between the two nobody else can
+  be promised the same. Contexts hear of a segment before a block of it is handed out.
+- A released block is not free. An upload may still read it (a hold), and a context that was lost
+  may still write to it until its process is reaped (quarantine).
+- Serials are never used again, so a release that comes late, from a finalizer or after `clear`,
+  frees nothing of anybody else's.
 """
 
 from bisect import bisect_right
@@ -15,7 +27,9 @@ from accel_lab.compute.arena.segment import Segment
 from accel_lab.compute.machine.memfd_mapping import PAGE
 
 ALIGNMENT = 256
+"""As CUDA aligns what it allocates, and more than any element or cache line needs."""
 LARGE_ROUNDING = 2 << 20
+"""A huge page of x86-64. So blocks of nearly one size find each other's segments again."""
 FIRST_BYTES = 4 << 20
 """The first shared segment: 64 MiB take 0.1 s to be there, and many systems fetch only numbers."""
 

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.arena.arena import Arena
 from accel_lab.compute.arena.block import Block
 from accel_lab.compute.arrays import dtypes
 from accel_lab.compute.machine.memfd_mapping import Bytes
 from accel_lab.errors import ArenaFull, InvalidArgument, SystemClosed
+from accel_lab.uncopied import Uncopied
 
 Array = npt.NDArray[Any]
 Send = Callable[[int, Block], None]

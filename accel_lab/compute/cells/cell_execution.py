@@ -79,7 +79,8 @@ class Ran:
     has changed, `changed` the parts that it has changed of what goes back in parts; `stays` tells
     those that cannot go back, `beyond` those that have too many parts to compare. `generators` has
     what the notebook's global generators draw from now. `shown_bytes` is what it displayed
-    meanwhile, `stopped` where an interrupt has ended it. `value` is what was returned by an object
+    meanwhile, `stopped` where an interrupt has ended it. `imported` lists the names of modules that
+    are there, whoever has bound them. `value` is what was returned by an object
     that was called in place of a cell.
     """
 
@@ -95,6 +96,7 @@ class Ran:
     stays: dict[str, str] = field(default_factory=dict)
     beyond: dict[str, str] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
+    imported: list[str] = field(default_factory=list)
     generators: dict[str, bytes] = field(default_factory=dict)
     shown_bytes: int = 0
     stopped: str = ""

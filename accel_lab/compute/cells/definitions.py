@@ -1,6 +1,6 @@
 """The statements of a cell that only define something, so that accel_lab can rerun them.
 
-Imports, functions, classes, and names of constants and of `xp`.
+Imports, functions, classes, and names of constants, of lambdas and of `xp`.
 """
 
 import ast
@@ -96,10 +96,15 @@ def _is_future(statement: ast.stmt) -> bool:
 
 
 def _constant(statement: ast.stmt) -> Iterator[str]:
-    if isinstance(statement, ast.Assign) and _is_constant(statement.value):
+    if isinstance(statement, ast.Assign) and _is_definition(statement.value):
         targets = statement.targets
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         yield from names if len(names) == len(targets) else []
+
+
+def _is_definition(value: ast.expr) -> bool:
+    """Whether this is a constant, or a function that is made as by `def`."""
+    return isinstance(value, ast.Lambda) or _is_constant(value)
 
 
 def _is_constant(value: ast.expr) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from accel_lab.compute.arrays import torch_interop
+from accel_lab.compute.arrays import jax_interop, torch_interop
 from accel_lab.compute.cells import lent_buffers
 from accel_lab.compute.cells.captured_objects import CapturedObjects
 from accel_lab.compute.cells.cell_code import TIMES, loop_of, parts_of, remember
@@ -258,7 +258,7 @@ class Workspace:
         for name, array in cell.kept.items():
             if name not in self.names:
                 kind = cell.tensors.get(name)
-                value = array if kind is None else torch_interop.made(array, kind)
+                value = array if kind is None else _made(array, kind)
                 self.names[name] = self._told[name] = value
         for values in (cell.given, cell.kept):
             values.clear()  # they would hold what the cell lets go of
@@ -371,7 +371,7 @@ class Workspace:
                 first = known.setdefault(id(value), name)
                 if first != name:
                     ran.same[name] = first
-                if kind := torch_interop.kind_of(array):
+                if kind := torch_interop.kind_of(array) or jax_interop.kind_of(array):
                     ran.tensors[name] = kind
             else:
                 self._count += 1
@@ -379,6 +379,7 @@ class Workspace:
                 ran.residents[name] = self._describe(name)
                 if id(value) in own:
                     ran.same[name] = own[id(value)]
+        ran.imported = [n for n, one in self.names.items() if isinstance(one, ModuleType)]
         ran.gone = [name for name in self._told if name not in self.names]
         for name in ran.gone:
             del self._told[name]
@@ -498,3 +499,10 @@ def _watched(value: Any) -> Callable[[Any], Any]:
 def _imported(name: str) -> ModuleType:
     __import__(name)
     return sys.modules[name]
+
+
+def _made(array: Any, kind: str) -> Any:
+    """Return what a cell has bound as an array of PyTorch's or JAX's."""
+    if kind == jax_interop.KIND:
+        return jax_interop.made(array)
+    return torch_interop.made(array, kind)

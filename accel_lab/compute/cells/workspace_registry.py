@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from accel_lab.compute.cells.cell_execution import Cell, Piece, Ran, Timed
-from accel_lab.compute.cells.class_source import find_classes
 from accel_lab.compute.cells.user_modules import Projects
 from accel_lab.compute.cells.workspace import Workspace
 from accel_lab.compute.execution.context import USER_CODE
@@ -35,7 +34,6 @@ class Workspaces:
         self._meter = CostMeter(context.backend, context.backend, context.stream(USER_CODE))
         self._spaces: dict[str, Workspace] = {}
         self.projects = Projects()
-        find_classes()
         self._suit_environment()
 
     def of(self, space: str) -> Workspace:

@@ -2,7 +2,8 @@
 
 While it runs, messages that name one of its buffers, or a buffer of a message that waits already,
 wait behind it in their order. So does a function that is not pure, once another one waits: they
-may share what they do not name. All others pass.
+may share what they do not name. And so does what names memory that functions have had: the one that
+waits may see it through a global. All others pass.
 """
 
 import os
@@ -79,7 +80,8 @@ class Deferral:
             return False
         buffers = _buffers(entry)
         looks_around = type(message) is Run and not message.pure
-        if self._touched.isdisjoint(buffers) and not (looks_around and _FUNCTION in self._touched):
+        shared = _FUNCTION in self._touched and (looks_around or any(map(_is_seen, buffers)))
+        if not shared and self._touched.isdisjoint(buffers):
             return False
         self._touched.update(buffers)
         if looks_around:
@@ -135,6 +137,11 @@ class Deferral:
     def _finish(self, deferred: Deferred) -> None:
         self._finished.append(deferred)
         os.eventfd_write(self.wakeup, 1)
+
+
+def _is_seen(one: Any) -> bool:
+    """Whether functions have had this memory, and may have it still."""
+    return type(one) is Storage and one.seen
 
 
 def _buffers(entry: Any) -> set[Any]:

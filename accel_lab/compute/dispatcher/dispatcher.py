@@ -26,6 +26,7 @@ from accel_lab.compute.execution.stream import Storage, Stream
 from accel_lab.compute.execution.tracer import Tracer
 from accel_lab.compute.message.builtin import OF_TABLE, CopyIn, Free, Release, Upload
 from accel_lab.compute.message.operation import operands_of
+from accel_lab.compute.message.parts import in_parts
 from accel_lab.compute.message.support import check
 from accel_lab.compute.message.unwritten import Refusal
 from accel_lab.compute.wire.codec import (
@@ -47,6 +48,7 @@ RETRY_S = 0.0002
 REMEMBERED = 64
 FORGET_ABOVE = 1 << 14
 GARBAGE_S = 10.0
+NAME_BYTES = 4 << 10
 
 
 class Dispatcher:
@@ -69,6 +71,8 @@ class Dispatcher:
         context.spill.collect_there = self._have_garbage_freed
         self.cancelled: set[int] = set()
         self.executing: Any = None
+        # For the notebook to read when this process is gone: which request has ended it.
+        self._told = transport.executing
 
     def run(self) -> None:
         """Serve until the notebook closes the wire; the calling thread becomes the dispatcher."""
@@ -141,7 +145,7 @@ class Dispatcher:
 
     def poisoned(self, poison: Poison) -> None:
         """Say why this context is beyond repair and end its process; does not return."""
-        recent = [fitting(what) for what in self.recent()]
+        recent = [fitting(what, NAME_BYTES) for what in self.recent()]
         self.send([Poisoned(poison.code, poison.name, fitting(str(poison)), recent)])
         # The notebook kills us; waiting for that keeps the buffers' owner alive until it knows.
         threading.Event().wait(10.0)
@@ -197,6 +201,7 @@ class Dispatcher:
                 context.activate(stream)
             if self.tracer.watched:
                 launch.trace = self.tracer.begin(seq, message, stream)
+            self._told[0] = seq
             handler(message, launch)
             if launch.prepared is not None:
                 seen.prepared, seen.title = launch.prepared, title
@@ -214,6 +219,7 @@ class Dispatcher:
                     self.tracer.end(launch.trace)
                 self._completion.add(launch, stream, timeout_s, alone=alone)
         self.executing = None
+        self._told[0] = 0
 
     def _unnumbered(self, entry: Any) -> bool:
         """Do what has no number, and no answer; whether it was that."""
@@ -223,7 +229,8 @@ class Dispatcher:
                 table.free(id_)
             if table.lifted:
                 lifted, table.lifted = table.lifted, []
-                self.send([Lifted(lifted)])
+                for some in in_parts(lifted):
+                    self.send([Lifted(some)])
             return True
         if type(message) is CopyIn:
             if self.tracer.watched:  # all of it is to be seen between its marks
@@ -259,6 +266,7 @@ class Dispatcher:
         self._remember((seq, seen.title, stream))
         if context.active is not stream:
             context.activate(stream)
+        self._told[0] = seq
         try:
             prepared.enqueue(seq)
         except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
@@ -267,6 +275,7 @@ class Dispatcher:
         else:
             self._completion.add(entry, stream, timeout_s)
         self.executing = None
+        self._told[0] = 0
         return True
 
     def _is_busy(self, storage: Storage) -> bool:
@@ -278,7 +287,7 @@ class Dispatcher:
         self.executing = None
         message, table = entry.message, self._context.table
         if type(message) is Release:
-            table.release(message.failed)
+            table.release(set(message.failed))
         else:
             refusal = Refusal(message.buffers[0].id, message.root, message.failed)
             for buffer in message.buffers:
@@ -326,6 +335,7 @@ class Dispatcher:
             try:
                 if self.cancelled:
                     self._require_wanted(deferred.entry.seq)
+                self._told[0] = deferred.entry.seq
                 deferred.resume()
                 if deferred.entry.result < 0:
                     launch.learn_shape()
@@ -337,6 +347,7 @@ class Dispatcher:
                 if launch.trace is not None:
                     self.tracer.end(launch.trace)
                 self._completion.add(launch, launch.stream, deferred.entry.timeout_s)
+            self._told[0] = 0
         self._completion.complete()  # its answer does not wait for what comes next
         for entry in self._inbox.released(self._deferral.released()):
             self._execute(entry)

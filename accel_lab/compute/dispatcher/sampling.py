@@ -3,6 +3,8 @@
 import socket
 from typing import Any, TypeVar
 
+import msgspec
+
 from accel_lab.compute.events.samples import Block, Slice
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.context import Context
@@ -12,9 +14,14 @@ from accel_lab.compute.wire.side_channel import Blocks, Look, Traced, send_packe
 
 LISTED = 2_000
 """How many blocks are listed, the largest first."""
-A_PACKET = 250
+NAMED = 100
+"""How many of the buffers that share a block are named, the first."""
+PACKET_BYTES = 32 << 10
+RUNNING = 250
+"""How much work at hand is told of: more cannot be overlooked."""
 
 T = TypeVar("T")
+_encode = msgspec.msgpack.Encoder().encode
 
 
 def show(
@@ -56,7 +63,7 @@ def _blocks(context: Context) -> list[Block]:
         known = [address for address in addresses if address is not None]
         first = users[0][0]
         if known:
-            ids = tuple(buffer.id for buffer, _ in users)
+            ids = tuple(buffer.id for buffer, _ in users[:NAMED])
             blocks.append(
                 Block(ids, min(known), storage.nbytes, storage.label, first.dtype, first.shape)
             )
@@ -65,7 +72,7 @@ def _blocks(context: Context) -> list[Block]:
 
 def _show_work(channel: socket.socket, tracer: Tracer, glimpsed: list[Slice]) -> None:
     done, running, dropped = tracer.take(glimpsed)
-    running = running[:A_PACKET]  # what cannot be overlooked
+    running, _ = _parts(running[:RUNNING])[0]
     parts = _parts(done)
     for part, last in parts:
         packet = Traced(part, running if last else [], dropped if last else 0, last)
@@ -74,5 +81,13 @@ def _show_work(channel: socket.socket, tracer: Tracer, glimpsed: list[Slice]) ->
 
 def _parts(things: list[T]) -> list[tuple[list[T], bool]]:
     """Cut a list to what packets hold; the last part, or the only and empty one, says so."""
-    starts = range(0, max(len(things), 1), A_PACKET)
-    return [(things[start : start + A_PACKET], start == starts[-1]) for start in starts]
+    parts: list[list[T]] = [[]]
+    room = PACKET_BYTES
+    for thing in things:
+        taken = len(_encode(thing))
+        room -= taken
+        if room < 0 and parts[-1]:
+            parts.append([])
+            room = PACKET_BYTES - taken
+        parts[-1].append(thing)
+    return [(part, part is parts[-1]) for part in parts]

@@ -1,7 +1,7 @@
 """The device of one generation, inside its context process."""
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from accel_lab.actor.clock import MonotonicClock
@@ -14,7 +14,7 @@ from accel_lab.compute.execution.spill import Spill
 from accel_lab.compute.execution.stream import Stream
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, name_of, operands_of
-from accel_lab.display.owners import told
+from accel_lab.display.owners import kept, told
 from accel_lab.display.sizes import compared, size
 from accel_lab.errors import AccelError, BackendUnavailable, OutOfMemory
 
@@ -78,6 +78,7 @@ class Context:
         self._windows = {name: RestartWindow(3, 60.0, MonotonicClock()) for name in self._kinds}
         self.active: Stream | None = None
         self.cell_names: Callable[[Collection[int]], dict[int, list[str]]] = _none
+        self.library_memory: Callable[[], Sequence[tuple[str, int, tuple[str, ...]]]] = tuple
         self.answered = 0
         self._services: dict[object, Any] = {}
         for name in self._kinds:
@@ -181,6 +182,12 @@ class Context:
         if others:
             used = ", ".join(f"{name} has {size(nbytes)}" for name, nbytes in others)
             text += f"; beside us {used}"
+        libraries = self.library_memory()
+        if libraries:
+            held = ", ".join(
+                f"{library} has {size(nbytes)}{kept(names)}" for library, nbytes, names in libraries
+            )
+            text += f"; in %%gpu cells, beside the buffers, {held}"
         found = self.table.largest_owners()
         cells = self.cell_names({id_ for one in found for id_ in one.ids})
         owners = tuple((one.label, one.nbytes) for one in found)
@@ -197,6 +204,8 @@ class Context:
             owner_ids=tuple(one.ids for one in found),
             kept_by=kept_by,
             others=others,
+            libraries=tuple((library, nbytes) for library, nbytes, _ in libraries),
+            library_names=tuple(names for *_, names in libraries),
         )
 
     def explain(self, error: BaseException, library: str) -> AccelError | Poison:

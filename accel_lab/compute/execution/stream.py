@@ -69,6 +69,7 @@ class Storage:
         "label",
         "nbytes",
         "readers",
+        "seen",
         "used",
         "users",
         "write_operation",
@@ -81,6 +82,7 @@ class Storage:
         self.label = label
         self.users = 0
         self.used = 0  # the last message that named it
+        self.seen = False  # whether user code has had it, and may have it still
         self.writer = home
         self.write_operation = home.operations
         self.readers: dict[Stream, int] = {}

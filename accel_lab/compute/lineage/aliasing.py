@@ -68,6 +68,16 @@ class Aliasing:
         roots = set(self.of(id_))
         return {other for other in ids if not roots.isdisjoint(self.of(other))}
 
+    def sharing_each(self, ids: Iterable[int], others: Iterable[int]) -> dict[int, set[int]]:
+        """Return for each of `ids` what `sharing` does; looks at the others once."""
+        roots = {id_: self.of(id_) for id_ in ids}
+        found: dict[int, set[int]] = {root: set() for some in roots.values() for root in some}
+        for other in others if found else ():
+            for root in self.of(other):
+                if root in found:
+                    found[root].add(other)
+        return {id_: set().union(*(found[root] for root in some)) for id_, some in roots.items()}
+
     def keep(self, ids: Collection[int]) -> None:
         """Forget all other buffers."""
         self._of = {id_: self.of(id_) for id_ in self._of if id_ in ids}

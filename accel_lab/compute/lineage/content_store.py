@@ -8,6 +8,7 @@ import hashlib
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Collection
 
 from accel_lab.compute.machine.free_list import FreeList
@@ -15,6 +16,8 @@ from accel_lab.compute.machine.free_list import FreeList
 KEY_BYTES = 16
 MEMORY_BYTES = 256 << 20
 SPILL_BYTES = 4 << 30
+FRESH_S = 10.0
+"""How long after it was put it is told at the latest what needs it."""
 _PIECE_BYTES = 256 << 10
 
 
@@ -38,7 +41,7 @@ class Contents:
         self.spilled_bytes = 0
         self._lock = threading.Lock()
         self._held: dict[str, bytes] = {}
-        self._fresh: set[str] = set()
+        self._fresh: dict[str, float] = {}  # when what came since the last call of `retain` did
         self._needed_bytes = self._needed_spilled_bytes = 0
         self._spilled: dict[str, tuple[int, int]] = {}
         self._free = FreeList(spill_bytes)
@@ -51,7 +54,7 @@ class Contents:
         """
         key = key_of(data)
         with self._lock:
-            self._fresh.add(key)
+            self._fresh[key] = time.monotonic()
             if key in self._held or key in self._spilled:
                 return key
             if self.used_bytes + len(data) <= self.memory_bytes:
@@ -79,12 +82,13 @@ class Contents:
             return None if place is None else place[1]
 
     def retain(self, keys: Collection[str]) -> None:
-        """Forget everything but these, and what was put since the last call.
+        """Forget everything but these, and what was put since the last call a moment ago.
 
         Whoever put that may not have told yet what needs it.
         """
         with self._lock:
-            keys = self._fresh.union(keys)
+            since = time.monotonic() - FRESH_S
+            keys = {key for key, at in self._fresh.items() if at > since}.union(keys)
             self._fresh.clear()
             for key in self._held.keys() - keys:
                 self.used_bytes -= len(self._held.pop(key))
@@ -104,6 +108,12 @@ class Contents:
             return True
         grown = self.used_bytes - self._needed_bytes > self.memory_bytes // 16
         return grown and self.used_bytes > self.memory_bytes * 3 // 4
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether there is twice what was needed when that was last seen, or far more if little."""
+        grown = self.used_bytes - self._needed_bytes
+        return grown > max(self.memory_bytes // 16, self._needed_bytes)
 
     def close(self) -> None:
         """Forget everything; the temporary file is gone."""

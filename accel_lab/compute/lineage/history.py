@@ -1,6 +1,24 @@
 """What was sent to a device, and which of it must be rerun to restore its buffers.
 
 It has no thread and no lock of its own; `Lineage` follows the record and keeps one of these.
+
+The messages are a list, and no graph is kept. To send costs an append then, and edges would change
+with every write. What is needed is found by two walks:
+
+- `_needed` goes back from the last message with a set of what is wanted. A message is needed if it
+  makes one of these, or writes to memory that one of them has; its operands are wanted from there
+  on. A checkpoint ends the want of its buffer, unless views of it are wanted, which have to share
+  its memory as they did.
+- `_lost` goes forward through what was found, as a dry run, and tells what cannot be had. Only that
+  way is it known that a buffer is lost by what was lost before it.
+
+A buffer is told apart from its memory throughout (`Aliasing`): a write to a view changes the whole.
+Where it is not known what shares memory, it counts as shared: a message too many is run again, and
+none too few.
+
+What cannot be had keeps its reason, without its messages (`give_up`), or a long history that ends
+in a loss would be kept and walked for nothing. Twice in a row, for a checkpoint that would help may
+be on its way.
 """
 
 import math
@@ -23,6 +41,8 @@ _NOT_RUN = frozenset(("Cancelled", "CircuitOpen", "DependencyFailed", "StaleRef"
 CHANGED_NOTHING = _NOT_RUN | {"ContextLost", "ContextReplaced", "DeadlineExceeded"}
 """The failures after which no buffer holds what a message may have written."""
 _CLOCK_EVERY = 256
+"""After how many steps a walk reads the clock: seldom enough not to be felt, and often enough to
+end a fraction of a millisecond after its time. Judged, not measured."""
 _Any = TypeVar("_Any")
 
 

@@ -31,6 +31,8 @@ UNREAD_LIMIT = 50_000
 READ_AT_ONCE = 1000
 LONG_HISTORY = 20_000
 MOST_STEPS = 500_000
+RESTS = 9
+"""How many times as long as it took the next tidying is put off that could wait."""
 
 
 class Lineage:
@@ -155,8 +157,8 @@ class Lineage:
         """Return which buffers that are `there` share, or may share, the memory of those not."""
         with self._lock:
             self.read()
-            sharing = self._history.aliasing.sharing
-            return {id_: sharing(id_, there) for id_ in ids if id_ not in there}
+            missing = [id_ for id_ in ids if id_ not in there]
+            return self._history.aliasing.sharing_each(missing, there)
 
     def digests(self, wanted: Iterable[int], without: Collection[int] = ()) -> dict[int, str]:
         """Return the digests of what these buffers held, of those where that was recorded.
@@ -270,6 +272,7 @@ class Tidying:
         self._lineages = lineages
         self._contents = contents
         self._work: Iterator[None] = iter(())
+        self._rests_until = 0.0
 
     def __call__(self) -> None:
         """Do a millisecond's work; the record thread's thread."""
@@ -278,8 +281,12 @@ class Tidying:
         self._work = self._tidy()
 
     def _tidy(self) -> Iterator[None]:
-        crowded = self._contents.crowded
+        began = time.thread_time()  # between its parts others have their turn
+        grown = self._contents.has_grown and time.monotonic() > self._rests_until
+        at_once = self._contents.crowded or grown
         for lineage in self._lineages:
-            yield from lineage.tidy(at_once=crowded)
-        if crowded:
+            yield from lineage.tidy(at_once=at_once)
+        if at_once:
             self._contents.retain({key for lineage in self._lineages for key in lineage.keys})
+            took = max(0.0, time.thread_time() - began)
+            self._rests_until = time.monotonic() + RESTS * took

@@ -69,7 +69,10 @@ class RecordThread:
         with self._pass:
             drained = 0
             for recorder in self._recorders:
-                drained += recorder.drain()
+                try:
+                    drained += recorder.drain()
+                except Exception as error:  # noqa: BLE001 - one of them must not end the others
+                    self._failed(error)
             for follow in self.after:
                 try:
                     follow()

@@ -9,13 +9,23 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from accel_lab.compute.message.builtin import Allocate, Free, Release, Run, Upload, Withhold
+from accel_lab.compute.message.builtin import (
+    Allocate,
+    Free,
+    Receive,
+    Release,
+    Run,
+    Upload,
+    Withhold,
+)
 from accel_lab.compute.message.bytes_cache import MOST, BytesCache
 from accel_lab.compute.message.operation import Operation, operand_fields, travelling
+from accel_lab.compute.message.parts import in_parts
 from accel_lab.compute.message.unwritten import Refusal
 
 FREE = Free.__struct_config__.tag
 UPLOAD = Upload.__struct_config__.tag
+RECEIVE = Receive.__struct_config__.tag
 ALLOCATE = Allocate.__struct_config__.tag
 RUN = Run.__struct_config__.tag
 WITHHOLD = Withhold.__struct_config__.tag
@@ -84,6 +94,11 @@ class Step(msgspec.Struct, frozen=True, gc=False):
         return self.effects.opaque
 
     @property
+    def runs_user_code(self) -> bool:
+        """Whether it runs code of the user's, which may break the context."""
+        return _layouts()[self.tag].runs_user_code
+
+    @property
     def in_arena(self) -> bool:
         """Whether it takes bytes from the arena, whose place is over by now."""
         return self.effects.in_arena
@@ -97,6 +112,7 @@ class _Layout(NamedTuple):
     writes: int
     shares: int
     opaque: str
+    runs_user_code: bool
 
 
 class Entry(msgspec.Struct, array_like=True, gc=False):
@@ -155,14 +171,25 @@ def _said_writes(fields: list[Any]) -> list[int] | None:
     return rest[0] if rest else None
 
 
-def withholding(refusal: Refusal, sharing: Iterable[int] = ()) -> list[Any]:
-    """Return the `Withhold` of a refusal, for these buffers of the same memory, too."""
-    return [WITHHOLD, [refusal.id, *sharing], refusal.root, refusal.failed]
+def withholding(refusal: Refusal) -> list[Any]:
+    """Return the `Withhold` of a refusal."""
+    return [WITHHOLD, [refusal.id], refusal.root, refusal.failed]
 
 
-def releasing(refusals: Collection[Refusal]) -> list[Any]:
-    """Return the `Release` of these refusals."""
-    return [RELEASE, [one.id for one in refusals], [one.failed for one in refusals]]
+def withholding_with(refusal: Refusal, sharing: Iterable[int]) -> list[list[Any]]:
+    """Return each `Withhold` of a refusal, for these buffers of the same memory, too."""
+    return [
+        [WITHHOLD, [refusal.id, *some], refusal.root, refusal.failed]
+        for some in in_parts(sharing) or [[]]
+    ]
+
+
+def releasing(refusals: Iterable[Refusal]) -> list[list[Any]]:
+    """Return each `Release` of these refusals."""
+    return [
+        [RELEASE, [one.id for one in some], [one.failed for one in some]]
+        for some in in_parts(refusals)
+    ]
 
 
 def step_of(raw: list[Any], data: bytes) -> Step:
@@ -187,7 +214,7 @@ def effects_of(fields: list[Any]) -> Effects:
         operands += fields[i]
     writes = _ids(fields, layout.writes)
     shares = _ids(fields, layout.shares)
-    opaque, in_arena = layout.opaque, tag == UPLOAD
+    opaque, in_arena = layout.opaque, tag in (UPLOAD, RECEIVE)
     if tag == RUN:
         _, refs, _, pure, place, *_ = fields
         changed = _said_writes(fields)
@@ -220,6 +247,7 @@ def _layout(kind: type[Operation[Any]]) -> _Layout:
         at.get(kind.written, 0),
         at.get(kind.aliased, 0),
         kind.opaque,
+        kind.runs_user_code,
     )
 
 

@@ -7,6 +7,7 @@ every few milliseconds, and the recovery of a lost context at once.
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -88,8 +89,12 @@ class Recorder:
             self.rouse()
 
     def _keep(self, seq: int, kept: Kept) -> Marker:
-        key = self.contents.put(kept.data)
-        kept.done()
+        try:
+            key = self.contents.put(kept.data)
+        except Exception as error:  # noqa: BLE001 - for want of room; the record goes on without
+            return Content(seq, "", f"its bytes could not be kept: {type(error).__name__}: {error}")
+        finally:
+            kept.done()
         return Content(seq, key or "", "" if key else "what may be kept is used up")
 
     def drain_quickly(self) -> bool:
@@ -116,6 +121,7 @@ class Recorder:
         taken = [self._parts.popleft() for _ in range(len(self._parts))]
         taken += [encode_marker(self._later.popleft()()) for _ in range(later)]
         if taken:
-            for follow in self.followers:
-                follow(taken)
+            with ExitStack() as every:  # each gets it, whatever another does
+                for follow in reversed(self.followers):
+                    every.callback(follow, taken)
         return len(taken)

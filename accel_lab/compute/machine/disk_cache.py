@@ -3,7 +3,8 @@
 An entry is a folder of a few files, named by a key. It appears at once, by a rename, so that any
 number of processes may use one cache; its files stay where they are, fit to be loaded or read by a
 debugger. Damage is found by checksums, and the least recently used entries go when there are too
-many bytes.
+many bytes. What an entry holds is run, so only what this user has written counts, in a folder to
+which nobody else can write.
 """
 
 import hashlib
@@ -16,6 +17,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from accel_lab.compute.machine.private_folder import is_private
 
 LIMIT_BYTES = 1 << 30
 INDEX = "index.json"
@@ -75,8 +78,14 @@ class DiskCache:
         return self.folder / key
 
     def get(self, key: str) -> dict[str, bytes] | None:
-        """Return the files of an entry by name, or None; a damaged entry is removed."""
+        """Return the files of an entry by name, or None; a damaged entry is removed.
+
+        What others could have written is not looked at.
+        """
         entry = self.path(key)
+        if entry.exists() and not is_private(entry):
+            self.misses += 1
+            return None
         try:
             sums = json.loads((entry / INDEX).read_bytes())
             files = {name: (entry / name).read_bytes() for name in sums}
@@ -97,19 +106,26 @@ class DiskCache:
             os.utime(entry)
         return files
 
-    def put(self, key: str, files: Mapping[str, bytes]) -> Path:
+    def put(self, key: str, files: Mapping[str, bytes], *, anew: bool = False) -> Path:
         """Enter files under a key and return their folder; the first of two entries stays.
 
+        Parameters:
+            anew: whether they take the place of an entry that is there.
+
         Raises:
-            OSError: the folder cannot be written to.
+            OSError: the folder cannot be written to, or others can write to it, too.
         """
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._make()
+        if not is_private(self.folder):
+            raise PermissionError(f"others can write to {self.folder}, or replace it")
         temporary = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
         try:
             for name, data in files.items():
                 (temporary / name).write_bytes(data)
             sums = {name: _sum(data) for name, data in files.items()}
             (temporary / INDEX).write_text(json.dumps(sums))
+            if anew:
+                self._remove(self.path(key))
             with suppress(FileExistsError):
                 self._publish(temporary, self.path(key))
         finally:
@@ -121,8 +137,9 @@ class DiskCache:
     def workplace(self) -> Iterator[Path]:
         """Make an empty folder to work in, and remove it; beside the entries if that may be."""
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.folder))
+            self._make()
+            beside = self.folder if is_private(self.folder) else None
+            folder = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=beside))
         except OSError:
             folder = Path(tempfile.mkdtemp(prefix="accel_lab-"))
         try:
@@ -150,6 +167,12 @@ class DiskCache:
             if entry.name != keep:
                 self._remove(entry)
                 total -= size
+
+    def _make(self) -> None:
+        """Make the folder, and those of ours above it, for this user alone."""
+        for folder in reversed([self.folder, *self.folder.parents]):
+            if not folder.exists():
+                folder.mkdir(mode=0o700, exist_ok=True)
 
     def _publish(self, temporary: Path, entry: Path) -> None:
         try:

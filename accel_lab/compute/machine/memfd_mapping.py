@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.display import sizes
+from accel_lab.uncopied import Uncopied
 
 Bytes = npt.NDArray[np.uint8]
 

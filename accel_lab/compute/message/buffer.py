@@ -14,13 +14,13 @@ import msgspec
 import numpy as np
 
 from accel_lab.actor.reply import DONE, FAILED, PENDING, Pump, Reply, told
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.arrays.dtypes import itemsize
 from accel_lab.compute.arrays.named_dtype import NamedDType, named
 from accel_lab.compute.message.operators import Operators
 from accel_lab.display.sizes import size
 from accel_lab.display.summary import as_html
 from accel_lab.errors import AccelError, StaleRef
+from accel_lab.uncopied import Uncopied
 
 if TYPE_CHECKING:
     from accel_lab.compute.device import Device
@@ -79,6 +79,9 @@ class Borrowed(Owner):
 
     def __del__(self) -> None:
         """Free nothing."""
+
+
+_NOBODY = Borrowed(0, deque(maxlen=0))
 
 
 class AccelRef(Reply["AccelRef"], Operators):
@@ -203,7 +206,7 @@ class AccelRef(Reply["AccelRef"], Operators):
     def let_go(self) -> None:
         """Give the buffer up as the last handle of it does; for one that only its request has."""
         self.generation = FREED  # whoever finds it, as by a weak reference, learns that
-        self.owner = Borrowed(self.id, deque(maxlen=0))
+        self.owner = _NOBODY
 
     def take_back(self, error: AccelError) -> Callable[[], object]:
         """Fail, and hold the memory until the request that writes it is over."""
@@ -212,9 +215,18 @@ class AccelRef(Reply["AccelRef"], Operators):
         self.reject(error)
         return held.clear
 
+    @property
+    def said(self) -> Any:
+        """What the context has told of what is no array, as a kernel's limits; None of others."""
+        return getattr(self, "_value", None)
+
     def _outcome(self) -> "AccelRef":
         if self._error is not None:
             raise self._error.take()
+        return self
+
+    def passed_on(self) -> Any:
+        """Return this handle itself."""
         return self
 
     @property
@@ -307,11 +319,15 @@ class RunRef(AccelRef):
 
     def _outcome(self) -> Any:
         super()._outcome()
+        return self if self.known else self._look()
+
+    def passed_on(self) -> Any:
+        """Return this handle where it is a buffer's, else the value."""
         return self if self.known else self._value
 
     def __repr__(self) -> str:
         if self._state == DONE and not self.known:
-            return f"<RunRef of {self.device.name}: {self._value!r}>"
+            return f"<RunRef of {self.device.name}: {self._look()!r}>"
         return super().__repr__()
 
     def _repr_html_(self) -> str:
@@ -319,7 +335,7 @@ class RunRef(AccelRef):
             lines = (
                 ("device", self.device.name),
                 ("state", "answered"),
-                ("answer", told(self._value)),
+                ("answer", told(self._look())),
             )
             return as_html("RunRef: the answer of a function, which is no array", lines)
         return super()._repr_html_()

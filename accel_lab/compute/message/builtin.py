@@ -102,6 +102,38 @@ class CopyIn(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=17
         return Spec(self.shape, self.dtype)
 
 
+WORD = 4
+TAIL_BYTES = 512
+ARRIVED, FAILED = 1, 2
+"""What the word behind the contents of a `Receive` says; with FAILED a text stands behind it."""
+
+
+def tail_of(nbytes: int) -> int:
+    """Return where the word behind so many bytes lies."""
+    return -(-nbytes // WORD) * WORD
+
+
+class Receive(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=19):
+    """Make a buffer of arena bytes that another device is still to write, in C order.
+
+    Behind them, at the next multiple of 4, is a word that says when they are there, and what there
+    is to say if they never will be: TAIL_BYTES together.
+    """
+
+    library: ClassVar[str] = "upload"
+    timeout_s: ClassVar[float | None] = None
+    opaque: ClassVar[str] = "it was copied from another device; device.checkpoint(ref) keeps it"
+    shape: tuple[int, ...]
+    dtype: str
+    segment: int
+    start: int
+    nbytes: int
+
+    def infer(self) -> Spec:
+        """Return the shape and dtype that were given."""
+        return Spec(self.shape, self.dtype)
+
+
 class Unmap(Operation[None], frozen=True, array_like=True, eq=False, tag=18):
     """Close what `CopyIn` has opened by this handle; answered when it is, also if it was not open.
 
@@ -173,6 +205,9 @@ class Location(msgspec.Struct, frozen=True, array_like=True):
 class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
     """Call a pickled function; operand `i` stands where the pickle has the persistent id `i`.
 
+    A name there stands for a namespace of `%%gpu` cells, and a class for the context's own object
+    of it (`in_context`).
+
     `pure` promises that no operand is written; otherwise those count as written that `writes`
     lists by their position in `refs`, or all of them. A pickle larger than a frame lies in the
     arena, at `blob_at`. `called` is the function's name.
@@ -180,6 +215,7 @@ class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
 
     library: ClassVar[str] = "run"
     timeout_s: ClassVar[float | None] = None
+    runs_user_code: ClassVar[bool] = True
     subject: ClassVar[str] = "called"
     refs: tuple[AccelRef, ...]
     blob: bytes

@@ -49,6 +49,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         written: the field of the buffers that it changes, if there is such a field.
         aliased: the field of the buffer whose memory the result shares.
         opaque: why it cannot be run again, if it cannot.
+        runs_user_code: whether it runs code of the user's, which may break the context.
         subject: the field of the thing after which people call it, as the kernel of a launch, or of
             its name.
     """
@@ -58,6 +59,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
     written: ClassVar[str] = "out"
     aliased: ClassVar[str] = ""
     opaque: ClassVar[str] = ""
+    runs_user_code: ClassVar[bool] = False
     subject: ClassVar[str] = ""
 
     def infer(self) -> Spec | None:

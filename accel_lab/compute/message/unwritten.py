@@ -58,6 +58,7 @@ class UnwrittenBuffers:
 
     def __init__(self) -> None:
         self._unwritten: dict[Refusal, Unwritten] = {}
+        self._alike: dict[tuple[int, int], list[Refusal]] = {}  # by their first two
         self._released: tuple[Released, ...] = ()
 
     def __bool__(self) -> bool:
@@ -65,17 +66,25 @@ class UnwrittenBuffers:
 
     def add(self, refusal: Refusal, unwritten: Unwritten) -> None:
         """Note a refusal; it stands for those behind it that came of the same first failure."""
-        for one in self._same(refusal):
-            if one.failed > refusal.failed:
-                self._unwritten.pop(one, None)
+        alike = self._same(refusal)
+        later = [one for one in alike if one.failed > refusal.failed]
+        for one in later:
+            self._unwritten.pop(one, None)
         self._unwritten[refusal] = unwritten
+        alike = [one for one in alike if one.failed < refusal.failed]
+        self._alike[refusal[:2]] = [*alike, refusal]
 
     def stands(self, refusal: Refusal) -> bool:
         """Whether an earlier one stands for this."""
         return any(one.failed < refusal.failed for one in self._same(refusal))
 
     def _same(self, refusal: Refusal) -> list[Refusal]:
-        return [one for one in self._unwritten.copy() if one[:2] == refusal[:2]]
+        return [one for one in self._alike.get(refusal[:2], ()) if one in self._unwritten]
+
+    @property
+    def roots(self) -> set[int]:
+        """What failed first of all that is refused."""
+        return {one.root for one in self._unwritten.copy()}
 
     def why(self, refusal: Refusal) -> AccelError | None:
         """Return the failure for which a buffer is refused; None if nobody has to be told."""
@@ -94,6 +103,9 @@ class UnwrittenBuffers:
         """
         known = [one for one in self._released if one.by > oldest]
         over = [one for one in refusals if self._unwritten.pop(one, None) is not None]
+        for one in over:
+            if not self._same(one):
+                self._alike.pop(one[:2], None)
         known += [Released(one, by) for one in over]
         self._released = tuple(known[-MOST_RELEASED:])
 
@@ -115,4 +127,5 @@ class UnwrittenBuffers:
     def clear(self) -> None:
         """Forget them: no context has these buffers any more."""
         self._unwritten.clear()
+        self._alike.clear()
         self._released = ()

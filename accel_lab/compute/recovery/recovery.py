@@ -4,11 +4,32 @@ When the next context is up a thread takes over: it runs the messages again on w
 depend, in their order, and then the requests that were in flight, one at a time. So a request that
 breaks the context once more is known by name, and the others still get their results. Only then
 does the device take what has been sent meanwhile.
+
+Why it is as it is:
+
+- It has a thread of its own, for it waits for answers, and the system thread waits for nothing: it
+  has to notice that the new context is lost as well. A turn number tells an old recovery that it is
+  over; what it still sends goes to a link that is closed.
+- What was in flight is held until it is known why the context was lost, because a request that
+  alone has broken it must not break the next. Whoever cancels finds it here meanwhile.
+- Sending is stopped for one moment (`_plan`): what is unanswered, what is recorded and what is live
+  have to be of the same moment, or a message would be run twice or not at all.
+- A lost process may still write to the arena. Nothing is restored from there before it is reaped.
+- Whatever goes wrong here leaves a device that works, without the buffers: no recovery is worth
+  more than the context.
+
+Rejected: copies of buffers made in advance (docs/decisions/0022), and running what was in flight
+again all at once, after which nobody could say which of them it was.
+
+Where the figures come from. The two waits of 10 s are bounds for what takes milliseconds, so that
+nobody waits for ever; they are judged. 4096 messages are on their way at most, half of what a
+device takes, so that requests of the user's are never refused for them. A process that ends by one
+of `OWN_SIGNALS` has raised it itself; SIGKILL and SIGTERM come from others.
 """
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -22,9 +43,11 @@ from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.lineage.history import Restore, Slice
 from accel_lab.compute.lineage.lineage import Lineage
 from accel_lab.compute.lineage.markers import Failed, Rebuilt
-from accel_lab.compute.lineage.recorded_message import FREE, Step, changes_of
+from accel_lab.compute.lineage.recorded_message import Step, changes_of
 from accel_lab.compute.lineage.recorder import MOMENT_S, Recorder
 from accel_lab.compute.message.durability import Durability
+from accel_lab.compute.recovery.all_lost import AllLost
+from accel_lab.compute.recovery.culprit import culprit_of
 from accel_lab.compute.recovery.resending import Resending, entry_of
 from accel_lab.compute.requests.answers import Again, InFlight, Overtaken, Settle, Told
 from accel_lab.errors import AccelError, ContextLost, DependencyFailed, StaleRef
@@ -36,7 +59,6 @@ if TYPE_CHECKING:
 EXPLAINED_WITHIN_S = 10.0
 REAPED_WITHIN_S = 10.0
 OUTSTANDING = 4096
-OWN_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT")
 
 _DIGEST = Digest.__struct_config__.tag
 
@@ -82,6 +104,8 @@ class Recovery:
 
     Parameters:
         done: told what was recovered, on the recovery's thread.
+        broke: told what went wrong here, and with the filling of which context; it has that
+            context lost. Any thread.
     """
 
     def __init__(
@@ -92,18 +116,23 @@ class Recovery:
         arena: Arena,
         contents: Contents,
         done: Callable[[Recovered], None],
+        broke: Callable[[Exception, "Link | None"], None],
     ) -> None:
         self._requests = requests
         self._recorder = recorder
         self._lineage = lineage
         self._resending = Resending(requests, arena, contents, lineage.content_key)
         self._done = done
+        self._broke = broke
+        self._hopeless = ""  # why nothing is made again for the next context
         self._lock = threading.Lock()
         self._known = threading.Condition(self._lock)
         self._held: dict[int, tuple[Reply[Any], Settle | None, Hashable | None]] = {}
         self._unexplained: list[InFlight] = []  # a context may be lost before it is known why
+        self._explained: list[InFlight] = []  # those of them that are being looked through
         self._ending: list[Ending] = []  # the one before it was
         self._probed = 0
+        self._is_sought = False  # a loss was counted, and the request that broke it is not known
         self._turn = 0
         self.lost: dict[int, str] = {}
         self.progress: tuple[int, int] | None = None
@@ -134,36 +163,78 @@ class Recovery:
         special: Mapping[int, AccelError],
         *,
         again: bool,
+        executing: int,
     ) -> None:
-        """It is known why: answer what cannot be run again, and hold the rest."""
+        """It is known why: answer what cannot be run again, and hold the rest.
+
+        On a thread of its own, for the record is read for that, which may wait for a disk.
+
+        Parameters:
+            executing: the request that was being executed when the process ended; 0 where that is
+                not known.
+        """
+        with self._lock:
+            self._explained.append(in_flight)
+        threading.Thread(
+            target=self._take,
+            args=(in_flight, error, special),
+            kwargs={"again": again, "executing": executing},
+            name=f"accel_lab loss of {self._requests.name}",
+            daemon=True,
+        ).start()
+
+    def _take(
+        self,
+        in_flight: InFlight,
+        error: ContextLost,
+        special: Mapping[int, AccelError],
+        *,
+        again: bool,
+        executing: int,
+    ) -> None:
         token = in_flight.token
-        self._recorder.drain()
-        steps = {step.seq: step for step in self._lineage.steps_of(in_flight.pending.keys())}
-        # What was alone when the context broke has broken it: no need to try.
-        again = again and not (len(in_flight) == 1 and _by_its_own_doing(error))
+        steps: dict[int, Step] = {}
+        try:
+            self._recorder.drain()
+            steps = {step.seq: step for step in self._lineage.steps_of(in_flight.pending.keys())}
+            culprit = culprit_of(in_flight, steps, error, executing)  # no need to try it
+        except Exception as strange:  # noqa: BLE001 - whatever it is, each request is answered
+            self._broke(strange, None)
+            culprit, again = 0, False
         failed: list[tuple[int, Reply[Any], AccelError]] = []
         with self._lock:
             for seq, reply in in_flight.pending.items():
                 settle = in_flight.settles.get(seq)
                 step = steps.get(seq)
-                safe = again and step is not None and not step.opaque and seq != self._probed
+                safe = again and step is not None and not step.opaque
+                safe = safe and seq not in (self._probed, culprit)
                 if safe and seq not in special and not isinstance(reply, Again):
                     self._held[seq] = reply, settle, token
                     continue
                 if settle is not None:
                     settle(token)
                 failed.append((seq, reply, special.get(seq, error)))
+            self._is_sought = bool(self._held) and not (self._probed or culprit)
             self._probed = 0
             self._forgo(in_flight)
         for seq, reply, why in failed:
-            if not isinstance(reply, Again) or reply.told is not None:
-                if seq in steps:
-                    self._requests.answers.not_written(
-                        changes_of(steps[seq]), seq, why, reply.origin
-                    )
-                self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
+            try:
+                if not isinstance(reply, Again) or reply.told is not None:
+                    if seq in steps:
+                        self._requests.answers.not_written(
+                            changes_of(steps[seq]), seq, why, reply.origin
+                        )
+                    self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
+            except Exception as strange:  # noqa: BLE001 - as above
+                self._broke(strange, None)
             reply.reject(why)
         in_flight.clear()
+
+    @property
+    def repeats_a_loss(self) -> bool:
+        """Whether a loss at this moment is the one before, of a request that is tried by itself."""
+        with self._lock:
+            return self._is_sought and self._probed != 0
 
     def forgo(self, in_flight: InFlight) -> None:
         """Leave what a context took along to somebody else, who answers it."""
@@ -172,6 +243,7 @@ class Recovery:
 
     def _forgo(self, in_flight: InFlight) -> None:
         self._unexplained = [one for one in self._unexplained if one is not in_flight]
+        self._explained = [one for one in self._explained if one is not in_flight]
         self._known.notify_all()
 
     def begin(self, link: "Link", pid: int, up: Callable[[], None]) -> None:
@@ -198,6 +270,10 @@ class Recovery:
     def _forsake(self, error: AccelError) -> None:
         with self._lock:
             held, self._held = self._held, {}
+            for lost in self._explained:
+                for seq, reply in lost.pending.items():
+                    held[seq] = reply, lost.settles.get(seq), lost.token
+                lost.clear()
         for seq, (reply, settle, token) in held.items():
             if settle is not None:
                 settle(token)
@@ -235,23 +311,44 @@ class Recovery:
             self._wait_for_the_old(turn)
             if turn != self._turn:
                 return
-            plan = self._plan(link)
-            try:
-                done = self._fill(link, plan)
-            except Overtaken:
-                raise
-            except Exception as error:  # noqa: BLE001 - whatever it is, the device must go on
-                done = self._give_up(link, plan, error)
-            finally:
-                self.progress = None
-            if not self._requests.connection.connect(link, pid, free=plan.passing):
+            done, passing = self._filled(link)
+            if not self._requests.connection.connect(link, pid, free=passing):
                 return
+        except Overtaken:
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is, the device must go on
+            self._begin_anew(link, error)
+            return
+        try:
             up()
             if done.any:
                 self._recorder.mark(done.marker(self._requests.generation))
                 self._done(done)
+        except Exception as error:  # noqa: BLE001 - the device is up
+            self._broke(error, None)
+
+    def _filled(self, link: "Link") -> tuple[Recovered, Collection[int]]:
+        """Have the context hold what it can; also return what it then holds in vain."""
+        if self._hopeless:
+            why, self._hopeless = self._hopeless, ""
+            self.lost = AllLost(why)
+            self.cancel(list(self.held), partial(_needs_lost, why, why))
+            return Recovered((), {}, 0, (), 0.0), ()
+        plan = self._plan(link)
+        try:
+            done = self._fill(link, plan)
         except Overtaken:
-            return
+            raise
+        except Exception as error:  # noqa: BLE001 - as in `_run`
+            done = self._give_up(link, plan, error)
+        finally:
+            self.progress = None
+        return done, plan.passing
+
+    def _begin_anew(self, link: "Link", error: Exception) -> None:
+        """Give a context up that cannot be filled, and have the next one begin with nothing."""
+        self._hopeless = f"its recovery failed: {type(error).__name__}: {error}"
+        self._broke(error, link)
 
     def _plan(self, link: "Link") -> "_Plan":
         """Find out what to make and what to run, at a moment when nothing is freed or sent."""
@@ -279,7 +376,7 @@ class Recovery:
         self._prove(link, plan)
         spoiled = [id_ for id_ in plan.kept if id_ in self.lost]
         if spoiled:  # whatever is there is not what it was
-            self._requests.connection.resend(link, 0, entry_of(0, 0, None, [FREE, spoiled]))
+            self._resending.free(link, spoiled)
         requests = self._run_held(link, plan)
         rebuilt = tuple(sorted(plan.live - self.lost.keys()))
         seconds = time.monotonic() - began
@@ -290,7 +387,7 @@ class Recovery:
         """Connect the context without the buffers: better than no context."""
         why = f"its recovery failed: {error}"
         self.lost = dict.fromkeys(plan.kept, why)
-        self._requests.connection.resend(link, 0, entry_of(0, 0, None, [FREE, list(plan.kept)]))
+        self._resending.free(link, plan.kept)
         self.cancel(list(self.held), partial(_needs_lost, why, why))
         return Recovered((), dict.fromkeys(plan.live, why), 0, (), 0.0)
 
@@ -323,9 +420,7 @@ class Recovery:
         for position, step in enumerate(found.steps):
             sent += [(step, reply) for reply in self._send_if_possible(link, step, kept)]
             if position in ends:
-                self._requests.connection.resend(
-                    link, 0, entry_of(0, 0, None, [FREE, ends[position]])
-                )
+                self._resending.free(link, ends[position])
             if len(sent) >= OUTSTANDING:
                 self._finish(sent.pop(0))
         for each in sent:
@@ -353,7 +448,7 @@ class Recovery:
             ids |= sharing
         for id_ in ids:
             self.lost.setdefault(id_, f"its recovery failed: {error}")
-        self._requests.connection.resend(link, 0, entry_of(0, 0, None, [FREE, sorted(ids)]))
+        self._resending.free(link, sorted(ids))
         self._resending.hurry()
 
     def _finish(self, sent: tuple[Step | Restore, Again]) -> None:
@@ -400,9 +495,9 @@ class Recovery:
             gone = next((id_ for id_ in step.operands if id_ in self.lost), None)
             if gone is not None:
                 text = f"operand {gone} could not be made again: {self.lost[gone]}"
-                error, reply = _needs_lost(text, self.lost[gone], seq), self.held.get(seq)
+                error, waits = _needs_lost(text, self.lost[gone], seq), self._held.get(seq)
                 error.root = gone
-                where = None if reply is None else reply.origin
+                where = None if waits is None else waits[0].origin
                 self._requests.answers.not_written(changes_of(step), seq, error, where)
                 self.cancel([seq], partial(_same, error))
                 if step.made:
@@ -463,11 +558,6 @@ def _changed(step: Step | Restore) -> set[int]:
     if isinstance(step, Restore):
         return {step.checkpoint.id}
     return {step.made, *step.writes} - {0}
-
-
-def _by_its_own_doing(error: ContextLost) -> bool:
-    """Whether the context was ended by something that it did, not from outside."""
-    return error.code != 0 or error.name in OWN_SIGNALS
 
 
 def _needs_lost(text: str, why: str, _: int) -> DependencyFailed:

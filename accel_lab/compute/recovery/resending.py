@@ -1,6 +1,6 @@
 """Send recorded messages again, to the next context, with the bytes that belong to them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,9 +11,17 @@ from accel_lab.compute.arena.staging import CHUNK_BYTES
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.lineage.history import Restore
-from accel_lab.compute.lineage.recorded_message import ALLOCATE, RUN, UPLOAD, Step, decode
+from accel_lab.compute.lineage.recorded_message import (
+    ALLOCATE,
+    FREE,
+    RUN,
+    UPLOAD,
+    Step,
+    decode,
+)
 from accel_lab.compute.message.builtin import Allocate, Run, Upload
 from accel_lab.compute.message.operation import Spec
+from accel_lab.compute.message.parts import in_parts
 from accel_lab.compute.requests.answers import Again, Overtaken, Settle
 from accel_lab.errors import StaleRef
 
@@ -86,6 +94,15 @@ class Resending:
             _, out, offset, *_ = raw[3]
             return self._upload(link, out, offset, data)
         return self._call(link, raw, data)
+
+    def free(self, link: "Link", ids: Iterable[int]) -> None:
+        """Have the context forget these buffers.
+
+        Raises:
+            Overtaken: the context is lost.
+        """
+        for some in in_parts(ids):
+            self._requests.connection.resend(link, 0, entry_of(0, 0, None, [FREE, some]))
 
     def _kept(self, key: str) -> bytes:
         """Return bytes that the record promises; without them memory would hold anything."""

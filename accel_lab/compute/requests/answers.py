@@ -7,11 +7,12 @@ or, when that is lost, by whoever took it out of the table.
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import partial
 from operator import attrgetter
 from sys import getrefcount
 from typing import Any
 
-from accel_lab.actor.reply import Pump, Reply
+from accel_lab.actor.reply import Pump, Reply, Unmade
 from accel_lab.compute.lineage.markers import Arrays, Failed
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
@@ -31,8 +32,10 @@ from accel_lab.errors import (
     UserCodeError,
 )
 
-ROOTS_KEPT = 1024
+ROOTS_KEPT = 16
+MOST_ROOTS = 1024
 _library = attrgetter("library")
+_Array = tuple[int, tuple[int, ...], str, int]
 
 Settle = Callable[[Hashable | None], None]
 Adopt = Callable[[Reply[Any], int, tuple[int, ...], str], AccelRef]
@@ -118,8 +121,9 @@ class Answers:
         self._recorder = recorder
         self._complete = complete
         self._settles: dict[int, Settle] = {}
-        self._roots: OrderedDict[int, AccelError] = OrderedDict()
-        self._parts: dict[int, bytearray] = {}
+        self._roots: OrderedDict[int, tuple[AccelError, int]] = OrderedDict()
+        self._roots_kept = ROOTS_KEPT
+        self._parts: dict[int, tuple[bytearray, list[_Array]]] = {}
         self.withdrawn: dict[int, Withdrawn] = {}
         self.withheld = UnwrittenBuffers()
         self.adopt: Adopt
@@ -154,8 +158,8 @@ class Answers:
     def let_go(self, last: int) -> None:
         """Give up the buffers of results that nobody holds, before they are answered.
 
-        A loop that runs ahead of its device would keep as many results as are in flight. Cheap
-        enough to be called every 64 messages; any thread, with no lock held.
+        A loop that runs ahead of its device would keep as many results as are in flight. Called now
+        and then, by any thread, with no lock held.
 
         Parameters:
             last: the number of the request that was sent last.
@@ -225,8 +229,17 @@ class Answers:
 
     def never_made(self, root: int, error: AccelError) -> None:
         """Remember what failed first, as in a `Refusal`, for what comes of it."""
-        self._roots[root] = error
-        if len(self._roots) > ROOTS_KEPT:
+        newest = next(reversed(self.pending), 0)
+        self._roots[root] = error, newest
+        if len(self._roots) > self._roots_kept:
+            oldest, refused = next(iter(self.pending), newest + 1), self.withheld.roots
+            # What comes of it was sent before it was known, or meets what is refused for it.
+            over = [one for one, (_, last) in self._roots.items() if last < oldest]
+            for one in over:
+                if one not in refused and one != root:
+                    del self._roots[one]
+            self._roots_kept = 2 * len(self._roots) + ROOTS_KEPT
+        if len(self._roots) > MOST_ROOTS:
             self._roots.popitem(last=False)
 
     def take_all(self, token: Hashable | None, queued: Iterable[int] = ()) -> InFlight:
@@ -264,7 +277,7 @@ class Answers:
                 if shaped is not None:
                     shaped.resolve()
             elif type(report) is Answer:
-                self._answered(report)
+                self._answered(link, report)
             else:
                 self._noticed(link, report)
 
@@ -276,56 +289,69 @@ class Answers:
             if reply is not None:
                 reply.resolve()
 
-    def _answered(self, answer: Answer) -> None:
-        data = self._parts.pop(answer.seq, None) or bytearray()
+    def _answered(self, link: Link, answer: Answer) -> None:
+        data, named = self._parts.pop(answer.seq, (bytearray(), []))
         data += answer.part
+        named += answer.arrays
         if not answer.last:
-            self._parts[answer.seq] = data
+            self._parts[answer.seq] = data, named
             return
         reply = self.take(answer.seq)
         if reply is None:
             return
-        arrays = {id_: (tuple(shape), dtype) for id_, shape, dtype, _ in answer.arrays}
-        if arrays and self._recorder is not None:
-            shares = [shared for *_, shared in answer.arrays]
-            self._recorder.mark(Arrays(answer.seq, list(arrays), shares))
+        if named and self._recorder is not None:
+            ids, shares = [one[0] for one in named], [one[3] for one in named]
+            self._recorder.mark(Arrays(answer.seq, ids, shares))
+        handles = {
+            id_: self.adopt(reply, id_, tuple(shape), dtype) for id_, shape, dtype, _ in named
+        }
+        make = partial(_rebuilt, bytes(data), handles)
+        if reply.library == "run" and link.is_supervised:
+            # Of the user's classes, whose code may take long: that thread waits for nobody.
+            reply.resolve(Unmade(make))
+            return
         try:
             self.rebuilding = threading.get_ident()
             try:
                 with UNINTERRUPTED.heeded():  # it may be the user's own code, and take long
-                    value = unpack_value(
-                        bytes(data), lambda id_: self.adopt(reply, id_, *arrays[id_])
-                    )
+                    value = make()
             finally:
                 self.rebuilding = 0
             reply.resolve(value)
         except KeyboardInterrupt:
             reply.reject(Interrupted("its answer was being rebuilt when the wait was interrupted"))
             UNINTERRUPTED.late = True  # the rest of the frame goes first
-        except Exception as error:  # noqa: BLE001 - a class of the context may be unknown here
-            wrapped = UserCodeError(f"the answer cannot be rebuilt in this process: {error!r}")
-            # Below its frames are those of whoever happens to read the wire.
-            wrapped.__cause__ = error.with_traceback(None)
-            reply.reject(wrapped)
+        except UserCodeError as error:
+            reply.reject(error)
 
     def _failed(self, failure: Failure) -> None:
         reply = self.take(failure.seq)
         if reply is None:
             return
-        error = unpack(failure, self._roots.get(failure.root))
+        try:
+            root, _ = self._roots.get(failure.root, (None, 0))
+            error = unpack(failure, root)
+            if isinstance(error, OutOfMemory | StaleRef):
+                error.root = failure.root
+                self._complete(error)
+        except Exception as strange:  # noqa: BLE001 - it is taken: nobody else answers it
+            error = AccelError(f"{failure.kind}: {failure.text}")
+            error.__cause__ = strange
         error.root = failure.root
-        if isinstance(error, OutOfMemory | StaleRef):
-            self._complete(error)
         if self._recorder is not None:
             self._recorder.mark(Failed(failure.seq, type(error).__name__, str(error)))
         if isinstance(error, DependencyFailed):
             error.first = tuple(filter(None, map(self.withheld.why, error.unwritten)))
-        else:
+        if not isinstance(error, DependencyFailed) or self._is_first(error):
             self.never_made(failure.root, error)
         for id_ in failure.withheld:
             refusal = Refusal(id_, failure.root, failure.seq)
             self.withheld.add(refusal, Unwritten(error, reply.origin))
         reply.reject(error)
+
+    def _is_first(self, error: DependencyFailed) -> bool:
+        """Whether what this comes of is nothing of this device's."""
+        return error.root not in self._roots and not error.unwritten
 
     def not_written(
         self, ids: Iterable[int], seq: int, error: AccelError, origin: Any
@@ -343,16 +369,31 @@ class Answers:
         return news
 
 
+def _rebuilt(data: bytes, handles: Mapping[int, AccelRef]) -> Any:
+    """Rebuild an answer with these buffers in it.
+
+    Raises:
+        UserCodeError: it cannot be.
+    """
+    try:
+        return unpack_value(data, handles.__getitem__)
+    except Exception as error:  # noqa: BLE001 - a class of the context may be unknown here
+        wrapped = UserCodeError(f"the answer cannot be rebuilt in this process: {error!r}")
+        # Below its frames are those of whoever happens to read the wire.
+        raise wrapped from error.with_traceback(None)
+
+
 def _let_go(pending: dict[int, Reply[Any]], seqs: Iterable[int]) -> list[int]:
     """Give up what nobody holds of these requests; return those that somebody does."""
     held = []
     for seq in seqs:
         reply = pending.get(seq)
-        if isinstance(reply, AccelRef):
-            if getrefcount(reply) <= _OF_NOBODY:
-                reply.let_go()
-            else:
-                held.append(seq)
+        if not isinstance(reply, AccelRef):
+            continue
+        if getrefcount(reply) <= _OF_NOBODY:
+            reply.let_go()
+        else:
+            held.append(seq)
     return held
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.lineage.markers import Failed
 from accel_lab.compute.lineage.recorder import Recorder
+from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.builtin import TakeBack
 from accel_lab.compute.message.operation import NO_RESULT
@@ -52,16 +53,29 @@ class Cancellation:
 
     def cancel(self, reply: Reply[Any]) -> None:
         """Take one request back, and answer it now."""
-        seqs = [seq for seq, other in self.unanswered() if other is reply]
-        self._cancel(seqs)
-        for seq in seqs:
-            self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
+        UNINTERRUPTED.begin()  # one that is half taken back would be in flight for ever
+        try:
+            seqs = [seq for seq, other in self.unanswered() if other is reply]
+            self._cancel(seqs)
+            for seq in seqs:
+                self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
+        finally:
+            UNINTERRUPTED.end()
 
     def cancel_of(self, cell: object) -> list[int]:
         """Take back what a cell has sent and is not done; return the numbers of the requests."""
-        seqs = [seq for seq, reply in self.unanswered() if reply.origin is cell]
-        self._cancel(seqs)
-        return seqs
+        UNINTERRUPTED.begin()
+        try:
+            seqs = [seq for seq, reply in self.unanswered() if reply.origin is cell]
+            self._cancel(seqs)
+            return seqs
+        finally:
+            UNINTERRUPTED.end()
+
+    def forget(self, seq: int) -> None:
+        """Take a request out that was interrupted before it was sent; the lock is held."""
+        if self._answers.take(seq) is not None:
+            self._record(seq, _taken_back(seq))
 
     def undo(self, seq: int) -> None:
         """Take back what was interrupted while it was sent, so that nobody has its handle.

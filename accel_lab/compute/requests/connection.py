@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.events.tree import State
 from accel_lab.compute.lineage.markers import ContextBegan, ContextEnded, Failed
-from accel_lab.compute.lineage.recorded_message import releasing, withholding
+from accel_lab.compute.lineage.recorded_message import releasing, withholding_with
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.requests.answers import Answers, InFlight, Overtaken, Settle
 from accel_lab.compute.requests.send_queue import SendQueue
@@ -235,10 +235,11 @@ class Connection:
             place = seq or next(iter(self._queue.waiting), math.inf)
             withheld = self._answers.withheld
             if over := withheld.released_between(since, place):
-                link.send(encode_entry(0, 0, None, releasing(over)), idle=False)
+                for message in releasing(over):
+                    link.send(encode_entry(0, 0, None, message), idle=False)
             for one in withheld.failed_between(since, place):
-                message = withholding(one, sharing.get(one.id, ()))
-                link.send(encode_entry(0, 0, None, message), idle=False)
+                for message in withholding_with(one, sharing.get(one.id, ())):
+                    link.send(encode_entry(0, 0, None, message), idle=False)
             if not seq and any(sharing.values()):
                 self._queue.widen(sharing)
 

@@ -109,6 +109,12 @@ class DeviceHandles:
         here = cell_origin.current()
         return RunRef(self.pump, here, self.device(), owner, generation, None, None)
 
+    def of_buffer(self, id_: int, shape: tuple[int, ...], dtype: str) -> AccelRef:
+        """Build the handle of a buffer whose shape is known."""
+        owner, generation = Owner(id_, self._freed), self._connection.generation
+        here = cell_origin.current()
+        return AccelRef(self.pump, here, self.device(), owner, generation, shape, dtype)
+
     def adopt(self, reply: Reply[Any], id_: int, shape: tuple[int, ...], dtype: str) -> AccelRef:
         """Make the handle of a buffer that came inside an answer."""
         here = self._connection.generation

@@ -13,6 +13,7 @@ from msgspec.structs import astuple
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.lineage.recorder import Kept, Recorder
+from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
 from accel_lab.compute.message.buffer import AccelRef, Handles
 from accel_lab.compute.message.operation import NO_RESULT, OWN_TIMEOUT, Operation
 from accel_lab.compute.message.validation import require_timeout
@@ -32,6 +33,8 @@ from accel_lab.errors import QueueFull
 
 IN_FLIGHT_LIMIT = 8192
 ROOM_AFTER_S = 0.002
+LOOKS_EVERY = 64
+"""After so many messages those in flight are looked through for results that nobody holds."""
 
 
 class Outbox:
@@ -153,7 +156,7 @@ class Outbox:
             full = self._enter(
                 seq, reply, data, link, settle, kept, recorded=recorded, at_once=announced > 0
             )
-        if full is not None or self.digests is not None:
+        if full is not None or self.digests is not None or not seq % LOOKS_EVERY:
             self._sent(seq, reply, full, recorded=recorded)
         return reply
 
@@ -200,7 +203,7 @@ class Outbox:
             reply.library = plan.library
             data = encode_entry(seq, 0, timeout_s, before.body, before.expected)
             full = self._enter(seq, reply, data, link)
-        if full is not None or self.digests is not None:
+        if full is not None or self.digests is not None or not seq % LOOKS_EVERY:
             self._sent(seq, reply, full)
         return reply
 
@@ -224,9 +227,8 @@ class Outbox:
             self._queue.last = seq = self._queue.last + 1
             data = encode_entry(seq, 0, plan.timeout_s, message, NO_RESULT)
             full = self._enter(seq, told, data, link)
-        if full is not None:
-            full.collect()
-            self._answers.let_go(seq)
+        if full is not None or not seq % LOOKS_EVERY:
+            self._sent(seq, told, full, recorded=False)
 
     def _enter(
         self,
@@ -244,14 +246,18 @@ class Outbox:
 
         Returns the link if that completed a batch of it, and it is time for it to `collect`.
         """
-        answers = self._answers
+        answers, recorder = self._answers, self._recorder
         idle = not answers.pending
-        if settle is None and reply.library is answers.library:
-            answers.pending[seq] = reply  # the hot path: `expect`, without the call
-        else:
-            answers.expect(seq, reply, settle)
         batched = False
         try:
+            if settle is None and reply.library is answers.library:
+                answers.pending[seq] = reply  # the hot path: `expect`, without the call
+            else:
+                answers.expect(seq, reply, settle)
+            if recorder is not None and recorded:
+                if recorder.origin is not reply.origin:
+                    recorder.sent_by(reply.origin, time.time())
+                recorder.append(data)
             if link is None:
                 self._queue.waiting[seq] = data
             elif at_once:
@@ -259,23 +265,32 @@ class Outbox:
             else:
                 batched = link.send(data, idle=idle)
         except BaseException:
-            # An interrupt: the caller has no handle, so nothing may wait for the answer.
-            self.lock.release()  # a context that does not read may hold this up
-            try:
-                self._cancellation.undo(seq)
-            finally:
-                self.lock.acquire()
+            self._undo(seq, data, link)
             raise
-        recorder = self._recorder
         if recorder is not None and recorded:
-            if recorder.origin is not reply.origin:
-                recorder.sent_by(reply.origin, time.time())
-            recorder.append(data)
             if recorder.resting:
                 recorder.rouse()
             if kept is not None:
                 recorder.keep(seq, kept)
         return link if batched else None
+
+    def _undo(self, seq: int, data: bytes, link: Link | None) -> None:
+        """Take back what was interrupted while it was entered: the caller has no handle of it.
+
+        The lock is held. Another interrupt waits until nothing can be left behind.
+        """
+        UNINTERRUPTED.begin()
+        try:
+            if link is not None and not link.took(data):
+                self._cancellation.forget(seq)
+                return
+            self.lock.release()  # a context that does not read may hold this up
+            try:
+                self._cancellation.undo(seq)
+            finally:
+                self.lock.acquire()
+        finally:
+            UNINTERRUPTED.end()
 
     def _sent(
         self, seq: int, reply: Reply[Any], full: Link | None, *, recorded: bool = True
@@ -283,6 +298,7 @@ class Outbox:
         """Do what follows a message; no lock is held."""
         if full is not None:
             full.collect()
+        if not seq % LOOKS_EVERY:
             self._answers.let_go(seq)
         if self.digests is not None and recorded:
             self.digests(seq, reply)

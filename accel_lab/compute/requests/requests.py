@@ -139,7 +139,9 @@ class Requests:
 
     def first_unanswered(self) -> int | None:
         """Return the number of the oldest request without an answer."""
-        return min((seq for seq, _ in self.cancellation.unanswered()), default=None)
+        recovery = self.connection.recovery
+        held = () if recovery is None else recovery.held
+        return min([*held, *list(self.answers.pending)], default=None)
 
     def by_library(self) -> dict[str, int]:
         """Count what is in flight for each library."""

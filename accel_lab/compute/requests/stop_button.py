@@ -71,7 +71,10 @@ class StopButton:
         unanswered = self._cancellation.unanswered()
         if not any(r.origin is cell for seq, r in unanswered if seq > self._stopped_at):
             return _nothing
-        seqs = self._take_back(cell)
+        try:
+            seqs = self._take_back(cell)
+        except KeyboardInterrupt:
+            return self._replace
 
         def outlast() -> None:
             try:

@@ -96,7 +96,8 @@ class Unrecorded:
         withheld = self._answers.withheld
         refusals = withheld.known(cell_origin.current())
         if refusals:
-            self._slip_in(releasing(refusals), link)
+            for message in releasing(refusals):
+                self._slip_in(message, link)
             # Without a context there may be requests to be run again that are not in there.
             pending = [] if link is None else list(self._answers.pending)
             withheld.released(refusals, self._queue.last, min(pending, default=0))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accel_lab.compute.arrays.torch_interop import as_array
 from accel_lab.compute.cells.workspace_registry import Workspaces
+from accel_lab.compute.machine.address_index import AddressIndex
 from accel_lab.compute.machine.stack_frames import (
     clear,
     of_function,
@@ -21,6 +22,7 @@ from accel_lab.compute.machine.stack_frames import (
     variables,
     within,
 )
+from accel_lab.compute.residency.library_memory import LibraryMemory, allocators, by_library
 
 if TYPE_CHECKING:
     from accel_lab.compute.execution.context import Context
@@ -103,6 +105,7 @@ class ContextMemory:
         self._workspaces = context.service(Workspaces)
         self._failed: list[Watched] = []
         context.cell_names = self.cell_names
+        context.library_memory = self.library_memory
 
     def holdings(self) -> Holdings:
         """Return what the context holds."""
@@ -112,15 +115,13 @@ class ContextMemory:
             for name, value in one.bound().items()
         ]
         blocks = self._blocks(named)
-        taken = [piece for _, piece in self._entered()]
+        taken = _where(piece for _, piece in self._entered())
         things = []
         for space, name, value in named:
             piece = self._piece(value)
-            if piece is not None and _inside(piece, taken):
+            if piece is not None and taken.has(piece.start):
                 continue
-            pieces = list(self._pieces([value]))
-            own = _unseen(pieces, taken)
-            taken += own
+            own = _unseen(self._pieces([value]), taken)
             serial = self._workspaces.spaces()[space].serial(name)
             things.append(
                 Thing(
@@ -139,22 +140,37 @@ class ContextMemory:
     def cell_names(self, ids: Collection[int]) -> dict[int, list[str]]:
         """Return the names by which `%%gpu` cells have these buffers, by the buffer's number."""
         found: dict[int, list[str]] = {}
-        entered = [(id_, piece) for id_, piece in self._entered() if id_ in ids]
+        entered = AddressIndex[int]()
+        for id_, buffer in self._entered():
+            if id_ in ids:
+                entered.add(buffer.start, buffer.nbytes, id_)
         for one in self._workspaces.spaces().values():
             for name, value in one.bound().items():
                 piece = self._piece(value)
                 if piece is not None:
-                    for id_ in [id_ for id_, buffer in entered if _inside(piece, [buffer])]:
+                    for id_ in entered.at(piece.start):
                         found.setdefault(id_, []).append(f"%%gpu {name}")
         return found
 
-    def forget(self, id_: int) -> None:
-        """Have the names of cells forget the buffer `id_`, so that freeing it frees its memory."""
-        entered = [piece for number, piece in self._entered() if number == id_]
+    def library_memory(self) -> list[LibraryMemory]:
+        """Return what libraries hold in cells that is no buffer, the largest first."""
+        taken = _where(piece for _, piece in self._entered())
+        named = (
+            (name, piece.array, piece.nbytes)
+            for one in self._workspaces.spaces().values()
+            for name, value in one.bound().items()
+            for piece in _unseen(self._pieces([value]), taken)
+        )
+        return by_library(named, allocators())
+
+    def forget(self, ids: Collection[int]) -> None:
+        """Have the names of cells forget these buffers, so that freeing them frees their memory."""
+        wanted = set(ids)
+        entered = _where(piece for number, piece in self._entered() if number in wanted)
         for one in self._workspaces.spaces().values():
             for name, value in one.bound().items():
                 piece = self._piece(value)
-                if piece is not None and _inside(piece, entered):
+                if piece is not None and entered.has(piece.start):
                     one.forget(name, value)
 
     def drop(self, space: str, name: str) -> None:
@@ -169,7 +185,7 @@ class ContextMemory:
 
     def bytes_of(self, value: Any) -> int:
         """Return how many bytes of the device an object is seen to hold."""
-        return sum(piece.nbytes for piece in _unseen(list(self._pieces([value])), []))
+        return sum(piece.nbytes for piece in _unseen(self._pieces([value]), _where(())))
 
     # Frames of what failed.
 
@@ -188,7 +204,7 @@ class ContextMemory:
         held: list[Piece] = []
         for one in self._workspaces.spaces().values():
             held += self._pieces(one.bound().values(), frames=False)
-        return sum(piece.nbytes for piece in _unseen(left, held))
+        return sum(piece.nbytes for piece in _unseen(left, _where(held)))
 
     def release(self) -> int:
         """Empty the frames of everything that has failed; return how many bytes that gave back."""
@@ -214,8 +230,8 @@ class ContextMemory:
     def _watched(self, frames: list[FrameType], beside: list[Watched]) -> list[Watched]:
         """Return the arrays in frames that are no buffers, nor among others; keeps none of them."""
         values = [value for frame in frames for value in variables(frame).values()]
-        known = [piece for _, piece in (*self._entered(), *beside)]
-        return _watch(_unseen(list(self._pieces(values)), known))
+        known = _where(piece for _, piece in (*self._entered(), *beside))
+        return _watch(_unseen(self._pieces(values), known))
 
     # Arrays.
 
@@ -225,16 +241,13 @@ class ContextMemory:
         for buffer in self._context.table.buffers():
             if buffer.storage is not None and buffer.storage.nbytes:
                 found.setdefault(buffer.storage, []).append(buffer)
-        pieces = [
-            (name, piece) for _, name, value in named if (piece := self._piece(value)) is not None
-        ]
+        names = self._names_by_storage(found, named)
         blocks = []
         for storage, buffers in found.items():
-            here = [piece for one in buffers if (piece := self._piece(one.array)) is not None]
-            names = tuple(dict.fromkeys(name for name, piece in pieces if _inside(piece, here)))
             ids, first = tuple(one.id for one in buffers), buffers[0]
+            called = tuple(dict.fromkeys(names.get(storage, ())))
             blocks.append(
-                Held(ids, storage.nbytes, storage.label, first.dtype, tuple(first.shape), names)
+                Held(ids, storage.nbytes, storage.label, first.dtype, tuple(first.shape), called)
             )
         for id_, away in self._context.spill.held.items():
             waits = self._context.table.mention(id_)
@@ -243,6 +256,25 @@ class ContextMemory:
                 Held((id_,), 0, away.label, waits.dtype, shape, away_bytes=int(away.data.nbytes))
             )
         return blocks
+
+    def _names_by_storage(
+        self, found: dict[Any, list[Any]], named: list[tuple[str, str, Any]]
+    ) -> dict[Any, list[str]]:
+        """Return the names that stand for a part of each storage, given its buffers."""
+        pieces = [
+            (name, piece) for _, name, value in named if (piece := self._piece(value)) is not None
+        ]
+        names: dict[Any, list[str]] = {}
+        if pieces:
+            where = AddressIndex[Any]()
+            for storage, buffers in found.items():
+                here = [piece for one in buffers if (piece := self._piece(one.array)) is not None]
+                for start, nbytes in {(piece.start, piece.nbytes) for piece in here}:
+                    where.add(start, nbytes, storage)
+            for name, piece in pieces:
+                for storage in where.at(piece.start):
+                    names.setdefault(storage, []).append(name)
+        return names
 
     def _entered(self) -> list[tuple[int, Piece]]:
         """Return where the buffers of the table lie."""
@@ -304,16 +336,20 @@ def _watch(pieces: list[Piece]) -> list[Watched]:
     return watched
 
 
-def _inside(piece: Piece, others: Iterable[Piece]) -> bool:
-    return any(one.start <= piece.start < one.end for one in others)
+def _where(pieces: Iterable[Piece]) -> AddressIndex[None]:
+    """Return where pieces lie; each place once, however many have it."""
+    index = AddressIndex[None]()
+    for start, nbytes in dict.fromkeys((piece.start, piece.nbytes) for piece in pieces):
+        index.add(start, nbytes, None)
+    return index
 
 
-def _unseen(pieces: list[Piece], seen: list[Piece]) -> list[Piece]:
-    """Return each of the pieces once that does not lie in one that has been seen."""
-    known, new = list(seen), []
+def _unseen(pieces: Iterable[Piece], seen: AddressIndex[None]) -> list[Piece]:
+    """Return each of the pieces once that does not lie where one was seen, and has been now."""
+    new = []
     for piece in pieces:
-        if piece.nbytes and not _inside(piece, known):
-            known.append(piece)
+        if piece.nbytes and not seen.has(piece.start):
+            seen.add(piece.start, piece.nbytes, None)
             new.append(piece)
     return new
 

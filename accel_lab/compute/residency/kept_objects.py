@@ -19,6 +19,7 @@ class Handle(Protocol):
 
     device: Any
     generation: int
+    dropped: str
 
     @property
     def name(self) -> str:
@@ -55,6 +56,14 @@ def forget(device: object, space: str, name: str) -> None:
         one = weak()
         if one is not None and (one.device, where, one.name) == (device, space, name):
             _known.pop(key, None)
+
+
+def drop(device: object, lost: dict[str, str]) -> None:
+    """Tell the handles of objects that were given up why that was, by the objects' names."""
+    for weak, _ in list(_known.values()):
+        one = weak()
+        if one is not None and one.device is device and one.name in lost:
+            one.dropped = lost[one.name]
 
 
 def kept_objects(device: Any, names: Namespace | None) -> tuple[KeptObject, ...]:

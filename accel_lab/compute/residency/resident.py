@@ -75,8 +75,7 @@ class ResidentBuffer:
         Raises:
             AccelError: the device takes no messages.
         """
-        for id_ in self.ids:
-            self._device.run(ContextMemory.forget, in_context(ContextMemory), id_)
+        self._device.run(ContextMemory.forget, in_context(ContextMemory), self.ids)
         for one in self._handles:
             handle = one()
             if handle is not None:

@@ -2,17 +2,20 @@
 
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from accel_lab.compute.residency.notebook_names import names
-
-if TYPE_CHECKING:
-    from accel_lab.compute.device import Device
 
 _SYSTEM = "from accel_lab import default_system", "default_system()"
 
 
-def typed(device: "Device | None", code: str) -> str:
+class Opened(Protocol):
+    """A device, as far as it tells whose it is."""
+
+    _system: Any
+
+
+def typed(device: Opened | None, code: str) -> str:
     """Return code that works when it is typed in the notebook, or the script, that runs.
 
     Where no name leads to the device, it says `gpu` and `lab`, as the documentation does.

@@ -5,16 +5,13 @@ reason is known, which for a process that ended by itself is when it has been re
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from accel_lab.actor.event_loop import EventLoop
 from accel_lab.compute.process.spawner import ContextProcess
 from accel_lab.compute.requests.answers import InFlight
-from accel_lab.compute.residency.typed import typed
+from accel_lab.compute.residency.typed import Opened, typed
 from accel_lab.errors import AccelError, ContextLost, DeadlineExceeded
-
-if TYPE_CHECKING:
-    from accel_lab.compute.device import Device
 
 EXPLAIN = "lab.explain() says which message did it"
 STATUS_SOON_S = 0.03
@@ -115,10 +112,12 @@ class Loss:
         if self._is_explained:
             return
         self._is_explained = True
-        self._notice(error)
-        self._explained(error, 0 if self._in_flight is None else len(self._in_flight))
-        if self._in_flight is not None:
-            self._answer(self._in_flight, error)
+        try:
+            self._notice(error)
+            self._explained(error, 0 if self._in_flight is None else len(self._in_flight))
+        finally:  # whatever failed there, those that wait are answered
+            if self._in_flight is not None:
+                self._answer(self._in_flight, error)
 
     def _error(self, why: str, fields: Mapping[str, Any]) -> ContextLost:
         after = (
@@ -131,7 +130,7 @@ class Loss:
         return self._reason.kind(text, generation=self.generation, **fields)
 
 
-def what_to_do(device: "Device | None") -> str:
+def what_to_do(device: Opened | None) -> str:
     """Say what there is to do about a loss, in names that the user has."""
     if device is not None and getattr(device._system, "_journal", None) is None:  # noqa: SLF001
         return ContextLost.remedy.replace(EXPLAIN, "recent names what it ran last")

@@ -46,7 +46,7 @@ from accel_lab.compute.wire.codec import (
     Poisoned,
     Report,
 )
-from accel_lab.compute.wire.link import Link
+from accel_lab.compute.wire.link import ENDED, Link
 from accel_lab.compute.wire.side_channel import (
     Bind,
     Blocks,
@@ -91,7 +91,7 @@ class ContextSupervisor:
     def __init__(self, name: str, index: int, services: SharedServices) -> None:
         self.name = name
         self.requests: Requests
-        self.lost: Callable[[ContextLost | BackendUnavailable, int], None]
+        self.lost: Callable[..., None]
         self.restart: Callable[[], None]
         self.health = ContextHealth()
         self.restarts = 0
@@ -253,6 +253,9 @@ class ContextSupervisor:
             connection = self.requests.connection
             generation, kept = connection.generation, connection.kept
             link = connection.current_link
+            # Of a device in error the context does not know either.
+            ended = link is not None and reason.why is None
+            executing = link.executing if link is not None and ended else 0
             in_flight = None if link is None else connection.lose(link)
             if link is not None and in_flight is None:
                 return
@@ -263,7 +266,9 @@ class ContextSupervisor:
             return
         self._hurry()
         self._services.event_loop.call_soon(self.sampler.lost)
+        repeats = False
         if self.recovery is not None and in_flight is not None:
+            repeats = self.recovery.repeats_a_loss
             self.recovery.losing(process, in_flight)
         loss = Loss(
             self.name,
@@ -273,38 +278,66 @@ class ContextSupervisor:
             in_flight,
             reason,
             noticed=lambda error: self._noticed_loss(
-                error, process.number, reason.because, moved=in_flight is not None and not kept
+                error,
+                process.number,
+                reason.because,
+                moved=in_flight is not None and not kept,
+                counts=not repeats,
             ),
             explained=self._explained_loss,
-            answer=partial(self._answer, reason),
+            answer=partial(self._answer, reason, executing),
         )
         if in_flight is None and unused is not None:
             unused.close()  # it was never connected
         self._services.event_loop.call_soon(loss.handle, self._services.event_loop)
 
-    def _answer(self, reason: Reason, in_flight: InFlight, error: ContextLost) -> None:
+    def broke(self, error: BaseException, link: Link | None) -> None:
+        """Something of ours failed: nobody is to wait for it. Any thread.
+
+        Parameters:
+            link: of the context that cannot go on without it, which is lost for that; None where
+                others do not wait for it.
+        """
+        self._services.background.escaped(error)
+        if link is not None:
+            why = f"accel_lab failed beside it: {type(error).__name__}: {error}"
+            self._lose(Reason(why, again=False), of=link)
+
+    def _answer(
+        self, reason: Reason, executing: int, in_flight: InFlight, error: ContextLost
+    ) -> None:
         """Answer what a context took along, or have it run again on the next one."""
         if self.recovery is not None and self.requests.state not in ("stopped", "circuit open"):
-            self.recovery.took(in_flight, error, reason.late, again=reason.again)
+            self.recovery.took(
+                in_flight, error, reason.late, again=reason.again, executing=executing
+            )
             return
         if self.recovery is not None:
             self.recovery.forgo(in_flight)
         in_flight.fail(error, reason.late)
 
     def _noticed_loss(
-        self, error: ContextLost, number: int, because: AccelError | None, *, moved: bool
+        self,
+        error: ContextLost,
+        number: int,
+        because: AccelError | None,
+        *,
+        moved: bool,
+        counts: bool,
     ) -> None:
         """Have the supervisor decide, unless it has."""
         self.cause = error
         error.__cause__ = because
         self.restarts += 1
-        if moved:
-            before = error.generation
-            self._services.events.publish(
-                facts.GenerationChanged(device=self.name, before=before, after=before + 1)
-            )
-        if because is None:
-            self.lost(error, number)
+        try:
+            if moved:
+                before = error.generation
+                self._services.events.publish(
+                    facts.GenerationChanged(device=self.name, before=before, after=before + 1)
+                )
+        finally:
+            if because is None:
+                self.lost(error, number, counts=counts)
 
     def _explained_loss(self, error: ContextLost, in_flight: int) -> None:
         self.cause = error
@@ -327,7 +360,7 @@ class ContextSupervisor:
 
     def link_ended(self, link: Link, reason: str) -> None:
         """The wire ended or is corrupt; the thread that reads it."""
-        self._lose(Reason(reason if "corrupt" in reason else None), of=link)
+        self._lose(Reason(None if reason == ENDED else reason), of=link)
 
     def replace(self, reason: str) -> bool:
         """Replace the context whatever it is doing, if there is one; any thread."""
@@ -347,6 +380,12 @@ class ContextSupervisor:
             self._lose(Reason(why, because=cause))
 
     def _exited(self, process: ContextProcess, status: str) -> None:
+        try:
+            self._after(process, status)
+        except Exception as error:  # noqa: BLE001 - others are to hear of its end, too
+            self.broke(error, None)
+
+    def _after(self, process: ContextProcess, status: str) -> None:
         self._services.events.publish(
             facts.ContextExited(
                 device=self.name, generation=process.generation, pid=process.pid, status=status
@@ -367,6 +406,12 @@ class ContextSupervisor:
             self._lose(Reason())
 
     def _packet(self, process: ContextProcess, packet: Upward) -> None:
+        try:
+            self._take_in(process, packet)
+        except Exception as error:  # noqa: BLE001 - the next packet is read all the same
+            self.broke(error, None)
+
+    def _take_in(self, process: ContextProcess, packet: Upward) -> None:
         if isinstance(packet, StartFailed):
             self._not_started(process, packet)
         if process is not self.process:
@@ -422,19 +467,27 @@ class ContextSupervisor:
         """Give up a process that gives no sign of life; this was to be called when it was `due`."""
         if process is not self.process:
             return
-        # A notebook that was stopped, or held the interpreter's lock for long, has heard nothing.
-        self.health.unheard(time.monotonic() - due)
-        silent = self.health.silent_s
-        if silent > HEARTBEAT_LIMIT_S:
-            why = f"it has given no sign of life for {silent:.0f} s"
-            self._lose(Reason(why, again=False))
-        else:
-            self._watch_later(process)
+        try:
+            # A notebook that was stopped, or held the interpreter's lock for long, heard nothing.
+            self.health.unheard(time.monotonic() - due)
+            silent = self.health.silent_s
+            if silent > HEARTBEAT_LIMIT_S:
+                why = f"it has given no sign of life for {silent:.0f} s"
+                self._lose(Reason(why, again=False))
+        finally:
+            if process is self.process:
+                self._watch_later(process)
 
     # What requests need of their supervisor; the thread that reads the wire, or a caller's.
 
     def noticed(self, link: Link, report: Report) -> None:
-        """A report that answers nothing."""
+        """A report that answers nothing; never raises, for others share its frame."""
+        try:
+            self._noticed(link, report)
+        except Exception as error:  # noqa: BLE001 - what is shown is no reason to lose a context
+            self.broke(error, None if isinstance(report, Output | Display) else link)
+
+    def _noticed(self, link: Link, report: Report) -> None:
         call = self._services.event_loop.call_soon
         if isinstance(report, Poisoned):
             named = report.name in report.text
@@ -454,7 +507,7 @@ class ContextSupervisor:
             )
             call(self._services.events.publish, fact)
         elif isinstance(report, Born):
-            call(self._born, link, report)
+            call(self._begin, link, report)
         elif isinstance(report, Crowded):
             self._services.patient.call_soon(self._collect)
         elif isinstance(report, Lifted):
@@ -462,9 +515,11 @@ class ContextSupervisor:
 
     def _collect(self) -> None:
         """Free what nobody can reach, with the user's own finalizers; patient thread."""
-        gc.collect()
-        self.requests.flush()
-        self.tell(Collected())
+        try:
+            gc.collect()
+            self.requests.flush()
+        finally:
+            self.tell(Collected())  # it waits for that
 
     def _hurry(self) -> None:
         """Let the restart not wait for a busy cell, until it is over or has taken too long."""
@@ -473,6 +528,12 @@ class ContextSupervisor:
             self._services.event_loop.call_later(HURRY_LIMIT_S, self._urgent.drop)
         if self.requests.state == "stopped":  # its end was overtaken, and drops nothing any more
             self._urgent.drop()
+
+    def _begin(self, link: Link, born: Born) -> None:
+        try:
+            self._born(link, born)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the device must go on
+            self.broke(error, link)
 
     def _born(self, link: Link, born: Born) -> None:
         self._urgent.drop()

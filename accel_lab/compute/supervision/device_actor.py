@@ -12,14 +12,18 @@ from accel_lab.actor.actor import Actor, ActorRef, Terminated, handles
 from accel_lab.actor.message import Message
 from accel_lab.actor.supervision import Strategy
 from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
-from accel_lab.errors import AccelError
+from accel_lab.errors import AccelError, Directive
 
 
 class Lost(Message[None], frozen=True):
-    """The context whose process has this number is gone, or can never be (0); `error` says why."""
+    """The context whose process has this number is gone, or can never be (0); `error` says why.
+
+    It does not `count` where the fault has been counted: what broke one context was tried again.
+    """
 
     error: Any
     number: int = 0
+    counts: bool = True
 
 
 class Reset(Message[None], frozen=True):
@@ -59,7 +63,10 @@ class ContextActor(Actor):
         """Fail, so that the supervisor decides; unless that process has been replaced already."""
         if message.number in (0, self._number):
             # A copy: the device and its requests keep the error itself, which gathers no frames.
-            raise message.error.copy()
+            error = message.error.copy()
+            if not message.counts:
+                error.directive = Directive.REPLACE
+            raise error
 
 
 class DeviceActor(Actor):
@@ -119,14 +126,16 @@ class DeviceActor(Actor):
         child = self._children[supervisor] = self.context.spawn(factory, name=name)
         self.context.watch(child)
 
-    def _lost(self, supervisor: ContextSupervisor, error: AccelError, number: int) -> None:
+    def _lost(
+        self, supervisor: ContextSupervisor, error: AccelError, number: int, *, counts: bool = True
+    ) -> None:
         child = self._children.get(supervisor)
         if child is None:
             return
         if supervisor.requests.state == "half-open":
             self._give_up(supervisor, error)
         else:
-            child.tell(Lost(error, number))
+            child.tell(Lost(error, number, counts))
 
     def _give_up(self, failed: ContextSupervisor, cause: AccelError) -> None:
         """Open the circuit of a device, and of those that are restarted with it."""

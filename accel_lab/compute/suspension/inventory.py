@@ -97,8 +97,9 @@ class Inventory:
         known = [(one.low, one.high) for one in self._seen()]
         known += [(one.start, one.end) for _, _, one in named if type(one.array) is plain]
         for state, name, piece in named:
-            inside = any(low < piece.end and piece.start < high for low, high in known)
-            if inside and type(piece.array) is not plain and not torch_interop.kind_of(piece.array):
+            if type(piece.array) is plain or torch_interop.kind_of(piece.array):
+                continue
+            if any(low < piece.end and piece.start < high for low, high in known):
                 kind = type(piece.array).__name__
                 self._lose(state, name, f"a {kind} in it shares its memory with an array")
 

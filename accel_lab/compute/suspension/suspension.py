@@ -22,6 +22,7 @@ from accel_lab.compute.message.builtin import Ping, Run
 from accel_lab.compute.message.operation import NO_RESULT, Operation
 from accel_lab.compute.message.service import in_context
 from accel_lab.compute.requests.answers import Again, InFlight, Overtaken
+from accel_lab.compute.residency import kept_objects
 from accel_lab.compute.residency.notebook_names import held_in, names
 from accel_lab.compute.suspension.save_restore import Saved, SaveRestore
 from accel_lab.compute.user_code.call import pack_call
@@ -91,6 +92,9 @@ class Suspending(Protocol):
 
         Returns what was in flight, and the process; None when that context is lost.
         """
+
+    def broke(self, error: BaseException, link: "Link | None") -> None:
+        """Something of ours failed, for which a context is lost; any thread."""
 
 
 class _Kept(NamedTuple):
@@ -222,11 +226,18 @@ class Suspension:
         supervisor, told, done = self._supervisor, kept.told, threading.Event()
 
         def let_go() -> None:
+            try:
+                retire()
+            finally:
+                done.set()
+
+        def retire() -> None:
             retired = supervisor.retire(link)
             if retired is not None:
                 self._kept, self.cause = kept, None
                 supervisor.requests.connection.kept_bytes = told.nbytes
                 supervisor.requests.handles.drop(kept.saved.lost_buffers)
+                kept_objects.drop(supervisor.requests.device, dict(told.lost))
                 in_flight, ended = retired
                 process.append(ended)
                 in_flight.clear()
@@ -243,7 +254,6 @@ class Suspension:
                 )
                 if supervisor.requests.queued:
                     supervisor.requests.connection.wake()
-            done.set()
 
         self._event_loop.call_soon(let_go)
         done.wait(GONE_WITHIN_S)
@@ -274,12 +284,18 @@ class Suspension:
             return False
         process.tell(Keep(), *kept.files.fds)
         threading.Thread(
-            target=self._fill,
+            target=self._run,
             args=(kept, link, pid, up),
             name=f"accel_lab resumption of {self._supervisor.name}",
             daemon=True,
         ).start()
         return True
+
+    def _run(self, kept: _Kept, link: "Link", pid: int, up: Callable[[], None]) -> None:
+        try:
+            self._fill(kept, link, pid, up)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the device must go on
+            self._supervisor.broke(error, link)
 
     def _fill(self, kept: _Kept, link: "Link", pid: int, up: Callable[[], None]) -> None:
         requests, began = self._supervisor.requests, time.monotonic()
@@ -331,10 +347,12 @@ class Suspension:
             return
         in_flight, _ = retired
         cause = str(error)
-        self._supervisor.events.publish(
-            facts.SuspensionFailed(device=self._supervisor.name, cause=cause)
-        )
-        in_flight.fail(error)
+        try:
+            self._supervisor.events.publish(
+                facts.SuspensionFailed(device=self._supervisor.name, cause=cause)
+            )
+        finally:
+            in_flight.fail(error)
 
     def forget(self) -> None:
         """Give the host's memory back."""

@@ -36,6 +36,7 @@ from accel_lab.compute.message.operation import OWN_TIMEOUT
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.answers import Settle
 from accel_lab.compute.requests.requests import Requests
+from accel_lab.compute.transfer.device_copy import DeviceCopy
 from accel_lab.compute.transfer.ipc_memory import IpcMemory
 from accel_lab.compute.wire.codec import FRAME_LIMIT
 from accel_lab.display.progress import Bar
@@ -168,6 +169,9 @@ class Transfers:
         Parameters:
             non_blocking: whether one on a card may still be copied from when this returns.
         """
+        if isinstance(array, AccelRef) and array.device.is_beside(self._requests.device):
+            copy = DeviceCopy(array, self._requests, self._arena, timeout_s, KEPT_BYTES)
+            return copy.send(array.device.requests)
         theirs = device_array(array)
         if theirs is not None:
             source, stream = theirs

@@ -3,11 +3,13 @@
 import io
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import zip_longest
 from types import FunctionType
 from typing import Any
 
 import cloudpickle
 
+from accel_lab.compute.arrays import jax_interop
 from accel_lab.compute.arrays.torch_interop import is_whole
 from accel_lab.compute.cells.global_random import by_name
 from accel_lab.compute.message.buffer import AccelRef
@@ -19,6 +21,8 @@ from accel_lab.compute.wire.codec import FRAME_LIMIT, Answer, Report
 from accel_lab.errors import InvalidArgument
 
 PART_BYTES = FRAME_LIMIT // 2
+NAMES_BYTES = FRAME_LIMIT // 4
+_ABOUT_BYTES, _AXIS_BYTES = 64, 9  # of a buffer in an answer, and of each of its axes
 
 
 def pack_call(
@@ -95,6 +99,8 @@ class _Pickler(Pickler):
         if self._whole and is_whole(obj):
             return main_classes.loads, (cloudpickle.dumps(obj),)
         found = by_name(obj)
+        if found is None and self._whole:
+            found = jax_interop.reduced(obj)
         return super().reducer_override(obj) if found is None else found
 
 
@@ -110,10 +116,18 @@ class _Unpickler(main_classes.Unpickler):
 def answer_parts(
     seq: int, data: bytes, arrays: Iterable[tuple[int, tuple[int, ...], str, int]] = ()
 ) -> list[Report]:
-    """Cut a pickled answer to what a frame can hold; the last part names the buffers inside."""
+    """Cut a pickled answer to what a frame can hold, and the names of its buffers, too."""
     parts = [data[i : i + PART_BYTES] for i in range(0, len(data), PART_BYTES)]
-    last = len(parts) - 1
+    named: list[list[tuple[int, tuple[int, ...], str, int]]] = [[]]
+    room = NAMES_BYTES
+    for array in arrays:
+        room -= _ABOUT_BYTES + _AXIS_BYTES * len(array[1])
+        if room < 0:
+            named.append([])
+            room = NAMES_BYTES
+        named[-1].append(array)
+    both = list(zip_longest(parts, named, fillvalue=None))
     return [
-        Answer(seq, part, i == last, list(arrays) if i == last else [])
-        for i, part in enumerate(parts)
+        Answer(seq, part or b"", i == len(both), some or [])
+        for i, (part, some) in enumerate(both, 1)
     ]

@@ -41,7 +41,7 @@ class Shaped(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """A pickled value, in parts of at most half a frame; `arrays` are buffers inside it."""
+    """A pickled value, in parts of at most half a frame; `arrays` are some of the buffers in it."""
 
     seq: int
     part: bytes

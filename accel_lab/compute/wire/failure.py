@@ -25,6 +25,9 @@ from accel_lab.errors import (
     UserCodeError,
 )
 
+_OF_TUPLES = frozenset(
+    ("owners", "others", "owner_ids", "kept_by", "unwritten", "libraries", "library_names")
+)
 _FIELDS = (
     "asked_bytes",
     "free_bytes",
@@ -33,6 +36,8 @@ _FIELDS = (
     "owner_ids",
     "kept_by",
     "others",
+    "libraries",
+    "library_names",
     "library",
     "code",
     "name",
@@ -130,7 +135,7 @@ def unpack(failure: Failure, root: AccelError | None) -> AccelError:
     """Return the error a failure describes, chained to its cause."""
     kind: type[AccelError] = getattr(tree, failure.kind, AccelError)
     fields: dict[str, Any] = dict(failure.fields)
-    for name in fields.keys() & {"owners", "others", "owner_ids", "kept_by", "unwritten"}:
+    for name in fields.keys() & _OF_TUPLES:
         fields[name] = tuple(map(tuple, fields[name]))
     if "frames" in fields:
         fields["frames"] = tuple(

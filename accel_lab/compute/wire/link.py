@@ -3,6 +3,26 @@
 Who waits, reads: a thread blocked in `.result()` or an awaiting loop takes the answers off the
 wire itself. The system thread reads when nobody waits, and steps in when the one who waits is
 kept from reading by a busy cell.
+
+A thread that only reads would be simpler. Each answer would wake two threads then, and under one
+interpreter lock that hand-over is a large part of a small request (docs/decisions/0005). The price
+is that reading changes hands, in this file:
+
+- `_reading` says who reads. Whoever gives it up wakes a follower, or leaves the wire announced to
+  the system thread or to a loop. An answer that comes just then is read by who gives up: so
+  `_let_go` looks once more, before and after.
+- The lock is never waited for: who finds it taken becomes a follower (a thread) or relies on the
+  descriptor (a loop). So no reader can block another, also not one that an interrupt has hit.
+- Answers are delivered by whoever reads, so in any thread, and under this lock. The caller of
+  anything that reads must hold no lock that completing a reply takes.
+- What is freed is told behind what was sent before it (the trailer), or a message could name a
+  buffer that the context has forgotten.
+
+Where the figures come from. A batch of 64 and a tick of 1 ms are what loops of small messages need
+to outrun CuPy's own (docs/decisions/0019). Spinning is bounded by `spin_s`, and gives the core away
+after 50 µs: a yield costs 1 µs, and without one a spinner that shares a core with its context has
+taken 84 to 200 µs. After tries in vain up to 31 are skipped, so slow work pays 3% of them. The
+others are judged: no measurement is kept that tells one of them from its half or its double.
 """
 
 import asyncio
@@ -36,6 +56,8 @@ FRAMES_AT_ONCE = 256
 LOOKS = 16
 YIELD_AFTER_S = 0.00005
 BURST_S = 0.00005
+ENDED = "its wire ended"
+"""The reason of a link whose context is gone: how that ended tells why."""
 
 
 class Link:
@@ -59,6 +81,7 @@ class Link:
         self._trailer = trailer
         self._spin_s = spin_s
         self._parts: deque[bytes] = deque()
+        self._last = b""
         self._backlog: deque[bytes] = deque()
         self._writing = threading.Lock()
         self._reading = threading.Lock()
@@ -79,6 +102,15 @@ class Link:
         self._is_over = False
         event_loop.add_reader(self._fd, self._on_dispatcher)
         event_loop.call_soon(self._on_dispatcher)  # the context may have been faster
+
+    @property
+    def executing(self) -> int:
+        """The request that the context is executing, or was when its process ended; 0 for none.
+
+        Any thread.
+        """
+        seq: int = self._transport.executing[0]
+        return seq
 
     # Sending. The device's lock is held by the caller of `send`, so parts keep its order.
 
@@ -107,6 +139,11 @@ class Link:
             self._parts.append(data)
             self.flush()
 
+    def took(self, data: bytes) -> bool:
+        """Whether the entry that came last has come this far; for a `send` that was interrupted."""
+        # In this order: another thread that writes notes the last before it takes it away.
+        return data in self._parts or self._last is data
+
     def _send_alone(self, data: bytes) -> bool:
         """Write one entry at once, if nothing is to be written before it."""
         UNINTERRUPTED.begin()
@@ -116,6 +153,7 @@ class Link:
             try:
                 if self._parts or self.closed:
                     return False
+                self._last = data
                 self._write(batch([data]))
                 # Nobody can append a message meanwhile that names what is free by now.
                 trailer = self._trailer()
@@ -144,6 +182,7 @@ class Link:
         waiting = self._parts
         while waiting:
             count = min(len(waiting), BATCH_MESSAGES)
+            self._last = waiting[count - 1]
             self._write(batch([waiting.popleft() for _ in range(count)]))
         if trailer is not None:
             self._write(batch([trailer]))
@@ -156,7 +195,7 @@ class Link:
             if not self._backlog and self._transport.send(frame):
                 return
         except OSError:
-            self._event_loop.call_soon(self._end, "its wire broke")
+            self._event_loop.call_soon(self._end, ENDED)
             return
         self._backlog.append(frame)
         if len(self._backlog) == 1:
@@ -170,6 +209,11 @@ class Link:
                 self._write(frame)
 
     # Reading.
+
+    @property
+    def is_supervised(self) -> bool:
+        """Whether the thread that supervises is reading: it waits for nobody."""
+        return self._event_loop.is_current()
 
     def spin(self, reply: Reply[Any], soon_s: float = 0.0, flag: Flag | None = None) -> bool:
         """Read for a moment without sleeping; whether that brought the reply, or set the flag.
@@ -396,14 +440,23 @@ class Link:
             payload = self._transport.receive()
             if payload is None:
                 return False
-            self._received(self, decode_reports(payload))
+            reports = decode_reports(payload)
         except EOFError:
-            self._end("its wire ended")
+            self._end(ENDED)
         except (ValueError, msgspec.DecodeError) as error:
             self._end(f"its wire is corrupt: {error}")
         else:
-            return True
+            return self._deliver(reports)
         return False
+
+    def _deliver(self, reports: list[Report]) -> bool:
+        """Have a frame's answers taken; where that fails, the rest of it would never come."""
+        try:
+            self._received(self, reports)
+        except Exception as error:  # noqa: BLE001 - who waits for others is told of no error here
+            self._end(f"its answers cannot be taken in: {type(error).__name__}: {error}")
+            return False
+        return True
 
     def _end(self, reason: str) -> None:
         if not self.closed:

@@ -24,7 +24,14 @@ _BELLS = 64
 
 
 class Transport(Protocol):
-    """One end of a wire: one thread at a time sends, one thread at a time receives."""
+    """One end of a wire: one thread at a time sends, one thread at a time receives.
+
+    Attributes:
+        executing: one word, the number of the request that the context is executing, else 0. The
+            notebook reads it, also of a process that is gone; where it cannot, it reads 0.
+    """
+
+    executing: memoryview
 
     @property
     def fd(self) -> int:
@@ -82,6 +89,7 @@ class SocketTransport:
         self._unsent = self._offered = memoryview(b"")
         self._buffer = bytearray(RECEIVE_BYTES)
         self._start = self._end = 0
+        self.executing = _word()
         self.fd = wire.fileno()
 
     def send(self, payload: bytes) -> bool:
@@ -186,6 +194,11 @@ class SocketTransport:
         return memoryview(self._buffer)[begin : self._start]
 
 
+def _word() -> memoryview:
+    """Return a word that nobody else has."""
+    return memoryview(bytearray(8)).cast("Q")
+
+
 def _framed(payload: bytes) -> memoryview:
     return memoryview(_HEADER.pack(len(payload)) + payload)
 
@@ -203,6 +216,7 @@ class RingTransport:
         self._wire = wire
         self._writer = RingWriter(down if upper else up)
         self._reader = RingReader(up if upper else down)
+        self.executing = self._reader.executing if upper else self._writer.executing
         self.receive: Callable[[], memoryview | None] = self._reader.read
         self.fd = wire.fileno()
 
@@ -260,6 +274,7 @@ class RingTransport:
         if self._wire.fileno() < 0:
             return
         self._wire.close()
+        self.executing = _word()
         del self.receive, self._reader, self._writer
 
     def _end(self) -> None:

@@ -15,13 +15,14 @@ import accel_lab.libraries  # noqa: F401 - its messages are what entries hold
 from accel_lab.compute.actors.fault import Inject
 from accel_lab.compute.lineage import markers
 from accel_lab.compute.lineage.markers import marker_of
-from accel_lab.compute.message.builtin import Free, Run, Upload
+from accel_lab.compute.message.builtin import Free, Receive, Run, Upload
 from accel_lab.compute.message.operation import Operation, Spec, operand_fields, travelling
 from accel_lab.errors import Cancelled, Interrupted, JournalDamaged, JournalError
 from accel_lab.journal.entries.aftermath import Aftermath
 from accel_lab.libraries.jit.messages import Compile, LaunchKernel
 
 SCHEMA = 1
+_NEVER_AGAIN = {Inject.__name__: "it is a fault on purpose", Receive.__name__: Receive.opaque}
 TAKEN_BACK = frozenset((Cancelled.__name__, Interrupted.__name__))
 """The kinds of failure that somebody asked for."""
 """The version of what a journal holds; a later one is refused by name."""
@@ -206,8 +207,8 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
         """Why the message cannot be run again; empty when it can."""
         if self.kind != "message":
             return ""
-        if self.name == Inject.__name__:
-            return "it is a fault on purpose"
+        if self.name in _NEVER_AGAIN:
+            return _NEVER_AGAIN[self.name]
         if self.name == Run.__name__ and not self.fields["pure"]:
             return "it is a function that was run without pure=True, so it may do something else"
         by_arena = self.name == Run.__name__ and self.fields.get("blob_at") is not None

@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from accel_lab.actor.reply import Reply
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.actors.digest import Digest
 from accel_lab.compute.actors.fault import Inject
 from accel_lab.compute.device import Device
@@ -28,6 +27,7 @@ from accel_lab.journal.replay.prelude import prelude
 from accel_lab.journal.replay.repeat import NotSent, Recorded, Repeater, Sent, outcome
 from accel_lab.journal.replay.report import ReplayReport
 from accel_lab.libraries.jit.messages import InspectKernel
+from accel_lab.uncopied import Uncopied
 
 CHANGE_NOTHING = frozenset(
     kind.__name__ for kind in (Download, Digest, Ping, Inject, InspectKernel)

@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.journal.stores.group import Group
+from accel_lab.uncopied import Uncopied
 
 
 class Trimmed(NamedTuple):

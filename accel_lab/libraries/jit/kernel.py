@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from accel_lab.actor.reply import Reply
-from accel_lab.actor.uncopied import Address
 from accel_lab.compute.device import Device, device_first
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import OWN_TIMEOUT
@@ -26,6 +25,7 @@ from accel_lab.libraries.jit.messages import (
     LaunchKernel,
     triples,
 )
+from accel_lab.uncopied import Address
 
 _PLAIN = frozenset({int, float, bool, complex, bytes})
 _PYTHONS: tuple[tuple[Any, type[Any]], ...] = (
@@ -93,8 +93,9 @@ class Kernel(Address):
                 not given the device's, 600 s unless you said otherwise; None is for ever.
 
         Raises:
-            InvalidArgument: there is no such launch; the types are checked by the context, and
-                are the reply's failure.
+            InvalidArgument: there is no such launch; what only the compiled kernel tells, as how
+                many threads a block of it may have, is the reply's failure until it is compiled.
+                So are the types, which the context checks.
             StaleRef: a buffer is of a lost generation.
         """
         if timeout_s is not OWN_TIMEOUT:

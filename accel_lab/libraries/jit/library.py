@@ -16,6 +16,7 @@ from accel_lab.compute.wire.codec import Answer
 from accel_lab.libraries.authoring.operand import array_of
 from accel_lab.libraries.jit.arguments import Arguments
 from accel_lab.libraries.jit.kernel import Kernel
+from accel_lab.libraries.jit.limits import Limits
 from accel_lab.libraries.jit.messages import (
     KERNEL,
     Compile,
@@ -89,11 +90,13 @@ class Loaded(Protocol):
         name: the kernel's, template arguments included.
         arguments: what packs its arguments.
         nbytes: the size of the code.
+        limits: what a launch of it may have.
     """
 
     name: str
     arguments: Arguments
     nbytes: int
+    limits: Limits
 
     def enqueue(self, grid: Triple, block: Triple, shared_bytes: int, stream: Any) -> None:
         """Launch it with what `arguments` has packed; raises InvalidArgument if it is too large."""
@@ -133,6 +136,8 @@ class JitActor(LibraryActor):
         def keep(built: Any) -> None:
             kernel = self.lib.load(built)
             launch.keep(kernel, kernel.nbytes, KERNEL)
+            limits = pickle.dumps(kernel.limits)  # so that a launch is refused at the call
+            launch.finish = lambda: [Answer(launch.seq, limits, True, [])]  # noqa: FBT003
 
         launch.defer(lambda: self.lib.build(m), keep)
 

@@ -11,6 +11,7 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import CompileError, InvalidArgument
 from accel_lab.libraries.authoring.shape import ints
+from accel_lab.libraries.jit.limits import Limits
 
 Extents: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...]
 Triple: TypeAlias = tuple[int, int, int]
@@ -128,6 +129,7 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
     """
 
     library: ClassVar[str] = "jit"
+    runs_user_code: ClassVar[bool] = True
     written: ClassVar[str] = "refs"
     subject: ClassVar[str] = "kernel"
     kernel: AccelRef
@@ -152,6 +154,9 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
             raise InvalidArgument(
                 f"LaunchKernel: shared_bytes is a number from 0, not {self.shared_bytes!r}"
             )
+        limits = self.kernel.said
+        if isinstance(limits, Limits):  # it is compiled
+            limits.check(self.block, self.shared_bytes)
 
     def changes(self) -> tuple[AccelRef, ...]:
         """Return the buffers but those for `const T*`, where the kernel is here to tell."""

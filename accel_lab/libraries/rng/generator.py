@@ -7,7 +7,6 @@ from typing import Any, SupportsIndex, TypedDict
 
 import numpy as np
 
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.arrays.dtypes import canonical
 from accel_lab.compute.device import Device, device_first
 from accel_lab.compute.message.buffer import AccelRef
@@ -25,6 +24,7 @@ from accel_lab.libraries.rng.messages import (
     Uniform,
     Words,
 )
+from accel_lab.uncopied import Uncopied
 
 _LIMITS = {"seed": SEEDS, "stream": STREAMS, "offset": OFFSETS + 1, "spawned": OFFSETS}
 

@@ -16,8 +16,8 @@ from html import escape
 from importlib.util import find_spec
 from typing import Any, Self
 
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.errors import DashboardUnavailable, InvalidArgument
+from accel_lab.uncopied import Uncopied
 from accel_lab.views.dashboard.peer_credentials import Visitors
 from accel_lab.views.dashboard.watched import Onlooker, Watched
 from accel_lab.views.feed.client import Watch

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import msgspec
 
 from accel_lab.actor.events import Event, warn_of
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.events.lifecycle import ContextLost
 from accel_lab.compute.events.samples import SystemEnded, TreeSampled
 from accel_lab.errors import JournalError, RecordingError
 from accel_lab.journal.stores.memory import MemoryStore
+from accel_lab.uncopied import Uncopied
 from accel_lab.views.feed import folder as feed_folder
 from accel_lab.views.feed.folder import Name
 from accel_lab.views.feed.journal import TOLD_BYTES, Passage

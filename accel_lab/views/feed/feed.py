@@ -16,7 +16,7 @@ import weakref
 
 from accel_lab import open_systems
 from accel_lab.actor.events import warn_of
-from accel_lab.actor.uncopied import Uncopied
+from accel_lab.uncopied import Uncopied
 from accel_lab.views.feed import folder
 from accel_lab.views.feed.folder import Name
 from accel_lab.views.feed.offered import Shown

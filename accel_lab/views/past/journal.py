@@ -15,7 +15,6 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.lineage.markers import Marker, SentBy, marker_of
 from accel_lab.errors import JournalDamaged
 from accel_lab.journal.entries.aftermath import Aftermath
@@ -32,6 +31,7 @@ from accel_lab.journal.stores.memory import MemoryStore
 from accel_lab.journal.stores.replaced import is_replaced
 from accel_lab.journal.stores.store import Store
 from accel_lab.libraries.jit.messages import Compile
+from accel_lab.uncopied import Uncopied
 from accel_lab.views.past.facts import JournalFold, Place
 from accel_lab.views.past.player import Line, Player
 

@@ -7,8 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.errors import InvalidArgument
+from accel_lab.uncopied import Uncopied
 from accel_lab.views.scene.observer import Lab, Want
 from accel_lab.views.scene.scene import Scene
 

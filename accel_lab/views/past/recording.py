@@ -15,7 +15,6 @@ from typing import Self
 import msgspec
 
 from accel_lab.actor.events import ActorRestarted, ActorStopped, Event, warn_of
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.events import lifecycle as facts
 from accel_lab.compute.events.samples import (
     HealthSampled,
@@ -26,6 +25,7 @@ from accel_lab.compute.events.samples import (
 )
 from accel_lab.display.sizes import size
 from accel_lab.errors import InvalidArgument, RecordingDamaged, RecordingError
+from accel_lab.uncopied import Uncopied
 from accel_lab.views.past.player import Line, Player
 from accel_lab.views.scene.fact_lines import decode, encode, header, read_header, stamp
 from accel_lab.views.scene.observer import Lab, Observer, Want, observer_of

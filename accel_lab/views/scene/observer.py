@@ -10,12 +10,12 @@ from typing import Literal, Protocol
 import msgspec
 
 from accel_lab.actor.events import Event, EventStream, Subscription
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.compute.device import Device
 from accel_lab.compute.events.samples import MemorySampled, SystemEnded, TreeSampled, WorkTraced
 from accel_lab.compute.events.tree import Node
 from accel_lab.errors import InvalidArgument, SystemClosed
 from accel_lab.journal.journal import Journal
+from accel_lab.uncopied import Uncopied
 from accel_lab.views.scene.fact_queue import Arrivals
 from accel_lab.views.scene.gauges import Gauges
 from accel_lab.views.scene.names import Names

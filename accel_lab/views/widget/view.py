@@ -6,8 +6,8 @@ from abc import abstractmethod
 from importlib.util import find_spec
 from typing import Any, ClassVar, TypeVar, cast
 
-from accel_lab.actor.uncopied import Uncopied
 from accel_lab.display.clock import time_of_day
+from accel_lab.uncopied import Uncopied
 from accel_lab.views.scene.observer import Lab, Source, Want, observer_of
 from accel_lab.views.scene.scene import Scene
 from accel_lab.views.widget.publisher import DEFAULT_HZ

@@ -100,6 +100,24 @@ def test_functions_stay_in_order_behind_one_that_waits(world: World) -> None:
     assert [entry.seq for entry in world.deferral.released()] == [3, 4, 6]
 
 
+def test_what_names_memory_that_functions_have_had_waits_behind_one(world: World) -> None:
+    """It may see that through a global."""
+    gate = threading.Event()
+    had, unknown = world.make(1), world.make(2)
+    assert had.storage is not None
+    had.storage.seen = True
+    view = world.make(3, had.storage)
+    world.defer(1, 10, gate.wait, lambda _: None)
+    naming = Run((world.table.mention(10),), b"", pure=False)
+    pure = Run((had,), b"", pure=True)
+    sent = enumerate((Touch(had), naming, Touch(view), pure, Touch(unknown)), 2)
+    held = [world.deferral.hold_back(Entry(seq, 18 + seq, None, one)) for seq, one in sent]
+    gate.set()
+    world.finish()
+    assert held == [False, True, True, True, False], "at first no function waits"
+    assert [entry.seq for entry in world.deferral.released()] == [3, 4, 5]
+
+
 def test_views_of_one_storage_wait_together(world: World) -> None:
     gate = threading.Event()
     base = world.make(1)

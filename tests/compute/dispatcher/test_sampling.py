@@ -1,19 +1,27 @@
 """What is seen of a device's memory: through a system, and part by part."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.msgpack import encode
 
 from accel_lab import array, blas
-from accel_lab.compute.dispatcher.sampling import A_PACKET, LISTED
+from accel_lab.backends.host.device import HostBackend
+from accel_lab.compute.actors.transfer import UploadActor
+from accel_lab.compute.dispatcher.sampling import LISTED, NAMED, PACKET_BYTES, _parts, show
 from accel_lab.compute.events.samples import Block, MemorySampled, WorkTraced
+from accel_lab.compute.execution.context import Context
+from accel_lab.compute.execution.stream import Storage
+from accel_lab.compute.execution.tracer import Tracer
 from accel_lab.compute.supervision.context_health import ContextHealth
 from accel_lab.compute.supervision.sampler import UNREAD, DeviceSampler
-from accel_lab.compute.wire.side_channel import Blocks, Downward, Look
+from accel_lab.compute.wire.side_channel import Blocks, Downward, Look, receive_upward
 from accel_lab.errors import AccelError
 from accel_lab.system import System
 
@@ -223,11 +231,32 @@ def test_a_look_may_meet_an_answer_from_another_thread() -> None:
     assert ids == sorted(set(ids))
 
 
-def test_a_long_list_goes_in_parts_that_a_packet_holds() -> None:
-    from accel_lab.compute.dispatcher.sampling import _parts
-
-    for length in (0, 1, A_PACKET, A_PACKET + 1, LISTED):
-        parts = _parts(list(range(length)))
-        assert [one for part, _ in parts for one in part] == list(range(length))
+@pytest.mark.parametrize("length", [1, 1000, PACKET_BYTES])
+def test_a_long_list_goes_in_parts_that_a_packet_holds(length: int) -> None:
+    for count in (0, 1, 100, LISTED):
+        things = ["x" * (length + i % 2) for i in range(min(count, (1 << 24) // length))]
+        parts = _parts(things)
+        assert [one for part, _ in parts for one in part] == things
         assert [last for _, last in parts] == [False] * (len(parts) - 1) + [True]
-        assert all(len(part) <= A_PACKET for part, _ in parts)
+        assert all(len(part) == 1 or len(encode(part)) <= PACKET_BYTES + 5 for part, _ in parts)
+
+
+def test_a_block_of_many_views_names_the_first_of_them() -> None:
+    """Half a million names took more than a packet holds, and no sample came any more."""
+    arena: Any = None
+    context = Context(HostBackend(0), [UploadActor], arena, 1, {}, None)
+    notebook, mine = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    values = np.ones(8)
+    storage = Storage(context.actors["upload"].stream, values.nbytes, "Put #1")
+    for id_ in range(1, 100_001):
+        context.table.fill(id_, values, (8,), "float64", storage)
+    tracer = Tracer(context.backend.clock(), context.launched)
+    show(mine, Look(memory=True, work=False), context, tracer, [])
+    packet = receive_upward(notebook)
+    assert isinstance(packet, Blocks)
+    assert packet.last
+    (block,) = packet.blocks
+    assert block.ids == tuple(range(1, NAMED + 1))
+    context.close()
+    notebook.close()
+    mine.close()

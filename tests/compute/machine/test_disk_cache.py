@@ -1,6 +1,7 @@
 """A cache on disk: entries appear at once, damage is found, and old entries make room."""
 
 import os
+import stat
 import subprocess
 import sys
 import time
@@ -164,3 +165,37 @@ def test_the_user_says_where_caches_are(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert cache_folder() == tmp_path / "xdg" / "accel_lab"
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert cache_folder() == Path.home() / ".cache" / "accel_lab"
+
+
+def test_an_entry_is_replaced_when_that_is_asked_for(cache: DiskCache) -> None:
+    cache.put("k", FILES)
+    cache.put("k", {"other": b"1"}, anew=True)
+    assert cache.get("k") == {"other": b"1"}
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o702])
+@pytest.mark.parametrize("which", ["entry", "folder", "above"])
+def test_what_others_could_have_written_is_neither_read_nor_written(
+    tmp_path: Path, mode: int, which: str
+) -> None:
+    cache = DiskCache(tmp_path / "above" / "cache")
+    entry = cache.put("k", FILES)
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (entry, cache.folder)] == [0o700] * 2
+    open_to_all = {"entry": entry, "folder": cache.folder, "above": cache.folder.parent}[which]
+    open_to_all.chmod(mode)
+    assert cache.get("k") is None
+    assert entry.exists()
+    if which != "entry":
+        with pytest.raises(PermissionError, match="others can write to"):
+            cache.put("another", FILES)
+        with cache.workplace() as folder:
+            assert folder.parent != cache.folder
+    open_to_all.chmod(0o700)
+    assert cache.get("k") == FILES
+
+
+def test_a_link_in_the_place_of_an_entry_is_not_followed(cache: DiskCache, tmp_path: Path) -> None:
+    entry = cache.put("k", FILES)
+    entry.rename(tmp_path / "elsewhere")
+    entry.symlink_to(tmp_path / "elsewhere")
+    assert cache.get("k") is None

@@ -15,10 +15,15 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from accel_lab import AccelRef, Device, System, array, blas, rng
+from accel_lab import AccelRef, Device, System, array, blas, jit, rng
 from accel_lab.compute.actors.fault import Fault
 from accel_lab.compute.arena.staging import CHUNK_BYTES
-from accel_lab.compute.events.lifecycle import BuffersRebuilt, GenerationChanged, OutputPrinted
+from accel_lab.compute.events.lifecycle import (
+    BuffersRebuilt,
+    CircuitOpened,
+    GenerationChanged,
+    OutputPrinted,
+)
 from accel_lab.compute.lineage import lineage
 from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.recovery.recovery import Recovery
@@ -34,6 +39,7 @@ from accel_lab.errors import (
     StaleRef,
     UserCodeError,
 )
+from tests.conftest import require
 from tests.faults.conftest import pid_of, settle, wait_for
 from tests.faults.digested import assert_given_up
 
@@ -258,6 +264,77 @@ def test_the_one_that_breaks_the_context_is_found_and_the_others_are_answered(
         np.testing.assert_array_equal(value(cpu, before[k]), k * np.ones(4))
         np.testing.assert_array_equal(value(cpu, after[k]), k * np.ones(4))
     assert cpu.generation == 3  # once by itself, once alone
+
+
+def test_the_one_that_ends_its_process_is_known_amid_others_and_costs_one_context(
+    lab: System, cpu: Device, gate: Path
+) -> None:
+    """What was done before it and not told of is run again, as what is behind it."""
+    x = cpu.put(np.ones(4))
+    cpu.run(_double, x, gate, pure=True)
+    before = [blas.scal(x, float(k)) for k in range(10)]
+    culprit = cpu.run(_crash, x, pure=True)
+    after = [blas.scal(x, float(k)) for k in range(10)]
+    gate.touch()
+    with pytest.raises(ContextLost, match="SIGSEGV"):
+        culprit.result(WAIT)
+    for k in range(10):
+        np.testing.assert_array_equal(value(cpu, before[k]), k * np.ones(4))
+        np.testing.assert_array_equal(value(cpu, after[k]), k * np.ones(4))
+    assert cpu.generation == 2
+
+
+def test_a_kernel_that_traps_behind_work_that_nobody_awaits_costs_one_context(
+    lab: System, cpu: Device
+) -> None:
+    require("compiler")
+    source = "__global__ void trapped(float* x) { x[threadIdx.x] = 5.0f; __trap(); }"
+    trapped = jit.compile(cpu, source, "trapped").result(WAIT)
+    x = cpu.put(np.ones((64, 64), np.float32))
+    value(cpu, x)
+    for generation in (2, 3, 4):
+        written, y = cpu.put(np.ones(64, np.float32)), x
+        for _ in range(10):
+            y = blas.gemm(y, x, alpha=1 / 64)
+        with pytest.raises(ContextLost, match="SIGABRT"):
+            trapped(1, 32, (written,)).result(WAIT)
+        np.testing.assert_array_equal(value(cpu, y), np.ones((64, 64)))
+        assert cpu.generation == generation
+
+
+def test_a_fault_that_is_tried_again_to_be_found_counts_once(
+    nothing_left: None, gate: Path
+) -> None:
+    """From outside one cannot tell who it was; the second loss is the first one's."""
+    with System("host", recover="replay", max_restarts=1, within_s=600.0) as lab:
+        (cpu,) = lab.devices
+        x = cpu.put(np.ones(4))
+        cpu.run(_double, x, gate, pure=True)
+        culprit = cpu.run(_suicide, x, pure=True)
+        after = blas.scal(x, 2.0)
+        gate.touch()
+        with pytest.raises(ContextLost, match="SIGKILL"):
+            culprit.result(WAIT)
+        np.testing.assert_array_equal(value(cpu, after), 2 * np.ones(4))
+        assert (cpu.generation, cpu.state) == (3, "running")
+        with pytest.raises(ContextLost):  # another fault, which counts
+            lab.inject("kill", cpu).result(WAIT)
+        lab.events.wait_for(CircuitOpened, WAIT, since=0)
+
+
+def test_two_faults_that_are_found_one_after_the_other_count_twice(
+    nothing_left: None, gate: Path
+) -> None:
+    with System("host", recover="replay", max_restarts=1, within_s=600.0) as lab:
+        (cpu,) = lab.devices
+        x = cpu.put(np.ones(4))
+        cpu.run(_double, x, gate, pure=True)
+        culprits = [cpu.run(_suicide, x, pure=True) for _ in range(2)]
+        gate.touch()
+        for culprit in culprits:
+            with pytest.raises((ContextLost, CircuitOpen)):
+                culprit.result(WAIT)
+        lab.events.wait_for(CircuitOpened, WAIT, since=0)
 
 
 def test_what_was_alone_when_it_broke_the_context_is_not_tried_again(

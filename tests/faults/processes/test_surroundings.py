@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from accel_lab.compute.machine.disk_cache import cache_folder
-from accel_lab.compute.process import interpreter as interpreters
 from accel_lab.compute.process.interpreter import interpreter
 from accel_lab.errors import BackendUnavailable
 from tests.project import ROOT
@@ -100,8 +99,8 @@ def test_without_any_interpreter_it_says_how_to_name_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("prefix", "exec_prefix", "base_prefix"):
-        monkeypatch.setattr(interpreters.sys, name, str(tmp_path))
-    monkeypatch.setattr(interpreters.sys, "executable", "")
+        monkeypatch.setattr(sys, name, str(tmp_path))
+    monkeypatch.setattr(sys, "executable", "")
     monkeypatch.delitem(sys.modules, "multiprocessing.spawn", raising=False)
     with pytest.raises(BackendUnavailable, match=r"multiprocessing\.set_executable\(path\)"):
         interpreter()

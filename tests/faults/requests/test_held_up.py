@@ -6,13 +6,14 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 
 from accel_lab import Device, System, array
-from accel_lab.errors import AccelError
+from accel_lab.errors import AccelError, SystemClosed, UserCodeError
 from tests.faults.conftest import pid_of, settle, works
 
 WAIT = 30.0
@@ -71,6 +72,67 @@ def test_what_a_context_prints_is_written(held: Held, monkeypatch: pytest.Monkey
         finally:
             held.goes_on.set()
         assert settle(lambda: "here" in jammed.getvalue())
+
+
+class Slow:
+    """Takes its time to be rebuilt, for as long as the notebook's `sys` says."""
+
+    def __init__(self) -> None:
+        self.made = True
+
+    def __setstate__(self, state: dict[str, bool]) -> None:
+        vars(sys)["held_up"].take_long()
+        self.__dict__ = state
+
+
+Slow.__module__ = "__main__"
+
+
+def test_an_answer_that_nobody_waits_for_is_rebuilt_by_who_looks(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was rebuilt on the system thread, and that held up the end of the system, too."""
+    monkeypatch.setattr(sys, "held_up", held, raising=False)
+    with System("host", devices=2, recover="stale") as lab:
+        cpu, other = lab.ready(WAIT).devices
+        reply = cpu.run(Slow)
+        assert settle(lambda: reply.done)
+        assert not held.begun.is_set()
+        assert _replaced(lab, other)
+        held.goes_on.set()
+        assert reply.result(WAIT).made
+        assert reply.result(WAIT) is reply.result(WAIT)
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_an_answer_that_nobody_waits_for_and_that_cannot_be_rebuilt_says_so() -> None:
+    with System("host", recover="stale") as lab:
+        (cpu,) = lab.ready(WAIT).devices
+        reply = cpu.run(Slow)
+        assert settle(lambda: reply.done)
+        with pytest.raises(UserCodeError, match="cannot be rebuilt"):
+            reply.result(WAIT)  # there is none
+        assert reply.failed
+        with pytest.raises(UserCodeError, match="cannot be rebuilt"):
+            reply.result(WAIT)
+
+
+def test_a_record_that_cannot_be_written(held: Held) -> None:
+    """What a context took along is looked up in it, which was done on the system thread."""
+    with System("host", devices=2, recover="replay") as lab:
+        cpu, other = lab.ready(WAIT).devices
+        recorder = cpu._requests.recorder
+        assert recorder is not None
+        recorder.followers.append(lambda _: held.take_long())
+        reply = cpu.run(time.sleep, 60, pure=True)
+        assert held.begun.wait(WAIT)
+        os.kill(pid_of(lab, cpu), signal.SIGKILL)
+        assert settle(lambda: cpu.generation == 2)
+        assert _replaced(lab, other)
+        lab._supervisors[0].stop(SystemClosed("on purpose"))  # which answers everything
+        with pytest.raises(SystemClosed):
+            reply.result(WAIT)
+        held.goes_on.set()
 
 
 class Lingering:

@@ -46,6 +46,29 @@ def test_imports_functions_classes_and_constants_are_there_after_a_fault(
     assert half.generation == lab.devices[0].generation
 
 
+def test_what_a_failed_cell_had_defined_is_there_after_a_fault(
+    notebook: Lab, lab: System, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after the failure itself; what stands behind the line that failed is not."""
+    notebook("%%gpu --quiet\nimport string")
+    error = notebook.fail(
+        "%%gpu --quiet\nimport math, xml.dom\nfrom os import path as of_os\nk, n = 3, 4\n"
+        "RATE = 2.5\n"
+        "twice = lambda x: 2 * x\ndef area(r):\n    return math.pi * r * RATE\n"
+        "1 / 0\nimport colorsys\nlate = 5"
+    )
+    assert isinstance(error.__cause__, ZeroDivisionError)
+    use = "(area(2) > 15, xml.dom.__name__, of_os.sep, k + n, twice(4), string.digits[:2])"
+    there = "(True, 'xml.dom', '/', 7, 8, '01')"
+    assert shown(notebook, use) == there
+    capsys.readouterr()
+    lose(lab)
+    assert shown(notebook, use) == there
+    assert "run the cells again" not in capsys.readouterr().err
+    for name in ("colorsys", "late"):
+        assert isinstance(notebook.fail(f"%%gpu --quiet\n{name}").__cause__, NameError)
+
+
 def test_only_objects_are_said_to_be_lost(
     notebook: Lab, lab: System, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -93,7 +93,8 @@ def test_the_source_of_a_cells_function_is_there_when_a_device_is_resumed(
 def test_a_text_that_is_long_stays_where_it_is(lab: Lab) -> None:
     lab("def small(x):\n    return x")
     name = lab.names["small"].__code__.co_filename
-    size, when, lines, full = linecache.cache[name]
+    entry: Any = linecache.cache[name]
+    size, when, lines, full = entry
     linecache.cache[name] = size, when, [*lines, "#" * (1 << 20)], full
     assert lab("gpu.run(small, 3).result()") == 3
     assert "could not get source code" in str(lab.fail("gpu.run(text, small).result()"))

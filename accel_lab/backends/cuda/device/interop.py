@@ -9,6 +9,7 @@ import numpy as np
 
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.compute.arrays.dtypes import canonical, numpy_dtype
+from accel_lab.compute.arrays.jax_interop import platform_of
 from accel_lab.errors import InvalidArgument
 
 _OVERLAP_WORK: Any = 10_000  # steps of NumPy's solver; what is harder counts as an overlap
@@ -28,7 +29,9 @@ def expose(array: Any, dtype: str) -> Any:
 
 
 def adopt(value: Any, device: int, settle: Callable[[], None]) -> Adopted | None:
-    """Return (array, shape, dtype, bytes held) of a CuPy array or a CUDA tensor of torch.
+    """Return (array, shape, dtype, bytes held) of an array on a card: CuPy's, torch's or JAX's.
+
+    One of JAX's never changes, and a buffer may be written to: it is copied.
 
     `settle` is called before the array is touched, and orders the current stream after whatever
     made it.
@@ -39,6 +42,9 @@ def adopt(value: Any, device: int, settle: Callable[[], None]) -> Adopted | None
     if isinstance(value, cupy.ndarray):
         settle()
         array, dtype = value, canonical(value.dtype)
+    elif platform_of(value) == "gpu":
+        settle()
+        array, dtype = _from_jax(value)
     else:
         torch = sys.modules.get("torch")
         if torch is None or not isinstance(value, torch.Tensor) or not value.is_cuda:
@@ -56,6 +62,18 @@ def adopt(value: Any, device: int, settle: Callable[[], None]) -> Adopted | None
         array = array.copy()  # a buffer can be written to
     held: int = array.nbytes if array.base is None else array.data.mem.size
     return array, array.shape, dtype, held
+
+
+def _from_jax(value: Any) -> tuple[Any, str]:
+    """Return a CuPy copy of an array of JAX's; waits until it is made, and copied."""
+    dtype = canonical(str(value.dtype))
+    if dtype in FORMATS:
+        jax = sys.modules["jax"]
+        value = jax.lax.bitcast_convert_type(value, storage_of(dtype))
+    array = cupy.from_dlpack(value.block_until_ready()).copy()
+    # JAX may reuse the memory as soon as the user's last name of it is gone.
+    cupy.cuda.get_current_stream().synchronize()
+    return array, dtype
 
 
 def _is_broadcast(array: Any) -> bool:

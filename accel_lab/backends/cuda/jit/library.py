@@ -1,6 +1,7 @@
 """Kernels on cuda: cubins of NVRTC, launched through the driver with arguments packed at once."""
 
 import contextlib
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -11,16 +12,17 @@ from cupy.cuda import driver, runtime
 from accel_lab.backends.cuda.jit import nvrtc
 from accel_lab.backends.cuda.jit.cubin import data_of
 from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
-from accel_lab.display.sizes import compared
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.jit.arguments import Arguments, keeping
+from accel_lab.libraries.jit.file_contents import newest_ns, sums_of
+from accel_lab.libraries.jit.limits import Limits
 from accel_lab.libraries.jit.messages import Compile, KernelFacts, Triple
 from accel_lab.libraries.jit.signature import TABLE, parameters_of
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
 
-FORMAT = 1
+FORMAT = 2
 CUBIN = "kernel.cubin"
 _SYMBOL, _LOG = "symbol.txt", "log.txt"
 _BLOCK_LIMITS = (1024, 1024, 64)
@@ -51,13 +53,19 @@ class CudaKernel:
         self._built = built
         self.name = built.program.name
         self._retired = retired
-        self._shared_limit = shared_limit
         self.nbytes = len(compiled.cubin)
         self._module: int = driver.moduleLoadData(compiled.cubin)
         self._function: int = driver.moduleGetFunction(self._module, compiled.symbol)
         self._numbers = {
             name: driver.funcGetAttribute(code, self._function) for name, code in _NUMBERS.items()
         }
+        self.limits = Limits(
+            self.name,
+            shared_limit,
+            self._numbers["shared bytes"],
+            self._numbers["max threads"],
+            self._numbers["registers"],
+        )
         parameters = parameters_of(data_of(compiled.cubin, TABLE))
         self.arguments = Arguments(built.program.name, parameters, _address)
         self._checked: tuple[Triple, Triple, int] | None = None
@@ -102,23 +110,11 @@ class CudaKernel:
         )
 
     def _check(self, grid: Triple, block: Triple, shared_bytes: int) -> None:
-        name, most = self._built.program.name, self._numbers["max threads"]
-        x, y, z = block
-        if x * y * z > most:
-            raise InvalidArgument(
-                f"{name}: block {block} has {x * y * z} threads; this kernel, with "
-                f"{self._numbers['registers']} registers a thread, runs at most {most}"
-            )
+        name = self.name
+        self.limits.check(block, shared_bytes)
         for what, given, limits in (("block", block, _BLOCK_LIMITS), ("grid", grid, _GRID_LIMITS)):
             if any(n > limit for n, limit in zip(given, limits, strict=True)):
                 raise InvalidArgument(f"{name}: {what} {given} is larger than {limits}")
-        static = self._numbers["shared bytes"]
-        if static + shared_bytes > self._shared_limit:
-            write = compared(static + shared_bytes, self._shared_limit)
-            raise InvalidArgument(
-                f"{name}: {write(shared_bytes)} of shared memory, and {write(static)} of its own, "
-                f"are more than the {write(self._shared_limit)} that a block of this card has"
-            )
         if shared_bytes > self._dynamic_bytes:  # beyond 48 KiB the driver wants to be asked first
             driver.funcSetAttribute(
                 self._function, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes
@@ -151,18 +147,21 @@ class CudaJit:
         Raises:
             CompileError: it does not compile.
         """
+        began_ns, includes = time.time_ns(), nvrtc.includes(program)
         key = key_of(
             FORMAT,
             self._architecture,
             nvrtc.version(),
             self._driver,
-            nvrtc.include_folders(),
+            [(folder, newest_ns([folder])) for folder in nvrtc.include_folders()],
+            sums_of(includes.paths),
             nvrtc.translated(program),
             program.name,
             program.options,
             sorted(program.included.items()),
         )
-        found = self._cache.get(key)
+        # What a macro includes cannot be told, and what changes now may have been read before.
+        found = self._cache.get(key) if includes.whole else None
         if found is not None and found.keys() >= {CUBIN, _SYMBOL, _LOG}:
             compiled = nvrtc.Compiled(found[CUBIN], found[_SYMBOL].decode(), found[_LOG].decode())
             return Built(program, compiled, self._cache.path(key), cached=True)
@@ -174,6 +173,8 @@ class CudaJit:
             program.file: program.text.encode(),
         }
         folder: Path | None = None
+        if not includes.whole or newest_ns(includes.paths) >= began_ns:
+            return Built(program, compiled, folder, cached=False)
         with contextlib.suppress(OSError):  # without a disk it is compiled in every process
             folder = self._cache.put(key, files)
         return Built(program, compiled, folder, cached=False)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from cupy.cuda import nvrtc
 
+from accel_lab.libraries.jit.includes import Includes, includes_of
 from accel_lab.libraries.jit.messages import Compile, compile_error
 from accel_lab.libraries.jit.signature import reflection
 
@@ -102,6 +103,16 @@ def include_folders() -> tuple[str, ...]:
             str(path) for path in (bundled / "libcudacxx", bundled / "cub") if path.is_dir()
         ]
     return tuple(folders)
+
+
+def includes(program: Compile) -> Includes:
+    """Return the files that a program may include.
+
+    NVRTC looks where it runs before it looks among CUDA's headers.
+    """
+    texts = (program.text, *program.included.values())
+    known = {*_STANDARD, *program.included}
+    return includes_of(texts, known, [str(Path.cwd())], include_folders())
 
 
 def build(program: Compile, architecture: str) -> Compiled:
