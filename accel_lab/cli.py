@@ -22,7 +22,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command that the command line names; an error of ours is one line, exit status 1."""
+    """Run the command that the command line names; an AccelError is one line, exit status 1."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may not have every character
     try:
@@ -41,7 +41,7 @@ def doctor(
     *,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Say what this machine has, what is missing, what that disables and how to install it.
+    """List what this machine has, what it lacks, what that disables and how to get it.
 
     The exit status is 0 when the host backend can run.
     """
@@ -62,11 +62,11 @@ def lab(
     context: typer.Context,
     *,
     folder: Annotated[
-        Path, typer.Option("--dir", help="Where the tutorials are copied to.")
+        Path, typer.Option("--dir", help="The folder to copy the tutorials to.")
     ] = Path("accel-lab-tutorials"),
     browser: Annotated[bool, typer.Option(help="Open a browser, where there is a display.")] = True,
 ) -> None:
-    """Copy the tutorials to a folder of yours and open JupyterLab on the quickstart.
+    """Copy the tutorials to a folder of yours, then open JupyterLab on the quickstart.
 
     A file that you changed is never overwritten. Further arguments go to JupyterLab.
     """
@@ -87,9 +87,9 @@ def lab(
 
 @app.command()
 def demo(*, backend: Annotated[str, typer.Option(help="auto, host or cuda.")] = "auto") -> None:
-    """Take the quickstart's tour in the terminal: compute, lose the context, go on.
+    """Show the quickstart in the terminal: compute, kill the context's process, go on.
 
-    The exit status is 0 when every result was right, before the loss and after it.
+    The exit status is 0 if every result was right, before the crash and after it.
     """
     from accel_lab.demo import tour
 
@@ -100,27 +100,27 @@ def demo(*, backend: Annotated[str, typer.Option(help="auto, host or cuda.")] = 
 def dashboard(
     *,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Where to listen; 0 for any that is free.")
+        int, typer.Option(min=0, max=65535, help="The port to listen on; 0 for any free one.")
     ] = 5006,
-    address: Annotated[str, typer.Option(help="Of the network interface.")] = "127.0.0.1",
+    address: Annotated[str, typer.Option(help="The network interface to listen on.")] = "127.0.0.1",
     origins: Annotated[
         list[str] | None,
         typer.Option(
             "--allow-websocket-origin",
-            help="Another host under which browsers may reach it, as hub.example.org:443; repeat.",
+            help="Another host name that browsers may use: hub.example.org:443. Repeatable.",
         ),
     ] = None,
     users: Annotated[
         list[str] | None,
         typer.Option(
             "--allow-user",
-            help="Another user of this machine who may look, as prometheus; repeat.",
+            help="Another user of this machine who may look: prometheus. Repeatable.",
         ),
     ] = None,
 ) -> None:
-    """Serve a page of all systems that run on this machine and are yours, until Ctrl+C.
+    """Serve a page that shows all your systems on this machine, until Ctrl+C.
 
-    Metrics for Prometheus are on the same server, at /metrics. Nothing of it acts on a system.
+    Metrics for Prometheus are on the same server, at /metrics. The page cannot change a system.
     """
     from accel_lab.doctor.install import pip_install
     from accel_lab.views.dashboard.dashboard import dashboard_of_all
@@ -139,12 +139,14 @@ def bench(
     *,
     backend: Annotated[str, typer.Option(help="auto, host or cuda.")] = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Few rounds: rough, in seconds.")] = False,
-    only: Annotated[str, typer.Option(help="Run only these, separated by commas.")] = "",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run few rounds: rough figures in seconds.")
+    ] = False,
+    only: Annotated[str, typer.Option(help="Run only these benchmarks, separated by commas.")] = "",
 ) -> None:
-    """Measure what a message, a transfer, a restart and a view cost, against calling without us.
+    """Measure what messages, transfers, restarts and views cost, against CuPy or NumPy alone.
 
-    Ratios come from rounds that alternate, so they hold on a busy machine better than the figures.
+    The two sides run in alternating rounds, so on a busy machine trust the ratios, not the times.
     """
     from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""The system of those who open none: `from accel_lab import gpu` is its device.
+"""The default system, for those who open none: `from accel_lab import gpu` is its device.
 
 There is one in a process. It is opened by its first use and not by `import accel_lab`.
 """

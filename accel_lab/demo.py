@@ -1,4 +1,4 @@
-"""The quickstart's tour in the terminal: compute, lose the context, go on.
+"""Show the quickstart in the terminal: compute, kill the context's process, go on.
 
 On a terminal the device tree stays below the lines and follows what happens; elsewhere the tour
 is plain lines, and the tree is printed where it changes.
@@ -61,7 +61,7 @@ def tour(backend: str = "auto", console: Console | None = None) -> bool:
         return False
     finally:
         lab.close()
-    stage.say(f"All of it held. {time.perf_counter() - begin:.1f} s.", "green")
+    stage.say(f"Everything worked. {time.perf_counter() - begin:.1f} s.", "green")
     return True
 
 
@@ -115,7 +115,7 @@ def _open(stage: Stage, lab: System) -> None:
     lab.ready()
     device = lab.devices[0]
     stage.say(
-        f"{device.name} is {lab.tree().children[0].detail}, driven by a process of its own: its "
+        f"{device.name} is {lab.tree().children[0].detail}, driven by a child process: its "
         f"context, generation {device.generation}."
     )
     stage.tree()
@@ -146,7 +146,7 @@ def _tour(stage: Stage, lab: System) -> None:
     lost = _raises(ContextLost, lambda: fault.result(LIMIT_S))
     stage.say(f"{type(lost).__name__}: {lost}", "yellow")
 
-    stage.heading("Go on in the same process, with the same handles: what they name is made again")
+    stage.heading("Go on in the same process: accel_lab rebuilds the arrays behind your handles")
     again = blas.axpy(behind, z, alpha=2.0).result(LIMIT_S)
     back = time.time()
     stage.say(f"again: {again!r}")
@@ -193,4 +193,4 @@ def _close(stage: Stage, lab: System) -> None:
     stage.heading("Close")
     lab.check()
     lab.close()
-    stage.say("every process has ended, and nothing failed unseen")
+    stage.say("every process has ended, and no failure was missed")

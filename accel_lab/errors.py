@@ -16,11 +16,11 @@
     │   └── ContextReplaced               … because somebody asked for another one
     ├── CircuitOpen                       the device lost its context too often; `reset()` it
     ├── QueueFull                         the bounded queue has no room
-    ├── Cancelled                         the request was taken back
+    ├── Cancelled                         the request was cancelled
     │   └── Interrupted                   … while its function ran
     ├── SystemClosed                      the system was closed (or this process is a fork of it)
     ├── BackendUnavailable                the backend cannot run on this machine, and why
-    ├── JournalError                      a journal cannot be read, kept or run again, and why
+    ├── JournalError                      a journal cannot be read, kept or replayed, and why
     │   ├── JournalDamaged                … because its bytes are damaged from some entry on
     │   └── JournalUnavailable            … because its store cannot be reached or has no room
     ├── RecordingError                    a recording cannot be read, written or drawn, and why
@@ -343,13 +343,13 @@ class QueueFull(AccelError):
 
 
 class Cancelled(AccelError):
-    """The request was taken back: it is not run, or its result is freed when it is done."""
+    """The request was cancelled: it is not run, or its result is freed when it is done."""
 
     remedy = "Nothing; you took it back."
 
 
 class Interrupted(Cancelled):
-    """The request was taken back while its function ran, which ended with a KeyboardInterrupt.
+    """The request was cancelled while its function ran, which ended with a KeyboardInterrupt.
 
     What the function had written by then is written, so a buffer that it may have changed cannot
     be made again from messages.
@@ -372,13 +372,13 @@ class BackendUnavailable(AccelError):
 
 
 class JournalError(AccelError):
-    """A journal cannot be opened, read, kept or run again; the text says why."""
+    """A journal cannot be opened, read, kept or replayed; the text says why."""
 
     remedy = "Do what the text says; a journal of a later version needs that version."
 
 
 class JournalDamaged(JournalError):
-    """A journal is damaged; what stands before the damage can be read."""
+    """A journal is damaged; what comes before the damage can be read."""
 
     remedy = "Read or export what is there, and begin another."
 
@@ -398,7 +398,7 @@ class RecordingError(AccelError):
 
 
 class RecordingDamaged(RecordingError):
-    """A recording is damaged; what stands before the damage can be drawn."""
+    """A recording is damaged; what comes before the damage can be drawn."""
 
     remedy = "Look at what is there; make the recording again if you can."
 

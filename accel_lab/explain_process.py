@@ -1,4 +1,4 @@
-"""The process in which a loss is looked into by other tools: `python -m accel_lab.explain_process`.
+"""The process in which other tools examine a loss: `python -m accel_lab.explain_process`.
 
 It runs again, on a system of its own, the messages that were in flight when a device of a recorded
 journal lost its context, and ends.

@@ -1,4 +1,4 @@
-"""The systems of this process that are open, and who wants to know of them."""
+"""The open systems of this process, and who follows which are open."""
 
 import atexit
 import os

@@ -1,4 +1,4 @@
-"""What owns something has one owner: it is neither copied nor pickled.
+"""Classes that refuse to be copied and pickled, because each instance owns something.
 
 Python copies and pickles whatever has no say in it. The copy of a system, once collected, would
 close the original; that of a reply would wait for ever; and the pickle of a handle, which holds

@@ -51,7 +51,7 @@ class ActorRestarted(Event, frozen=True):
 
 
 class ActorStopped(Event, frozen=True):
-    """An actor has stopped for good; `cause` is None when it was asked to."""
+    """An actor has stopped for good; `cause` is None if somebody asked it to."""
 
     path: str
     cause: BaseException | None

@@ -1,4 +1,4 @@
-"""The actors of whoever uses a system, beside those that look after it."""
+"""Actors that a user of the system spawned, beside those that supervise its devices."""
 
 import threading
 from collections.abc import Callable

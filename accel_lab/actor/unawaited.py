@@ -1,4 +1,4 @@
-"""Coroutines where nobody would await them: refused by name, for they would run nothing."""
+"""Refuse coroutines, by name, where nobody would await them: they would run nothing."""
 
 import inspect
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a device is put together of: what keeps its contexts, its requests, its transfers."""
+"""Put a device together: what keeps its contexts, its requests, its transfers."""
 
 from collections.abc import Mapping
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""One device, at an address that stays the same whatever its context goes through."""
+"""One device: its address stays the same when its context is replaced."""
 
 import functools
 import os

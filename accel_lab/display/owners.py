@@ -1,4 +1,4 @@
-"""Who has the memory that an OutOfMemory misses, as a sentence."""
+"""The largest owners in an OutOfMemory, as a sentence."""
 
 from accel_lab.display.sizes import size
 

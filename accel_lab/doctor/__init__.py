@@ -1,4 +1,4 @@
-"""What this machine has, what is missing, what that disables, and the command that mends it.
+"""What this machine has, what is missing, what that disables, and the command that fixes it.
 
 Nothing here imports a CUDA package: versions come from installed metadata, GPUs from NVML.
 """

@@ -1,4 +1,4 @@
-"""What devices were sent, kept beyond them: stores, reading, running it again, explaining.
+"""The journal of what devices were sent: stores, reading, replay, explaining a loss.
 
 Runs in the notebook's process.
 """

@@ -19,7 +19,7 @@ class JournalResumed(Event, frozen=True):
 
 
 class JournalDropped(Event, frozen=True):
-    """Entries were lost because more waited for the journal's store than may."""
+    """Entries were lost because too many waited for the journal's store."""
 
     store: str
     entries: int

@@ -1,4 +1,4 @@
-"""What a `%%gpu` cell takes along of the notebook: by itself, if it is small."""
+"""What a `%%gpu` cell uses of the notebook and is sent with it, if it is small."""
 
 import builtins
 import re

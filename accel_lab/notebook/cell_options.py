@@ -1,4 +1,4 @@
-"""What stands behind `%%gpu`: a device, the names to take, whether to be quiet."""
+"""The options after `%%gpu`: a device, the names to take, whether to be quiet."""
 
 import re
 import shlex

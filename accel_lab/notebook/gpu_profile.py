@@ -1,4 +1,4 @@
-"""`%%gpuprofile`: which messages a cell has sent, and how long the devices worked at each.
+"""`%%gpuprofile`: which messages a cell has sent, and how long the devices ran each.
 
 The cell runs in the notebook, as under `%%time`: messages are sent from there, and it is they that
 the runtime marks on the devices' clocks. A `%%gpu` cell is one message, and so is a call of

@@ -1,4 +1,4 @@
-"""An object that stays in a context, at a name of the notebook's."""
+"""The handle of an object that stays in a context, under a name of the notebook."""
 
 import operator
 import os

@@ -1,4 +1,4 @@
-"""What there is to know of a system beside its tree, in a line each."""
+"""What `%lab` says of a system beside its tree, in a line each."""
 
 import time
 from collections.abc import Iterator

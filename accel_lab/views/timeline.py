@@ -1,4 +1,4 @@
-"""The timeline: what each stream of each device worked at, and when, by the device's clock.
+"""The timeline: what each stream of each device ran, and when, by the device's clock.
 
 The state says what rows, works, running slices and marks there are; the newest finished slices
 travel beside it, as `Tally.pack` says.

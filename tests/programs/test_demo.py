@@ -94,7 +94,7 @@ def test_wrong_result_fails_the_tour_and_says_so(monkeypatch: pytest.MonkeyPatch
     with console.capture() as said:
         assert demo.tour("host", console) is False
     assert "the result is not NumPy's" in said.get()
-    assert "All of it held" not in said.get()
+    assert "Everything worked" not in said.get()
 
 
 def test_backend_that_is_none_is_one_line_and_a_failure() -> None:

@@ -1,4 +1,4 @@
-"""The host backend: NumPy and SciPy in a supervised process. It runs everywhere and has everything.
+"""The host backend: NumPy and SciPy in a supervised process. Runs everywhere, supports everything.
 
 The notebook's process imports this file, so it imports nothing itself.
 

@@ -1,4 +1,4 @@
-"""The host as a device: memory is RAM, streams are synchronous, faults are played."""
+"""The host as a device: memory is RAM, streams are synchronous, faults are simulated."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""What the host's CUDA lacks, by the names under which sources use it."""
+"""CUDA features that the host lacks, by the names that sources use for them."""
 
 import re
 

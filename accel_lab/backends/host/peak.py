@@ -1,4 +1,4 @@
-"""How much memory this process had at most, by the kernel's own high-water mark.
+"""The most memory that this process has had, from the kernel's own high-water mark.
 
 NumPy's arrays can be told apart from the rest only by `tracemalloc`, which makes each allocation
 many times as slow; the resident set of the process costs nothing, and has all that was touched.

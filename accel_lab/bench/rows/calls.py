@@ -1,4 +1,4 @@
-"""A call of a library, made again and again; all of this runs inside the context.
+"""A call of a library, repeated many times; all of this runs inside the context.
 
 A call is named by the file and the function of a backend's `baseline` that prepare it, as
 "blas.axpy", and prepared once.

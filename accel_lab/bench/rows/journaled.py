@@ -1,4 +1,4 @@
-"""What recording costs those who compute: the journal, and buffers that come back."""
+"""What recording costs the work that is recorded: the journal, and buffers that are rebuilt."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The peer: the backend's own array library, called without us, inside the context.
+"""The peer: the backend's own array library, called without accel_lab, inside the context.
 
 The notebook's process never imports CUDA. So what a peer does travels as a name, and the module
 that has it, in `backends/<name>/baseline`, is imported where it runs.

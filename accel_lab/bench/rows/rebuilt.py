@@ -1,4 +1,4 @@
-"""Buffers that come back after a fault, beside the same messages sent again by hand."""
+"""Rebuilding buffers after a fault, against sending the same messages again by hand."""
 
 import operator
 from contextlib import suppress

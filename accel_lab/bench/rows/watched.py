@@ -1,4 +1,4 @@
-"""What live views cost those who compute."""
+"""What live views cost the work that they show."""
 
 import gc
 import time

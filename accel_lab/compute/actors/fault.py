@@ -1,4 +1,4 @@
-"""Faults on purpose: real ones, inside the context."""
+"""Cause real faults on purpose, inside the context."""
 
 import ctypes
 import os

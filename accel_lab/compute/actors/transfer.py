@@ -1,4 +1,4 @@
-"""Arrays between the notebook and the device: small ones in the message, others by the arena."""
+"""Arrays between the notebook and the device: small ones in the message, others in the arena."""
 
 import pickle
 import time

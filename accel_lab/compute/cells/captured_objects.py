@@ -1,4 +1,4 @@
-"""What a cell has of the notebook's that is not plain data, and which parts of it it changes."""
+"""The notebook's objects that a cell uses, beside plain data, and which parts it changes."""
 
 import pickle
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""New containers that hold what there was before: pickles with numbers in place of that."""
+"""Pickle new containers, with numbers in place of the existing objects in them."""
 
 import io
 import pickle

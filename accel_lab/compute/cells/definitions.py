@@ -1,4 +1,4 @@
-"""The statements of a cell that only define something, and so can be run again by themselves.
+"""The statements of a cell that only define something, so that accel_lab can rerun them.
 
 Imports, functions, classes, and names of constants, of lambdas and of `xp`.
 """

@@ -1,4 +1,4 @@
-"""What has parts that a cell may change: containers, and instances of the notebook's classes.
+"""Objects with parts that a cell may change: containers, instances of the notebook's classes.
 
 They are only looked at: nothing of the user's runs here.
 """

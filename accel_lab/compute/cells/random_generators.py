@@ -1,4 +1,4 @@
-"""Random generators of Python's and of NumPy's: which there are, and how one is set as another."""
+"""Random generators of Python and NumPy: which there are, and how to set one to another's state."""
 
 import random
 from typing import Any

@@ -1,4 +1,4 @@
-"""The user's own modules inside a context, loaded again when their source has changed."""
+"""The user's own modules inside a context, reloaded when their source has changed."""
 
 import gc
 import hashlib

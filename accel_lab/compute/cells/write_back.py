@@ -1,4 +1,4 @@
-"""What goes back to the notebook as a whole once a cell has changed it, and is renewed in place.
+"""Objects that a cell has changed, sent back whole and updated in place in the notebook.
 
 These are plain data, NumPy's arrays and PyTorch's tensors on the host, random generators, and the
 optimizers and schedulers of PyTorch.

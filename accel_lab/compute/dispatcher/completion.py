@@ -1,4 +1,4 @@
-"""What the dispatcher has enqueued, until the streams get there and it is answered.
+"""Work that the dispatcher has enqueued, until the streams get there and it is answered.
 
 It looks at the streams itself for a moment, which spares the threads' turns. A side thread waits
 for those that take longer, so that the dispatcher can go on enqueueing. Answers keep the order of

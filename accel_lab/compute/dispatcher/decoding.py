@@ -1,4 +1,4 @@
-"""What a notebook asks of a context, decoded.
+"""Decode what a notebook asks of a context.
 
 A loop sends the same messages again and again. One that came before is found by its bytes, with
 its operands, which takes half the time of decoding it.

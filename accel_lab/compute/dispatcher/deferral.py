@@ -1,4 +1,4 @@
-"""Work of a library that blocks, as a compilation, done beside the dispatcher.
+"""Run blocking work of a library, such as a compilation, beside the dispatcher.
 
 While it runs, messages that name one of its buffers, or a buffer of a message that waits already,
 wait behind it in their order. So does a function that is not pure, once another one waits: they

@@ -1,4 +1,4 @@
-"""What a context was sent and has not executed, in its order."""
+"""Messages that a context has received and not yet executed, in their order."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""What a context answers to Look; the control thread, so that it answers while it computes."""
+"""Answer `Look` on the control thread, so that a context answers while it computes."""
 
 import socket
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""Something that a context works at, as its control thread sees it from outside."""
+"""A task that a context is running, as its control thread sees it from outside."""
 
 from typing import Any, NamedTuple
 

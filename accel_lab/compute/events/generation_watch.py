@@ -1,4 +1,4 @@
-"""Following a device's generation: what to do again when its buffers are gone."""
+"""Follow a device's generation, to repeat what is needed when its buffers are gone."""
 
 from collections.abc import Callable
 from typing import Self

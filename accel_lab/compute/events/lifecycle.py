@@ -37,7 +37,7 @@ class GenerationChanged(Event, frozen=True):
 
 
 class BuffersRebuilt(Event, frozen=True):
-    """What a lost context held was made again, by running messages again.
+    """What a lost context held was rebuilt, by rerunning messages.
 
     `requests` are the numbers of those that were in flight when it was lost and were run again,
     too; `lost` counts the buffers that could not be made.
@@ -53,7 +53,7 @@ class BuffersRebuilt(Event, frozen=True):
 
 
 class DeviceSuspended(Event, frozen=True):
-    """A device has given its hardware back; what it held waits on the host.
+    """A device has given its hardware back; what it held is kept on the host.
 
     `lost` names what could not be kept and was to be dropped.
     """
@@ -83,7 +83,7 @@ class DeviceResumed(Event, frozen=True):
 
 
 class SuspensionFailed(Event, frozen=True):
-    """A device that was idle was not suspended, or a suspended one could not come back, yet."""
+    """An idle device was not suspended, or a suspended one could not resume yet."""
 
     device: str
     cause: str

@@ -123,7 +123,7 @@ class MemorySampled(Event, frozen=True):
 
 
 class WorkTraced(Event, frozen=True):
-    """What a device has finished since the last of these, and what it works at.
+    """What a device has finished since the last sample, and what it runs now.
 
     `dropped` were more than could be kept.
     """
@@ -144,6 +144,6 @@ class HealthSampled(Event, frozen=True):
 
 
 class SystemEnded(Event, frozen=True):
-    """The system was closed or is gone; nothing more comes of it."""
+    """The system was closed or is gone; it sends nothing more."""
 
     name: str

@@ -1,4 +1,4 @@
-"""A launch that has been made ready, for a message that comes again.
+"""A launch that is prepared in advance, for a message that is sent repeatedly.
 
 The first time a handler looks at everything; when the same bytes come again, all that is left is to
 order the stream and to call what enqueues.

@@ -1,4 +1,4 @@
-"""Buffers that give way when memory is short: their contents wait on the host until they are named.
+"""Move buffers to the host when memory is short, and back when a message names them.
 
 All of it happens in a context, on the dispatcher's thread.
 """

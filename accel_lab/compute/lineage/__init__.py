@@ -1,4 +1,4 @@
-"""What was sent, as bytes, and which of it makes a buffer again.
+"""What was sent, as bytes, and which of it rebuilds a buffer.
 
 Runs in the notebook's process.
 """

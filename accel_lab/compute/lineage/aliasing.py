@@ -1,4 +1,4 @@
-"""Which buffers share memory, or may share it: views with what they look at."""
+"""Which buffers share memory, or may share it: views and what they view."""
 
 from collections.abc import Collection, Iterable
 

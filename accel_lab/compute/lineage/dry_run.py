@@ -1,4 +1,4 @@
-"""Messages that are run in thought, to see what would be had of the buffers that they make."""
+"""Dry-run recorded messages to find which buffers can be rebuilt."""
 
 import sys
 from collections.abc import Iterable

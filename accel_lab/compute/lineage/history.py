@@ -1,4 +1,4 @@
-"""What was sent to a device, and which of it is to be run again to have buffers as they were.
+"""What was sent to a device, and which of it must be rerun to restore its buffers.
 
 It has no thread and no lock of its own; `Lineage` follows the record and keeps one of these.
 

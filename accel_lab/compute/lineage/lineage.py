@@ -1,4 +1,4 @@
-"""Which messages made the buffers of a device, so that they can be made again.
+"""Which messages made the buffers of a device, so that they can be rebuilt.
 
 A lineage follows the record of one device. It keeps the bytes as they come and reads them only
 when somebody asks, or when there are many. What it keeps is then cut down to the messages that

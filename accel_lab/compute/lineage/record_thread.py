@@ -1,4 +1,4 @@
-"""The thread that drains the records of a system's devices, off the path of those who send."""
+"""The thread that drains the records of a system's devices, so that senders need not."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What one device was sent, as the wire's bytes in the wire's order, and what became of it.
+"""What one device was sent, as the wire's bytes in the wire's order, and its outcome.
 
 Sending a message costs one append to a deque. Whoever needs the record drains it: the record thread
 every few milliseconds, and the recovery of a lost context at once.

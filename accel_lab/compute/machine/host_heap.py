@@ -1,4 +1,4 @@
-"""What becomes of memory that code in a context frees on the host: it is kept for the next.
+"""Keep memory that code in a context frees on the host for its next allocation.
 
 The C library gives large blocks back to the system at once, and each new one costs a page fault for
 every few kilobytes, which for arrays of a hundred megabytes is a third of what computing with them

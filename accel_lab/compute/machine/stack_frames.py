@@ -1,4 +1,4 @@
-"""The frames that errors keep, and with them whatever their functions had at hand."""
+"""The frames that errors keep, and with them the variables of their functions."""
 
 import dis
 import gc

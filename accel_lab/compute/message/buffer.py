@@ -1,4 +1,4 @@
-"""A buffer as the notebook knows it: a token that is also the answer that makes it.
+"""The handle of a buffer in the notebook, which is also the answer of the message that makes it.
 
 `AccelRef` never holds a pointer. It names a device, an id and the generation in which it was
 born; the table of the current context process decides whether the id still means memory.

@@ -1,4 +1,4 @@
-"""What was worked out for some bytes, to be found when they come again."""
+"""A cache of what was derived from some bytes, found by these bytes."""
 
 from typing import TypeVar
 

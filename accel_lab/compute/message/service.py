@@ -1,4 +1,4 @@
-"""What stands in a call for an object that the context has: its cells, its memory, its files.
+"""Stand-ins in a call for objects that the context has: its cells, its memory, its files.
 
 A function that is called in a context has it from its arguments, and looks for no context itself:
 `device.run(Workspaces.drop, in_context(Workspaces), …)`.

@@ -1,4 +1,4 @@
-"""What failed messages should have written, while nobody knows that they have failed.
+"""What failed messages should have written, while nobody knows of the failure.
 
 A program goes on after it has sent a message. What it sends then of a buffer that was not written
 would compute with what was there before, and where no exception is raised nobody would notice. So

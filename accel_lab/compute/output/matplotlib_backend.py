@@ -1,4 +1,4 @@
-"""What Matplotlib loads to draw in a context: Agg, with a `show` of ours.
+"""What Matplotlib loads to draw in a context: Agg, with accel_lab's own `show`.
 
 The interface is Matplotlib's for backends that are modules (`matplotlib.backends`).
 """

@@ -1,4 +1,4 @@
-"""What asks a terminal, in a context, which has none: it says so, or tells what it can."""
+"""Replace calls that ask a terminal: a context has none, and they say so or print what they can."""
 
 import builtins
 import io

@@ -1,4 +1,4 @@
-"""What code of the user's finds around it, which a context takes over from the notebook."""
+"""The user code's environment, which a context takes over from the notebook."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What a process takes over of its parent's signals, and should not."""
+"""Reset what a process inherits of its parent's signals and should not."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""What ends a process together with the one that started it, however that ends."""
+"""End a process together with the one that started it, however that one ends."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Making buffers again after a loss.
+"""Rebuilding buffers after a loss.
 
 Runs in the notebook's process.
 """

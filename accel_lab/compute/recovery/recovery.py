@@ -1,4 +1,4 @@
-"""Making a device's buffers again after its context was lost.
+"""Rebuild a device's buffers after its context was lost.
 
 When the next context is up a thread takes over: it runs the messages again on which buffers in use
 depend, in their order, and then the requests that were in flight, one at a time. So a request that

@@ -1,4 +1,4 @@
-"""Recorded messages that are sent again, to the next context, with the bytes they took along."""
+"""Send recorded messages again, to the next context, with the bytes that belong to them."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Recording what messages made: a digest of each result, or its bytes as well."""
+"""Record what messages made: a digest of each result, or its bytes as well."""
 
 from typing import TYPE_CHECKING, Any
 

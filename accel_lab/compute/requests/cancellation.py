@@ -1,4 +1,4 @@
-"""Taking the requests of one device back: where they wait, where they run, and what is said of it.
+"""Cancel the requests of one device, queued or running, and say which were cancelled.
 
 A request is answered with `Cancelled` at once, wherever it is. One that a context has got may still
 run: until that says so, what the request reads and writes stays; see `Withdrawn`.

@@ -1,4 +1,4 @@
-"""Messages that a notebook sends again, found by the very objects that they are made of.
+"""Messages that a notebook sends repeatedly, found by the very objects that they are made of.
 
 In a loop the same buffers and numbers go into the same call each time. What was worked out for it
 before then holds: that its operands fit, what comes of it, and its bytes.

@@ -1,4 +1,4 @@
-"""The requests of one device, put together of the parts that send, connect, wait and take back.
+"""The requests of one device: joins the parts that send, connect, wait and cancel.
 
 A message goes through `Outbox`: `DeviceHandles` checks its operands and makes its handle,
 `SendQueue` numbers it, and it leaves on the link of the `Connection`, or waits. `Answers` has the

@@ -1,4 +1,4 @@
-"""What one device is to be sent: numbers, the messages that wait for a context, freed buffers."""
+"""What one device is to be sent: numbers, messages queued for a context, freed buffers."""
 
 import itertools
 from collections import deque

@@ -1,4 +1,4 @@
-"""What becomes of a cell's requests when it is interrupted: by Ctrl-C, or a notebook's ■.
+"""What happens to a cell's requests when it is interrupted: by Ctrl-C, or a notebook's ■.
 
 The first time they are taken back, and the cell waits for a moment while one of them still runs,
 for a cell that has ended hears no second one. The second time the context is replaced.

@@ -1,4 +1,4 @@
-"""Messages of a device's own, that go between those of whoever uses it and are in no record."""
+"""Internal messages of a device, sent between those of its user and kept in no record."""
 
 import threading
 from collections.abc import Iterable

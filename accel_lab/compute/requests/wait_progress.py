@@ -1,4 +1,4 @@
-"""Why a device's answers are late, as a bar: it comes back, or it is at a large copy."""
+"""A progress bar for late answers: the device is being restored, or runs a large copy."""
 
 import asyncio
 import weakref

@@ -1,4 +1,4 @@
-"""What stands for a request that was taken back while its context had it.
+"""What stands for a request that was cancelled while its context had it.
 
 Whoever asked has the answer, `Cancelled`. The context may not know yet, may be at it, or may have
 done it: until it says so, what the request reads and writes must stay.

@@ -1,4 +1,4 @@
-"""The objects that `%%gpu` cells have left on devices, as their handles in the notebook tell.
+"""The objects that `%%gpu` cells have left on devices, as their handles in the notebook show.
 
 Asking a context would wait for what it computes, so a view looks at the handles. They know what an
 object held when a cell was through with it. Looking runs nothing of the user's.

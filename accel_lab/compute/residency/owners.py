@@ -1,4 +1,4 @@
-"""Who has the memory that an OutOfMemory misses: messages, and the names that keep their buffers.
+"""The largest owners in an OutOfMemory: messages, and the names that keep their buffers.
 
 The context knows the messages and the names of `%%gpu` cells, the notebook knows its own names: so
 the text is finished where the error arrives.

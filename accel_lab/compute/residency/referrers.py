@@ -1,4 +1,4 @@
-"""What refers to objects, as the garbage collector tells."""
+"""What refers to objects, as the garbage collector reports it."""
 
 import gc
 from typing import Any

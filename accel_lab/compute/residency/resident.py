@@ -1,4 +1,4 @@
-"""What a device holds and who keeps it: `gpu.resident`, and the way to give back what errors keep.
+"""What a device holds and who keeps it: `gpu.resident`, and how to free what errors keep.
 
 A table is a moment's: it keeps nothing alive, and its rows act on what is there when they do.
 """

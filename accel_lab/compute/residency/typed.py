@@ -1,4 +1,4 @@
-"""Code that an error advises, with the names under which the user has the device and its system."""
+"""Code that an error suggests, with the user's own names for the device and its system."""
 
 import sys
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""What a device's context tells of itself."""
+"""What a device's context reports of its own health."""
 
 import time
 

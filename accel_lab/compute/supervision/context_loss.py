@@ -1,4 +1,4 @@
-"""One lost context, from the moment its loss is noticed until everybody has been told.
+"""One lost context, from the moment its loss is noticed until everybody knows of it.
 
 The supervisor is told at once, so that the restart begins; the requests are answered when the
 reason is known, which for a process that ended by itself is when it has been reaped.

@@ -1,4 +1,4 @@
-"""What looks after one device's context, from its start to its loss to its reaping.
+"""Supervise one device's context, from its start to its loss to its reaping.
 
 A loss is noticed in whichever thread reads the wire, and there the generation moves. All else
 happens on the system thread: the old process is killed and reaped, the requests it took along

@@ -1,4 +1,4 @@
-"""Devices that nobody has asked anything for some time give their hardware back by themselves."""
+"""Suspend devices that nobody has used for some time."""
 
 import threading
 from typing import TYPE_CHECKING

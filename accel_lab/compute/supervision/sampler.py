@@ -1,4 +1,4 @@
-"""How a device is seen while it works; asked through the side channel, answered when it can."""
+"""Sample a device while it runs, through the side channel; it answers when it can."""
 
 from collections import deque
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What failed while nobody was waiting: printed under its cell, kept for `lab.check()`."""
+"""Failures that nobody was waiting for: printed under their cell, kept for `lab.check()`."""
 
 import threading
 from collections import deque

@@ -1,4 +1,4 @@
-"""The inventory of a context: what it holds that is to be kept, and what of that cannot be.
+"""The inventory of a context: what of its contents is to be kept, and what of that cannot be.
 
 Nothing is copied yet. Dispatcher's thread.
 """

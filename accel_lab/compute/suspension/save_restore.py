@@ -1,4 +1,4 @@
-"""What a context holds, kept on the host while its device is suspended, and brought back.
+"""What a context holds: kept on the host while its device is suspended, and restored.
 
 All of it happens in a context process, on the dispatcher's thread. What shares memory is kept as
 one range of bytes and the arrays that look into it, be they buffers or inside objects of `%%gpu`

@@ -1,4 +1,4 @@
-"""Giving a device's hardware back: what it holds waits on the host until it is used again.
+"""Suspend a device: what it holds is kept on the host until the device is used again.
 
 Suspending is no fault. What is sent meanwhile waits, what was sent before is answered, the context
 copies what it holds into anonymous files of the notebook, and its process ends. The next message

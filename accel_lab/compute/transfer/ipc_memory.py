@@ -1,4 +1,4 @@
-"""What a device's context has open of memory that the notebook's own CUDA has made.
+"""Memory of the notebook's own CUDA that a device's context has opened.
 
 CUDA leaves undefined what becomes of memory that is freed while another process has it open. So a
 context keeps an allocation open for as long as an array on it lives here that was put, and what is

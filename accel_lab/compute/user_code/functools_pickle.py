@@ -1,4 +1,4 @@
-"""Functions inside what `functools` makes of them, which pickles by name only, or not at all.
+"""Pickle functions in wrappers of `functools`, which pickle by name only, or not at all.
 
 A notebook's names are not those of a context, so there the function goes, and is wrapped anew.
 """

@@ -1,4 +1,4 @@
-"""What the frames of a failed function knew, as text: a context has no terminal to debug in.
+"""The variables in a failed function's frames, as text: a context has no terminal to debug in.
 
 The text is made when the function fails, in little time and room: what an array holds is told of
 small ones only, and what does not come in time is named by its type.

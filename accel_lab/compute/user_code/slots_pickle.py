@@ -1,4 +1,4 @@
-"""Classes of the notebook's that have slots: cloudpickle makes classes without slots of them.
+"""Pickle the notebook's classes that have slots: cloudpickle makes them without slots.
 
 What was made of such a copy would have a `__dict__`, and could not be read where the class has
 none.

@@ -1,4 +1,4 @@
-"""What belongs to an answer itself, and what to the objects of libraries in it.
+"""Which objects are part of an answer itself, and which of a library's objects in it.
 
 A DataFrame or a sparse matrix needs the arrays inside it as arrays; those in lists, dicts, tuples
 and instances of the user's own classes may stay where they are.

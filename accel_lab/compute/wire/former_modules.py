@@ -1,4 +1,4 @@
-"""Where pickles in old journals find what has moved: a call is kept with the names of its time.
+"""Where pickles in old journals find modules that have moved: they hold the names of their time.
 
 Aliases of modules would not do: some old names, as `compute.execution`, are rooms now.
 """

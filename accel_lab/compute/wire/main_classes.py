@@ -1,4 +1,4 @@
-"""Classes without a module, as a notebook's own: one side makes them, the other has copies.
+"""Classes without a module, such as a notebook's: one side makes them, the other has copies.
 
 A pickle brings along what such a class is. That makes the copy, or brings it up to date; it never
 changes the class itself where it was made, which may be another by then.

@@ -1,4 +1,4 @@
-"""What became of the messages of one device, gathered while its journal is read."""
+"""The outcomes of one device's messages, gathered while its journal is read."""
 
 from typing import NamedTuple
 

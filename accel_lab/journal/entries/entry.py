@@ -1,4 +1,4 @@
-"""One line of a journal: a message as it was sent, or something that became of one.
+"""One line of a journal: a message as it was sent, or an outcome of one.
 
 Entries are decoded from the bytes of the wire without any buffer: a message is named by its tag,
 and an operand is the number it had. What became of a message stands later in the journal than the

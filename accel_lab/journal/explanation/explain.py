@@ -1,4 +1,4 @@
-"""Finding the message that ended a context, by running what was in flight again.
+"""Find the message that ended a context, by rerunning what was in flight.
 
 The messages without an answer, and those that made their operands, are sent to a spare context,
 each when the one before it has been answered. The one that ends that context, too, is the culprit.

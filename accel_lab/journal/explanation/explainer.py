@@ -1,4 +1,4 @@
-"""Who says of a system's losses which message caused them, and remembers it."""
+"""Explain a system's losses: which message caused each, remembered once found."""
 
 import threading
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Which message ended a context, as running it again has shown."""
+"""Which message ended a context, as rerunning it has shown."""
 
 from collections.abc import Iterator
 

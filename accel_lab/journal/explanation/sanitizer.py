@@ -1,4 +1,4 @@
-"""What NVIDIA's compute-sanitizer says of the messages that ended a context.
+"""What NVIDIA's compute-sanitizer reports of the messages that ended a context.
 
 They are run again by a process of its own, under `compute-sanitizer --tool memcheck`, with each
 buffer an allocation by itself, so that an access just behind one is seen, too.

@@ -1,4 +1,4 @@
-"""Recorded messages sent again, and what comes of them compared with the record.
+"""Send recorded messages again, and compare their results with the record.
 
 Runs in the notebook's process.
 """

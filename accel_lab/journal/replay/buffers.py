@@ -1,4 +1,4 @@
-"""The buffers of one recorded device while its messages are run again."""
+"""The buffers of one recorded device while its messages are replayed."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

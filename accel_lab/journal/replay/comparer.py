@@ -1,4 +1,4 @@
-"""Comparing what a replay makes with the record of it, while it goes on."""
+"""Compare what a replay makes with the record of it, while it runs."""
 
 import contextlib
 from collections import deque

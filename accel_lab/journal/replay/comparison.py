@@ -1,4 +1,4 @@
-"""What a message made when it was run again, beside what it had made."""
+"""What a message made when it was replayed, beside what it had made."""
 
 import math
 from typing import Any, Literal, TypeAlias

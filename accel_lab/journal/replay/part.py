@@ -1,4 +1,4 @@
-"""The part of a journal that is to be run again."""
+"""The part of a journal that is to be replayed."""
 
 from collections.abc import Iterable, Sequence
 from operator import index

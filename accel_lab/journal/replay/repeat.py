@@ -1,4 +1,4 @@
-"""Sending recorded messages again, one at a time, to live devices.
+"""Send recorded messages again, one at a time, to live devices.
 
 What a device was sent is repeated with buffers of its own, which are freed where the record frees
 them. A message that cannot be sent again spoils what it would have made or written, and so every

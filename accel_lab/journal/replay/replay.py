@@ -1,4 +1,4 @@
-"""Running a journal again, on the same or another backend, and comparing what comes out.
+"""Replay a journal, on the same or another backend, and compare the results.
 
 `replay` does it at speed; a `Replay` is also an iterator, which runs one message at a time.
 """

@@ -1,4 +1,4 @@
-"""What came of running a journal again."""
+"""The report of a replay."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Where a journal lies: memory, a file, a database, Redis; groups of bytes, proven whole.
+"""Where a journal is kept: memory, a file, a database, Redis; groups of bytes, proven whole.
 
 Runs in the notebook's process.
 """

@@ -1,4 +1,4 @@
-"""What one pass over one device's record took, as it lies in a store."""
+"""A group: what one pass over one device's record took, as a store keeps it."""
 
 import zlib
 

@@ -1,4 +1,4 @@
-"""Which store a few characters name."""
+"""Open the store that a path or a URL names."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is true of a whole session, and stands before everything else of it."""
+"""Facts that hold for a whole session, written before everything else of it."""
 
 import os
 import platform

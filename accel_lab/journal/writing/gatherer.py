@@ -1,4 +1,4 @@
-"""Groups made of what the devices of one session have been sent."""
+"""Gather what the devices of one session have been sent into groups."""
 
 from collections import deque
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The thread that commits what devices were sent, so that nobody who sends waits for a store."""
+"""The thread that commits what devices were sent, so that no sender waits for a store."""
 
 import contextlib
 import random

@@ -1,4 +1,4 @@
-"""What every library asks of its operands, and the words in which it refuses them.
+"""Check operands, alike for every library, and word the refusals.
 
 A refusal names the operand, what it is and what was expected. Nothing here touches a device.
 """

@@ -1,4 +1,4 @@
-"""Whether messages, actors and a backend's table fit together, told before anything is sent.
+"""Check that messages, actors and a backend's table fit together, before anything is sent.
 
 A context that does not know a message cannot answer it, so whatever is registered only by half is
 refused when a system opens, with the file in which the other half belongs.

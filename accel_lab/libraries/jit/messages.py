@@ -1,4 +1,4 @@
-"""The messages of `jit`: compile a kernel, launch it, ask what became of it."""
+"""The messages of `jit`: compile a kernel, launch it, inspect it."""
 
 import math
 import re

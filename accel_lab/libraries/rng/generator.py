@@ -1,4 +1,4 @@
-"""The notebook's side of random numbers: who counts the words that have been taken."""
+"""The notebook's side of random numbers: counts the words that have been drawn."""
 
 import operator
 import secrets

@@ -1,4 +1,4 @@
-"""The messages of `rng`: a draw is a pure function of what is in it, so it can be drawn again.
+"""The messages of `rng`: a draw is a pure function of its fields, so it can be rerun.
 
 Random words come from Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
 easy as 1, 2, 3", SC 2011) in cuRAND's order. The key is the seed. Word i of a stream is lane

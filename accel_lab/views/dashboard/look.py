@@ -1,4 +1,4 @@
-"""What one page of a dashboard looks at: a system as all pages see it, or its past by itself."""
+"""What one page of a dashboard shows: a system as all pages see it, or its past by itself."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The journal of a system as its feed tells it: the newest of what there is, then what is added.
+"""The journal of a system as its feed sends it: the newest part, then what is added.
 
 Each reader is told at its own pace: the groups are the store's, and only as many are taken out of
 it as the reader has room for. What the store forgets meanwhile is counted for it.

@@ -1,4 +1,4 @@
-"""One device as its journal has told of it so far."""
+"""One device, as its journal has described it so far."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator

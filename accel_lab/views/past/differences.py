@@ -1,4 +1,4 @@
-"""Where two journals part: the first message that is another, or made something else."""
+"""Where two journals differ: the first message that is another, or made something else."""
 
 import itertools
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""A journal as a past: its entries by number, what they are, and what became of the messages.
+"""A journal as a past: its entries by number, what they are, and the outcomes of the messages.
 
 Most groups that a running system writes hold messages alone, thousands a second. Of those only the
 count and the time are noted; they are decoded when somebody looks at them, or when an answer to one

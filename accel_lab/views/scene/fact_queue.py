@@ -1,4 +1,4 @@
-"""Facts that wait for whoever looks: bounded, and what had no room is counted."""
+"""A bounded queue of facts for whoever looks; facts that find it full are counted."""
 
 import threading
 from collections import deque

@@ -1,4 +1,4 @@
-"""What a process takes of this machine, as /proc tells: its share of the CPU, its memory."""
+"""What a process uses of this machine, as /proc reports it: its share of the CPU, its memory."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A scene told as facts: who folds them has the scene."""
+"""A scene as facts: whoever folds them has the scene."""
 
 from collections.abc import Iterator
 

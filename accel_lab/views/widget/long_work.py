@@ -1,4 +1,4 @@
-"""What a system's devices have been at for long: one line that says it, wherever one looks."""
+"""What a system's devices have been running for long, in one line for every view."""
 
 import time
 from typing import NamedTuple

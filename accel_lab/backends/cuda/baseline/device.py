@@ -1,4 +1,4 @@
-"""The machine as its libraries tell it, and its clock."""
+"""The machine as its libraries describe it, and its clock."""
 
 from time import monotonic
 

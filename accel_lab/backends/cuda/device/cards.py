@@ -1,4 +1,4 @@
-"""The NVIDIA cards as NVML tells of them, which opens no CUDA context."""
+"""The NVIDIA cards as NVML reports them, without opening a CUDA context."""
 
 import os
 from contextlib import suppress

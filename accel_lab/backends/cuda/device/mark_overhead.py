@@ -1,4 +1,4 @@
-"""What two marks on a stream add to the work between them, measured on the card."""
+"""The time that two marks on a stream add to the work between them, measured on the card."""
 
 import threading
 from collections.abc import Callable

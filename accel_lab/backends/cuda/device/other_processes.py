@@ -1,4 +1,4 @@
-"""What other processes have of a card's memory, as NVML tells."""
+"""What other processes hold of a card's memory, as NVML reports it."""
 
 import os
 from contextlib import suppress

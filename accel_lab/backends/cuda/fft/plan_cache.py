@@ -1,4 +1,4 @@
-"""Plans that are kept for the next use, the least recently used going first.
+"""Plans kept for the next use; the least recently used is dropped first.
 
 What a plan holds on the device must outlive the work that uses it, and cuFFT does not say that
 destroying a plan waits. So an evicted plan is retired behind a fence, and destroyed once the device

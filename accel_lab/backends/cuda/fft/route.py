@@ -1,4 +1,4 @@
-"""The way from an operand to its transform: passes of cuFFT, and as few copies as can be.
+"""The way from an operand to its transform: passes of cuFFT, with as few copies as possible.
 
 Pure arithmetic on shapes and strides, without CUDA; the same test plays every route in NumPy.
 """

@@ -1,4 +1,4 @@
-"""What a cubin says of itself. It is an ELF file, so that no GPU is needed to read it."""
+"""Read what a cubin says of itself: it is an ELF file, so this needs no GPU."""
 
 import struct
 

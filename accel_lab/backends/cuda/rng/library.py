@@ -1,4 +1,4 @@
-"""Random numbers on cuda: kernels of ours, whose words and uniform numbers are the host's.
+"""Random numbers on cuda, by accel_lab's own kernels; words and uniforms equal the host's.
 
 cuRAND's own generator keeps a state, which a replayed graph would move on. Launches go to the
 driver with arguments that are packed at once, because CuPy's own take twice as long.
