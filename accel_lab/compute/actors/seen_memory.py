@@ -6,8 +6,8 @@ has its one storage then, as views have.
 
 from typing import TYPE_CHECKING, Any
 
+from accel_lab.compute.arena.address_index import AddressIndex
 from accel_lab.compute.execution.stream import Storage
-from accel_lab.compute.machine.address_index import AddressIndex
 
 if TYPE_CHECKING:
     from accel_lab.compute.execution.backend import Memory

@@ -11,9 +11,9 @@ from contextlib import suppress
 from types import FrameType, FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from accel_lab.compute.arena.address_index import AddressIndex
 from accel_lab.compute.arrays.torch_interop import as_array
 from accel_lab.compute.cells.workspace_registry import Workspaces
-from accel_lab.compute.machine.address_index import AddressIndex
 from accel_lab.compute.machine.stack_frames import (
     clear,
     of_function,

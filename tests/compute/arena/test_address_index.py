@@ -3,7 +3,7 @@
 import random
 import time
 
-from accel_lab.compute.machine.address_index import AddressIndex
+from accel_lab.compute.arena.address_index import AddressIndex
 
 
 def test_it_finds_what_looking_at_everything_finds() -> None:
