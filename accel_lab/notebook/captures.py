@@ -139,17 +139,19 @@ class Captures:
     def add_anew(self, device: Device, space: Space) -> set[str]:
         """Take what has another value by now under names that cells have got before.
 
-        What they have left may use it, as functions in lists and generators do.
+        What they have left may use it, as functions in lists and generators do. What IPython has
+        shown since is not taken: it would go along with each cell.
 
-        Returns the names of what cannot be taken.
+        Returns the names of what is not taken.
         """
         anew = {
             name
             for name, before in space.given.items()
-            if name.strip("_") and self.home.names.get(name, before) is not before
+            if self.home.names.get(name, before) is not before
         }
         for name in sorted(anew.difference(self.given)):
-            self._try_to_add(device, space, name, self.home.names[name])
+            if name.strip("_"):
+                self._try_to_add(device, space, name, self.home.names[name])
         return anew.difference(self.given)
 
     def _try_to_add(self, device: Device, space: Space, name: str, value: Any) -> None:
