@@ -222,8 +222,8 @@ def _keep_result(shell: "weakref.ref[Any]", value: Any) -> None:
 
     Whoever takes what cells show, as `%%capture`, takes it from them, too.
     """
-    hook = getattr(shell(), "displayhook", None)
-    if hook is not None and sys.displayhook is hook:
+    hook: Any = getattr(shell(), "displayhook", None)
+    if hook is sys.displayhook:
         hook.update_user_ns(value)
         hook.fill_exec_result(value)
 

@@ -12,7 +12,7 @@ from typing import Any
 from accel_lab.compute.arrays.torch_interop import is_module
 from accel_lab.compute.cells.captured_objects import arrays_in, change
 from accel_lab.compute.cells.cell_execution import Ran
-from accel_lab.compute.cells.mutable_parts import ATOMS, PARTS, Way, is_own
+from accel_lab.compute.cells.mutable_parts import ATOMS, PARTS, Way, has_cells, is_own
 from accel_lab.compute.cells.plain_data import thawed
 from accel_lab.compute.cells.write_back import can_change, is_array, renew
 from accel_lab.compute.device import Device
@@ -274,7 +274,7 @@ def may_come_back(value: Any) -> bool:
     """Whether what a cell changes of this in place is changed in the notebook."""
     if type(value) is tuple:
         return any(map(may_come_back, value))
-    return can_change(value) or is_own(value) or is_module(value)
+    return can_change(value) or is_own(value) or is_module(value) or has_cells(value)
 
 
 def _is_whole(value: Any) -> bool:
