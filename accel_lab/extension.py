@@ -223,7 +223,8 @@ def _keep_result(shell: "weakref.ref[Any]", value: Any) -> None:
     Whoever takes what cells show, as `%%capture`, takes it from them, too.
     """
     hook: Any = getattr(shell(), "displayhook", None)
-    if hook is sys.displayhook:
+    current: Any = sys.displayhook
+    if hook is current:
         hook.update_user_ns(value)
         hook.fill_exec_result(value)
 

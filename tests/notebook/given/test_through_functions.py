@@ -286,3 +286,13 @@ def test_a_function_that_has_got_an_array_of_the_device_stays_there(
     assert "held of get does not come back, so get stays there" in capsys.readouterr().err
     assert ipython.gpu.get(ipython("get(None)")).result().tolist() == [1.0, 1.0, 1.0]
     assert ipython("%%gpu\nfloat(get(None).sum())") == 3.0
+
+
+def test_functions_that_share_a_variable_share_it_in_run_too(ipython: Lab) -> None:
+    ipython(CLOSURES)
+    ipython("def both(step, peek):\n    return step(), step(2), peek()[0], (step, peek)")
+    *found, functions = ipython("gpu.run(both, step, peek).result()")
+    assert found == [1, 3, 3]
+    step, peek = functions
+    assert (step(), peek()[0]) == (4, 4)
+    assert ipython("peek()") == (0, [], None), "a copy has run"
