@@ -5,6 +5,7 @@ argument may be.
 """
 
 import re
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -121,7 +122,9 @@ def _cells_of(shell: Any) -> GpuCells:
     cells = _cells.get(shell)
     if cells is None:
         names = shell.user_ns
-        cells = _cells[shell] = GpuCells(names, partial(_device, names), _end)
+        cells = _cells[shell] = GpuCells(
+            names, partial(_device, names), _end, partial(_keep_result, weakref.ref(shell))
+        )
     return cells
 
 
@@ -212,6 +215,18 @@ def _mistake(text: str) -> Exception:
 def _end(footer: Footer) -> None:
     """Show a line: every formatter of the notebook would have its turn if it were displayed."""
     publish(Shown({"text/plain": repr(footer), "text/html": footer._repr_html_()}, {}, {}))
+
+
+def _keep_result(shell: "weakref.ref[Any]", value: Any) -> None:
+    """Have `_`, `__`, `___`, `_N` and `Out` as if IPython had shown this by itself.
+
+    Whoever takes what cells show, as `%%capture`, takes it from them, too.
+    """
+    hook: Any = getattr(shell(), "displayhook", None)
+    current: Any = sys.displayhook
+    if hook is current:
+        hook.update_user_ns(value)
+        hook.fill_exec_result(value)
 
 
 def _display(view: object) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from accel_lab.compute.user_code.pickler import FOUND_THERE
 from accel_lab.notebook.object_ref import ObjectRef
 
 
@@ -30,3 +31,6 @@ class CallableRef(ObjectRef):
         """
         self._require()
         return self._call(self, args, kwargs)
+
+
+FOUND_THERE[CallableRef] = FOUND_THERE[ObjectRef]

@@ -12,7 +12,7 @@ from typing import Any
 from accel_lab.compute.arrays.torch_interop import is_module
 from accel_lab.compute.cells.captured_objects import arrays_in, change
 from accel_lab.compute.cells.cell_execution import Ran
-from accel_lab.compute.cells.mutable_parts import ATOMS, PARTS, Way, is_own
+from accel_lab.compute.cells.mutable_parts import ATOMS, PARTS, Way, has_cells, is_own
 from accel_lab.compute.cells.plain_data import thawed
 from accel_lab.compute.cells.write_back import can_change, is_array, renew
 from accel_lab.compute.device import Device
@@ -139,17 +139,19 @@ class Captures:
     def add_anew(self, device: Device, space: Space) -> set[str]:
         """Take what has another value by now under names that cells have got before.
 
-        What they have left may use it, as functions in lists and generators do.
+        What they have left may use it, as functions in lists and generators do. What IPython has
+        shown since is not taken: it would go along with each cell.
 
-        Returns the names of what cannot be taken.
+        Returns the names of what is not taken.
         """
         anew = {
             name
             for name, before in space.given.items()
-            if name.strip("_") and self.home.names.get(name, before) is not before
+            if self.home.names.get(name, before) is not before
         }
         for name in sorted(anew.difference(self.given)):
-            self._try_to_add(device, space, name, self.home.names[name])
+            if name.strip("_"):
+                self._try_to_add(device, space, name, self.home.names[name])
         return anew.difference(self.given)
 
     def _try_to_add(self, device: Device, space: Space, name: str, value: Any) -> None:
@@ -272,7 +274,7 @@ def may_come_back(value: Any) -> bool:
     """Whether what a cell changes of this in place is changed in the notebook."""
     if type(value) is tuple:
         return any(map(may_come_back, value))
-    return can_change(value) or is_own(value) or is_module(value)
+    return can_change(value) or is_own(value) or is_module(value) or has_cells(value)
 
 
 def _is_whole(value: Any) -> bool:

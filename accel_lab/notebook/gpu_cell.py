@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from accel_lab.compute.cells.cell_execution import Cell, Ran, Timed
+from accel_lab.compute.cells.cell_execution import Cell, Ran, Resident, Result, Timed
 from accel_lab.compute.cells.definitions import text
 from accel_lab.compute.cells.global_random import set_states, states
+from accel_lab.compute.cells.plain_data import thawed
 from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.service import in_context
@@ -48,6 +49,7 @@ class GpuCells:
         names: the notebook's namespace.
         device: returns the device of a name, or the one to take when none is given.
         end: shows what a cell cost, below all else.
+        result: takes what the last line of a cell has shown; None where nobody keeps that.
     """
 
     def __init__(
@@ -55,10 +57,12 @@ class GpuCells:
         names: dict[str, Any],
         device: Callable[[str | None], "Device"],
         end: Callable[[Footer], object] = lambda _: None,
+        result: Callable[[Any], object] | None = None,
     ) -> None:
         self._names = names
         self._device = device
         self._end = end
+        self._take_result = result
         self._name = f"notebook {os.getpid()}"
         self._count = 0
         self._filename = self._stopped = ""
@@ -93,10 +97,13 @@ class GpuCells:
             source,
             captures,
             options.names,
+            result=(shown := self._name_of_result(space)),
             quiet=options.quiet,
         )
         wall_s = time.perf_counter() - began
         self._bind_all(device, space, captures, ran, options.names, source)
+        if ran.result is not None and self._take_result is not None:
+            self._take_result(self._result(device, ran, ran.result, shown))
         known = ran.arrays.keys() | ran.residents.keys() | ran.returned.keys() | ran.changed.keys()
         known |= bound_names(source) & device.notes[self].bound.keys()
         if options.names is not None and (unknown := options.names - known):
@@ -105,6 +112,32 @@ class GpuCells:
             span, peak = ran.cost
             out_bytes = kept_bytes + ran.shown_bytes
             self._end(Footer(device.name, span.device_s, wall_s, captures.nbytes, out_bytes, peak))
+
+    def _name_of_result(self, space: Space) -> str:
+        """Return what cells are to call what the last line shows; empty if that is not kept."""
+        if self._take_result is None:
+            return ""
+        number = cell_origin.current().cell
+        name = f"_{number}"  # as IPython does
+        return name if number and name not in space.bound else f"{name}_{self._count + 1}"
+
+    def _result(self, device: "Device", ran: Ran, result: Result, name: str) -> Any:
+        """Return what the notebook has of what the last line has shown.
+
+        Parameters:
+            name: the one that is new with it, where it had none.
+        """
+        if result.copy is not None:
+            return thawed(result.copy)
+        space: Space = device.notes[self]
+        if (handle := space.handle(result.name)) is not None:
+            return handle
+        if result.resident is None:
+            return result.array
+        handle = self._object(device, ran.generation, result.resident, None)
+        if result.name == name:
+            space.bound[name] = handle
+        return handle
 
     def call(self, ref: ObjectRef, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call what a handle stands for where that is; blocks until it has returned.
@@ -204,6 +237,7 @@ class GpuCells:
         captures: Captures,
         chosen: frozenset[str] | None,
         called: str | None = None,
+        result: str = "",
         **options: Any,
     ) -> tuple[Any, int]:
         """Have a function of `Workspaces` run a cell; return its answer.
@@ -232,6 +266,7 @@ class GpuCells:
             ],
             states(source or "random", self._names) if source or called else {},
             self._count,
+            result,
         )
         ran: Ran | None = None
         kept_bytes = 0
@@ -363,13 +398,16 @@ class GpuCells:
             return
         for name in ran.residents:
             if is_lost(device, self._names.get(name)):
-                handle = self._object(device, space, ran, name)
-                self._names[name] = space.bound[name] = handle
+                self._names[name] = space.bound[name] = self._new(device, ran, name)
 
-    def _object(self, device: "Device", space: Space, ran: Ran, name: str) -> ObjectRef:
+    def _new(self, device: "Device", ran: Ran, name: str) -> ObjectRef:
+        return self._object(device, ran.generation, ran.residents[name], ran.plain.get(name))
+
+    def _object(
+        self, device: "Device", generation: int, resident: Resident, copy: bytes | None
+    ) -> ObjectRef:
         """Return the handle of an object that is new."""
-        resident, copy = ran.residents[name], ran.plain.get(name)
-        made = device, self._name, resident, space.generation, copy
+        made = device, self._name, resident, generation, copy
         return CallableRef(*made, self.call) if resident.callable else ObjectRef(*made)
 
     def _bind(
@@ -387,7 +425,7 @@ class GpuCells:
         own = captures.own(ran, chosen)
         for name in ran.residents:
             if name not in own:
-                made[name] = self._object(device, space, ran, name)
+                made[name] = self._new(device, ran, name)
         for name, value in own.items():
             self._names[name] = space.given[name] = value
             space.bound.pop(name, None)
@@ -429,7 +467,9 @@ def _touched(cell: Cell, ran: Ran | None) -> list[Any]:
     if ran is not None:
         over &= {*ran.gone, *ran.arrays, *ran.residents}
     got = cell.given | cell.kept
-    made = ran.arrays.values() if ran is not None else ()
+    made = [] if ran is None else [*ran.arrays.values()]
+    if ran is not None and ran.result is not None and not ran.result.name:
+        made.append(ran.result.array)
     return [*(value for name, value in got.items() if name not in over), *made]
 
 

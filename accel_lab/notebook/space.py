@@ -80,6 +80,11 @@ class Space:
         """Whether a name of the notebook stands for what cells have bound it to."""
         return name in self.bound and self.bound[name] is value
 
+    def handle(self, name: str) -> Any:
+        """Return what the notebook has of what cells know by a name; None if it has nothing."""
+        found = self.bound.get(name, self.given.get(name))
+        return None if found is _PAST else found
+
     def let_go(self, names: Mapping[str, Any]) -> None:
         """Take note of what the notebook has deleted since: the next cell does not have it.
 

@@ -2,6 +2,8 @@
 
 import ast
 import linecache
+import tokenize
+from io import StringIO
 from types import CodeType
 
 TIMES = "__accel_lab_times__"
@@ -13,9 +15,18 @@ def parts_of(source: str, filename: str) -> tuple[CodeType, CodeType | None]:
     remember(source, filename)
     tree = ast.parse(source, filename)
     last = None
-    if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
+    if tree.body and isinstance(tree.body[-1], ast.Expr) and not _is_silent(source):
         last = compile(ast.Expression(tree.body.pop().value), filename, "eval")  # type: ignore[attr-defined]
     return compile(tree, filename, "exec"), last
+
+
+def _is_silent(source: str) -> bool:
+    """Whether a cell's last sign is a semicolon; a comment may follow it."""
+    if ";" not in source:
+        return False
+    signs = [one.string for one in tokenize.generate_tokens(StringIO(source).readline)]
+    said = [one for one in signs if one.strip() and not one.startswith("#")]
+    return said[-1] == ";"
 
 
 def remember(source: str, filename: str) -> None:

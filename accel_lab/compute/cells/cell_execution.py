@@ -24,6 +24,8 @@ class Cell(NamedTuple):
             binds anew of these ends there at once, as it would here.
         generators: states of the notebook's global random generators, to draw from meanwhile.
         number: tells it from the notebook's others.
+        result: a name for what its last line shows, where that stays here and has none; empty if
+            the notebook does not keep what cells show.
     """
 
     source: str
@@ -37,6 +39,7 @@ class Cell(NamedTuple):
     only: list[str]
     generators: dict[str, bytes]
     number: int
+    result: str = ""
 
 
 class Piece(NamedTuple):
@@ -68,6 +71,22 @@ class Resident:
     callable: bool = False
 
 
+class Result(NamedTuple):
+    """What the last line of a cell has shown, for `_` and `Out`.
+
+    Attributes:
+        name: by which the cells know it; empty if they do not.
+        array: it, if it is an array.
+        copy: it, if it is plain data and has no name.
+        resident: it, if it is anything else.
+    """
+
+    name: str
+    array: Any = None
+    copy: bytes | None = None
+    resident: Resident | None = None
+
+
 @dataclass
 class Ran:
     """What a cell did: the arrays and objects that it bound to names.
@@ -81,7 +100,7 @@ class Ran:
     what the notebook's global generators draw from now. `shown_bytes` is what it displayed
     meanwhile, `stopped` where an interrupt has ended it. `imported` lists the names of modules that
     are there, whoever has bound them. `value` is what was returned by an object
-    that was called in place of a cell.
+    that was called in place of a cell, `result` what the cell's last line has shown.
     """
 
     generation: int
@@ -102,6 +121,7 @@ class Ran:
     stopped: str = ""
     cost: Cost | None = None
     value: Any = None
+    result: Result | None = None
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,13 @@ def is_own(value: Any) -> bool:
     return kind.__dictoffset__ != 0 or issubclass(kind, _BASES) or bool(_slots_of(kind))
 
 
+def has_cells(value: Any) -> bool:
+    """Whether this is a function of the notebook's that has variables of a function around it."""
+    return (
+        type(value) is FunctionType and value.__module__ == "__main__" and bool(value.__closure__)
+    )
+
+
 def children(holder: Any) -> dict[Any, Any] | None:
     """Return the parts of something by their keys; None if it has none that can be named."""
     kind = type(holder)
@@ -108,6 +115,8 @@ def children(holder: Any) -> dict[Any, Any] | None:
                 return found | {(key,): child for key, child in inside.items()}
     elif kind in _HOLDERS:
         found = _contents_of(holder)
+    elif has_cells(holder):
+        found = _Variables(holder).contents()
     else:
         return None
     return found if _are_keys(found) else None
@@ -134,6 +143,8 @@ def attributes(instance: Any) -> dict[Any, Any]:
 def items(holder: Any) -> Any:
     """Return what is indexed to get to a part, to set and to delete it."""
     kind = type(holder)
+    if kind is FunctionType:
+        return _Variables(holder)
     if not _has_attributes(holder):
         plain = kind is dict or kind is tuple or kind not in _HOLDERS
         return holder if plain else _Contents(holder)
@@ -146,6 +157,9 @@ def items(holder: Any) -> Any:
 def written(name: str, value: Any, way: Way) -> str:
     """Write a part of what a name stands for as one finds it."""
     for key in way:
+        if has_cells(value):
+            name, value = f"{key} of {name}", items(value)[key]
+            continue
         attribute = _has_attributes(value) and type(key) is str
         wrapped = _has_attributes(value) and type(key) is tuple
         name += f".{key}" if attribute else f"[{key[0] if wrapped else key!r}]"
@@ -176,6 +190,34 @@ class _Contents:
 
     def __delitem__(self, key: Any) -> None:
         self._base.__delitem__(self._holder, key)
+
+
+class _Variables:
+    """What a function has of the variables of functions around it, without those that are unset."""
+
+    def __init__(self, function: FunctionType) -> None:
+        cells = function.__closure__ or ()
+        self._cells = dict(zip(function.__code__.co_freevars, cells, strict=True))
+
+    def contents(self) -> dict[Any, Any]:
+        """Return their values by their names."""
+        found = {}
+        for name, cell in self._cells.items():
+            with suppress(ValueError):  # nothing is in it
+                found[name] = cell.cell_contents
+        return found
+
+    def __getitem__(self, name: Any) -> Any:
+        try:
+            return self._cells[name].cell_contents
+        except ValueError:
+            raise KeyError(name) from None
+
+    def __setitem__(self, name: Any, value: Any) -> None:
+        self._cells[name].cell_contents = value
+
+    def __delitem__(self, name: Any) -> None:
+        del self._cells[name].cell_contents
 
 
 class _Attributes:
@@ -250,7 +292,7 @@ def _slots_of(kind: type) -> dict[str, MemberDescriptorType]:
 
 
 def _has_parts(value: Any) -> bool:
-    return type(value) in _HOLDERS or _has_attributes(value)
+    return type(value) in _HOLDERS or _has_attributes(value) or has_cells(value)
 
 
 def _has_attributes(value: Any) -> bool:

@@ -20,10 +20,10 @@ from accel_lab.compute.arrays import jax_interop, torch_interop
 from accel_lab.compute.cells import lent_buffers
 from accel_lab.compute.cells.captured_objects import CapturedObjects
 from accel_lab.compute.cells.cell_code import TIMES, loop_of, parts_of, remember
-from accel_lab.compute.cells.cell_execution import Cell, Piece, Ran, Resident, Timed
+from accel_lab.compute.cells.cell_execution import Cell, Piece, Ran, Resident, Result, Timed
 from accel_lab.compute.cells.definitions import compiled, globals_of
 from accel_lab.compute.cells.global_random import drawing_from
-from accel_lab.compute.cells.mutable_parts import Way, written
+from accel_lab.compute.cells.mutable_parts import ATOMS, Way, written
 from accel_lab.compute.cells.plain_data import frozen, thawed
 from accel_lab.compute.cells.write_back import copied, holds_changing
 from accel_lab.compute.execution.backend import UserCode
@@ -93,17 +93,40 @@ class Workspace:
         body, last = parts_of(cell.source, cell.filename)
         self._take(cell)
         with self._letting_go(cell.only):
-            cost, shown_bytes = self._execute(cell, body, last, meter, quiet=quiet)
+            value, cost, shown_bytes = self._execute(cell, body, last, meter, quiet=quiet)
         used = (*body.co_names, *(last.co_names if last is not None else ()))
         ran = self.outcome(frozenset(used))
         self._ended = cell.number, replace(ran, arrays=dict.fromkeys(ran.arrays))
         ran.cost, ran.shown_bytes = cost, shown_bytes
+        if value is not None and cell.result:
+            ran.result = self._result(cell.result, value)
         return ran
+
+    def _result(self, name: str, value: Any) -> Result:
+        """Return what the last line has shown; an object that has no name gets this one."""
+        known = (one for one, told in self._told.items() if told is value is self.names.get(one))
+        # Equal numbers may be one object, so their names tell nothing.
+        first = "" if type(value) in ATOMS else next(known, "")
+        array = np.asarray(value) if isinstance(value, np.generic) else value
+        if self._is_array(array) and not self._would_differ(array):
+            return Result(first, array)
+        if not first:
+            if (copy := frozen(value)) is not None:
+                return Result("", copy=copy)
+            first = name
+            self._count += 1
+            self._serials[first] = self._count
+            self.names[first] = self._told[first] = value
+        stays = first in self._serials  # else it is the notebook's own
+        return Result(first, resident=self._describe(first) if stays else None)
 
     def _execute(
         self, cell: Cell, body: CodeType, last: CodeType | None, meter: CostMeter, *, quiet: bool
-    ) -> tuple[Cost | None, int]:
-        """Run the code of a cell; return what it cost, and how many bytes it has shown."""
+    ) -> tuple[Any, Cost | None, int]:
+        """Run the code of a cell; return what its last line has shown, and what it cost.
+
+        Third is how many bytes it has shown.
+        """
         value = None
 
         def execute() -> None:
@@ -133,7 +156,7 @@ class Workspace:
                     matplotlib_figures.show()
                 raise
             matplotlib_figures.show()
-            return cost, ipython_display.nbytes() - before
+            return None if quiet else value, cost, ipython_display.nbytes() - before
 
     @contextmanager
     def _letting_go(self, names: list[str]) -> Iterator[None]:

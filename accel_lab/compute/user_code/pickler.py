@@ -1,7 +1,7 @@
 """cloudpickle for the user's functions and objects, as contexts and notebooks exchange them."""
 
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import IO, Any
 
 import cloudpickle
@@ -28,6 +28,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         super().__init__(file, **options)
         self._spaces = spaces
         self._code = CodePickle()
+        self._shared: dict[int, CellType] = {}
 
     def space_of(self, obj: Any) -> str | None:
         """Return what a namespace that stays behind is called; None of anything else."""
@@ -47,12 +48,30 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return _aliased, (kind, obj.__name__, obj.__value__, obj.__type_params__)
         if kind is CodeType:
             return self._code.reduced(obj, *self.dispatch_table[CodeType](obj))
+        if id(obj) in self._shared:
+            return CellType, ()  # its functions fill it, once they are there
         made = super().reducer_override(obj)
-        if made is NotImplemented:
-            return made
+        return made if made is NotImplemented else self._as_here(obj, made)
+
+    def _as_here(self, obj: Any, made: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return how to make what cloudpickle alone would make otherwise than it is here."""
         if isinstance(obj, type):
             return with_slots(obj, made)
-        return self._among_names(obj, made) if kind is FunctionType else made
+        if type(obj) is not FunctionType:
+            return made
+        return self._among_names(obj, self._with_cells(obj, made))
+
+    def _with_cells(self, function: FunctionType, made: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Have functions share the variables of functions around them, as they do here.
+
+        cloudpickle gives each function cells of its own.
+        """
+        if not function.__closure__:
+            return made
+        make, (*rest, _), (state, slots), *more = made
+        self._shared |= {id(cell): cell for cell in function.__closure__}
+        slots["__closure__"] = tuple(map(_copied, function.__closure__))
+        return make, (*rest, function.__closure__), (state, slots), *more
 
     def _among_names(self, function: FunctionType, made: tuple[Any, ...]) -> tuple[Any, ...]:
         """Have a function look up its globals in the namespace there, if that stays behind."""
@@ -62,6 +81,13 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         make, (code, _, *rest), (state, slots), *more = made
         slots["__globals__"] = {}
         return make, (code, function.__globals__, *rest), (state, slots), *more
+
+
+def _copied(cell: CellType) -> CellType:
+    try:
+        return CellType(cell.cell_contents)
+    except ValueError:  # nothing is in it
+        return CellType()
 
 
 def _aliased(kind: type, name: str, value: Any, parameters: tuple[Any, ...]) -> Any:
