@@ -172,7 +172,7 @@ def test_a_cell_that_awaits_says_what_to_do(lab: Lab, line: str) -> None:
     assert "awaits outside a function: " in str(error)
     assert str(error).endswith(f", line 2: {line}")
     assert "asyncio.run" in error.remedy
-    assert lab("%%gpu gpu\nimport asyncio\nasync def f(): await asyncio.sleep(0)\n1") is None
+    assert lab("%%gpu gpu\nimport asyncio\nasync def f(): await asyncio.sleep(0)\n1") == 1
 
 
 def test_what_only_the_notebook_has_of_ipython_is_not_said_to_go_along(lab: Lab) -> None:
