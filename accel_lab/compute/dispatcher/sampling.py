@@ -64,9 +64,8 @@ def _blocks(context: Context) -> list[Block]:
         first = users[0][0]
         if known:
             ids = tuple(buffer.id for buffer, _ in users[:NAMED])
-            blocks.append(
-                Block(ids, min(known), storage.nbytes, storage.label, first.dtype, first.shape)
-            )
+            dtype = str(first.dtype)  # what is sent is text, and no class of it
+            blocks.append(Block(ids, min(known), storage.nbytes, storage.label, dtype, first.shape))
     return blocks
 
 
