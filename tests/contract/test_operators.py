@@ -267,9 +267,11 @@ def test_a_root_a_square_and_a_reciprocal_are_numpys_at_the_ends(
     on = device.put(x)
     with np.errstate(all="ignore"):
         expected = x**power
-    np.testing.assert_array_equal((on**power).get(), expected)
+    # CuPy's root of a complex number may round otherwise in the last place.
+    rtol = 0 if device.name.startswith("cpu") else 2 * np.finfo(dtype).eps
+    np.testing.assert_allclose((on**power).get(), expected, rtol=rtol, atol=0)
     on **= power
-    np.testing.assert_array_equal(on.get(), expected)
+    np.testing.assert_allclose(on.get(), expected, rtol=rtol, atol=0)
 
 
 def len_of(number: int) -> str:

@@ -99,7 +99,8 @@ class HostBackend:
         return HostStream()
 
     def suit_environment(self) -> None:
-        """Leave it: all shares the host's memory anyway."""
+        """Have JAX compute on the processor, unless the user says where: this device is that."""
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         """Allocate; raises MemoryError."""

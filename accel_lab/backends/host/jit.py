@@ -38,11 +38,13 @@ class Built(NamedTuple):
     Attributes:
         library: its bytes.
         folder: where its files are, if the disk took them.
+        source: where the source is that debuggers look for; empty if the disk did not take it.
     """
 
     program: Compile
     library: bytes
     folder: Path | None
+    source: str
     log: str
     cached: bool
 
@@ -101,7 +103,7 @@ class HostKernel:
             log=built.log,
             cached=built.cached,
             binary=str(built.folder / compiler.LIBRARY) if built.folder else "",
-            source=str(built.folder / built.program.file) if built.folder else "",
+            source=built.source,
             numbers={"code bytes": self.nbytes},
         )
 
@@ -116,6 +118,7 @@ class HostJit:
     def __init__(self) -> None:
         self._cache = DiskCache(cache_folder() / "host")
         self._kernels = 0
+        self._found = self._compiled = 0
 
     def build(self, program: Compile) -> Built:
         """Compile, or find it; any thread.
@@ -123,6 +126,12 @@ class HostJit:
         Raises:
             CompileError: it does not compile, or there is no compiler.
         """
+        built = self._build(program)
+        self._found += built.cached
+        self._compiled += not built.cached
+        return built
+
+    def _build(self, program: Compile) -> Built:
         command = tuple(compiler.compiler())
         key = key_of(
             FORMAT,
@@ -139,19 +148,21 @@ class HostJit:
         )
         # What was included the last time tells which entry is of the files as they are now. It has
         # another name for other contents, for a library that is loaded keeps its path.
-        listed = self._cache.get(key)
+        listed, source = self._cache.get(key), str(self._cache.path(key) / program.file)
         if listed is not None and _INCLUDED in listed:
             now = key_of(key, sums_of(json.loads(listed[_INCLUDED])))
             found = self._cache.get(now)
             if found is not None and compiler.LIBRARY in found:
                 log, home = found[_LOG].decode(), self._cache.path(now)
-                return Built(program, found[compiler.LIBRARY], home, log, cached=True)
+                return Built(program, found[compiler.LIBRARY], home, source, log, cached=True)
         began_ns = time.time_ns()
         with self._cache.workplace() as folder:
             made = compiler.build(program, folder, self._cache.path(key))
         if newest_ns(made.included) >= began_ns:  # which of its contents was compiled?
-            return Built(program, made.library, None, made.log, cached=False)
-        return Built(program, made.library, self._keep(key, program, made), made.log, cached=False)
+            return Built(program, made.library, None, "", made.log, cached=False)
+        home = self._keep(key, program, made)
+        source = source if home else ""
+        return Built(program, made.library, home, source, made.log, cached=False)
 
     def _keep(self, key: str, program: Compile, made: compiler.Compiled) -> Path | None:
         """Enter what was compiled, and of what; None where the disk does not take it."""
@@ -181,8 +192,8 @@ class HostJit:
         """Count kernels, and how often the disk had one."""
         return {
             "kernels": self._kernels,
-            "cache hits": self._cache.hits,
-            "cache misses": self._cache.misses,
+            "cache hits": self._found,
+            "cache misses": self._compiled,
         }
 
 

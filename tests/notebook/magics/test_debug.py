@@ -106,7 +106,8 @@ def test_the_text_of_a_failure_has_the_notebooks_cell_and_line(lab: Lab) -> None
     lab("def half(x):\n    y = x / 2\n    return y / 0\n")
     error = lab.fail("gpu.run(half, 5).result()")
     assert str(error) == (
-        "ZeroDivisionError: float division by zero\n  cell 2, line 3, in half\n    return y / 0"
+        "ZeroDivisionError: float division by zero\n  cell 2, line 3, in half\n"
+        "    return y / 0\n           ~~^~~"
     )
 
 

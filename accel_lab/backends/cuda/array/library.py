@@ -24,6 +24,7 @@ _ANSWERS = frozenset({"where", "matmul"})
 """What is copied to its place: CuPy's own `out` takes another dtype or none."""
 _TRUTHS = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})
 _BITS = {1: "B", 2: "H", 4: "I", 8: "Q"}
+_INT64_MOST = 2**63 - 1
 
 
 class CudaArray:
@@ -95,7 +96,7 @@ class CudaArray:
     ) -> None:
         """Write CuPy's function of the same name."""
         function = getattr(cupy, op)
-        values = list(map(self._wide, operands, dtypes))
+        values = [_unsigned(x) for x in map(self._wide, operands, dtypes)]
         if op in _TRUTHS and any(map(_is_complex, values)):
             values = [x != 0 for x in values]  # CuPy has none of complex numbers
         if op in _ANSWERS or dtype in FORMATS:
@@ -155,3 +156,8 @@ class CudaArray:
 
 def _is_complex(x: Any) -> bool:
     return isinstance(x, complex) or (isinstance(x, cupy.ndarray) and x.dtype.kind == "c")
+
+
+def _unsigned(value: Any) -> Any:
+    """Return an integer that int64 lacks as NumPy's uint64: CuPy takes Python's as int64."""
+    return np.uint64(value) if type(value) is int and value > _INT64_MOST else value
