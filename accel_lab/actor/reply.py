@@ -195,7 +195,9 @@ class Reply(Uncopied, Generic[R]):
         try:
             self._value = value = value.made()
         except AccelError as error:
-            self._error, self._state = error, FAILED
+            # Its frames lead to those of whoever looks, and it is kept longer than they are.
+            self._error, self._state = error.with_traceback(None), FAILED
+            self._value = None
             raise error.take() from error.__cause__
         return value
 

@@ -259,7 +259,7 @@ def test_a_root_a_square_and_a_reciprocal_are_numpys_at_the_ends(
     device: Device, dtype: str, power: float
 ) -> None:
     ends = np.array([-np.inf, np.inf, -0.0, 0.0, np.nan, -1.0, -4.0, 4.0])
-    x = ends.astype(dtype)
+    x: Any = ends.astype(dtype)
     if dtype.startswith("complex"):
         x = np.concatenate([x, (1j * ends[-3:]).astype(dtype)])
     if dtype.startswith("complex") and power == -1 and not device.name.startswith("cpu"):
@@ -268,7 +268,7 @@ def test_a_root_a_square_and_a_reciprocal_are_numpys_at_the_ends(
     with np.errstate(all="ignore"):
         expected = x**power
     # CuPy's root of a complex number may round otherwise in the last place.
-    rtol = 0 if device.name.startswith("cpu") else 2 * np.finfo(dtype).eps
+    rtol = 0.0 if device.name.startswith("cpu") else 2 * float(np.finfo(dtype).eps)
     np.testing.assert_allclose((on**power).get(), expected, rtol=rtol, atol=0)
     on **= power
     np.testing.assert_allclose(on.get(), expected, rtol=rtol, atol=0)

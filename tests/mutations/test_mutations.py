@@ -71,7 +71,7 @@ MUTATIONS = (
     Mutation(
         "nobody tells the supervisor of a loss",
         "compute/supervision/device_actor.py",
-        "child.tell(Lost(error, number))",
+        "child.tell(Lost(error, number, counts))",
         "assert child",
         "faults/losses/test_losses.py",
         "run_in_order",

@@ -216,7 +216,7 @@ def test_nothing_is_shown_where_nobody_looks_or_for_what_is_quick(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", f"{QUIET}{UPLOAD}lab.close()"],
+        [sys.executable, "-c", f"{QUIET}{UPLOAD}x.result()\nlab.close()"],
         capture_output=True,
         text=True,
         check=True,

@@ -160,9 +160,9 @@ class HostJit:
             made = compiler.build(program, folder, self._cache.path(key))
         if newest_ns(made.included) >= began_ns:  # which of its contents was compiled?
             return Built(program, made.library, None, "", made.log, cached=False)
-        home = self._keep(key, program, made)
-        source = source if home else ""
-        return Built(program, made.library, home, source, made.log, cached=False)
+        kept = self._keep(key, program, made)
+        found_at = source if kept is not None else ""
+        return Built(program, made.library, kept, found_at, made.log, cached=False)
 
     def _keep(self, key: str, program: Compile, made: compiler.Compiled) -> Path | None:
         """Enter what was compiled, and of what; None where the disk does not take it."""

@@ -326,7 +326,7 @@ class Answers:
             reply.reject(Interrupted("its answer was being rebuilt when the wait was interrupted"))
             UNINTERRUPTED.late = True  # the rest of the frame goes first
         except UserCodeError as error:
-            reply.reject(error)
+            reply.reject(error.with_traceback(None))  # it is kept, and its frames are not to be
 
     def _failed(self, failure: Failure) -> None:
         reply = self.take(failure.seq)

@@ -5,6 +5,7 @@ reason is known, which for a process that ended by itself is when it has been re
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from accel_lab.actor.event_loop import EventLoop
@@ -115,7 +116,9 @@ class Loss:
         try:
             self._notice(error)
             self._explained(error, 0 if self._in_flight is None else len(self._in_flight))
-        finally:  # whatever failed there, those that wait are answered
+        finally:  # whatever failed there, the supervisor decides, and those that wait are answered
+            with suppress(Exception):  # it has been told of
+                self._notice(error)
             if self._in_flight is not None:
                 self._answer(self._in_flight, error)
 
