@@ -67,7 +67,7 @@ def test_the_past_of_a_live_system_is_scrubbed(open_notebook: "OpenNotebook") ->
     tree.locator("tr.al-kind-device .al-tag", has_text="g2").wait_for()
     notebook.run(2)
     notebook.wait(2)
-    notebook.expect("tbody").to_contain_text("-> #43 float32[8, 8]")
+    notebook.expect("tbody").to_contain_text("-> #44 float32[8, 8]")
     notebook.view.get_by_role("button", name="Next fault").click()
     notebook.expect(".al-journal-banner").to_contain_text("REPLAY")
     notebook.expect(".al-journal-here").to_contain_text("Inject #42 failed")
