@@ -5,6 +5,7 @@ from typing import Any, cast
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 
 _KNOWN = frozenset(NAMES)
+_same = str.__eq__
 
 
 class NamedDType(str):
@@ -20,11 +21,8 @@ class NamedDType(str):
     def __eq__(self, other: object) -> Any:
         if self is other:
             return True
-        if isinstance(other, str):
-            if str.__eq__(self, other):
-                return True
-            if other in _KNOWN:
-                return False
+        if isinstance(other, str) and other in _KNOWN:  # hot: nearly all ask for a name
+            return _same(self, other)
         # For NumPy None is float64: nobody who asks whether there is a dtype means that.
         return other is not None and numpy_dtype(self) == other
 
@@ -45,12 +43,14 @@ class NamedDType(str):
         return named, (str(self),)
 
 
-_NAMED: dict[str, NamedDType] = {name: NamedDType(name) for name in NAMES}
+NAMED: dict[str, NamedDType] = {name: NamedDType(name) for name in NAMES}
+"""The one object for each name."""
 
 
 def named(name: str) -> NamedDType:
     """Return the one object for a name; what is no dtype, as `kernel`, is returned as it is."""
-    return _NAMED.get(name, cast("NamedDType", name))
+    found = NAMED.get(name)
+    return cast("NamedDType", name) if found is None else found
 
 
 def plain_name(value: object) -> str:
