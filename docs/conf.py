@@ -63,7 +63,7 @@ def functions(found: re.Match[str]) -> str:
         for name, value in vars(module).items()
         if isfunction(value)
         and not name.startswith("_")
-        and value.__module__.startswith(module.__name__)
+        and value.__module__.startswith(module.__name__.removesuffix(".library"))
     ]
     return "<!-- {eval-rst}\n" + "".join(lines) + "-->"
 

@@ -48,7 +48,7 @@ def _binary(op: BinaryOp, returns: str) -> _Binary:
 negative = _unary("negative", "the negative")
 positive = _unary("positive", "a copy; of bool there is none")
 absolute = _unary("absolute", "the absolute value; of complex numbers it is real")
-sign = _unary("sign", "-1, 0 or 1; of complex numbers x / |x|")
+sign = _unary("sign", "-1, 0 or 1; of complex numbers `x / abs(x)`")
 square = _unary("square", "the square")
 reciprocal = _unary("reciprocal", "1 / x; of integers it is cut off")
 sqrt = _unary("sqrt", "the square root")
