@@ -70,12 +70,14 @@ def test_what_was_uploaded_is_forgotten_with_its_buffers(
     """It was kept until three quarters of 256 MiB were full of it."""
     monkeypatch.setattr(content_store, "FRESH_S", 0.0)
     contents = lab._contents
-    contents.memory_bytes = 8 * KIB * KIB
+    contents.memory_bytes = 64 * KIB * KIB
     kept = gpu.put(np.ones(64 * KIB, np.uint8))
-    for seed in range(90):  # less than three quarters of what may be
-        gpu.put(np.full(64 * KIB, seed, np.uint8)).result(WAIT)
+    for seed in range(600):  # 38 MiB, less than three quarters of what may be
+        gpu.put(np.full(64 * KIB, seed, np.uint32).view(np.uint8)[: 64 * KIB]).result(WAIT)
+        if seed % 5 == 0:
+            lab.flush()  # so that the record knows what is freed
     gpu.get(kept).result(WAIT)
     # The record's thread works when there is something to record.
-    assert settle(lambda: gpu.ping().result(WAIT) is None and contents.used_bytes < 3 << 20, 10.0)
+    assert settle(lambda: gpu.ping().result(WAIT) is None and contents.used_bytes < 34 << 20, 10.0)
     assert contents.used_bytes >= 64 * KIB
     assert kept.durability == "replayable"
