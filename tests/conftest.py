@@ -12,7 +12,7 @@ import shutil
 import signal
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -46,6 +46,16 @@ def _short_farewells() -> None:
     from accel_lab.system import System
 
     System.finish_s = 0.5
+
+
+@pytest.fixture(autouse=True)
+def _own_environment() -> Iterator[None]:
+    """Put the environment back: a context made in the test's own process sets some of it."""
+    before = dict(os.environ)
+    yield
+    for name in os.environ.keys() - before.keys() - {"PYTEST_CURRENT_TEST"}:
+        del os.environ[name]
+    os.environ.update(before)
 
 
 @pytest.hookimpl(tryfirst=True)
