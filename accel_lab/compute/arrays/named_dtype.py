@@ -49,6 +49,8 @@ NAMED: dict[str, NamedDType] = {name: NamedDType(name) for name in NAMES}
 
 def named(name: str) -> NamedDType:
     """Return the one object for a name; what is no dtype, as `kernel`, is returned as it is."""
+    if type(name) is NamedDType:
+        return name
     found = NAMED.get(name)
     return cast("NamedDType", name) if found is None else found
 

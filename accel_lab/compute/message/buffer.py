@@ -131,7 +131,7 @@ class AccelRef(Reply["AccelRef"], Operators):
         else:
             self.known = True
             self._shape = shape
-            self._dtype = named(dtype)
+            self._dtype = dtype if type(dtype) is NamedDType else named(dtype)
 
     def __getattr__(self, name: str) -> Any:
         """Wait for a shape or dtype that only the context can tell."""

@@ -37,7 +37,7 @@ class Repeat:
     Attributes:
         body: its bytes.
         spec: what it makes.
-        expected: what the context is told of that.
+        expected: what the context is told of that, as bytes.
         generation: the device's when its operands were looked at.
         lost: how many handles had become useless by then.
     """
@@ -49,7 +49,7 @@ class Repeat:
     ) -> None:
         self.body = msgspec.Raw(encode_message(message))
         self.spec = spec
-        self.expected = expected
+        self.expected = msgspec.Raw(encode_message(expected))
         self.generation = self.lost = -1
         self._held = held
 

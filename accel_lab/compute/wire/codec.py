@@ -134,12 +134,12 @@ Report: TypeAlias = (
 
 
 def _to_wire(value: Any) -> Any:
+    if type(value) is NamedDType:
+        return str(value)
     if isinstance(value, AccelRef):
         return value.id
     if isinstance(value, complex):
         return [value.real, value.imag]
-    if isinstance(value, NamedDType):
-        return str(value)
     text = f"a message cannot carry a {type(value).__name__}"
     raise InvalidArgument(text)
 
@@ -149,7 +149,11 @@ _reports = msgspec.msgpack.Decoder(list[Report])
 
 
 def encode_entry(
-    seq: int, result: int, timeout_s: float | None, message: Any, spec: Spec | None = None
+    seq: int,
+    result: int,
+    timeout_s: float | None,
+    message: Any,
+    spec: Spec | msgspec.Raw | None = None,
 ) -> bytes:
     """Encode one request as an array of these five.
 
@@ -158,7 +162,7 @@ def encode_entry(
     to infer and check.
 
     Parameters:
-        message: a message, or the bytes of one as `msgspec.Raw`.
+        message: a message, or the bytes of one as `msgspec.Raw`; `spec` likewise.
 
     Raises:
         InvalidArgument: a field cannot travel, or the message is larger than a frame.
@@ -179,7 +183,7 @@ def encode_entry(
 
 
 def encode_message(message: Any) -> bytes:
-    """Encode a message by itself, as `encode_entry` does; one that has been sent before."""
+    """Encode a message, or what it makes, as `encode_entry` does; one that was sent before."""
     return _encoder.encode(message)
 
 

@@ -61,7 +61,8 @@ def one_dtype(message: Operation[Any], first: AccelRef, *others: AccelRef | None
     """
     dtype = first.dtype
     for ref in others:
-        if ref is not None and ref.dtype != dtype:
+        # Nearly always it is the same object, which costs less than to compare two.
+        if ref is not None and ref.dtype is not dtype and ref.dtype != dtype:
             raise InvalidArgument(
                 f"{kind(message)} takes operands of one dtype, but {named(message, first)} and "
                 f"{named(message, ref)}; convert with array.cast"
