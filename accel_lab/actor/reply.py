@@ -216,14 +216,19 @@ class Reply(Uncopied, Generic[R]):
 
     def reject(self, error: AccelError) -> None:
         """Complete with a failure."""
+        if self._state == PENDING and not self.fail(error) and self._pump is not None:
+            self._pump.unclaimed(self)
+
+    def fail(self, error: AccelError) -> bool:
+        """Complete with a failure; return whether somebody waits, who is told of it."""
         if self._state != PENDING:
-            return
+            return True
         self._error = error
         self._state = FAILED
-        if self._waiters is not None:
-            self._wake_all()
-        elif self._pump is not None:
-            self._pump.unclaimed(self)
+        if self._waiters is None:
+            return False
+        self._wake_all()
+        return True
 
     def take_back(self, error: AccelError) -> Callable[[], object] | None:
         """Complete with `error` though the request may still be at work.

@@ -28,6 +28,7 @@ from accel_lab.compute.message.service import in_context
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.process.environment import UNKNOWN, environment
 from accel_lab.compute.requests.message_cache import MessageCache
+from accel_lab.compute.requests.results_reply import ResultsReply
 from accel_lab.compute.residency.resident import Released, Resident, look, release_frames
 from accel_lab.compute.suspension.suspension import Suspended
 from accel_lab.compute.transfer.transfers import Array, Transfers
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 
 R = TypeVar("R")
+P = TypeVar("P", bound=tuple[AccelRef | None, ...])
 
 
 class Device(Address):
@@ -121,6 +123,10 @@ class Device(Address):
         self, message: Operation[AccelRef], *, timeout_s: float | None = ..., nowait: bool = ...
     ) -> AccelRef: ...
     @overload
+    def ask(  # type: ignore[overload-overlap]  # a tuple of buffers is answered at once
+        self, message: Operation[P], *, timeout_s: float | None = ..., nowait: bool = ...
+    ) -> P: ...
+    @overload
     def ask(
         self, message: Operation[R], *, timeout_s: float | None = ..., nowait: bool = ...
     ) -> Reply[R]: ...
@@ -133,6 +139,9 @@ class Device(Address):
         nowait: bool = False,
     ) -> Any:
         """Send a message and return the handle of its answer.
+
+        A message with several results returns a NamedTuple of handles: `q, r = gpu.ask(QR(a))`.
+        They are done together, and they fail together.
 
         Parameters:
             timeout_s: how long it may execute before the context is replaced; waiting in a
@@ -151,7 +160,8 @@ class Device(Address):
         if not isinstance(message, Operation):
             text = f"ask() takes a message, as blas.Gemm(a, b), not a {type(message).__name__}"
             raise InvalidArgument(text)
-        return self._outbox.send(message, timeout_s, nowait=nowait)
+        reply = self._outbox.send(message, timeout_s, nowait=nowait)
+        return reply.handles if type(reply) is ResultsReply else reply
 
     def ask_of(
         self,

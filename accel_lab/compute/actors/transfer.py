@@ -70,7 +70,8 @@ class UploadActor(LibraryActor):
         if m.uploaded:
             table.spoil(table.mention(m.made))
         else:
-            table.fail(m.made, m.made)
+            for id_ in range(m.made, m.made + m.count):
+                table.fail(id_, m.made)
 
     @handles(Upload)
     def upload(self, m: Upload, launch: Launch) -> None:

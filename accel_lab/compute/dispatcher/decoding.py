@@ -5,7 +5,7 @@ its operands, which takes half the time of decoding it.
 """
 
 from functools import cache
-from typing import Annotated, Any, Union
+from typing import Any, Union
 
 import msgspec
 
@@ -47,8 +47,8 @@ class Unreadable:
 class Entries:
     """Decodes frames, for the dispatcher thread; buffers are looked up while decoding.
 
-    An entry has `seq`, `result`, `timeout_s`, `message` and `spec`, as `wire.encode_entry` tells,
-    and `seen`: what is known of a message that came before, else None.
+    An entry has what `encode_entry` says, by the names `seq`, `result`, `timeout_s`, `message`,
+    `spec` and `several`, and `seen`: what is known of a message that came before, else None.
     """
 
     def __init__(self, context: Context) -> None:
@@ -95,7 +95,8 @@ class Entries:
         try:
             return self._alone.decode(data)
         except msgspec.ValidationError as error:
-            seq, result, _, (tag, *_), _ = msgspec.msgpack.decode(data, type=_Numbered)
+            seq, result, _, message, *_ = msgspec.msgpack.decode(data)
+            tag = message[0]
             if tag not in self._tags:
                 raise
             return self._make(seq, result, None, Unreadable(str(error)), None)
@@ -129,7 +130,6 @@ class Entries:
             self._known.keep(data, Seen(message, route.operands(message)))
 
 
-_Numbered = tuple[int, int, Any, Annotated[list[Any], msgspec.Meta(min_length=1)], Any]
 _raw_entries = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
@@ -158,6 +158,7 @@ def _entry(message: Any) -> Any:
         ("timeout_s", float | None),
         ("message", message),
         ("spec", Spec | None),
+        ("several", Any, None),
         ("seen", Any, None),
     ]
     # As a launch, where it is enqueued without one: nothing is left to be finished.

@@ -17,6 +17,7 @@ from accel_lab.compute.execution.launch import Launch
 from accel_lab.compute.execution.stream import Storage
 from accel_lab.compute.message.builtin import Free, Run
 from accel_lab.compute.message.operation import operands_of
+from accel_lab.compute.message.results import ids_of
 
 WORKERS = 4
 _FUNCTION = "a function"
@@ -146,7 +147,7 @@ def _is_seen(one: Any) -> bool:
 
 def _buffers(entry: Any) -> set[Any]:
     """Return what two messages share that name one buffer: its id, or its storage."""
-    found: set[Any] = {abs(entry.result)} - {0}
+    found: set[Any] = set(ids_of(entry.message, entry.result))
     for buffer in operands_of(type(entry.message))(entry.message):
         found.add(buffer.id)
         storage = getattr(buffer, "storage", None)

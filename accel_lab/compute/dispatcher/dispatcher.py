@@ -25,8 +25,9 @@ from accel_lab.compute.execution.launch import Launch
 from accel_lab.compute.execution.stream import Storage, Stream
 from accel_lab.compute.execution.tracer import Tracer
 from accel_lab.compute.message.builtin import OF_TABLE, CopyIn, Free, Release, Upload
-from accel_lab.compute.message.operation import operands_of
+from accel_lab.compute.message.operation import Operation, operands_of
 from accel_lab.compute.message.parts import in_parts
+from accel_lab.compute.message.results import ids_of
 from accel_lab.compute.message.support import check
 from accel_lab.compute.message.unwritten import Refusal
 from accel_lab.compute.wire.codec import (
@@ -209,7 +210,7 @@ class Dispatcher:
                 self._deferral.begin(entry, launch)
             elif result < 0:  # the notebook could not infer it
                 launch.learn_shape()
-            elif result and launch.made is None:
+            elif result and (launch.made is None or entry.several):
                 launch.require_result()
         except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
             self._fail(launch, actor.library, error)
@@ -324,7 +325,7 @@ class Dispatcher:
                     self._context.table.free(id_)
             else:
                 named.update(operand.id for operand in operands_of(type(message))(message))
-                named.add(abs(entry.result))
+                named.update(ids_of(message, entry.result))
 
     def _resume(self) -> None:
         """Finish what was deferred, and execute what has waited for it."""
@@ -339,7 +340,7 @@ class Dispatcher:
                 deferred.resume()
                 if deferred.entry.result < 0:
                     launch.learn_shape()
-                elif launch.made is None:
+                elif launch.made is None or deferred.entry.several:
                     launch.require_result()
             except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
                 self._fail(launch, launch.message.library, error)
@@ -374,8 +375,9 @@ class Dispatcher:
             known = ", ".join(self._context.actors)
             text = f"no library actor of this context handles {kind}; it has those of {known}"
         result = abs(entry.result)
-        if result:
-            self._context.table.fail(result, result)
+        is_read = isinstance(message, Operation)
+        for id_ in ids_of(message, result) if is_read else filter(None, (result,)):
+            self._context.table.fail(id_, result)
         self.send([pack(entry.seq, f"{kind} #{entry.seq}", InvalidArgument(text), result)])
 
     def _fail(self, launch: Launch, library: str, error: Exception) -> None:
@@ -395,8 +397,8 @@ class Dispatcher:
             root = message.out.id
         if isinstance(error, DependencyFailed):
             root = table.root_of(operands_of(type(message))(message)) or root
-        if launch.result:
-            table.fail(launch.result, root)
+        for id_ in launch.ids:
+            table.fail(id_, root)
         withheld: tuple[int, ...] = ()
         if not isinstance(error, Cancelled):  # whoever has taken it back knows
             withheld = tuple(

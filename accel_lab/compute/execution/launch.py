@@ -13,7 +13,8 @@ from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.prepared_launch import Prepared
 from accel_lab.compute.execution.stream import Storage, Stream
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.compute.message.operation import Operation, PartialSpec, Spec, Specs, inferred
+from accel_lab.compute.message.results import Results, ids_of, results_of
 from accel_lab.errors import LibraryError
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class Launch:
 
     # What few launches have; a class attribute costs the others nothing.
     finish: Callable[[], Any] | None = None
-    shaped: tuple[tuple[int, ...], str] | tuple[tuple[int, ...], str, int] | None = None
+    shaped: tuple[Any, ...] | None = None
+    """What is told of the result, or of several, whose shape the notebook does not know."""
     deferred: tuple[Callable[[], Any], Callable[[Any], None]] | None = None
     made: list[int] | None = None
     trace: "Trace | None" = None
@@ -106,25 +108,99 @@ class Launch:
         ref.storage.write_on(self.stream)
         return ref.array
 
-    def empty(self) -> Any:
+    def empty(self, shape: tuple[int, ...] | None = None) -> Any:
         """Allocate the result that `infer` announces and return its array.
 
+        Parameters:
+            shape: its extents, where `infer` leaves some to the device.
+
         Raises:
+            LibraryError: that is not the shape which was announced.
             OutOfMemory: the pool cannot hold it.
         """
-        spec = self.spec or self.message.infer()
-        assert spec is not None
-        array, nbytes = self.context.allocate(spec.shape, spec.dtype, self.seq)
-        storage = Storage(self.stream, nbytes, self.label)
-        self._enter(self.result, array, spec.shape, spec.dtype, storage)
-        return array
+        spec = self._one()
+        shape = self._shape(spec, shape)
+        return self._allocate(self.result, shape, spec.dtype)
+
+    def empties(self, **shapes: tuple[int, ...]) -> Any:
+        """Allocate the results that `infer` announces; return their arrays as they are announced.
+
+        One that is not asked for is None. Where the message has an `out`, it is that which is
+        written.
+
+        Parameters:
+            shapes: the extents of those where `infer` leaves some to the device, by name.
+
+        Raises:
+            LibraryError: one is not of the shape which was announced.
+            OutOfMemory: the pool cannot hold one; none is made then.
+        """
+        outs = getattr(self.message, "out", None)
+        if outs is not None:
+            return type(outs)(*(None if ref is None else self.write(ref) for ref in outs))
+        results, specs = self._several()
+        arrays: list[Any] = []
+        for at, (name, spec) in enumerate(zip(results.kind._fields, specs, strict=True)):
+            if spec is None:
+                arrays.append(None)
+                continue
+            shape = self._shape(spec, shapes.get(name), name)
+            arrays.append(self._allocate(self.result + at, shape, spec.dtype))
+        return results.kind(*arrays)
 
     def take(self, array: Any) -> None:
         """Make the result an array that was allocated for it, and is written on this stream."""
+        spec = self._one()
+        self._take(self.result, array, self._shape(spec, tuple(array.shape)), spec.dtype)
+
+    def take_all(self, *arrays: Any) -> None:
+        """Make the results arrays as `take` does; None for one that is not asked for."""
+        results, specs = self._several()
+        fields = results.kind._fields
+        for at, (name, spec, array) in enumerate(zip(fields, specs, arrays, strict=True)):
+            if spec is not None:
+                shape = self._shape(spec, tuple(array.shape), name)
+                self._take(self.result + at, array, shape, spec.dtype)
+
+    def _one(self) -> Spec | PartialSpec:
         spec = self.spec or self.message.infer()
-        assert spec is not None
-        storage = Storage(self.stream, array.nbytes, self.label)
-        self._enter(self.result, array, spec.shape, spec.dtype, storage)
+        assert isinstance(spec, Spec | PartialSpec), f"{self.message!r} has no single result"
+        return spec
+
+    def _several(self) -> tuple[Results, Specs]:
+        results, specs = results_of(type(self.message)), inferred(self.message)
+        assert results is not None, f"{type(self.message).__name__} has no several results"
+        return results, specs  # type: ignore[return-value]
+
+    def _shape(
+        self, spec: Spec | PartialSpec, shape: tuple[int, ...] | None, name: str = ""
+    ) -> tuple[int, ...]:
+        """Return the shape of a result, which fits what was announced.
+
+        Raises:
+            LibraryError: it does not.
+        """
+        if shape is None:
+            if isinstance(spec, Spec):
+                return spec.shape
+            raise self._no_result(f"{spec.dtype}{list(spec.shape)}")
+        fits = len(shape) == len(spec.shape) and all(
+            extent in (None, made) for extent, made in zip(spec.shape, shape, strict=True)
+        )
+        if fits:
+            return shape
+        kind, library = type(self.message).__name__, self.message.library
+        made, announced = f"{name or 'a result'} of {list(shape)}", list(spec.shape)
+        text = f"{library}: the handler of {kind} made {made}, and {kind} announces {announced}"
+        raise LibraryError(text, library=library, name="WRONG_SHAPE")
+
+    def _allocate(self, id_: int, shape: tuple[int, ...], dtype: str) -> Any:
+        array, nbytes = self.context.allocate(shape, dtype, self.seq)
+        self._enter(id_, array, shape, dtype, Storage(self.stream, nbytes, self.label))
+        return array
+
+    def _take(self, id_: int, array: Any, shape: tuple[int, ...], dtype: str) -> None:
+        self._enter(id_, array, shape, dtype, Storage(self.stream, array.nbytes, self.label))
 
     def view(self, of: AccelRef, array: Any, shape: tuple[int, ...], dtype: str) -> None:
         """Make the result a view: it shares the storage of `of`, hazards included."""
@@ -182,15 +258,27 @@ class Launch:
         )
 
     def learn_shape(self) -> None:
-        """Tell the notebook the result's shape and dtype, which it could not infer.
+        """Tell the notebook the shape and dtype of what it could not infer.
 
         Raises:
             LibraryError: the handler has made none.
         """
+        if results_of(type(self.message)) is not None:
+            self._learn_shapes()
+            return
         made = self.context.table.mention(self.result)
         if made.storage is None:
             raise self._no_result("a result")
         self.shaped = made.shape, made.dtype
+
+    def _learn_shapes(self) -> None:
+        self._require_all()
+        results, mention = self._several()[0], self.context.table.mention
+        told: list[Any] = [None] * len(results.asked_by)
+        for at in results.made(self.message):
+            made = mention(self.result + at)
+            told[at] = made.shape, made.dtype
+        self.shaped = (), "", -1 if self.message.aliased else 0, told
 
     def require_result(self) -> None:
         """Refuse a handler that has returned without the result that its message announces.
@@ -198,9 +286,18 @@ class Launch:
         Raises:
             LibraryError: with the result that was announced.
         """
+        if results_of(type(self.message)) is not None:
+            self._require_all()
+            return
         spec = self.spec or self.message.infer()
-        if spec is not None and spec.dtype and self.result:
+        if isinstance(spec, Spec) and spec.dtype and self.result:
             raise self._no_result(f"{spec.dtype}{list(spec.shape)}")
+
+    def _require_all(self) -> None:
+        mention = self.context.table.mention
+        for at, id_ in enumerate(self.ids):
+            if mention(id_).storage is None:
+                raise self._no_result(f"{len(self.ids)} results, and not number {at + 1}")
 
     def _no_result(self, announced: str) -> LibraryError:
         kind, library = type(self.message).__name__, self.message.library
@@ -211,10 +308,15 @@ class Launch:
         """Forget what this launch entered, but for the result's name: others may have read that."""
         table = self.context.table
         for id_ in self.made or ():
-            if id_ == self.result:
+            if id_ in self.ids:
                 table.leave(table.mention(id_))
             else:
                 table.free(id_)
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids of the buffers that it makes."""
+        return ids_of(self.message, self.result)
 
     @property
     def label(self) -> str:

@@ -65,15 +65,16 @@ class DryRun:
                 # What a long chain depends on is what its first link depends on.
                 reason = text if text.startswith(_DEPENDS) else f"{_DEPENDS} {id_}: {text}"
         if reason:
-            self._why[step.made] = reason
+            self._why.update(dict.fromkeys(step.makes, reason))
             for id_ in step.writes:
                 text, roots = self._gone(id_, now) or reason, self._roots_of(id_)
                 self._spoilt.update((root, (position, text)) for root in roots)
                 if not self._spoilt_anew.issuperset(roots):
                     self._spoilt_anew.update(roots)
                     self.settled.clear()
-        elif step.made:
-            self._made[step.made] = position
+        else:
+            for id_ in step.makes:
+                self._made[id_] = position
         if not (step.made or step.in_arena) and self._given_up.keys().isdisjoint(step.operands):
             self.settled.add(id(step.effects))
 

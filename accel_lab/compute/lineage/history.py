@@ -89,7 +89,7 @@ class History:
         self._failed: set[int] = set()
         self._half_done: set[int] = set()
         self._early: dict[int, Failed] = {}  # those told of before their messages
-        self._digests: dict[int, str] = {}  # of what a request made or changed
+        self._digests: dict[int, dict[int, str]] = {}  # of what a request made, by buffer
         self._specs: dict[int, tuple[tuple[int, ...], str]] = {}
         self._opaque: dict[int, str] = {}  # why no message makes these again
         self._hopeless_once: set[int] = set()  # when it was cut last
@@ -103,9 +103,9 @@ class History:
         self._newest = step.seq
         if self._early and (early := self._early.pop(step.seq, None)) is not None:
             self._note_failure(early)
-        if step.made:
-            self.live.add(step.made)
-            self.aliasing.enter(step.made, step.shares, self.live)
+        for id_ in step.makes:
+            self.live.add(id_)
+            self.aliasing.enter(id_, step.shares, self.live)
 
     def free(self, ids: Iterable[int]) -> None:
         """Nobody holds these buffers any more."""
@@ -124,7 +124,7 @@ class History:
         elif isinstance(marker, Content):
             self.contents[marker.seq] = marker
         elif isinstance(marker, Result):
-            self._digests[marker.seq] = marker.digest
+            self._digests.setdefault(marker.seq, {})[marker.id] = marker.digest
         elif isinstance(marker, Checkpoint):
             # One that was still on its way may be older than a write that is forgotten by now.
             given_up = self._given_up.get(marker.id)
@@ -147,7 +147,7 @@ class History:
         if shares < 0:
             return
         for step in reversed(self.steps):
-            if step.made == id_:
+            if id_ in step.makes:
                 break
             if step.made and id_ in step.shares:
                 if shares:
@@ -174,7 +174,7 @@ class History:
     @property
     def failures(self) -> set[int]:
         """The buffers that their messages have not made."""
-        return {step.made for step in self.steps if step.seq in self._failed and step.made}
+        return {id_ for step in self.steps if step.seq in self._failed for id_ in step.makes}
 
     def slice(self, wanted: Iterable[int], without: Collection[int] = ()) -> Slice:
         """Return what has to be done to have these buffers as they were last.
@@ -239,12 +239,14 @@ class History:
         for step in reversed(self.steps):
             if step.seq in self._failed or step.seq in without:
                 continue
-            subject = step.made or (step.writes[0] if len(step.writes) == 1 else 0)
-            digest = self._digests.get(step.seq)
-            is_old = not changed.isdisjoint(self.aliasing.of(subject))
-            if subject in ids and digest and not is_old:
-                found[subject] = digest
-            ids.discard(subject)
+            subjects, told = step.makes or step.writes, self._digests.get(step.seq, {})
+            sole = told.get(0) if len(subjects) == 1 else None
+            for subject in subjects:
+                digest = told.get(subject, sole)
+                is_old = not changed.isdisjoint(self.aliasing.of(subject))
+                if subject in ids and digest and not is_old:
+                    found[subject] = digest
+                ids.discard(subject)
             changed.update(self.aliasing.of_all(step.writes))
         return found
 
@@ -283,9 +285,13 @@ class History:
                 continue
             if id(effects) in again and not made:
                 found.append(step)
-            elif made in ids or not memory.isdisjoint(written(effects)):
+            elif (
+                made in ids
+                or not memory.isdisjoint(written(effects))
+                or (len(effects.results) > 1 and not ids.isdisjoint(step.makes))
+            ):
                 found.append(step)
-                ids.discard(made)
+                ids.difference_update(step.makes)
                 ids.update(effects.operands)
                 memory.update(aliasing.of_all(effects.operands))
                 if not made:
@@ -384,7 +390,7 @@ class History:
         if not old and not lost:
             return
         recent = self._recent(pending)
-        named = {id_ for step in recent for id_ in (step.made, *step.operands)}
+        named = {id_ for step in recent for id_ in (*step.makes, *step.operands)}
         done = [step for step in self.steps if step.seq not in self._failed]
         changed: dict[int, int] = {}
         for step in {id(step.effects): step for step in done}.values():
@@ -417,7 +423,7 @@ class History:
         """Return (id, shape, dtype) of those that are overwritten, and that a checkpoint helps."""
         specs = dict(self._specs)
         for step in self.steps:
-            spec = decode(step.data)[4] if step.made in self.live else None
+            spec = decode(step.data)[4] if step.made in self.live else None  # of one result
             if spec is not None and spec[1]:  # the notebook could infer it
                 specs[step.made] = tuple(spec[0]), spec[1]
         for point in self.checkpoints:
@@ -454,7 +460,7 @@ class History:
         self._specs = {i: spec for i, spec in self._specs.items() if i in self.live}
         effects = {id(step.effects): step.effects for step in self.steps}
         named = {id_ for one in effects.values() for id_ in one.operands}
-        named.update(step.made for step in self.steps)
+        named.update(id_ for step in self.steps for id_ in step.makes)
         named.update(point.id for point in self.checkpoints)
         named.update(self._opaque, self.live & self._given_up.keys())
         self._given_up = {i: one for i, one in self._given_up.items() if i in named}

@@ -99,9 +99,10 @@ class Lineage:
                 else:
                     step = step_of(entry, data)
                     history.add(step)
-                    self._newest_made = max(step.made, self._newest_made)
-                    if step.made in self._told:
-                        history.learn(step.made, *self._told.pop(step.made))
+                    for id_ in step.makes:
+                        self._newest_made = max(id_, self._newest_made)
+                        if id_ in self._told:
+                            history.learn(id_, *self._told.pop(id_))
             for id_ in [one for one in list(self._told) if one in history.aliasing]:
                 history.learn(id_, *self._told.pop(id_))
             return len(self._unread)

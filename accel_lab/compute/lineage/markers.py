@@ -60,13 +60,17 @@ class Content(msgspec.Struct, frozen=True, array_like=True, tag=-5):
 
 
 class Result(msgspec.Struct, frozen=True, array_like=True, tag=-6):
-    """The digest of what a request made, and the key of its bytes, empty when not recorded."""
+    """The digest of what a request made, and the key of its bytes, empty when not recorded.
+
+    `id` is the buffer where a message has several results, else 0.
+    """
 
     seq: int
     digest: str
     key: str
     shape: tuple[int, ...]
     dtype: str
+    id: int = 0
 
 
 class Arrays(msgspec.Struct, frozen=True, array_like=True, tag=-7):

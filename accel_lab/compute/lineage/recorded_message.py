@@ -21,6 +21,7 @@ from accel_lab.compute.message.builtin import (
 from accel_lab.compute.message.bytes_cache import MOST, BytesCache
 from accel_lab.compute.message.operation import Operation, operand_fields, travelling
 from accel_lab.compute.message.parts import in_parts
+from accel_lab.compute.message.results import results_of
 from accel_lab.compute.message.unwritten import Refusal
 
 FREE = Free.__struct_config__.tag
@@ -43,6 +44,7 @@ class Effects(msgspec.Struct, frozen=True, gc=False):
         shares: those whose memory its result shares, or may share.
         opaque: why it cannot be run again, empty when it can.
         in_arena: whether it takes bytes from the arena, whose place is over by now.
+        results: the positions of the results that it makes, from the first id on.
     """
 
     tag: int
@@ -51,6 +53,7 @@ class Effects(msgspec.Struct, frozen=True, gc=False):
     shares: tuple[int, ...]
     opaque: str
     in_arena: bool
+    results: tuple[int, ...] = (0,)
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -58,7 +61,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         seq: its number on its device.
-        made: the id of the buffer that it makes, 0 for none.
+        made: the id of the buffer that it makes, of several the first; 0 for none.
         data: its bytes on the wire.
         effects: what it does to buffers.
     """
@@ -67,6 +70,14 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     made: int
     data: bytes
     effects: Effects
+
+    @property
+    def makes(self) -> tuple[int, ...]:
+        """The ids of all buffers that it makes."""
+        first = self.made
+        if not first:
+            return ()
+        return tuple([first + at for at in self.effects.results])
 
     @property
     def tag(self) -> int:
@@ -113,6 +124,7 @@ class _Layout(NamedTuple):
     shares: int
     opaque: str
     runs_user_code: bool
+    asked_by: tuple[int, ...]
 
 
 class Entry(msgspec.Struct, array_like=True, gc=False):
@@ -194,7 +206,7 @@ def releasing(refusals: Iterable[Refusal]) -> list[list[Any]]:
 
 def step_of(raw: list[Any], data: bytes) -> Step:
     """Return the step of a decoded entry of the wire."""
-    seq, result, _, fields, _ = raw
+    seq, result, _, fields, *_ = raw
     effects = effects_of(fields)
     return Step(seq, _made(result, effects), data, effects)
 
@@ -211,7 +223,7 @@ def effects_of(fields: list[Any]) -> Effects:
     layout = _layouts()[tag]
     operands: list[int] = [fields[i] for i in layout.single if fields[i]]
     for i in layout.many:
-        operands += fields[i]
+        operands += filter(None, fields[i] or ())
     writes = _ids(fields, layout.writes)
     shares = _ids(fields, layout.shares)
     opaque, in_arena = layout.opaque, tag in (UPLOAD, RECEIVE)
@@ -223,14 +235,15 @@ def effects_of(fields: list[Any]) -> Effects:
         if not pure:
             writes = tuple(refs) if changed is None else tuple(refs[i] for i in changed)
             opaque = "a function that was run without pure=True made or changed it"
-    return Effects(tag, tuple(operands), writes, shares, opaque, in_arena)
+    results = tuple([at for at, i in enumerate(layout.asked_by) if not i or fields[i]])
+    return Effects(tag, tuple(operands), writes, shares, opaque, in_arena, results)
 
 
 def _ids(fields: list[Any], index: int) -> tuple[int, ...]:
     if not index or not fields[index]:
         return ()
     value = fields[index]
-    return tuple(value) if isinstance(value, list) else (value,)
+    return tuple(filter(None, value)) if isinstance(value, list) else (value,)
 
 
 @cache
@@ -241,6 +254,7 @@ def _layouts() -> dict[int, _Layout]:
 def _layout(kind: type[Operation[Any]]) -> _Layout:
     at = {name: index for index, name in enumerate(kind.__struct_fields__, 1)}
     required, optional, many = operand_fields(kind)
+    results = results_of(kind)
     return _Layout(
         tuple(at[name] for name in (*required, *optional)),
         tuple(at[name] for name in many),
@@ -248,6 +262,7 @@ def _layout(kind: type[Operation[Any]]) -> _Layout:
         at.get(kind.aliased, 0),
         kind.opaque,
         kind.runs_user_code,
+        (0,) if results is None else tuple(at.get(name, 0) for name in results.asked_by),
     )
 
 

@@ -198,10 +198,11 @@ class AccelRef(Reply["AccelRef"], Operators):
         name = None if dtype is None else str(dtype)
         return AccelToken(self.device.name, self.id, self.generation, shape, name)
 
-    def reject(self, error: AccelError) -> None:
-        """Complete with a failure."""
-        super().reject(error)
+    def fail(self, error: AccelError) -> bool:
+        """Complete with a failure; return whether somebody waits, who is told of it."""
+        waited = super().fail(error)
         Handles.lost += 1
+        return waited
 
     def let_go(self) -> None:
         """Give the buffer up as the last handle of it does; for one that only its request has."""

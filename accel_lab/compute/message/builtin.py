@@ -187,11 +187,13 @@ class TakeBack(Operation[None], frozen=True, array_like=True, eq=False, tag=12):
     """Take the place of a message that was taken back before it was sent: `made` is never made.
 
     With `uploaded` it has been allocated already, and what was taken back would have filled it.
+    `count` is how many results it would have made, from `made` on.
     """
 
     library: ClassVar[str] = "upload"
     made: int
     uploaded: bool = False
+    count: int = 1
 
 
 class Location(msgspec.Struct, frozen=True, array_like=True):

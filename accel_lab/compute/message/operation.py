@@ -5,9 +5,8 @@ the notebook's process before it is sent and again in the context before memory 
 """
 
 import reprlib
-import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from operator import attrgetter
@@ -17,6 +16,7 @@ import msgspec
 
 from accel_lab.actor.message import Message
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.results import is_tuple_of_refs, is_union, results_of
 from accel_lab.display.summary import as_html
 from accel_lab.errors import AccelError, InvalidArgument
 
@@ -34,6 +34,27 @@ class Spec(NamedTuple):
     dtype: str
 
 
+class PartialSpec(NamedTuple):
+    """Of a result what can be told without its device, as how many elements are unique.
+
+    An extent is None where only the device can tell it.
+    """
+
+    shape: tuple[int | None, ...]
+    dtype: str
+
+
+Specs: TypeAlias = tuple[Spec | PartialSpec | None, ...]
+"""The shapes and dtypes of several results; None for one that is not asked for."""
+
+
+def is_whole(made: Spec | PartialSpec | Specs | None) -> bool:
+    """Whether every extent is known of what a message makes."""
+    if type(made) is tuple:
+        return not any(type(spec) is PartialSpec for spec in made)
+    return type(made) is not PartialSpec
+
+
 NO_RESULT = Spec((), "")
 """Stands on the wire for the result of a message that was checked and makes no buffer."""
 
@@ -48,6 +69,8 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         timeout_s: how long it may execute when nobody says otherwise.
         written: the field of the buffers that it changes, if there is such a field.
         aliased: the field of the buffer whose memory the result shares.
+        asked_by: of several results those that are not always made, with the field that asks for
+            each: `{"vt": "vectors"}`.
         opaque: why it cannot be run again, if it cannot.
         runs_user_code: whether it runs code of the user's, which may break the context.
         subject: the field of the thing after which people call it, as the kernel of a launch, or of
@@ -58,12 +81,15 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
     timeout_s: ClassVar[float | None] = DEFAULT_TIMEOUT_S
     written: ClassVar[str] = "out"
     aliased: ClassVar[str] = ""
+    asked_by: ClassVar[Mapping[str, str]] = {}
     opaque: ClassVar[str] = ""
     runs_user_code: ClassVar[bool] = False
     subject: ClassVar[str] = ""
 
-    def infer(self) -> Spec | None:
-        """Return the result's shape and dtype, or None when the answer is no single buffer.
+    def infer(self) -> Spec | PartialSpec | Specs | None:
+        """Return the result's shape and dtype, or None when the answer is no buffer.
+
+        For several results it is a tuple, with None for each that is not asked for.
 
         Raises:
             InvalidArgument: the operands or options do not fit.
@@ -79,7 +105,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         value = getattr(self, self.written, None)
         if value is None:
             return ()
-        return value if isinstance(value, tuple) else (value,)
+        return tuple(filter(_is_given, value)) if isinstance(value, tuple) else (value,)
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value}" for name, value in self._told())
@@ -109,7 +135,10 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
             spec = inferred(self)
         except InvalidArgument as error:
             return f"nothing: {error}"
-        return f"{spec.dtype}[{', '.join(map(str, spec.shape))}]" if spec is not None else ""
+        if spec is None:
+            return ""
+        specs: Specs = (spec,) if isinstance(spec, Spec | PartialSpec) else spec
+        return ", ".join(f"{one.dtype}{_extents(one.shape)}" for one in specs if one is not None)
 
     @property
     def title(self) -> str:
@@ -125,6 +154,14 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         """The dtype by which a backend decides whether it has this operation."""
         operands = self.operands()
         return operands[0].dtype if operands else getattr(self, "dtype", "")
+
+
+def _is_given(ref: object) -> bool:
+    return ref is not None
+
+
+def _extents(shape: tuple[int | None, ...]) -> str:
+    return f"[{', '.join('?' if extent is None else str(extent) for extent in shape)}]"
 
 
 @cache
@@ -143,20 +180,37 @@ def _brief(value: object) -> str:
     return reprlib.repr(value)
 
 
-def inferred(message: Operation[Any]) -> Spec | None:
-    """Return what a message infers.
+def inferred(message: Operation[Any]) -> Spec | PartialSpec | Specs | None:
+    """Return what a message infers: for several results a tuple that fits what is asked for.
 
     Raises:
         InvalidArgument: its own, or a field is of another type than it declares, on which `infer`
             has stumbled.
     """
     try:
-        return message.infer()
+        spec = message.infer()
     except AccelError:
         raise
     except Exception:
         _require_types(message)
         raise
+    if type(spec) is tuple:  # a Spec is none
+        require_fit(message, spec)  # type: ignore[arg-type]
+    return spec
+
+
+def require_fit(message: Operation[Any], specs: Specs) -> None:
+    """Refuse what a library infers of several results and does not have as it declares.
+
+    Raises:
+        TypeError: it is not one for each result that the message asks for.
+    """
+    results = results_of(type(message))
+    assert results is not None, f"{type(message).__name__} infers several results and declares one"
+    made = [at for at, spec in enumerate(specs) if spec is not None]
+    if len(specs) != len(results.asked_by) or made != [*results.made(message)]:
+        text = f"{message!r} infers {specs}, and its results {results.kind._fields} are asked for"
+        raise TypeError(f"{text} by {results.asked_by}")
 
 
 def _require_types(message: Operation[Any]) -> None:
@@ -204,20 +258,26 @@ def operands_of(kind: type[Operation[Any]]) -> Callable[[Any], tuple[AccelRef, .
     """
     extract = _extractors.get(kind)
     if extract is None:
-        extract = _extractors[kind] = _build(*operand_fields(kind))
+        extract = _build(*operand_fields(kind), gaps=bool(tuples_of(kind)))
+        _extractors[kind] = extract
     return extract
 
 
 def no_operand(message: Operation[Any]) -> InvalidArgument:
     """Say which field holds something that is no buffer."""
     required, optional, many = operand_fields(type(message))
+    several = tuples_of(type(message))
     for name in (*required, *optional, *many):
         value = getattr(message, name)
-        if name in many and not isinstance(value, tuple):
-            text = f"{type(message).__name__}.{name} must be a tuple of AccelRefs, not {value!r}"
+        if name in several and value is None:
+            continue
+        if name in many and not isinstance(value, several.get(name, tuple)):
+            what = several[name].__name__ if name in several else "tuple"
+            text = f"{type(message).__name__}.{name} must be a {what} of AccelRefs, not {value!r}"
             return InvalidArgument(text)
+        may_be_none = name in optional or name in several
         for one in value if name in many else (value,):
-            if not isinstance(one, AccelRef) and not (one is None and name in optional):
+            if not isinstance(one, AccelRef) and not (one is None and may_be_none):
                 return InvalidArgument(
                     f"{type(message).__name__}.{name} must be an AccelRef, not "
                     f"{type(one).__name__}; put() the array on the device first"
@@ -227,24 +287,55 @@ def no_operand(message: Operation[Any]) -> InvalidArgument:
 
 @cache
 def operand_fields(kind: type[Operation[Any]]) -> tuple[Names, Names, Names]:
-    """Return the fields that are a buffer, that may be None instead, and that are tuples."""
+    """Return the fields that are a buffer, that may be None instead, and that are tuples.
+
+    A tuple of several results, as `out`, may be None, and so may each of its buffers.
+    """
     required: list[str] = []
     optional: list[str] = []
     many: list[str] = []
     for name, hint in typing.get_type_hints(kind).items():
         arms = typing.get_args(hint)
-        union = typing.get_origin(hint) in (typing.Union, types.UnionType)
         if hint is AccelRef:
             required.append(name)
-        elif union and AccelRef in arms:
+        elif is_union(hint) and AccelRef in arms:
             optional.append(name)
-        elif typing.get_origin(hint) is tuple and arms and arms[0] is AccelRef:
+        elif name in tuples_of(kind) or (
+            typing.get_origin(hint) is tuple and arms and arms[0] is AccelRef
+        ):
             many.append(name)
     return tuple(required), tuple(optional), tuple(many)
 
 
+def require_tuples(message: Operation[Any]) -> None:
+    """Refuse what is no NamedTuple of buffers where one belongs, as for `out`.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    for name, kind in tuples_of(type(message)).items():
+        value = getattr(message, name)
+        if value is not None and not isinstance(value, kind):
+            raise no_operand(message)
+
+
+def _is_tuple(hint: object) -> bool:
+    return typing.get_origin(hint) is tuple
+
+
+@cache
+def tuples_of(kind: type[Operation[Any]]) -> dict[str, Any]:
+    """Return the fields that are a NamedTuple of buffers or None, and which."""
+    found: dict[str, Any] = {}
+    for name, hint in typing.get_type_hints(kind).items():
+        for arm in typing.get_args(hint) if is_union(hint) else ():
+            if is_tuple_of_refs(arm):
+                found[name] = arm
+    return found
+
+
 def _build(  # noqa: C901 - one case for each way to name operands
-    required: Names, optional: Names, many: Names
+    required: Names, optional: Names, many: Names, *, gaps: bool = False
 ) -> Callable[[Any], tuple[AccelRef, ...]]:
     """Return the fastest function that lists these fields; most have an `out` or nothing."""
     names = [*required, *optional]
@@ -270,7 +361,7 @@ def _build(  # noqa: C901 - one case for each way to name operands
 
         return without_none
 
-    if not optional and len(many) == 1:
+    if not optional and len(many) == 1 and not gaps:
         (name,) = many
         last = attrgetter(name)
         if len(names) == 1:
@@ -291,7 +382,8 @@ def _build(  # noqa: C901 - one case for each way to name operands
         values = read(message)
         found = values[:first] + tuple([v for v in values[first:] if v is not None])
         for name in many:
-            found += getattr(message, name)
+            value = getattr(message, name)
+            found += tuple(filter(_is_given, value or ())) if gaps else value
         return found
 
     return extract

@@ -359,7 +359,7 @@ class Recovery:
             unanswered |= self._lineage.later_than(last)
             pending = {step.seq: step for step in self._lineage.steps_of(unanswered)}
             named = {id_ for step in pending.values() for id_ in step.operands}
-            made = {step.made for step in pending.values()} - {0}
+            made = {id_ for step in pending.values() for id_ in step.makes}
             live = self._lineage.live
             wanted = (live | named) - made
             found = self._lineage.slice(wanted, unanswered)
@@ -410,8 +410,8 @@ class Recovery:
         last: dict[int, int] = {}
         for position, step in enumerate(found.steps):
             if isinstance(step, Step):
-                for id_ in (*step.operands, step.made):
-                    if id_ and id_ not in kept:
+                for id_ in (*step.operands, *step.makes):
+                    if id_ not in kept:
                         last[id_] = position
         ends: dict[int, list[int]] = {}
         for id_, position in last.items():
@@ -500,8 +500,7 @@ class Recovery:
                 where = None if waits is None else waits[0].origin
                 self._requests.answers.not_written(changes_of(step), seq, error, where)
                 self.cancel([seq], partial(_same, error))
-                if step.made:
-                    self.lost[step.made] = text
+                self.lost.update(dict.fromkeys(step.makes, text))
                 continue
             with self._lock:
                 held = self._held.pop(seq, None)
@@ -524,8 +523,9 @@ class Recovery:
                 self._requests.pump.unclaimed(reply)
             if isinstance(waited.error, ContextLost):
                 raise Overtaken
-            if waited.failed and step.made:
-                self.lost[step.made] = f"its message failed: {waited.error}"
+            if waited.failed:
+                why = f"its message failed: {waited.error}"
+                self.lost.update(dict.fromkeys(step.makes, why))
             done.append(seq)
         self._probed = 0
         self._requests.connection.withhold(link, max(seqs, default=0), 0, plan.sharing)
@@ -557,7 +557,7 @@ def _changed(step: Step | Restore) -> set[int]:
     """Return the buffers that a step makes or changes."""
     if isinstance(step, Restore):
         return {step.checkpoint.id}
-    return {step.made, *step.writes} - {0}
+    return {*step.makes, *step.writes}
 
 
 def _needs_lost(text: str, why: str, _: int) -> DependencyFailed:

@@ -8,6 +8,7 @@ from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.lineage.markers import Result
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.requests.results_reply import ResultsReply
 from accel_lab.errors import AccelError
 
 if TYPE_CHECKING:
@@ -30,13 +31,20 @@ class ResultDigests:
 
     def __call__(self, seq: int, reply: Reply[Any]) -> None:
         """Ask for the digest of what request `seq` made; does not block."""
-        if not isinstance(reply, AccelRef) or (reply.known and reply.dtype not in NAMES):
+        if isinstance(reply, ResultsReply):
+            for ref in reply.refs:
+                self._ask(ref, seq, ref.id)
+        elif isinstance(reply, AccelRef):
+            self._ask(reply, seq, 0)
+
+    def _ask(self, ref: AccelRef, seq: int, id_: int) -> None:
+        if ref.known and ref.dtype not in NAMES:
             return
         try:
             self._requests.outbox.send(
-                Digest(reply, self._values),
+                Digest(ref, self._values),
                 Digest.timeout_s,
-                make=lambda _, __: _Seen(self._recorder, seq),
+                make=lambda _, __: _Seen(self._recorder, seq, id_),
                 recorded=False,
             )
         except AccelError:  # it failed, or its context is lost: there is nothing to see
@@ -46,12 +54,13 @@ class ResultDigests:
 class _Seen(Reply[Any]):
     """The answer that becomes a part of the record; nobody hears of its failure."""
 
-    __slots__ = ("_recorder", "_seq")
+    __slots__ = ("_id", "_recorder", "_seq")
 
-    def __init__(self, recorder: Recorder, seq: int) -> None:
+    def __init__(self, recorder: Recorder, seq: int, id_: int) -> None:
         super().__init__(None, None)
         self._recorder = recorder
         self._seq = seq
+        self._id = id_
 
     def resolve(self, value: Any = None) -> None:
         """Record it."""
@@ -61,4 +70,4 @@ class _Seen(Reply[Any]):
     def _result(self) -> Result:
         digest, shape, dtype, data = self._value
         key = "" if data is None else self._recorder.contents.put(data)
-        return Result(self._seq, digest, key or "", shape, dtype)
+        return Result(self._seq, digest, key or "", shape, dtype, self._id)

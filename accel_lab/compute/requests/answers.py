@@ -18,6 +18,7 @@ from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.unwritten import Refusal, Unwritten, UnwrittenBuffers
+from accel_lab.compute.requests.results_reply import ResultsReply
 from accel_lab.compute.requests.withdrawal import Withdrawn
 from accel_lab.compute.user_code.call import unpack as unpack_value
 from accel_lab.compute.wire.codec import Answer, Done, Failure, Report, Shaped
@@ -278,12 +279,23 @@ class Answers:
                     shaped.learn(shape, report.dtype)
                     if self.learn is not None:
                         self.learn(shaped.id, shape, report.dtype, report.shares)
+                elif isinstance(shaped, ResultsReply):
+                    self._learn_several(shaped, report)
                 if shaped is not None:
                     shaped.resolve()
             elif type(report) is Answer:
                 self._answered(link, report)
             else:
                 self._noticed(link, report)
+
+    def _learn_several(self, shaped: ResultsReply, report: Shaped) -> None:
+        for ref, told in zip(shaped.handles, report.several, strict=True):
+            if ref is None or told is None:
+                continue
+            shape, dtype = told
+            ref.learn(tuple(shape), dtype)
+            if self.learn is not None:
+                self.learn(ref.id, tuple(shape), dtype, report.shares)
 
     def _done(self, seqs: list[int]) -> None:
         for seq in seqs:  # the hot path: `take`, without the call
@@ -392,6 +404,9 @@ def _let_go(pending: dict[int, Reply[Any]], seqs: Iterable[int]) -> list[int]:
     held = []
     for seq in seqs:
         reply = pending.get(seq)
+        if type(reply) is ResultsReply:
+            held += [seq] if reply.let_go() else []
+            continue
         if not isinstance(reply, AccelRef):
             continue
         if getrefcount(reply) <= _OF_NOBODY:

@@ -18,9 +18,12 @@ from accel_lab.compute.message.operation import NO_RESULT
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.answers import Answers
 from accel_lab.compute.requests.connection import Connection
+from accel_lab.compute.requests.results_reply import ResultsReply
 from accel_lab.compute.requests.send_queue import SendQueue
 from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.errors import Cancelled
+
+_OF_BUFFERS = AccelRef, ResultsReply
 
 
 class Cancellation:
@@ -55,7 +58,7 @@ class Cancellation:
         """Take one request back, and answer it now."""
         UNINTERRUPTED.begin()  # one that is half taken back would be in flight for ever
         try:
-            seqs = [seq for seq, other in self.unanswered() if other is reply]
+            seqs = [seq for seq, other in self.unanswered() if _answers(other, reply)]
             self._cancel(seqs)
             for seq in seqs:
                 self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
@@ -133,13 +136,14 @@ class Cancellation:
             reply = self._answers.pending.get(seq)
             if reply is None or seq not in self._queue.waiting:
                 return
-            if isinstance(reply, AccelRef):  # what needs it must learn that it is never made
-                instead = TakeBack(reply.id, reply.library == "upload")
+            if isinstance(reply, _OF_BUFFERS):  # what needs it must learn that it is never made
+                count = len(reply.handles) if isinstance(reply, ResultsReply) else 1
+                instead = TakeBack(reply.id, reply.library == "upload", count)
                 self._queue.waiting[seq] = encode_entry(seq, 0, None, instead, NO_RESULT)
             else:
                 del self._queue.waiting[seq]
                 self.room.notify()
-        if isinstance(reply, AccelRef):
+        if isinstance(reply, _OF_BUFFERS):
             self._record(seq, error)
             self._withdraw(seq, error)
         elif self._answers.take(seq) is not None:
@@ -153,7 +157,7 @@ class Cancellation:
         if found is None:
             return
         reply, stand_in = found
-        if isinstance(reply, AccelRef):
+        if isinstance(reply, _OF_BUFFERS):
             self._answers.never_made(reply.id, error)
         over = reply.take_back(error)
         if over is not None:
@@ -162,6 +166,11 @@ class Cancellation:
     def _record(self, seq: int, error: Cancelled) -> None:
         if self._recorder is not None:
             self._recorder.mark(Failed(seq, "Cancelled", str(error)))
+
+
+def _answers(request: Reply[Any], reply: Reply[Any]) -> bool:
+    """Whether a reply, or one of several results, is answered by what answers a request."""
+    return request is reply or (isinstance(request, ResultsReply) and request.answers(reply))
 
 
 def _taken_back(seq: int) -> Cancelled:

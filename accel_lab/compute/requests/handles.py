@@ -2,15 +2,26 @@
 
 import weakref
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 from accel_lab.actor.reply import FAILED, Pump, Reply
 from accel_lab.compute.message.buffer import FREED, AccelRef, Handles, Owner, RunRef
-from accel_lab.compute.message.operation import NO_RESULT, Operation, Spec, inferred, no_operand
+from accel_lab.compute.message.operation import (
+    NO_RESULT,
+    Operation,
+    PartialSpec,
+    Spec,
+    inferred,
+    is_whole,
+    no_operand,
+    require_tuples,
+)
 from accel_lab.compute.message.support import check
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.connection import Connection
 from accel_lab.compute.requests.message_plan import MessagePlan, require_options
+from accel_lab.compute.requests.results_reply import ResultsReply
 from accel_lab.compute.requests.send_queue import SendQueue
 from accel_lab.errors import InvalidArgument, StaleRef
 
@@ -18,7 +29,7 @@ Make = Callable[[Pump, int], Reply[Any]]
 """Builds another kind of handle, for a result of this id."""
 Handle = tuple[Reply[Any], int]
 """That of an answer, and the result's id on the wire."""
-Checked = tuple[Spec | None, Spec | None, bool, bool]
+Checked = tuple[Any, Any, bool, bool]
 """What a message makes; what the context is told of that; whether that is known; whether every
 operand is well."""
 
@@ -84,6 +95,8 @@ class DeviceHandles:
             announced: the id that the context was told before; 0 if none.
         """
         here = cell_origin.current()
+        if plan.results is not None:
+            return self._of_results(message, plan, spec, here)
         if plan.has_out and message.out is not None:
             out = message.out
             shape, dtype = (out.shape, out.dtype) if out.known else (None, None)
@@ -102,6 +115,44 @@ class DeviceHandles:
         return AccelRef(
             self.pump, here, self.device(), owner, generation, spec.shape, spec.dtype
         ), id_
+
+    def _of_results(
+        self, message: Any, plan: MessagePlan, specs: Any, here: object
+    ) -> tuple[ResultsReply, int]:
+        """Return what answers a message with several results, and the first id on the wire.
+
+        `specs` is None where the notebook cannot infer. Each result has an id, made or not.
+        """
+        results, device = plan.results, self.device()
+        assert results is not None
+        generation, pump = self._connection.generation, self.pump
+        count, library = len(results.asked_by), plan.library
+        outs = message.out if plan.has_out else None
+        handles: list[AccelRef | None] = [None] * count
+        if outs is None:
+            first, is_known = self._new_ids(count), True
+            for at in results.made(message):
+                owner, spec = Owner(first + at, self._freed), specs[at] if specs else None
+                shape, dtype = spec if type(spec) is Spec else (None, None)
+                ref = AccelRef(pump, here, device, owner, generation, shape, dtype)
+                ref.library = library
+                handles[at], is_known = ref, is_known and ref.known
+            reply = ResultsReply(pump, here, results, tuple(handles), first)
+            return reply, first if is_known else -first
+        for at, out in enumerate(outs):
+            if out is not None:
+                shape, dtype = (out.shape, out.dtype) if out.known else (None, None)
+                ref = AccelRef(pump, here, device, out.owner, generation, shape, dtype)
+                ref.library = library
+                handles[at] = ref
+        return ResultsReply(pump, here, results, tuple(handles), 0, outs), 0
+
+    def _new_ids(self, count: int) -> int:
+        """Take so many ids in a row; return the first."""
+        while True:  # another thread may take one between two of these
+            ids = list(islice(self._ids, count))
+            if ids[-1] - ids[0] == count - 1:
+                return ids[0]
 
     def of_call(self, id_: int) -> RunRef:
         """Build the handle of an answer that may turn out to be a buffer."""
@@ -126,7 +177,9 @@ class DeviceHandles:
 
     # Checking them.
 
-    def check(self, message: Operation[Any], plan: MessagePlan) -> Checked:
+    def check(  # noqa: C901 - the hot path
+        self, message: Operation[Any], plan: MessagePlan
+    ) -> Checked:
         """Work out what a message makes, and refuse operands and options that do not fit.
 
         An operand that is stale or failed is no such: it is looked at when the message is sent.
@@ -136,6 +189,8 @@ class DeviceHandles:
         """
         if plan.options:
             require_options(message, plan.options)
+        if plan.results is not None:
+            require_tuples(message)
         device, connection = self.device(), self._connection
         generation, known, sound = connection.generation, True, not connection.dropped
         try:
@@ -152,12 +207,16 @@ class DeviceHandles:
         if not known:
             return None, None, False, sound
         spec = inferred(message)
+        if not is_whole(spec):  # the rest only the device can tell
+            known = False
+            if type(spec) is PartialSpec:
+                spec = None
         if plan.listed:
             dtype = operands[0].dtype if operands else message.dtype_key
             if dtype not in plan.supported:
                 check(self._support, message)
                 plan.supported.add(dtype)
-        return spec, spec or NO_RESULT, True, sound
+        return spec, (spec or NO_RESULT) if known else None, known, sound
 
     def is_plain(self, message: Operation[Any], plan: MessagePlan) -> bool:
         """Whether all is known and well: the shapes, the operands, the backend's support."""

@@ -10,6 +10,7 @@ from accel_lab.compute.message.operation import (
     answers_buffer,
     operands_of,
 )
+from accel_lab.compute.message.results import Results, results_of
 from accel_lab.compute.message.support import name_of
 from accel_lab.compute.requests.message_cache import MessageCache
 from accel_lab.errors import InvalidArgument
@@ -28,6 +29,7 @@ class MessagePlan(NamedTuple):
         supported: the dtypes that the backend is known to have it for.
         has_out: whether it may name a buffer to write to.
         answers_buffer: whether the answer is a buffer.
+        results: what the answer is if that is several buffers.
         bare: whether there is nothing to check: no buffer, no dtype, no rule.
         timeout_s: how long it may execute when nobody says otherwise.
         repeats: those that came more than once.
@@ -41,6 +43,7 @@ class MessagePlan(NamedTuple):
     supported: set[str]
     has_out: bool
     answers_buffer: bool
+    results: Results | None
     bare: bool
     timeout_s: float | None
     repeats: MessageCache
@@ -68,6 +71,7 @@ class MessagePlans(dict[type, MessagePlan]):
             set(),
             has_out="out" in kind.__struct_fields__,
             answers_buffer=answers_buffer(kind),
+            results=results_of(kind),
             bare=not kind.__struct_fields__ and kind.infer is Operation.infer,
             timeout_s=self.timeout_s if own == DEFAULT_TIMEOUT_S else own,
             repeats=MessageCache(),
@@ -79,6 +83,8 @@ class MessagePlans(dict[type, MessagePlan]):
 
 def _is_flat(kind: type[Operation[Any]]) -> bool:
     """Whether its fields are buffers and plain values, and not made anew for each message."""
+    if results_of(kind) is not None:
+        return False
     hints = get_type_hints(kind)
     fields = kind.__struct_fields__
     return bool(fields) and all(get_origin(hints[n]) not in (tuple, list, dict) for n in fields)

@@ -102,7 +102,7 @@ class Outbox:
     def timeout_s(self, timeout_s: float | None) -> None:
         self._plans = MessagePlans(require_timeout(timeout_s))
 
-    def send(
+    def send(  # noqa: C901 - the hot path
         self,
         message: Operation[Any],
         timeout_s: float | None,
@@ -172,12 +172,21 @@ class Outbox:
                 standing = connection.generation, lost
                 repeats.note(made_of, message, (spec, expected), standing)
             reply.library = plan.library
+            if plan.results is not None:
+                self._learn(reply)
             full = self._enter(
                 seq, reply, data, link, settle, kept, recorded=recorded, at_once=announced > 0
             )
         if full is not None or self.digests is not None or not seq % LOOKS_EVERY:
             self._sent(seq, reply, full, recorded=recorded)
         return reply
+
+    def _learn(self, reply: Any) -> None:
+        """Have the record know the shapes of several results, where the notebook does."""
+        learn = self._answers.learn
+        for ref in reply.refs:
+            if learn is not None and ref.known:
+                learn(ref.id, ref.shape, ref.dtype, 0)
 
     def send_made(
         self,

@@ -57,7 +57,7 @@ class SendQueue:
     def widen(self, sharing: Mapping[int, Iterable[int]]) -> None:
         """Have what waits refuse what shares the memory of a buffer that will not be there."""
         for seq, data in list(self.waiting.items()):
-            _, result, timeout_s, (tag, *fields), spec = decode(data)
+            _, result, timeout_s, (tag, *fields), spec, *_ = decode(data)
             if tag == WITHHOLD:
                 [id_, *_], *rest = fields
                 ids = [id_, *sharing.get(id_, ())]

@@ -304,9 +304,9 @@ class Suspension:
             _, blob = pack_call(SaveRestore.restore, (in_context(SaveRestore), place, freed), {})
             lost: dict[int | str, str] = self._ask(link, None, Run((), blob, pure=True))
             for message in kept.saved.again:
-                _, made, timeout_s, fields, spec = decode(message)
+                _, made, timeout_s, fields, *specs = decode(message)
                 seq = requests.outbox.number()
-                data = encode([seq, made, timeout_s, fields, spec])
+                data = encode([seq, made, timeout_s, fields, *specs])
                 self._wait(link, None, seq, data)
         except (Overtaken, ContextLost):
             return  # the next one begins anew

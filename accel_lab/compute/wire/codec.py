@@ -11,7 +11,7 @@ import msgspec
 
 from accel_lab.compute.arrays.named_dtype import NamedDType
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Spec
+from accel_lab.compute.message.operation import NO_RESULT, Spec, Specs
 from accel_lab.compute.message.unwritten import Refusal
 from accel_lab.display.sizes import compared
 from accel_lab.errors import AccelError, InvalidArgument
@@ -31,13 +31,14 @@ class Shaped(msgspec.Struct, frozen=True, array_like=True, tag=2):
     """A result whose shape only the context could tell has arrived.
 
     `shares` is the buffer whose memory it is a part of, as a rule an operand: 0 where it has its
-    own, -1 where the context does not know.
+    own, -1 where the context does not know. `several` has the shape and dtype of each of several.
     """
 
     seq: int
     shape: tuple[int, ...]
     dtype: str
     shares: int = -1
+    several: list[tuple[tuple[int, ...], str] | None] = []
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, tag=3):
@@ -153,13 +154,13 @@ def encode_entry(
     result: int,
     timeout_s: float | None,
     message: Any,
-    spec: Spec | msgspec.Raw | None = None,
+    spec: Spec | Specs | msgspec.Raw | None = None,
 ) -> bytes:
-    """Encode one request as an array of these five.
+    """Encode one request as an array of these five; the results of one with several are a sixth.
 
-    A result of 0 is none; a negative one asks for the shape that the notebook could not infer.
-    `spec` is the result that the notebook has inferred, or `NO_RESULT`; None where the context has
-    to infer and check.
+    A result of 0 is none; a negative one asks for the shape that the notebook could not infer. Of
+    several it is the first. `spec` is the result that the notebook has inferred, or `NO_RESULT`, as
+    where there are several; None where the context has to infer and check.
 
     Parameters:
         message: a message, or the bytes of one as `msgspec.Raw`; `spec` likewise.
@@ -168,7 +169,10 @@ def encode_entry(
         InvalidArgument: a field cannot travel, or the message is larger than a frame.
     """
     try:
-        data = _encoder.encode((seq, result, timeout_s, message, spec))
+        if type(spec) is tuple:
+            data = _encoder.encode((seq, result, timeout_s, message, NO_RESULT, spec))
+        else:
+            data = _encoder.encode((seq, result, timeout_s, message, spec))
     except AccelError:
         raise
     except (TypeError, ValueError, OverflowError) as error:

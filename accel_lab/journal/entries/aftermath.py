@@ -21,7 +21,7 @@ class Aftermath:
         lost: the generation with which a request was lost, by request.
         causes: why a generation was lost.
         contents: the kept bytes by request.
-        results: the digests by request.
+        results: the digests by request, and by buffer where it has several results, else by 0.
         arrays: the buffers inside an answer, by request.
         kernels: the names of compiled kernels, by the number of the token.
     """
@@ -31,7 +31,7 @@ class Aftermath:
         self.lost: dict[int, int] = {}
         self.causes: dict[int, str] = {}
         self.contents: dict[int, Contained] = {}
-        self.results: dict[int, markers.Result] = {}
+        self.results: dict[int, dict[int, markers.Result]] = {}
         self.arrays: dict[int, list[int]] = {}
         self.kernels: dict[int, str] = {}
 
@@ -48,6 +48,6 @@ class Aftermath:
         elif isinstance(marker, markers.Content):
             self.contents[marker.seq] = Contained(marker.key, marker.why)
         elif isinstance(marker, markers.Result):
-            self.results[marker.seq] = marker
+            self.results.setdefault(marker.seq, {})[marker.id] = marker
         elif isinstance(marker, markers.Arrays):
             self.arrays[marker.seq] = marker.ids

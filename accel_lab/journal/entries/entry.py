@@ -17,6 +17,7 @@ from accel_lab.compute.lineage import markers
 from accel_lab.compute.lineage.markers import marker_of
 from accel_lab.compute.message.builtin import Free, Receive, Run, Upload
 from accel_lab.compute.message.operation import Operation, Spec, operand_fields, travelling
+from accel_lab.compute.message.results import results_of
 from accel_lab.errors import Cancelled, Interrupted, JournalDamaged, JournalError
 from accel_lab.journal.entries.aftermath import Aftermath
 from accel_lab.libraries.jit.messages import Compile, LaunchKernel
@@ -57,6 +58,8 @@ _KINDS: dict[type, Kind] = {
     markers.Checkpoint: "checkpoint",
     markers.Rebuilt: "rebuilt",
 }
+LONGEST = 6
+"""So long is `Entry.raw` where it has the specs of several results."""
 _groups = msgspec.msgpack.Decoder(list[list[Any]])
 _parts = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _part = msgspec.msgpack.Decoder(list[Any])
@@ -115,12 +118,12 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
         name: the message's name, as `Gemm`; a marker's kind.
         library: the message's library, as `blas`.
         fields: what it holds by name; a buffer is its number, a complex number its two parts.
-        result: the number of the buffer that the message makes, 0 for none; negative where the
-            sender did not know its shape.
-        spec: the result's shape and dtype, None where the sender did not know or there is none.
+        result: the number of the buffer that the message makes, of several the first; 0 for none,
+            and negative where the sender did not know its shape.
+        spec: the result's shape and dtype, None where the sender did not know or there is not one.
         timeout_s: how long the message might execute.
-        raw: it as it was recorded, `[seq, result, timeout_s, [tag, ...], spec]` or
-            `[tag, ...]` of a marker.
+        raw: it as it was recorded, `[seq, result, timeout_s, [tag, ...], spec]`, with the specs of
+            several results behind that, or `[tag, ...]` of a marker.
         aftermath: what has been read of the device's requests.
     """
 
@@ -156,7 +159,7 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
         required, optional, many = operand_fields(kind_of(self.raw[3][0]))
         values = [self.fields.get(name) for name in (*required, *optional)]
         for name in many:
-            values += self.fields.get(name, ())
+            values += self.fields.get(name) or ()
         return tuple([id_ for id_ in values if id_ is not None])
 
     @property
@@ -198,9 +201,30 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
         return found.key if found is not None else ""
 
     @property
+    def makes(self) -> dict[int, Spec | None]:
+        """The buffers that the message makes: their shapes and dtypes, None where not known."""
+        if self.kind != "message" or not self.result:
+            return {}
+        first, results = abs(self.result), results_of(kind_of(self.raw[3][0]))
+        if results is None:
+            return {first: self.spec}
+        *_, told = self.raw
+        specs = told if len(self.raw) == LONGEST else [None] * len(results.asked_by)
+        return {
+            first + at: None if spec is None or None in spec[0] else Spec(tuple(spec[0]), spec[1])
+            for at, (by, spec) in enumerate(zip(results.asked_by, specs, strict=True))
+            if not by or self.fields[by]
+        }
+
+    @property
     def digest(self) -> markers.Result | None:
-        """The digest of what the message made, None when it was not recorded."""
-        return self.aftermath.results.get(self.seq) if self.kind == "message" else None
+        """The digest of what the message made, None when it was not recorded, or several were."""
+        return self.digests.get(0)
+
+    @property
+    def digests(self) -> dict[int, markers.Result]:
+        """The digests of several results by buffer, or that of the only one by 0."""
+        return self.aftermath.results.get(self.seq, {}) if self.kind == "message" else {}
 
     @property
     def why(self) -> str:
@@ -242,10 +266,11 @@ def describe(entry: Entry) -> str:
         return f"{entry.kind}({_listed(entry.fields, ())})"
     required, optional, many = operand_fields(kind_of(entry.raw[3][0]))
     text = f"{entry.title}({_listed(entry.fields, (*required, *optional, *many))})"
-    if not entry.result:
-        return text
-    made = "" if entry.spec is None else f" {entry.spec.dtype}{list(entry.spec.shape)}"
-    return f"{text} -> #{abs(entry.result)}{made}"
+    made = [
+        f"#{id_}" if spec is None else f"#{id_} {spec.dtype}{list(spec.shape)}"
+        for id_, spec in entry.makes.items()
+    ]
+    return f"{text} -> {', '.join(made)}" if made else text
 
 
 def entries_of(
@@ -385,7 +410,7 @@ class _Reader:
         """Return what a part is; None for one that only tells who sent the next."""
         if raw[0] < 0:
             return self._marker(raw, group, place)
-        seq, result, timeout_s, (tag, *values), spec = raw
+        seq, result, timeout_s, (tag, *values), spec, *_ = raw
         kind = kind_of(tag)
         names = kind.__struct_fields__
         if len(values) > len(names):

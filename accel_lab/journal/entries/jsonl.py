@@ -222,7 +222,7 @@ def _line_of(raw: list[Any]) -> dict[str, Any]:
         names = type(marker).__struct_fields__
         name = type(marker).__name__
         return {"marker": raw[0], "name": name, "fields": _named(names, raw[1:])}
-    seq, result, timeout_s, (tag, *values), spec = raw
+    seq, result, timeout_s, (tag, *values), spec, *several = raw
     line: dict[str, Any] = {"seq": seq, "result": result, "tag": tag}
     try:
         kind = kind_of(tag)
@@ -231,7 +231,8 @@ def _line_of(raw: list[Any]) -> dict[str, Any]:
     else:
         line |= {"message": kind.__name__, "library": kind.library}
         line["fields"] = _named(kind.__struct_fields__, values)
-    return line | {"spec": _plain(spec), "timeout_s": _plain(timeout_s)}
+    line |= {"spec": _plain(spec), "timeout_s": _plain(timeout_s)}
+    return line | ({"several": _plain(several[0])} if several else {})
 
 
 def _named(names: tuple[str, ...], values: list[Any]) -> Any:
@@ -250,7 +251,8 @@ def _part_of(line: dict[str, Any]) -> bytes:
         return _encode([index(line["marker"]), *values])
     seq, result = index(line["seq"]), index(line["result"])
     timeout_s, spec = _back(line["timeout_s"]), _back(line["spec"])
-    return _encode([seq, result, timeout_s, [line["tag"], *values], spec])
+    several = [_back(line["several"])] if "several" in line else []
+    return _encode([seq, result, timeout_s, [line["tag"], *values], spec, *several])
 
 
 def _write_content(file: IO[str], key: str, data: bytes | None) -> None:

@@ -84,9 +84,9 @@ class Buffers:
 
     def spoil(self, step: Step, why: str) -> None:
         """A message was not run: what it would have made or written is not what it was."""
-        if step.made:
-            self.join(step.made, step.shares)
-            self._gone[step.made] = why
+        for id_ in step.makes:
+            self.join(id_, step.shares)
+            self._gone[id_] = why
         self.touched(step)
         for id_ in step.writes:
             self._spoil(self.roots(id_), self._why(id_) or why)

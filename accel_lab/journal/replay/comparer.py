@@ -8,6 +8,7 @@ from accel_lab.actor.reply import Reply
 from accel_lab.compute.actors.digest import Digest
 from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.lineage.recorded_message import Step
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.builtin import Allocate, Upload
 from accel_lab.errors import AccelError
 from accel_lab.journal.entries.entry import Entry
@@ -35,21 +36,23 @@ class Comparer:
 
     def ask(self, entry: Entry, sent: Sent) -> None:
         """Ask for the digest of what a message makes, as it is before the next message."""
-        self._sent.append(self._asked(entry, sent))
+        for id_, made in sent.made.items():
+            self._sent.append(self._asked(entry, sent, id_, made))
+        if not sent.made:
+            self._sent.append(_Pending(entry, sent.step, 0, None, 0.0))
 
-    def _asked(self, entry: Entry, sent: Sent) -> "_Pending":
-        was, step = entry.digest, sent.step
-        made = sent.made
-        if made is None or _undefined(sent) or (made.known and made.dtype not in NAMES):
-            return _Pending(entry, step, None, 0.0)
+    def _asked(self, entry: Entry, sent: Sent, id_: int, made: AccelRef) -> "_Pending":
+        was, step = entry.digests.get(id_), sent.step
+        if _undefined(sent) or (made.known and made.dtype not in NAMES):
+            return _Pending(entry, step, id_, None, 0.0)
         if was is None:
             self._report.uncompared += 1
-            return _Pending(entry, step, None, 0.0)
+            return _Pending(entry, step, id_, None, 0.0)
         digest: Reply[Any] | None = None
         with contextlib.suppress(AccelError):  # it is lost, which its own failure tells
             digest = self._repeater.device(entry).ask(Digest(made, bool(was.key)))
             digest.add_waiter(lambda: None)  # so that its failure is not told twice
-        return _Pending(entry, step, digest, tolerance(sent.message, was.dtype))
+        return _Pending(entry, step, id_, digest, tolerance(sent.message, was.dtype))
 
     def collect(self, leave: int) -> list[Comparison]:
         """Compare what has been answered, in order; blocks until at most `leave` are left."""
@@ -63,15 +66,16 @@ class Comparer:
         return found
 
     def _compared(self, pending: "_Pending") -> Comparison | None:
-        entry, step, was = pending.entry, pending.step, pending.entry.digest
+        entry, step, was = pending.entry, pending.step, pending.entry.digests.get(pending.id)
         place = entry.session, entry.device
         roots = self._repeater.buffers(entry).roots
         read = {one for id_ in step.operands for one in (id_, *roots(id_))}
         offs = [self._off.get((place, one)) for one in read]
         inherited = max((off for off in offs if off is not None), default=None)
-        written = {root for id_ in step.writes for root in roots(id_)}
+        writes = (pending.id,) if pending.id else step.writes
+        written = {root for id_ in writes for root in roots(id_)}
         if step.made:
-            written.add(step.made)
+            written.add(pending.id or step.made)
         now = None
         if pending.digest is not None and outcome(pending.digest) is None:
             now = pending.digest.result()
@@ -87,17 +91,21 @@ class Comparer:
             off = comparison.off or 0.0 if within else 0.0
             self._off.update({(place, one): off for one in written})
         else:
-            for id_ in (step.made, *step.writes):
+            for id_ in (pending.id or step.made, *writes):
                 if roots(id_) in ((), (id_,)):
                     self._off.pop((place, id_), None)
         return comparison
 
 
 class _Pending(NamedTuple):
-    """A message whose result is not compared yet, and how far it may be off by itself."""
+    """A result that is not compared yet, and how far it may be off by itself.
+
+    `id` is its number where the message has several, else 0.
+    """
 
     entry: Entry
     step: Step
+    id: int
     digest: Reply[Any] | None
     may: float
 

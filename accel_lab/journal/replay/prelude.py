@@ -50,7 +50,7 @@ def _needed(entries: list[Entry], wanted: Collection[int]) -> list[Entry]:
                 answers.add(entry.seq)
         else:
             changed = any(not memory.isdisjoint(buffers.roots(id_)) for id_ in step.writes)
-            needed = step.made in ids or changed or step.seq in answers
+            needed = not ids.isdisjoint(step.makes) or changed or step.seq in answers
             needed = needed and (not entry.failed or bool(step.opaque))
         if not needed:
             continue
@@ -69,8 +69,8 @@ def _read(entries: list[Entry], buffers: Buffers) -> list[tuple[Entry, Step | No
         step = None
         if entry.kind == "message":
             step = steps[entry.seq] = step_of(entry.raw, b"")
-            if step.made:
-                buffers.join(step.made, step.shares)
+            for id_ in step.makes:
+                buffers.join(id_, step.shares)
         elif entry.kind == "arrays" and entry.seq in steps:
             for id_ in entry.fields["ids"]:  # any of them may be a view of an operand
                 buffers.join(id_, steps[entry.seq].operands)

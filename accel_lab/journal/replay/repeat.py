@@ -21,6 +21,7 @@ from accel_lab.compute.lineage.markers import Checkpoint
 from accel_lab.compute.lineage.recorded_message import Step, step_of
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation
+from accel_lab.compute.requests.results_reply import ResultsReply
 from accel_lab.errors import AccelError, StaleRef
 from accel_lab.journal.entries.entry import Entry
 from accel_lab.journal.replay.buffers import Buffers
@@ -49,13 +50,13 @@ class Sent(NamedTuple):
 
     Attributes:
         message: as it was sent, with live buffers.
-        made: the buffer that holds the result, None when there is none.
+        made: the buffers that hold the results, by their numbers in the record; 0 is the only one.
     """
 
     step: Step
     message: Operation[Any]
     reply: Reply[Any]
-    made: AccelRef | None
+    made: dict[int, AccelRef]
 
 
 class NotSent(NamedTuple):
@@ -112,10 +113,10 @@ class Repeater:
             buffers.spoil(step, "its message was refused")
             return NotSent(step, str(error), error)
         buffers.touched(step)
-        out = getattr(message, "out", None)
-        made = reply if isinstance(reply, AccelRef) and step.made else out
-        if step.made and isinstance(reply, AccelRef):
-            buffers.enter(step.made, reply, step.shares)
+        made = _made(step, message, reply)
+        if step.made:
+            for id_, ref in made.items():
+                buffers.enter(id_ or step.made, ref, step.shares)
         if entry.seq in entry.aftermath.arrays:
             self._with_arrays[entry.session, entry.device, entry.seq] = reply, step.operands
         return Sent(step, message, reply, made)
@@ -213,6 +214,17 @@ def _refs_in(value: Any) -> Iterable[AccelRef]:
     finder = _Finder()
     finder.dump(value)
     return finder.found.values()
+
+
+def _made(step: Step, message: Operation[Any], reply: Reply[Any]) -> dict[int, AccelRef]:
+    """Return the buffers that hold the results of a message, as `Sent` does."""
+    if isinstance(reply, ResultsReply):
+        ids = step.makes or step.writes
+        return dict(zip(ids, reply.refs, strict=True))
+    if step.made:  # a function may answer with no buffer
+        return {0: reply} if isinstance(reply, AccelRef) else {}
+    out = getattr(message, "out", None)
+    return {} if out is None else {0: out}
 
 
 def outcome(reply: Reply[Any]) -> AccelError | None:

@@ -132,13 +132,15 @@ class JournalDevice:
         if entry.library:
             self._libraries[entry.library] = None
         kind = kind_of(entry.message[0])
-        made, written = abs(entry.result), entry.fields.get(kind.written)
-        if made and made != written:
+        written = entry.fields.get(kind.written)
+        for made, spec in entry.makes.items():
+            if made == written:
+                continue
             shared = self._buffers.get(entry.fields.get(kind.aliased, 0))
             root = made if shared is None else shared.root
-            self._buffers[made] = Buffer(entry.spec, f"{entry.title} #{entry.seq}", root)
-            if entry.spec is None:
-                self._unshaped[entry.seq] = made
+            self._buffers[made] = Buffer(spec, f"{entry.title} #{entry.seq}", root)
+            if spec is None:
+                self._unshaped.setdefault(entry.seq, made)
         return ()
 
     def _freed(self, entry: Entry) -> Iterable[Event]:
@@ -150,6 +152,7 @@ class JournalDevice:
     def _shaped(self, entry: Entry) -> Iterable[Event]:
         """Learn the shape of a result whose sender did not know it."""
         id_ = self._unshaped.pop(entry.seq, 0)
+        id_ = entry.fields.get("id") or id_
         if id_ in self._buffers:
             spec = Spec(tuple(entry.fields["shape"]), entry.fields["dtype"])
             self._buffers[id_] = self._buffers[id_]._replace(spec=spec)

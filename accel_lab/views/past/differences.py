@@ -59,7 +59,7 @@ def compare(past: JournalPast, other: JournalPast) -> Differences:
                 break
             messages += 1
             last = a.number, b.number
-            undigested += bool(a.result) and not (a.digest and b.digest)
+            undigested += bool(a.result) and not (a.digests and b.digests)
     return Differences(
         other.name, messages, undigested, tuple(sorted(found, key=lambda one: one.here))
     )
@@ -76,10 +76,10 @@ def _messages(past: JournalPast) -> dict[str, list[Entry]]:
 def _words(entry: Entry | None, why: str) -> str:
     if entry is None:
         return ""
-    digest = entry.digest
-    if why != _OTHER_RESULT or digest is None:
+    digests = [told.digest[:8] for told in entry.digests.values()]
+    if why != _OTHER_RESULT or not digests:
         return describe(entry)
-    return f"digest {digest.digest[:8]}: {describe(entry)}"
+    return f"digest {', '.join(digests)}: {describe(entry)}"
 
 
 def _why(a: Entry | None, b: Entry | None) -> str:
@@ -87,9 +87,9 @@ def _why(a: Entry | None, b: Entry | None) -> str:
         return "it ends before the other" if a is None else "the other ends before it"
     if a.name != b.name:
         return "another message"
-    if a.spec != b.spec:
+    if [*a.makes.values()] != [*b.makes.values()] or a.spec != b.spec:
         return "another shape"
-    was, now = a.digest, b.digest
-    if was is not None and now is not None and was.digest != now.digest:
+    was, now = [*a.digests.values()], [*b.digests.values()]
+    if was and now and [one.digest for one in was] != [one.digest for one in now]:
         return _OTHER_RESULT
     return ""

@@ -1,0 +1,97 @@
+"""The results of messages that have several: `Operation[SvdParts]` with a NamedTuple of refs.
+
+All results of a message come at once and fail together. Their ids follow each other, so the first
+stands for all of them on the wire. A result that an option asks for has its id in any case.
+"""
+
+import types
+import typing
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from accel_lab.compute.message.buffer import AccelRef
+
+
+class Results(NamedTuple):
+    """What messages of one type answer with.
+
+    Attributes:
+        kind: the NamedTuple.
+        asked_by: for each result the field that asks for it; empty for one that is always made.
+    """
+
+    kind: Any
+    asked_by: tuple[str, ...]
+
+    def made(self, message: Any) -> tuple[int, ...]:
+        """Return the positions of the results that a message makes."""
+        return tuple([at for at, by in enumerate(self.asked_by) if not by or getattr(message, by)])
+
+
+def is_tuple_of_refs(hint: Any) -> bool:
+    """Whether this is a NamedTuple of buffers, some of which may be None."""
+    if not (isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields")):
+        return False
+    hints = typing.get_type_hints(hint)
+    return bool(hints) and all(map(is_ref, hints.values()))
+
+
+def is_ref(hint: Any) -> bool:
+    """Whether this is a buffer, or one that may be None."""
+    return hint is AccelRef or (is_union(hint) and set(typing.get_args(hint)) <= _REF_OR_NONE)
+
+
+def is_union(hint: Any) -> bool:
+    """Whether this is one of several types."""
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+
+
+_REF_OR_NONE = {AccelRef, type(None)}
+
+
+@cache
+def results_of(kind: Any) -> Results | None:
+    """Return what messages of this type answer with; None if that is not several buffers.
+
+    Raises:
+        TypeError: a result may be None, and `asked_by` does not name the field that asks for it.
+    """
+    found = next((arg for arg in _answers(kind) if is_tuple_of_refs(arg)), None)
+    if found is None:
+        return None
+    asked_by, hints = kind.asked_by, typing.get_type_hints(found)
+    for name, hint in hints.items():
+        by = asked_by.get(name, "")
+        if (hint is not AccelRef) != bool(by) or (by and by not in kind.__struct_fields__):
+            text = (
+                f"{kind.__name__}: its result {name} is {'always made' if not by else 'asked for'}"
+                f" by asked_by, and {found.__name__} declares it as {hint}; a result that may be "
+                "None is declared `AccelRef | None`, and asked_by names a field for it"
+            )
+            raise TypeError(text)
+    if unknown := asked_by.keys() - hints.keys():
+        raise TypeError(f"{kind.__name__}: asked_by names {sorted(unknown)}, and it has no such")
+    return Results(found, tuple(asked_by.get(name, "") for name in hints))
+
+
+def _answers(kind: Any) -> Iterator[Any]:
+    for base in getattr(kind, "__orig_bases__", ()):
+        yield from typing.get_args(base)
+
+
+def ids_of(message: msgspec.Struct, result: int) -> tuple[int, ...]:
+    """Return the ids of the buffers that a message makes.
+
+    Parameters:
+        result: the first of them, as on the wire: 0 for none, negative where the notebook does not
+            know the shape.
+    """
+    if not result:
+        return ()
+    first, results = abs(result), results_of(type(message))
+    if results is None:
+        return (first,)
+    return tuple([first + at for at in results.made(message)])
