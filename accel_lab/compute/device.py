@@ -24,11 +24,11 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.builtin import Ping, Run, Upload
 from accel_lab.compute.message.durability import Durability
 from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation
+from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.compute.message.service import in_context
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.process.environment import UNKNOWN, environment
 from accel_lab.compute.requests.message_cache import MessageCache
-from accel_lab.compute.requests.results_reply import ResultsReply
 from accel_lab.compute.residency.resident import Released, Resident, look, release_frames
 from accel_lab.compute.suspension.suspension import Suspended
 from accel_lab.compute.transfer.transfers import Array, Transfers

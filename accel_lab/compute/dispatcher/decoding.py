@@ -5,7 +5,7 @@ its operands, which takes half the time of decoding it.
 """
 
 from functools import cache
-from typing import Any, Union
+from typing import Annotated, Any, Union
 
 import msgspec
 
@@ -95,11 +95,10 @@ class Entries:
         try:
             return self._alone.decode(data)
         except msgspec.ValidationError as error:
-            seq, result, _, message, *_ = msgspec.msgpack.decode(data)
-            tag = message[0]
-            if tag not in self._tags:
+            read = msgspec.msgpack.decode(data, type=_Numbered)
+            if read.message[0] not in self._tags:
                 raise
-            return self._make(seq, result, None, Unreadable(str(error)), None)
+            return self._make(read.seq, read.result, None, Unreadable(str(error)), None)
 
     def _decode(self, frame: memoryview) -> list[Any]:
         if self._skip:
@@ -128,6 +127,16 @@ class Entries:
         route = self._routes.get(type(message))
         if route is not None:
             self._known.keep(data, Seen(message, route.operands(message)))
+
+
+class _Numbered(msgspec.Struct, array_like=True):
+    """What can be read of an entry whose message cannot."""
+
+    seq: int
+    result: int
+    timeout_s: Any
+    message: Annotated[list[Any], msgspec.Meta(min_length=1)]
+    spec: Any
 
 
 _raw_entries = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode

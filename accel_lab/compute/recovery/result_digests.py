@@ -8,7 +8,7 @@ from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.lineage.markers import Result
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.requests.results_reply import ResultsReply
+from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.errors import AccelError
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from accel_lab.compute.lineage.markers import Arrays, Failed
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.compute.message.unwritten import Refusal, Unwritten, UnwrittenBuffers
-from accel_lab.compute.requests.results_reply import ResultsReply
 from accel_lab.compute.requests.withdrawal import Withdrawn
 from accel_lab.compute.user_code.call import unpack as unpack_value
 from accel_lab.compute.wire.codec import Answer, Done, Failure, Report, Shaped

@@ -15,10 +15,10 @@ from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.builtin import TakeBack
 from accel_lab.compute.message.operation import NO_RESULT
+from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.answers import Answers
 from accel_lab.compute.requests.connection import Connection
-from accel_lab.compute.requests.results_reply import ResultsReply
 from accel_lab.compute.requests.send_queue import SendQueue
 from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.errors import Cancelled

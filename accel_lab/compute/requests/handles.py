@@ -17,11 +17,11 @@ from accel_lab.compute.message.operation import (
     no_operand,
     require_tuples,
 )
+from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.compute.message.support import check
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.connection import Connection
 from accel_lab.compute.requests.message_plan import MessagePlan, require_options
-from accel_lab.compute.requests.results_reply import ResultsReply
 from accel_lab.compute.requests.send_queue import SendQueue
 from accel_lab.errors import InvalidArgument, StaleRef
 

@@ -21,7 +21,7 @@ from accel_lab.compute.lineage.markers import Checkpoint
 from accel_lab.compute.lineage.recorded_message import Step, step_of
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation
-from accel_lab.compute.requests.results_reply import ResultsReply
+from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.errors import AccelError, StaleRef
 from accel_lab.journal.entries.entry import Entry
 from accel_lab.journal.replay.buffers import Buffers

@@ -17,4 +17,5 @@ class CudaTrial:
 
     def unique(self, x: Any) -> tuple[Any, Any]:
         """Return values and counts (cupy.unique), which blocks."""
-        return cupy.unique(x, return_counts=True)
+        values, counts = cupy.unique(x, return_counts=True)
+        return values, counts

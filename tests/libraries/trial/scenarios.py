@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def ids(lab: System) -> set[int]:
     return found
 
 
-def product(parts: SVDParts) -> np.ndarray:
+def product(parts: SVDParts) -> Any:
     u, s, vt = (part.get() for part in parts if part is not None)
     return (u * s) @ vt
 
@@ -69,7 +70,8 @@ def test_each_result_is_a_handle_before_it_exists(gpu: Device) -> None:
 
 def test_what_is_not_asked_for_is_none(gpu: Device) -> None:
     u, s, vt = trial.svd(gpu.put(A), vectors=False)
-    assert u is None and vt is None
+    assert u is None
+    assert vt is None
     np.testing.assert_allclose(s.get(), np.linalg.svd(A, compute_uv=False), rtol=1e-12)
 
 
@@ -181,9 +183,12 @@ def test_the_journal_replays_each(tmp_path: Path) -> None:
         entries = [entry for entry in journal if entry.name in ("SVD", "Unique")]
         texts = [*map(str, entries)]
         makes = r"-> #(\d+) float64\[6, 4\], #(\d+) float64\[4\], #(\d+) float64\[4, 4\]$"
-        assert [int(id_) for id_ in re.search(makes, texts[0]).groups()] == [u.id, s.id, vt.id]
+        assert [[int(id_) for id_ in found] for found in re.findall(makes, texts[0])] == [
+            [u.id, s.id, vt.id]
+        ]
         assert re.search(r"-> #\d+ float64\[4\]$", texts[1])
-        assert "out=" in texts[2] and "->" not in texts[2]
+        assert "out=" in texts[2]
+        assert "->" not in texts[2]
         assert re.search(r"-> #\d+, #\d+$", texts[3])
         assert sorted(entries[0].digests) == sorted(entries[0].makes)
         report = journal.replay(lab)
