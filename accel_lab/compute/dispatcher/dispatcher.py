@@ -39,7 +39,8 @@ from accel_lab.compute.wire.codec import (
     Report,
     encode_reports,
 )
-from accel_lab.compute.wire.failure import fitting, pack
+from accel_lab.compute.wire.failure import pack
+from accel_lab.compute.wire.text import fitting
 from accel_lab.compute.wire.transport import Transport
 from accel_lab.errors import AccelError, Cancelled, DependencyFailed, Directive, InvalidArgument
 
@@ -433,5 +434,6 @@ def _described(launch: Launch, error: AccelError, root: int, withheld: tuple[int
         encode_reports([report])
     except Exception as strange:  # noqa: BLE001 - whatever it is, the request has its answer
         kind, text = type(error).__name__, f"it cannot be told: {fitting(repr(strange))}"
-        return Failure(launch.seq, f"request {launch.seq}", kind, text, {}, root, b"", withheld)
+        what = f"request {launch.seq}"
+        return Failure(launch.seq, what, kind, text, {}, root, b"", withheld, base=kind)
     return report

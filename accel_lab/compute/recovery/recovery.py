@@ -224,7 +224,7 @@ class Recovery:
                         self._requests.answers.not_written(
                             changes_of(steps[seq]), seq, why, reply.origin
                         )
-                    self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
+                    self._recorder.mark(Failed.of(seq, why))
             except Exception as strange:  # noqa: BLE001 - as above
                 self._broke(strange, None)
             reply.reject(why)
@@ -277,7 +277,7 @@ class Recovery:
         for seq, (reply, settle, token) in held.items():
             if settle is not None:
                 settle(token)
-            self._recorder.mark(Failed(seq, type(error).__name__, str(error)))
+            self._recorder.mark(Failed.of(seq, error))
             reply.reject(error)
 
     def cancel(self, seqs: list[int], error: Callable[[int], AccelError]) -> None:
@@ -291,7 +291,7 @@ class Recovery:
             if settle is not None:
                 settle(token)
             why = error(seq)
-            self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
+            self._recorder.mark(Failed.of(seq, why))
             reply.reject(why)
 
     @property

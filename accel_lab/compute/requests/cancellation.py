@@ -161,7 +161,7 @@ class Cancellation:
 
     def _record(self, seq: int, error: Cancelled) -> None:
         if self._recorder is not None:
-            self._recorder.mark(Failed(seq, "Cancelled", str(error)))
+            self._recorder.mark(Failed.of(seq, error))
 
 
 def _taken_back(seq: int) -> Cancelled:

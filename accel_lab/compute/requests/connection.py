@@ -333,8 +333,7 @@ class Connection:
             if refusal is not None:
                 if self._recorder is not None:
                     for seq in queued:
-                        kind, text = type(refusal).__name__, str(refusal)
-                        self._recorder.mark(Failed(seq, kind, text))
+                        self._recorder.mark(Failed.of(seq, refusal))
                 queued = self._queue.waiting = {}
             self.room.notify_all()
             return self._answers.take_all(self._leave(), queued)
