@@ -361,7 +361,7 @@ class Dispatcher:
         """
         if seq in self.cancelled:
             self.cancelled.discard(seq)
-            raise Cancelled(f"request {seq} was taken back before it ran")
+            raise Cancelled(f"request {seq} was cancelled before it ran")
         if len(self.cancelled) > FORGET_ABOVE:  # most came too late
             self.cancelled.difference_update([s for s in list(self.cancelled) if s < seq])
 

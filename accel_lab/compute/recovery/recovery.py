@@ -482,7 +482,7 @@ class Recovery:
                 raise Overtaken
             if not reply.failed and (digest := reply.result(0.0)[0]) != before:
                 why = f"its digest was {before} and is {digest}"
-                self.lost[id_] = f"it was made again, and is not what it was: {why}"
+                self.lost[id_] = f"it was rebuilt, and differs from what it was: {why}"
 
     def _run_held(self, link: "Link", plan: "_Plan") -> list[int]:
         """Run what was in flight again, one request at a time; returns their numbers."""
@@ -494,7 +494,7 @@ class Recovery:
             self._requests.connection.withhold(link, since, seq, plan.sharing)
             gone = next((id_ for id_ in step.operands if id_ in self.lost), None)
             if gone is not None:
-                text = f"operand {gone} could not be made again: {self.lost[gone]}"
+                text = f"operand {gone} could not be rebuilt: {self.lost[gone]}"
                 error, waits = _needs_lost(text, self.lost[gone], seq), self._held.get(seq)
                 error.root = gone
                 where = None if waits is None else waits[0].origin

@@ -58,7 +58,7 @@ class Cancellation:
             seqs = [seq for seq, other in self.unanswered() if other is reply]
             self._cancel(seqs)
             for seq in seqs:
-                self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
+                self._withdraw(seq, Cancelled(f"request {seq} was cancelled"))
         finally:
             UNINTERRUPTED.end()
 
@@ -84,7 +84,7 @@ class Cancellation:
         """
         self._unqueue(seq)
         self._skip([seq])
-        self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
+        self._withdraw(seq, Cancelled(f"request {seq} was cancelled"))
 
     def unanswered(self) -> list[tuple[int, Reply[Any]]]:
         """Return the requests without an answer and their numbers."""
@@ -165,4 +165,4 @@ class Cancellation:
 
 
 def _taken_back(seq: int) -> Cancelled:
-    return Cancelled(f"request {seq} was taken back before it was sent")
+    return Cancelled(f"request {seq} was cancelled before it was sent")

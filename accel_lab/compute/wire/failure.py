@@ -79,8 +79,10 @@ def pack(
 
 def _known_base(kind: type[AccelError]) -> type[AccelError]:
     """Return the class itself if every process has it, else the nearest base that they have."""
-    known = (base for base in kind.__mro__ if getattr(tree, base.__name__, None) is base)
-    return next(base for base in known if issubclass(base, AccelError))
+    for base in kind.__mro__:
+        if issubclass(base, AccelError) and vars(tree).get(base.__name__) is base:
+            return base
+    return AccelError
 
 
 def where(error: BaseException) -> str:
