@@ -80,7 +80,8 @@ def pack(
 def _known_base(kind: type[AccelError]) -> type[AccelError]:
     """Return the class itself if every process has it, else the nearest base that they have."""
     for base in kind.__mro__:
-        if issubclass(base, AccelError) and vars(tree).get(base.__name__) is base:
+        known: object = vars(tree).get(base.__name__)
+        if known is base and issubclass(base, AccelError):
             return base
     return AccelError
 
