@@ -42,7 +42,7 @@ from accel_lab.compute.suspension.save_restore import SaveRestore
 from accel_lab.compute.user_code.class_source import find_classes
 from accel_lab.compute.user_code.interrupts import INTERRUPTS
 from accel_lab.compute.wire.codec import Born
-from accel_lab.compute.wire.failure import fitting, where
+from accel_lab.compute.wire.failure import where
 from accel_lab.compute.wire.side_channel import (
     Bind,
     CancelRequests,
@@ -57,6 +57,7 @@ from accel_lab.compute.wire.side_channel import (
     receive_downward,
     send_packet,
 )
+from accel_lab.compute.wire.text import fitting
 from accel_lab.compute.wire.transport import Transport, open_transport
 from accel_lab.libraries import ACTORS
 

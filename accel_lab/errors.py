@@ -32,12 +32,13 @@
         └── ActorFailed                   a handler raised something that is not an AccelError
 
 The class carries its supervision directive, what the parent of the actor that raised it does, and
-its remedy, what you can do.
+its remedy, what you can do. An error with attributes of its own declares them as `fields`.
 """
 
 from enum import Enum
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
+from accel_lab.declared_fields import Declared, positional, rebuilt
 from accel_lab.display import failure
 
 
@@ -52,21 +53,30 @@ class Directive(Enum):
     ESCALATE = "escalate"
 
 
-class AccelError(Exception):
+class AccelError(Declared, fields=("remedy",)):
     """The base of every error that accel_lab raises.
 
+    A subclass names its own attributes, `class SingularMatrix(AccelError, fields=("pivot",))`, and
+    gives each a type and, if it has one, a default: `pivot: int = 0`. The constructor takes the
+    text, and the fields by keyword. They come along wherever the error goes: through the wire from
+    a context, into copies, pickles and the journal. Of a buffer in a field only its number leaves
+    the context; in the process that raises the error the field holds the handle, and so its memory.
+
     Attributes:
+        fields: the names of the attributes that travel.
         directive: what a supervisor does; where one is a case of its own, it has its own.
         taken: whether it has been raised to somebody, so that no later check repeats it.
         root: the buffer whose message failed first, or below 0 that message's number on its device;
             0 where neither is known.
-        remedy: what whoever meets it can do about it; where more is known of one, it has its own.
+        remedy: what you can do about it; one of which more is known has its own.
     """
 
-    directive: Directive = Directive.RESUME
+    directive: ClassVar[Directive] = Directive.RESUME
     remedy: str = ""
     taken = False
     root = 0
+    if TYPE_CHECKING:
+        text: object = positional(default="", kw_only=False)
 
     def take(self) -> Self:
         """Note that this error, and what caused it, is raised to somebody; return what to raise."""
@@ -82,13 +92,7 @@ class AccelError(Exception):
         An error gathers the frames that it passes, and these keep every array of whoever caught
         it. What a device or a request remembers of a failure is therefore never raised itself.
         """
-        # Not `copy.copy`: a constructor may not take `args`. The `__new__` must be that of the
-        # layout, for Python refuses MemoryError's for a class that is laid out as an Exception.
-        base: Any = type(self)
-        while base.__module__ != "builtins":
-            base = base.__base__
-        twin: Self = base.__new__(type(self), *self.args)
-        twin.args = self.args
+        twin: Self = rebuilt(type(self), self.args)  # a constructor may not take `args`
         vars(twin).update(vars(self))
         if hasattr(self, "__notes__"):
             twin.__notes__ = list(self.__notes__)
@@ -108,7 +112,7 @@ class AccelError(Exception):
 class InvalidArgument(AccelError, ValueError):
     """A message's operands or options do not fit; nothing was sent and nothing changed."""
 
-    remedy = "Correct the call; the text names the operand, what it is and what was expected."
+    remedy = "Correct the call. The text names the operand, what it is and what was expected."
 
 
 class UnsupportedDtype(InvalidArgument):
@@ -117,36 +121,28 @@ class UnsupportedDtype(InvalidArgument):
     remedy = "Convert with array.cast to one of the dtypes listed, or use the other backend."
 
 
-class StaleRef(AccelError):
-    """A buffer's generation is over, or it was freed; its contents are gone.
+class StaleRef(AccelError, fields=("buffer",)):
+    """The buffer was freed, or its generation is over; its contents are gone.
 
     Attributes:
         buffer: its number; 0 where that is not known, or where it is an object.
     """
 
-    remedy = "Make it again: put or compute the buffer, or run the cell that made the object."
-
-    def __init__(self, message: str, *, remedy: str = "", buffer: int = 0) -> None:
-        super().__init__(message)
-        self.buffer = buffer
-        if remedy:
-            self.remedy = remedy
+    remedy = "Put or compute the buffer again. For an object, run the cell that made it."
+    buffer: int = 0
 
 
-class DependencyFailed(AccelError):
-    """An operand was never produced, or not written, because its own message failed (`__cause__`).
+class DependencyFailed(AccelError, fields=("unwritten",)):
+    """An operand was never made, or not written, because its own message failed (`__cause__`).
 
     Attributes:
         unwritten: why an operand that was there is refused, as the context tells it.
         first: the failures of the messages that should have made or written the operand, if known.
     """
 
-    remedy = "Look at __cause__, the first failure of the chain."
-    first: tuple[AccelError, ...] = ()
-
-    def __init__(self, text: str = "", unwritten: tuple[Any, ...] = ()) -> None:
-        super().__init__(text)
-        self.unwritten = unwritten
+    remedy = "Look at __cause__: it is the first failure of the chain. Fix that one."
+    unwritten: tuple[Any, ...] = ()
+    first = cast("tuple[AccelError, ...]", ())
 
     def take(self) -> Self:
         """Note that this, and what it comes of, is raised to somebody; return what to raise."""
@@ -159,11 +155,25 @@ class DependencyFailed(AccelError):
         return super().take()
 
 
-class OutOfMemory(AccelError, MemoryError):
-    """The device cannot hold a buffer.
+class OutOfMemory(
+    AccelError,
+    MemoryError,
+    fields=(
+        "asked_bytes",
+        "free_bytes",
+        "largest_free_bytes",
+        "owners",
+        "owner_ids",
+        "kept_by",
+        "others",
+        "libraries",
+        "library_names",
+    ),
+):
+    """The device has no room for a buffer.
 
-    Of a function that found no memory itself the text has its lines, and `__cause__` what the
-    allocation raised, when that pickles.
+    If a function ran out of memory itself, the text has its lines, and `__cause__` is the
+    allocation's own exception when that pickles.
 
     Attributes:
         asked_bytes: size of the allocation that failed.
@@ -181,43 +191,27 @@ class OutOfMemory(AccelError, MemoryError):
     """
 
     remedy = (
-        "Free handles (del; kept_by names those of the largest owners), or compute in parts. "
-        "See asked_bytes, free_bytes, largest_free_bytes, owners and others."
+        "Delete handles that you no longer need; kept_by names those of the largest owners. Or "
+        "compute in parts. See asked_bytes, free_bytes, largest_free_bytes, owners and others."
     )
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        asked_bytes: int = 0,
-        free_bytes: int = 0,
-        largest_free_bytes: int = 0,
-        owners: tuple[tuple[str, int], ...] = (),
-        owner_ids: tuple[tuple[int, ...], ...] = (),
-        kept_by: tuple[tuple[str, ...], ...] = (),
-        others: tuple[tuple[str, int], ...] = (),
-        libraries: tuple[tuple[str, int], ...] = (),
-        library_names: tuple[tuple[str, ...], ...] = (),
-    ) -> None:
-        super().__init__(message)
-        self.asked_bytes = asked_bytes
-        self.free_bytes = free_bytes
-        self.largest_free_bytes = largest_free_bytes
-        self.owners = owners
-        self.owner_ids = owner_ids
-        self.kept_by = kept_by
-        self.others = others
-        self.libraries = libraries
-        self.library_names = library_names
+    asked_bytes: int = 0
+    free_bytes: int = 0
+    largest_free_bytes: int = 0
+    owners: tuple[tuple[str, int], ...] = ()
+    owner_ids: tuple[tuple[int, ...], ...] = ()
+    kept_by: tuple[tuple[str, ...], ...] = ()
+    others: tuple[tuple[str, int], ...] = ()
+    libraries: tuple[tuple[str, int], ...] = ()
+    library_names: tuple[tuple[str, ...], ...] = ()
 
 
 class ArenaFull(AccelError, MemoryError):
     """The host arena stayed full for as long as the call was willing to wait."""
 
-    remedy = "del arrays that get or lab.empty gave, or raise System(arena_bytes=…)."
+    remedy = "Delete arrays that get or lab.empty gave, or raise System(arena_bytes=…)."
 
 
-class CannotKeep(AccelError):
+class CannotKeep(AccelError, fields=("lost",)):
     """Suspending the device would lose something that cannot be kept on the host; nothing changed.
 
     Attributes:
@@ -225,13 +219,10 @@ class CannotKeep(AccelError):
     """
 
     remedy = "Delete or free what lost names, or give it up with suspend(drop=True)."
-
-    def __init__(self, message: str, *, lost: dict[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.lost = lost or {}
+    lost: dict[str, str]
 
 
-class LibraryError(AccelError):
+class LibraryError(AccelError, fields=("library", "code", "name")):
     """A library refused a call while its context stayed healthy.
 
     Attributes:
@@ -241,16 +232,13 @@ class LibraryError(AccelError):
     """
 
     directive = Directive.RESTART
-    remedy = "Look at library, code and name; send it again if the cause is gone."
-
-    def __init__(self, message: str, *, library: str = "", code: int = 0, name: str = "") -> None:
-        super().__init__(message)
-        self.library = library
-        self.code = code
-        self.name = name
+    remedy = "Look at library, code and name. Send it again once the cause is gone."
+    library: str = ""
+    code: int = 0
+    name: str = ""
 
 
-class CompileError(AccelError):
+class CompileError(AccelError, fields=("log", "name")):
     """The source of a kernel does not compile; the text is the compiler's, with your lines.
 
     Attributes:
@@ -258,30 +246,24 @@ class CompileError(AccelError):
         name: the kernel's name.
     """
 
-    remedy = "Correct the source; log is all that the compiler printed."
-
-    def __init__(self, message: str, *, log: str = "", name: str = "") -> None:
-        super().__init__(message)
-        self.log = log
-        self.name = name
+    remedy = "Correct the source. log has all that the compiler printed."
+    log: str = ""
+    name: str = ""
 
 
-class UserCodeError(AccelError):
-    """A function run in the context raised; `__cause__` is what it raised, when it pickles.
+class UserCodeError(AccelError, fields=("frames",)):
+    """A function run in the context raised; `__cause__` is its exception, when that pickles.
 
     Attributes:
         frames: of your own code, the innermost last, as (file, line, function, the line's text,
             [(name, value as text), …]); cut where it is long. `%debug` shows them.
     """
 
-    remedy = "Correct your function; the text has its lines, __cause__ your exception."
-
-    def __init__(self, message: str, *, frames: tuple[tuple[Any, ...], ...] = ()) -> None:
-        super().__init__(message)
-        self.frames = frames
+    remedy = "Correct your function. The text has its lines, and __cause__ is its exception."
+    frames: tuple[tuple[Any, ...], ...] = ()
 
 
-class ContextLost(AccelError):
+class ContextLost(AccelError, fields=("generation", "code", "name", "recent")):
     """The context process is gone and with it the buffers of its generation.
 
     Attributes:
@@ -294,24 +276,13 @@ class ContextLost(AccelError):
 
     directive = Directive.RESTART
     remedy = (
-        "lab.explain() says which message did it: mend that before you repeat it. Buffers come "
-        "back, unless durability says otherwise."
+        "lab.explain() names the message that crashed it. Fix that before you run it again. Your "
+        "buffers are rebuilt (see durability)."
     )
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        generation: int = 0,
-        code: int = 0,
-        name: str = "",
-        recent: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(message)
-        self.generation = generation
-        self.code = code
-        self.name = name
-        self.recent = recent
+    generation: int = 0
+    code: int = 0
+    name: str = ""
+    recent: tuple[str, ...] = ()
 
 
 class ContextReplaced(ContextLost):
@@ -321,86 +292,86 @@ class ContextReplaced(ContextLost):
     """
 
     directive = Directive.REPLACE
-    remedy = "Repeat what was lost. Buffers come back, unless durability says otherwise."
+    remedy = "Run again what was lost. Your buffers are rebuilt (see durability)."
 
 
 class DeadlineExceeded(ContextLost, TimeoutError):
     """This request ran longer than its `timeout_s`; its context was replaced."""
 
-    remedy = "Give it more timeout_s, or less to do; then as ContextLost."
+    remedy = (
+        "Raise its timeout_s, or give it less to do. Your buffers are rebuilt (see durability)."
+    )
 
 
 class CircuitOpen(AccelError):
     """The device lost its context too often in a short time and no longer restarts it."""
 
-    remedy = "Mend the cause, then device.reset()."
+    remedy = "Fix the cause, then call device.reset()."
 
 
 class QueueFull(AccelError):
     """A bounded queue had no room, at once or within the deadline the caller gave."""
 
-    remedy = "Wait for answers before you send more, or do not ask with nowait=True."
+    remedy = "Wait for answers before you send more, or leave out nowait=True."
 
 
 class Cancelled(AccelError):
-    """The request was cancelled: it is not run, or its result is freed when it is done."""
+    """The request was cancelled: it does not run, or its result is freed when it is done."""
 
-    remedy = "Nothing; you took it back."
+    remedy = "Nothing to do: it was cancelled on request."
 
 
 class Interrupted(Cancelled):
     """The request was cancelled while its function ran, which ended with a KeyboardInterrupt.
 
-    What the function had written by then is written, so a buffer that it may have changed cannot
-    be made again from messages.
+    What the function had written by then is written. So a buffer that it may have changed cannot
+    be rebuilt from messages.
     """
 
-    remedy = "Nothing; but what it may have changed, put there anew."
+    remedy = "Put or compute again the buffers that the function may have changed."
 
 
 class SystemClosed(AccelError):
     """The system is closed; nothing can be sent to it."""
 
-    remedy = "Open another System(); in a forked process, one of its own."
+    remedy = "Open another System(). A forked process opens its own."
 
 
 class BackendUnavailable(AccelError):
     """The backend cannot run here; the text says why and what to install."""
 
     directive = Directive.STOP
-    remedy = "Install what the text says; accel-lab doctor knows more."
+    remedy = "Install what the text says. accel-lab doctor checks the machine."
 
 
 class JournalError(AccelError):
     """A journal cannot be opened, read, kept or replayed; the text says why."""
 
-    remedy = "Do what the text says; a journal of a later version needs that version."
+    remedy = "Do what the text says. A journal of a later version needs that version."
 
 
 class JournalDamaged(JournalError):
     """A journal is damaged; what comes before the damage can be read."""
 
-    remedy = "Read or export what is there, and begin another."
+    remedy = "Read or export what is there, and begin another journal."
 
 
 class JournalUnavailable(JournalError):
     """A journal's store cannot be reached, has no room, or needs a package; the text says which."""
 
-    remedy = (
-        "Start the server, make room, or install the package; a running system goes on by itself."
-    )
+    remedy = "Start the server, make room, or install the package. A running system then goes on."
 
 
 class RecordingError(AccelError):
     """A recording of a system cannot be opened, read, written or drawn; the text says why."""
 
-    remedy = "Do what the text says; a recording of a later version needs that version."
+    remedy = "Do what the text says. A recording of a later version needs that version."
 
 
 class RecordingDamaged(RecordingError):
     """A recording is damaged; what comes before the damage can be drawn."""
 
-    remedy = "Look at what is there; make the recording again if you can."
+    remedy = "Look at what is there. Record again if you can."
 
 
 class DashboardUnavailable(AccelError):
@@ -416,7 +387,7 @@ class ActorError(AccelError):
 class ActorStopped(ActorError):
     """The addressed actor has stopped; the message is a dead letter."""
 
-    remedy = "Ask an actor that lives."
+    remedy = "Send to an actor that runs."
 
 
 class NameTaken(ActorError, ValueError):
@@ -429,4 +400,4 @@ class ActorFailed(ActorError):
     """A handler raised something that is no AccelError; the original is `__cause__`."""
 
     directive = Directive.RESTART
-    remedy = "Look at __cause__; it is a mistake in that actor's handler."
+    remedy = "Look at __cause__: it is a mistake in that actor's handler."

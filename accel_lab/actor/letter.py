@@ -59,7 +59,7 @@ class AskPump:
         """Answer `Cancelled` unless the message is already being handled."""
         letter = reply.origin
         if isinstance(letter, Letter) and letter.claim():
-            msg = f"{type(letter.message).__name__} was taken back before it was handled"
+            msg = f"{type(letter.message).__name__} was cancelled before it was handled"
             reply.reject(Cancelled(msg))
 
     def abandon(self, reply: Reply[Any]) -> None:

@@ -9,12 +9,22 @@ from accel_lab.actor.reply import Reply
 from accel_lab.errors import AccelError, DeadlineExceeded, InvalidArgument, OutOfMemory
 
 
-class Odd(AccelError):
+class Odd(AccelError, fields=("number",)):
     """An error of somebody else, whose constructor does not take its `args`."""
+
+    number: int
 
     def __init__(self, number: int, *, word: str) -> None:
         super().__init__(f"{number} is {word}")
         self.number = number
+
+
+class TwoParts(AccelError):
+    """An error with more than one text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.args = "two", "parts"
 
 
 @pytest.mark.parametrize(
@@ -22,7 +32,7 @@ class Odd(AccelError):
     [
         OutOfMemory("full", asked_bytes=3, free_bytes=2, owners=(("a", 1),)),
         DeadlineExceeded("late", generation=4, code=700, name="SIGKILL"),
-        InvalidArgument("two", "parts"),
+        TwoParts(),
         Odd(7, word="odd"),
     ],
     ids=lambda error: type(error).__name__,

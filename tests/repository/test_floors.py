@@ -13,7 +13,7 @@ import pytest
 from tests.project import PACKAGE, ROOT
 
 FLOORS = (
-    {"errors", "display", "uncopied"},
+    {"declared_fields", "errors", "display", "uncopied"},
     {"actor"},
     {"compute"},
     {"libraries"},

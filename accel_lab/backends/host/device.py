@@ -23,7 +23,7 @@ from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, Poiso
 from accel_lab.compute.execution.stream import NativeStream
 from accel_lab.compute.execution.tracer import Margins
 from accel_lab.compute.machine import host_heap
-from accel_lab.compute.wire.failure import text_of
+from accel_lab.compute.wire.text import text_of
 from accel_lab.errors import AccelError, InvalidArgument, LibraryError, OutOfMemory
 
 SHARE = 4  # several devices, the notebook and the rest of the machine live in the same RAM

@@ -23,7 +23,8 @@ from accel_lab.compute.user_code import post_mortem
 from accel_lab.compute.user_code.call import answer_parts, pack, unpack
 from accel_lab.compute.user_code.interrupts import INTERRUPTS
 from accel_lab.compute.user_code.users_objects import users_objects
-from accel_lab.compute.wire.failure import text_of, told_with_lines, user_code_error
+from accel_lab.compute.wire.failure import told_with_lines, user_code_error
+from accel_lab.compute.wire.text import text_of
 from accel_lab.errors import Interrupted, StaleRef
 
 if TYPE_CHECKING:

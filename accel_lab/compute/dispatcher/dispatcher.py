@@ -40,7 +40,8 @@ from accel_lab.compute.wire.codec import (
     Report,
     encode_reports,
 )
-from accel_lab.compute.wire.failure import fitting, pack
+from accel_lab.compute.wire.failure import pack
+from accel_lab.compute.wire.text import fitting
 from accel_lab.compute.wire.transport import Transport
 from accel_lab.errors import AccelError, Cancelled, DependencyFailed, Directive, InvalidArgument
 
@@ -361,7 +362,7 @@ class Dispatcher:
         """
         if seq in self.cancelled:
             self.cancelled.discard(seq)
-            raise Cancelled(f"request {seq} was taken back before it ran")
+            raise Cancelled(f"request {seq} was cancelled before it ran")
         if len(self.cancelled) > FORGET_ABOVE:  # most came too late
             self.cancelled.difference_update([s for s in list(self.cancelled) if s < seq])
 
@@ -435,5 +436,6 @@ def _described(launch: Launch, error: AccelError, root: int, withheld: tuple[int
         encode_reports([report])
     except Exception as strange:  # noqa: BLE001 - whatever it is, the request has its answer
         kind, text = type(error).__name__, f"it cannot be told: {fitting(repr(strange))}"
-        return Failure(launch.seq, f"request {launch.seq}", kind, text, {}, root, b"", withheld)
+        what = f"request {launch.seq}"
+        return Failure(launch.seq, what, kind, text, {}, root, b"", withheld, base=kind)
     return report

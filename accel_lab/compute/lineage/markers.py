@@ -5,11 +5,13 @@ wire, `[seq, result, timeout_s, message, spec]`, with seq 0 for the freeing of b
 begins with a number < 0 is a marker, one of those below. Fields are only ever appended.
 """
 
-from typing import TypeAlias
+from typing import Any, Self, TypeAlias
 
 import msgspec
 
 from accel_lab.compute.arrays.named_dtype import plain_name
+from accel_lab.compute.wire.error_fields import plain_fields
+from accel_lab.errors import AccelError, ContextLost
 
 
 class SentBy(msgspec.Struct, frozen=True, array_like=True, tag=-1):
@@ -41,11 +43,22 @@ class ContextEnded(msgspec.Struct, frozen=True, array_like=True, tag=-3):
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True, tag=-4):
-    """A request failed, so it made and changed nothing; `kind` is the error's class."""
+    """A request failed, so it made and changed nothing.
+
+    Attributes:
+        kind: the name of the error's class.
+        fields: what the error declares, as `plain_fields` has it.
+    """
 
     seq: int
     kind: str
     text: str
+    fields: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, seq: int, error: AccelError) -> Self:
+        """Return what is recorded of a request that failed with an error."""
+        return cls(seq, type(error).__name__, str(error), plain_fields(error))
 
 
 class Content(msgspec.Struct, frozen=True, array_like=True, tag=-5):
@@ -114,12 +127,24 @@ class Rebuilt(msgspec.Struct, frozen=True, array_like=True, tag=-9):
 
 
 class Explained(msgspec.Struct, frozen=True, array_like=True, tag=-10):
-    """Why the context of `generation` was lost: the driver's code and name, or a signal's."""
+    """Why the context of `generation` was lost: the driver's code and name, or a signal's.
+
+    Attributes:
+        fields: what the error declares beside these, as `plain_fields` has it.
+    """
 
     generation: int
     cause: str
     code: int
     name: str
+    fields: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, error: ContextLost) -> Self:
+        """Return what is recorded of the error that a context was lost with."""
+        fields = plain_fields(error)
+        beside = {name: fields[name] for name in fields if name not in cls.__struct_fields__}
+        return cls(error.generation, str(error), error.code, error.name, beside)
 
 
 Marker: TypeAlias = (

@@ -224,7 +224,7 @@ class Recovery:
                         self._requests.answers.not_written(
                             changes_of(steps[seq]), seq, why, reply.origin
                         )
-                    self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
+                    self._recorder.mark(Failed.of(seq, why))
             except Exception as strange:  # noqa: BLE001 - as above
                 self._broke(strange, None)
             reply.reject(why)
@@ -277,7 +277,7 @@ class Recovery:
         for seq, (reply, settle, token) in held.items():
             if settle is not None:
                 settle(token)
-            self._recorder.mark(Failed(seq, type(error).__name__, str(error)))
+            self._recorder.mark(Failed.of(seq, error))
             reply.reject(error)
 
     def cancel(self, seqs: list[int], error: Callable[[int], AccelError]) -> None:
@@ -291,7 +291,7 @@ class Recovery:
             if settle is not None:
                 settle(token)
             why = error(seq)
-            self._recorder.mark(Failed(seq, type(why).__name__, str(why)))
+            self._recorder.mark(Failed.of(seq, why))
             reply.reject(why)
 
     @property
@@ -482,7 +482,7 @@ class Recovery:
                 raise Overtaken
             if not reply.failed and (digest := reply.result(0.0)[0]) != before:
                 why = f"its digest was {before} and is {digest}"
-                self.lost[id_] = f"it was made again, and is not what it was: {why}"
+                self.lost[id_] = f"it was rebuilt, and differs from what it was: {why}"
 
     def _run_held(self, link: "Link", plan: "_Plan") -> list[int]:
         """Run what was in flight again, one request at a time; returns their numbers."""
@@ -494,7 +494,7 @@ class Recovery:
             self._requests.connection.withhold(link, since, seq, plan.sharing)
             gone = next((id_ for id_ in step.operands if id_ in self.lost), None)
             if gone is not None:
-                text = f"operand {gone} could not be made again: {self.lost[gone]}"
+                text = f"operand {gone} could not be rebuilt: {self.lost[gone]}"
                 error, waits = _needs_lost(text, self.lost[gone], seq), self._held.get(seq)
                 error.root = gone
                 where = None if waits is None else waits[0].origin

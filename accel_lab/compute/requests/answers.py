@@ -347,6 +347,8 @@ class Answers:
         try:
             root, _ = self._roots.get(failure.root, (None, 0))
             error = unpack(failure, root)
+            if isinstance(error, DependencyFailed):
+                error.first = tuple(filter(None, map(self.withheld.why, error.unwritten)))
             if isinstance(error, OutOfMemory | StaleRef):
                 error.root = failure.root
                 self._complete(error)
@@ -355,9 +357,7 @@ class Answers:
             error.__cause__ = strange
         error.root = failure.root
         if self._recorder is not None:
-            self._recorder.mark(Failed(failure.seq, type(error).__name__, str(error)))
-        if isinstance(error, DependencyFailed):
-            error.first = tuple(filter(None, map(self.withheld.why, error.unwritten)))
+            self._recorder.mark(Failed.of(failure.seq, error))
         if not isinstance(error, DependencyFailed) or self._is_first(error):
             self.never_made(failure.root, error)
         for id_ in failure.withheld:

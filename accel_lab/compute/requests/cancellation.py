@@ -61,7 +61,7 @@ class Cancellation:
             seqs = [seq for seq, other in self.unanswered() if _answers(other, reply)]
             self._cancel(seqs)
             for seq in seqs:
-                self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
+                self._withdraw(seq, Cancelled(f"request {seq} was cancelled"))
         finally:
             UNINTERRUPTED.end()
 
@@ -87,7 +87,7 @@ class Cancellation:
         """
         self._unqueue(seq)
         self._skip([seq])
-        self._withdraw(seq, Cancelled(f"request {seq} was taken back"))
+        self._withdraw(seq, Cancelled(f"request {seq} was cancelled"))
 
     def unanswered(self) -> list[tuple[int, Reply[Any]]]:
         """Return the requests without an answer and their numbers."""
@@ -165,7 +165,7 @@ class Cancellation:
 
     def _record(self, seq: int, error: Cancelled) -> None:
         if self._recorder is not None:
-            self._recorder.mark(Failed(seq, "Cancelled", str(error)))
+            self._recorder.mark(Failed.of(seq, error))
 
 
 def _answers(request: Reply[Any], reply: Reply[Any]) -> bool:
@@ -174,4 +174,4 @@ def _answers(request: Reply[Any], reply: Reply[Any]) -> bool:
 
 
 def _taken_back(seq: int) -> Cancelled:
-    return Cancelled(f"request {seq} was taken back before it was sent")
+    return Cancelled(f"request {seq} was cancelled before it was sent")

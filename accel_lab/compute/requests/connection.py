@@ -333,8 +333,7 @@ class Connection:
             if refusal is not None:
                 if self._recorder is not None:
                     for seq in queued:
-                        kind, text = type(refusal).__name__, str(refusal)
-                        self._recorder.mark(Failed(seq, kind, text))
+                        self._recorder.mark(Failed.of(seq, refusal))
                 queued = self._queue.waiting = {}
             self.room.notify_all()
             return self._answers.take_all(self._leave(), queued)
@@ -416,7 +415,7 @@ class Connection:
         self._recorder.mark(ContextEnded(generation, time.time(), lost, closed))
         for seq in set(self._answers.withdrawn).difference(queued):
             # Nobody waits for what it has not done: it is not to be done again.
-            self._recorder.mark(Failed(seq, Cancelled.__name__, f"request {seq} was taken back"))
+            self._recorder.mark(Failed(seq, Cancelled.__name__, f"request {seq} was cancelled"))
 
     def _leave(self) -> Hashable | None:
         """Have no context any more; returns what names the one that there was."""

@@ -33,15 +33,15 @@ Checked = tuple[Any, Any, bool, bool]
 """What a message makes; what the context is told of that; whether that is known; whether every
 operand is well."""
 
-_FREED = "put or compute it again; free() gives the buffer back for good."
-_DROPPED = "put or compute it again; suspend() without drop=True gives nothing up."
-_NOT_MADE_AGAIN = (
-    "put or compute it again. What no message makes again survives the next fault as a copy: "
-    "gpu.checkpoint(ref); ref.durability says beforehand."
+_FREED = "Put or compute it again. free() gives the buffer back for good."
+_DROPPED = "Put or compute it again. suspend() without drop=True drops nothing."
+_NOT_REBUILT = (
+    "Put or compute it again. ref.durability says in advance whether a buffer can be rebuilt. If "
+    "not, gpu.checkpoint(ref) keeps a copy for the next fault."
 )
 _NOT_RECOVERED = (
-    'put or compute it again. A System(recover="replay"), the default, would make buffers again '
-    "by itself."
+    'Put or compute it again. System(recover="replay"), the default, would rebuild buffers by '
+    "itself."
 )
 
 
@@ -258,7 +258,7 @@ class DeviceHandles:
         return recovery is not None and ref.generation != FREED and ref.id not in recovery.lost
 
     def why_lost(self, ref: AccelRef) -> str:
-        """Return why a buffer was not made again after the last loss; empty where none knows."""
+        """Return why a buffer was not rebuilt after the last loss; empty where none knows."""
         recovery = self._connection.recovery
         return "" if recovery is None else recovery.lost.get(ref.id, "")
 
@@ -291,8 +291,8 @@ class DeviceHandles:
         connection = self._connection
         recovery, generation = connection.recovery, connection.generation
         if recovery is not None and (why := recovery.lost.get(error.buffer, "")):
-            text = f"could not be made again for generation {generation}: {why}"
-            error.remedy = _NOT_MADE_AGAIN
+            text = f"could not be rebuilt for generation {generation}: {why}"
+            error.remedy = _NOT_REBUILT
         elif recovery is None or not error.args[0]:
             name = connection.name
             text = f"is of {born}; {name} is at {generation}, and what it held before is gone"

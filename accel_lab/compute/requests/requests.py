@@ -192,9 +192,9 @@ def open_circuit(name: str, cause: AccelError | None, reset: str = "gpu.reset()"
         reset: the code that tries it again.
     """
     error = CircuitOpen(
-        f"{name} lost its context too often and rests; call {reset} when the cause is mended (the "
-        f"last one: {cause})"
+        f"{name} lost its context too often and no longer restarts it. Fix the cause, then call "
+        f"{reset}. The last loss: {cause}"
     )
-    error.remedy = f"Mend the cause, then {reset}."
+    error.remedy = f"Fix the cause, then call {reset}."
     error.__cause__ = cause
     return error

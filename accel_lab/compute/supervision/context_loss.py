@@ -14,7 +14,7 @@ from accel_lab.compute.requests.answers import InFlight
 from accel_lab.compute.residency.typed import Opened, typed
 from accel_lab.errors import AccelError, ContextLost, DeadlineExceeded
 
-EXPLAIN = "lab.explain() says which message did it"
+EXPLAIN = "lab.explain() names the message that crashed it"
 STATUS_SOON_S = 0.03
 STATUS_LATE_S = 5.0
 

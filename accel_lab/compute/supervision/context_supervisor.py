@@ -345,7 +345,7 @@ class ContextSupervisor:
             error.remedy = what_to_do(self.requests.device)
         recorder = self.requests.recorder
         if recorder is not None:
-            recorder.mark(Explained(error.generation, str(error), error.code, error.name))
+            recorder.mark(Explained.of(error))
         self._services.events.publish(
             facts.ContextLost(
                 device=self.name,

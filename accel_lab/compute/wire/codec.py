@@ -50,20 +50,45 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, tag=3):
     arrays: list[tuple[int, tuple[int, ...], str, int]]
 
 
-class Failure(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """A request failed; `fields` are the error's, `root` is the buffer that failed first.
+class Field(msgspec.Struct, frozen=True, array_like=True):
+    """One field of an error.
 
-    `withheld` are the buffers that it should have written.
+    Attributes:
+        data: its value, pickled.
+        spare: what it is where that cannot be loaded; empty if it always can.
+        note: what became of it on its way; empty if it is what it was.
+    """
+
+    data: bytes
+    spare: str = ""
+    note: str = ""
+
+
+class Failure(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """A request failed.
+
+    Attributes:
+        kind: the name of the error's class.
+        fields: the fields that it declares.
+        root: the buffer that failed first.
+        cause: what the error came of, pickled.
+        withheld: the buffers that it should have written.
+        base: the name of its class in `accel_lab.errors`, or of the nearest base there.
+        kind_data: its class, pickled; empty where that is `base`.
+        notes: what did not come along.
     """
 
     seq: int
     what: str
     kind: str
     text: str
-    fields: dict[str, Any]
+    fields: dict[str, Field]
     root: int
     cause: bytes
     withheld: tuple[int, ...] = ()
+    base: str = ""
+    kind_data: bytes = b""
+    notes: list[str] = []
 
 
 class Poisoned(msgspec.Struct, frozen=True, array_like=True, tag=5):

@@ -11,11 +11,12 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
-import cloudpickle
-
 import accel_lab.errors as tree
 from accel_lab.compute.wire import main_classes
 from accel_lab.compute.wire.codec import FRAME_LIMIT, Failure
+from accel_lab.compute.wire.error_fields import dumps, pack_fields, travelling, unpack_fields
+from accel_lab.compute.wire.text import NAME_LIMIT, fitting, repr_of, text_of
+from accel_lab.declared_fields import rebuilt
 from accel_lab.display.failure import place_of
 from accel_lab.errors import (
     AccelError,
@@ -25,33 +26,10 @@ from accel_lab.errors import (
     UserCodeError,
 )
 
-_OF_TUPLES = frozenset(
-    ("owners", "others", "owner_ids", "kept_by", "unwritten", "libraries", "library_names")
-)
-_FIELDS = (
-    "asked_bytes",
-    "free_bytes",
-    "largest_free_bytes",
-    "owners",
-    "owner_ids",
-    "kept_by",
-    "others",
-    "libraries",
-    "library_names",
-    "library",
-    "code",
-    "name",
-    "generation",
-    "log",
-    "frames",
-    "unwritten",
-    "buffer",
-)
 _CAUSE_LIMIT = 64 << 10
-_TEXT_LIMIT = FRAME_LIMIT // 8
-_NAME_LIMIT = 1 << 10
-_FRAMES_LIMIT = FRAME_LIMIT // 2
-"""How many bytes a text may take, one that is a name or a value, and all frames together."""
+_CLASS_LIMIT = 64 << 10
+_FIELDS_LIMIT = FRAME_LIMIT // 2
+"""How many bytes causes, a class and all fields may take."""
 _LINKS = 8
 """How many exceptions of a chain are told and carried over."""
 _PLACE = re.compile(r'^  File "([^"\n]+)", line (\d+), in (.+)$', re.MULTILINE)
@@ -71,55 +49,41 @@ def pack(
     Parameters:
         withheld: the buffers that it should have written.
     """
-    fields = {
-        name: _sendable(getattr(error, name), _TEXT_LIMIT if name == "log" else _NAME_LIMIT)
-        for name in _FIELDS
-        if hasattr(error, name)
-    }
-    if "frames" in fields:
-        fields["frames"] = _innermost(fields["frames"])
+    fields, notes = pack_fields(error, _FIELDS_LIMIT)
     if isinstance(error, LibraryError):
         what += where(error.__cause__ or error)
     cause = b""
     if isinstance(error, UserCodeError | OutOfMemory) and error.__cause__ is not None:
         cause = _packed(error.__cause__)
-    kind, text = fitting(type(error).__name__, _NAME_LIMIT), fitting(text_of(error))
-    return Failure(seq, fitting(what, _NAME_LIMIT), kind, text, fields, root, cause, withheld)
+    kind, text = fitting(type(error).__name__, NAME_LIMIT), fitting(text_of(error))
+    base, kind_data = _known_base(type(error)), b""
+    if base is not type(error):
+        try:
+            kind_data = dumps(type(error), _CLASS_LIMIT)
+        except BaseException as why:  # noqa: BLE001 - it arrives as its base
+            notes.append(f"it is a {kind}, whose class does not pickle: {repr_of(why)}")
+    return Failure(
+        seq,
+        fitting(what, NAME_LIMIT),
+        kind,
+        text,
+        fields,
+        root,
+        cause,
+        withheld,
+        base.__name__,
+        kind_data,
+        notes,
+    )
 
 
-def fitting(text: str, most: int = _TEXT_LIMIT) -> str:
-    """Return text that can be encoded, without its middle where it takes more than `most` bytes."""
-    data = text.encode("utf-8", "backslashreplace")
-    if len(data) > most:
-        cut, half = f" … {len(data) - most:,} bytes … ".encode(), most // 2
-        data = data[:half] + cut + data[-half:]
-    return data.decode("utf-8", "ignore")
-
-
-def text_of(error: BaseException) -> str:
-    """Return what an exception says; never raises, though a class of the user's may."""
-    try:
-        return str(error)
-    except BaseException as raised:  # noqa: BLE001 - even an exit is no reason not to tell it
-        return f"<its str raised {type(raised).__name__}>"
-
-
-def _sendable(value: Any, most: int) -> Any:
-    """Return a field whose texts fit."""
-    if isinstance(value, str):
-        return fitting(value, most)
-    if isinstance(value, list | tuple):
-        return [_sendable(one, most) for one in value]
-    return value
-
-
-def _innermost(frames: list[Any]) -> list[Any]:
-    """Return as many frames as fit."""
-    left, fit = _FRAMES_LIMIT, len(frames)
-    while fit and left > 0:
-        fit -= 1
-        left -= len(pickle.dumps(frames[fit]))
-    return frames[fit + (left < 0) :]
+def _known_base(kind: type[AccelError]) -> type[AccelError]:
+    """Return the class itself if every process has it, else the nearest base that they have."""
+    for base in kind.__mro__:
+        known: object = vars(tree).get(base.__name__)
+        if known is base and issubclass(base, AccelError):
+            return base
+    return AccelError
 
 
 def where(error: BaseException) -> str:
@@ -133,41 +97,63 @@ def where(error: BaseException) -> str:
 
 def unpack(failure: Failure, root: AccelError | None) -> AccelError:
     """Return the error a failure describes, chained to its cause."""
-    kind: type[AccelError] = getattr(tree, failure.kind, AccelError)
-    fields: dict[str, Any] = dict(failure.fields)
-    for name in fields.keys() & _OF_TUPLES:
-        fields[name] = tuple(map(tuple, fields[name]))
-    if "frames" in fields:
-        fields["frames"] = tuple(
-            (*frame, [(name, text) for name, text in known]) for *frame, known in fields["frames"]
-        )
-    if kind is DependencyFailed and root is not None:
-        error: AccelError = depends_on(root, failure.text, **fields)
-    else:
-        error = kind(_with_lines(failure.text), **fields)
+    kind, notes = _class_of(failure)
+    fields, lost = unpack_fields(failure.fields)
+    text, first = _with_lines(failure.text), None
+    if root is not None and issubclass(kind, DependencyFailed):
+        first = _first(root)
+        text = _told_of(first, failure.text)
+    error: AccelError = rebuilt(kind, (text,))
+    vars(error).update(fields)
     error.add_note("in " + _CELL.sub(r"\1, message \2", failure.what))
-    if isinstance(error, DependencyFailed):
-        return error
-    if failure.cause:
+    for note in (*failure.notes, *notes, *lost):
+        error.add_note(note)
+    if first is not None:
+        _chain(error, first)
+    elif failure.cause:
         error.__cause__ = _unpacked(failure.cause)
     return error
 
 
-def depends_on(root: AccelError, text: str, unwritten: tuple[Any, ...] = ()) -> DependencyFailed:
+def _class_of(failure: Failure) -> tuple[type[AccelError], list[str]]:
+    """Return the class of a failure, or a base of it that is known here, and why."""
+    base: type[AccelError] = getattr(tree, failure.base, AccelError)
+    if not failure.kind_data:
+        return base, []
+    try:
+        kind: type[AccelError] = main_classes.loads(failure.kind_data)
+    except Exception as why:  # noqa: BLE001 - a module of the user's may do anything
+        return base, [f"it is a {failure.kind}, which cannot be loaded here: {repr_of(why)}"]
+    return kind, []
+
+
+def depends_on(root: AccelError, text: str) -> DependencyFailed:
     """Return the failure of what needs something that failed with `root`; it says how that did.
 
     Where that needed something itself, it says how that failed, so that chains stay short.
     """
+    root = _first(root)
+    error = DependencyFailed(_told_of(root, text))
+    _chain(error, root)
+    return error
+
+
+def _first(root: AccelError) -> AccelError:
     if isinstance(root, DependencyFailed) and isinstance(root.__cause__, AccelError):
-        root = root.__cause__
+        return root.__cause__
+    return root
+
+
+def _told_of(root: AccelError, text: str) -> str:
     said = str(root).partition("\n")[0]
     said = said if len(said) <= _TOLD else f"{said[: _TOLD - 1]}…"
     where = next((f" {note}" for note in getattr(root, "__notes__", ())), "")
-    told = f"{text}: {type(root).__name__}{where}: {said}"
-    error = DependencyFailed(told, unwritten=unwritten)
-    error.remedy = f"This comes of the first failure: {root.remedy}"
+    return f"{text}: {type(root).__name__}{where}: {said}"
+
+
+def _chain(error: AccelError, root: AccelError) -> None:
+    error.remedy = f"Fix the first failure: {root.remedy}"
     error.__cause__ = root
-    return error
 
 
 def user_code_error(
@@ -242,7 +228,7 @@ def _packed(error: BaseException) -> bytes:
     links: list[tuple[bytes, bool]] = []
     with contextlib.suppress(BaseException):  # an exception that does not pickle stays text
         for one, caused in _links(error):
-            links.append((cloudpickle.dumps(one), caused))
+            links.append((dumps(travelling(one, _CAUSE_LIMIT), _CAUSE_LIMIT), caused))
     while links and sum(len(data) for data, _ in links) > _CAUSE_LIMIT:
         links.pop()
     return pickle.dumps(links) if links else b""

@@ -179,6 +179,11 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
         )
 
     @property
+    def failure(self) -> markers.Failed | None:
+        """What the message failed with: the error's class, text and fields; None if it did not."""
+        return self.aftermath.failed.get(self.seq) if self.kind == "message" else None
+
+    @property
     def outcome(self) -> str:
         """What became of the message, as far as has been read; empty for what is no message."""
         if self.kind != "message":
@@ -187,7 +192,7 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
         if generation is not None:
             cause = self.aftermath.causes.get(generation)
             return "lost with its context" + (f": {cause}" if cause else "")
-        failure = self.aftermath.failed.get(self.seq)
+        failure = self.failure
         if failure is not None:
             if failure.kind in TAKEN_BACK:
                 return failure.kind.lower()
@@ -516,7 +521,7 @@ def _listed(fields: dict[str, Any], operands: tuple[str, ...]) -> str:
     return ", ".join(
         f"{name}={_shown(value, operand=name in operands)}"
         for name, value in fields.items()
-        if not (value is None or value in ([], "") or name == "called")
+        if not (value is None or value in ([], {}, "") or name == "called")
     )
 
 

@@ -96,6 +96,7 @@ def explain(
         time.monotonic() - began,
         untried=untried,
         gone=_gone(entries, loss),
+        fields=explained.get("fields", {}),
     )
 
 

@@ -1,6 +1,7 @@
 """Which message ended a context, as rerunning it has shown."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -53,6 +54,7 @@ class Explanation(msgspec.Struct, frozen=True, eq=False):
         memcheck: what compute-sanitizer says of it; empty where it is not installed or not asked.
         untried: how many of those in flight could not be run again.
         gone: how many of these have left the journal.
+        fields: what else the error of the loss had, by name, as `recent`.
     """
 
     device: str
@@ -71,6 +73,7 @@ class Explanation(msgspec.Struct, frozen=True, eq=False):
     memcheck: str = ""
     untried: int = 0
     gone: int = 0
+    fields: dict[str, Any] = {}
 
     @property
     def cell(self) -> int | None:

@@ -64,11 +64,11 @@ def test_what_to_do_about_a_loss_names_what_is_there(notebook: Shell) -> None:
     notebook("from accel_lab import System; room = System('host', max_restarts=0)")
     notebook("card = room.devices[0]; room.inject('kill').result()")
     assert isinstance(notebook.error, ContextLost)
-    assert notebook.error.remedy.startswith("room.explain() says which message did it")
+    assert notebook.error.remedy.startswith("room.explain() names the message that crashed it")
     notebook("card.ping().result()")
     assert isinstance(notebook.error, CircuitOpen)
-    assert "call card.reset() when" in str(notebook.error)
-    assert notebook.error.remedy == "Mend the cause, then card.reset()."
+    assert "then call card.reset()." in str(notebook.error)
+    assert notebook.error.remedy == "Fix the cause, then call card.reset()."
     notebook("card.reset(); card.ping().result()")
 
 

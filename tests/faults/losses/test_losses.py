@@ -362,7 +362,7 @@ def test_why_a_buffer_is_gone_is_the_same_at_any_time(nothing_left: None) -> Non
         first = why()
         lab.ready()
         assert why() == first
-        assert "could not be made again for generation 2: a function that was run without" in first
+        assert "could not be rebuilt for generation 2: a function that was run without" in first
         assert "gpu.checkpoint(ref)" in first
         cpu.replace()
         assert why().replace("generation 3", "generation 2") == first

@@ -79,7 +79,7 @@ def test_a_cell_is_called_a_cell_and_has_the_number_that_jupyter_gives_it(lab: L
     assert f"cell {number}: %%gpu gpu\n" in told
     assert "run_cell_magic" not in told
     assert "Correct the cell; " in told
-    assert "Correct your function; " in failure.short(lab.fail("gpu.run(lambda: 1 / 0).result()"))
+    assert "Correct your function. " in failure.short(lab.fail("gpu.run(lambda: 1 / 0).result()"))
 
 
 def test_an_object_comes_with_its_own_get_and_that_is_said(lab: Lab) -> None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 
 from accel_lab.compute.execution.backend import Poison
-from accel_lab.compute.wire.failure import text_of
+from accel_lab.compute.wire.text import text_of
 from accel_lab.errors import AccelError, LibraryError, OutOfMemory
 
 STICKY = {
