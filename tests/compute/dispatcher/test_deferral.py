@@ -22,6 +22,12 @@ class Touch(Operation[AccelRef], frozen=True, array_like=True, eq=False):
     x: AccelRef | None = None
 
 
+class Write(Operation[AccelRef], frozen=True, array_like=True, eq=False):
+    """A message that overwrites one buffer."""
+
+    out: AccelRef
+
+
 class Entry(NamedTuple):
     """An entry as the service decodes it."""
 
@@ -125,7 +131,7 @@ def test_views_of_one_storage_wait_together(world: World) -> None:
     world.defer(1, 10, gate.wait, lambda _: None)
     kernel = world.table.mention(10)
     assert world.deferral.hold_back(Entry(2, 0, None, Touch(kernel)))
-    entry = Entry(3, 10, None, Touch(base))
+    entry = Entry(3, 10, None, Write(base))
     assert world.deferral.hold_back(entry)
     assert world.deferral.hold_back(Entry(4, 20, None, Touch(view))), "it shares the storage"
     gate.set()
