@@ -213,7 +213,7 @@ class Launch:
             storage.write_on(stream)
         written = self.message.overwrites()
         for ref in self.message.operands():
-            storage = ref.storage  # type: ignore[attr-defined]
+            storage = ref.storage
             if storage is not None:
                 (storage.write_on if ref in written else storage.read_on)(stream)
 

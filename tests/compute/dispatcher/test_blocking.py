@@ -63,6 +63,7 @@ class Worked(LibraryActor):
 
     library = "test"
     meet: ClassVar[Callable[[], Any]] = staticmethod(lambda: None)
+    come: ClassVar[threading.Event] = threading.Event()
     handles_made: ClassVar[list[Any]] = []
 
     @handles(New)
@@ -72,7 +73,7 @@ class Worked(LibraryActor):
     @handles(View)
     def view(self, m: View, launch: Launch) -> None:
         launch.read(m.after)
-        launch.view(m.x, launch.read(m.x)[:], (2,), "int64")  # type: ignore[arg-type]
+        launch.view(m.x, launch.read(m.x)[:], (2,), "int64")
 
     @handles(Sum)
     def sum(self, m: Sum, launch: Launch) -> None:
@@ -80,7 +81,7 @@ class Worked(LibraryActor):
         if m.way == "defer":
             launch.defer(lambda: (meet(), x + y)[1], lambda z: self._keep(launch, z))
         elif m.way == "poll":
-            launch.poll(lambda: meet() is not False, lambda: self._keep(launch, x + y))
+            launch.poll(type(self).come.is_set, lambda: self._keep(launch, x + y))
         elif m.way == "blocking":
             out = launch.write()
 
@@ -196,11 +197,7 @@ def test_readers_of_one_operand_run_side_by_side(
 
 def test_many_that_only_wait_hold_up_no_work(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     come = threading.Event()
-    monkeypatch.setattr(
-        Worked,
-        "meet",
-        staticmethod(lambda: come.is_set() if threading.current_thread().name == "poller" else 1),
-    )
+    monkeypatch.setattr(Worked, "come", come)
     world.send(New(1), 1)
     for n in range(50):
         world.send(Sum(buffer(1), buffer(1), None, "poll"), 10 + n)
@@ -267,7 +264,7 @@ def test_any_program_gives_what_it_gives_in_order(steps: list[Any]) -> None:
         assert len(world.context.table) == len(memory)
     finally:
         gate.set()
-        Worked.meet = meet  # type: ignore[method-assign]
+        Worked.meet = meet
         world.context.close()
 
 
@@ -330,7 +327,7 @@ def test_an_answer_that_cannot_be_worked_out_fails_its_request_alone(
 def test_another_stream_waits_for_what_was_enqueued_after_it_had_last_waited(world: World) -> None:
     """Other messages have used the library's stream meanwhile, and were waited for."""
     gate = threading.Event()
-    Worked.meet = staticmethod(lambda: gate.wait(WAIT_S))  # type: ignore[method-assign]
+    Worked.meet = staticmethod(lambda: gate.wait(WAIT_S))
     try:
         world.send(New(3), 1)
         world.send(Sum(buffer(1), buffer(1), None, "defer"), 2)
@@ -340,7 +337,7 @@ def test_another_stream_waits_for_what_was_enqueued_after_it_had_last_waited(wor
         waits = other.waits
     finally:
         gate.set()
-        Worked.meet = staticmethod(lambda: None)  # type: ignore[method-assign]
+        Worked.meet = staticmethod(lambda: None)
     world.settle()
     world.context.table.mention(2).storage.read_on(other)  # type: ignore[union-attr]
     assert other.waits == waits + 1
