@@ -98,6 +98,10 @@ class HostBackend:
         """Create a stream: all are the same here."""
         return HostStream()
 
+    def worker_stream(self) -> NativeStream:
+        """Create a stream: all are the same here."""
+        return HostStream()
+
     def suit_environment(self) -> None:
         """Have JAX compute on the processor, unless the user says where: this device is that."""
         os.environ.setdefault("JAX_PLATFORMS", "cpu")

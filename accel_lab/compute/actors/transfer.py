@@ -1,7 +1,6 @@
 """Arrays between the notebook and the device: small ones in the message, others in the arena."""
 
 import pickle
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
@@ -27,7 +26,6 @@ from accel_lab.compute.message.builtin import (
 from accel_lab.compute.user_code.call import answer_parts
 from accel_lab.errors import DependencyFailed, InvalidArgument, StaleRef
 
-PAUSE_S, PAUSE_MOST_S = 1e-4, 2e-3
 _COPY_BYTES_PER_S = 1e12  # the cards of which the last 50 µs matter copy faster
 _SOON_BYTES = 2 << 30
 
@@ -86,10 +84,10 @@ class UploadActor(LibraryActor):
         tail = tail_of(m.nbytes)
         source = self.context.arena.view(m.segment, m.start, tail + TAIL_BYTES)
 
-        def copy(_: None) -> None:
+        def copy() -> None:
             self.context.backend.upload(launch.empty(), 0, source[: m.nbytes])
 
-        launch.defer(partial(_wait_for, source[tail:]), copy)
+        launch.poll(partial(_has_come, source[tail:]), copy)
 
     @handles(CopyIn)
     def copy_in(self, m: CopyIn, launch: Launch) -> None:
@@ -158,19 +156,17 @@ def soon_s(nbytes: int) -> float:
     return nbytes / _COPY_BYTES_PER_S if nbytes <= _SOON_BYTES else 0.0
 
 
-def _wait_for(tail: Any) -> None:
-    """Block until the contents before this are there.
+def _has_come(tail: Any) -> bool:
+    """Whether the contents before this are there.
 
     Raises:
         DependencyFailed: they never will be.
     """
-    word, pause_s = tail[:WORD].view(np.uint32), PAUSE_S
-    while not word[0]:
-        time.sleep(pause_s)
-        pause_s = min(2 * pause_s, PAUSE_MOST_S)
-    if word[0] == FAILED:
+    said = int(tail[:WORD].view(np.uint32)[0])  # once: it changes meanwhile
+    if said == FAILED:
         why = tail[WORD:].tobytes().rstrip(b"\0").decode(errors="ignore")
         raise DependencyFailed(f"the buffer that was to be copied did not come: {why}")
+    return said != 0
 
 
 def _axes_of(array: Any) -> tuple[int, ...] | None:

@@ -69,6 +69,11 @@ class Completion:
         """Whether there is nothing to `complete`."""
         return not self._launched and self._marked is None
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether the side thread has something to wait for, or to answer."""
+        return not self._completer.idle
+
     def complete(self) -> None:
         """Report what is done; mark what is not, and have a side thread wait for what takes long.
 

@@ -1,39 +1,47 @@
 """Run blocking work of a library, such as a compilation, beside the dispatcher.
 
-While it runs, messages that name one of its buffers, or a buffer of a message that waits already,
-wait behind it in their order. So does a function that is not pure, once another one waits: they
-may share what they do not name. And so does what names memory that functions have had: the one that
-waits may see it through a global. All others pass.
+While it runs, a message waits behind it that writes what the work's message names, or that names
+what that one makes or writes; and so on behind a message that waits. Those that only read the same
+memory pass. A function that is not pure may write all that it names. It waits behind another
+function that waits, for they may share what they do not name, and so it does while something
+unfinished names memory that functions have had: it may see that through a global. `Claims` decides.
 """
 
 import os
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from accel_lab.compute.dispatcher.claims import Claims, claim_of
+from accel_lab.compute.dispatcher.poller import Poller
 from accel_lab.compute.dispatcher.task import Task
-from accel_lab.compute.execution.launch import Launch
+from accel_lab.compute.execution.launch import Later, Launch
 from accel_lab.compute.execution.stream import Storage
-from accel_lab.compute.message.builtin import Free, Run
-from accel_lab.compute.message.operation import operands_of
-from accel_lab.compute.message.results import ids_of
+from accel_lab.compute.execution.worker import Worker
+from accel_lab.compute.message.builtin import Free
 
 WORKERS = 4
-_FUNCTION = "a function"
-"""Stands among what is touched for all that functions may share."""
+"""How many compilations run at once, and how many calls that block on the device beside them."""
 
 
 class Deferred:
-    """A launch whose work runs on another thread, and the entry that asked for it."""
+    """A launch whose work runs on another thread, and the entry that asked for it.
 
-    __slots__ = ("entry", "future", "launch", "then")
+    Attributes:
+        event: fires when what the work has enqueued is done, if it had a stream.
+    """
+
+    __slots__ = ("claim", "entry", "event", "future", "launch", "then")
 
     def __init__(self, entry: Any, launch: Launch) -> None:
         assert launch.deferred is not None
-        _, self.then = launch.deferred
+        self.then = launch.deferred.then
+        self.event: Any = None
         self.entry = entry
         self.launch = launch
+        self.claim = claim_of(entry, launch.made_storages())
         self.future: Future[Any] | None = None
 
     def resume(self) -> None:
@@ -55,54 +63,83 @@ class Deferral:
         self.wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._finished: deque[Deferred] = deque()
         self._behind: list[Any] = []
-        self._touched: set[Any] = set()
-        self._workers: ThreadPoolExecutor | None = None
+        self._claims = Claims()
+        self._failed: deque[tuple[Launch, Exception]] = deque()
+        self._compiling = ThreadPoolExecutor(WORKERS, thread_name_prefix="deferred")
+        self._blocking = ThreadPoolExecutor(WORKERS, thread_name_prefix="blocking")
+        self._poller = Poller()
+        self._own = threading.local()  # the worker of each thread that blocks
 
     def begin(self, entry: Any, launch: Launch) -> None:
-        """Start the work that a handler has asked for with `launch.defer`."""
-        if self._workers is None:
-            self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="deferred")
-        deferred = self.begun[launch.seq] = Deferred(entry, launch)
-        self._touched.update(_buffers(entry))
-        assert launch.deferred is not None
-        deferred.future = self._workers.submit(launch.deferred[0])
-        deferred.future.add_done_callback(lambda _: self._finish(deferred))
+        """Start the work that a handler has asked for with `launch.defer` and its like."""
+        deferred, later = Deferred(entry, launch), launch.deferred
+        assert later is not None
+        future: Future[Any]
+        if later.way == "poll":
+            future = self._poller.add(later.work)
+        elif later.way == "blocking":
+            after = launch.stream.native.record()
+            future = self._blocking.submit(self._block, deferred, later, after)
+        else:
+            future = self._compiling.submit(later.work)
+        deferred.future = future
+        self.begun[launch.seq] = deferred
+        self._claims.add(deferred.claim)
+        future.add_done_callback(lambda _: self._finish(deferred))
+
+    def _block(self, deferred: Deferred, later: Later, after: Any) -> Any:
+        """Run work with this thread's worker, and note what its stream still has to do."""
+        launch = deferred.launch
+        worker: Worker | None = getattr(self._own, "worker", None)
+        if worker is None:
+            worker = self._own.worker = Worker(launch.context.backend.worker_stream())
+        try:
+            worker.enter(launch.message.library, later.life, after)
+            return later.work(worker)
+        finally:  # also where it fails: what it has enqueued uses memory that is freed then
+            deferred.event = worker.stream.record()
+
+    def fail(self, launch: Launch, error: Exception) -> None:
+        """Have the dispatcher fail a launch whose answer could not be worked out; any thread."""
+        self._failed.append((launch, error))
+        os.eventfd_write(self.wakeup, 1)
+
+    def failed(self) -> Iterator[tuple[Launch, Exception]]:
+        """Yield what was given to `fail`, each once."""
+        while self._failed:
+            yield self._failed.popleft()
 
     def hold_back(self, entry: Any) -> bool:
         """Whether an entry has to wait; it is kept then."""
         message = entry.message
         if type(message) is Free:
-            held = [id_ for id_ in message.ids if id_ in self._touched]
+            held = [id_ for id_ in message.ids if id_ in self._claims]
             if not held:
                 return False
-            passing = [id_ for id_ in message.ids if id_ not in self._touched]
+            passing = [id_ for id_ in message.ids if id_ not in self._claims]
             message.ids[:] = passing
             self._behind.append(type(entry)(0, 0, None, Free(held), None))
             return False
-        buffers = _buffers(entry)
-        looks_around = type(message) is Run and not message.pure
-        shared = _FUNCTION in self._touched and (looks_around or any(map(_is_seen, buffers)))
-        if not shared and self._touched.isdisjoint(buffers):
+        if not self._claims.forbid(entry):
             return False
-        self._touched.update(buffers)
-        if looks_around:
-            self._touched.add(_FUNCTION)
+        self._claims.add(claim_of(entry))
         self._behind.append(entry)
         return True
 
     def finished(self) -> Iterator[Deferred]:
-        """Yield what has finished, each once."""
+        """Yield what has finished, each once; its stream is in order behind the work."""
         while self._finished:
             deferred = self._finished.popleft()
             del self.begun[deferred.launch.seq]
+            deferred.launch.rejoin(deferred.event)
             yield deferred
 
     def released(self) -> Iterable[Any]:
         """Return what has waited, in order, to be tried again."""
         released, self._behind = self._behind, []
-        self._touched = set()
+        self._claims.clear()
         for deferred in self.begun.values():
-            self._touched.update(_buffers(deferred.entry))
+            self._claims.add(deferred.claim)
         return released
 
     def tasks(self) -> list[Task]:
@@ -121,12 +158,12 @@ class Deferral:
 
     def touches(self, storage: Storage) -> bool:
         """Whether work that is not finished, or what waits behind it, has this memory."""
-        return storage in self._touched
+        return storage in self._claims
 
     @property
     def ready(self) -> bool:
-        """Whether something has finished."""
-        return bool(self._finished)
+        """Whether something has finished, or failed afterwards."""
+        return bool(self._finished or self._failed)
 
     def acknowledge(self) -> None:
         """Make `wakeup` unreadable until the next one finishes; before `finished`."""
@@ -138,19 +175,3 @@ class Deferral:
     def _finish(self, deferred: Deferred) -> None:
         self._finished.append(deferred)
         os.eventfd_write(self.wakeup, 1)
-
-
-def _is_seen(one: Any) -> bool:
-    """Whether functions have had this memory, and may have it still."""
-    return type(one) is Storage and one.seen
-
-
-def _buffers(entry: Any) -> set[Any]:
-    """Return what two messages share that name one buffer: its id, or its storage."""
-    found: set[Any] = set(ids_of(entry.message, entry.result))
-    for buffer in operands_of(type(entry.message))(entry.message):
-        found.add(buffer.id)
-        storage = getattr(buffer, "storage", None)
-        if storage is not None:
-            found.add(storage)
-    return found

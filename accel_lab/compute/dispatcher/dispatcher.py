@@ -60,9 +60,9 @@ class Dispatcher:
         self._transport = transport
         self._context = context
         self._inbox = Inbox(transport, context, spin_s=spin_s)
-        self._reporter = Reporter(transport)
-        self._completion = Completion(self._reporter, self._broken, spins=spin_s > 0)
         self._deferral = Deferral()
+        self._reporter = Reporter(transport, self._deferral.fail)
+        self._completion = Completion(self._reporter, self._broken, spins=spin_s > 0)
         self._recent: deque[tuple[int, type | str, Stream]] = deque(maxlen=REMEMBERED)
         self._remember = self._recent.append
         self.send = self._reporter.send
@@ -96,7 +96,7 @@ class Dispatcher:
         frame = self._transport.receive()
         if frame is None:
             if completion.is_empty:
-                frame = inbox.wait(self._deferral)
+                frame = inbox.wait(self._deferral, busy=completion.is_busy)
             else:
                 frame = completion.look(self._transport.receive)
         if frame is not None:
@@ -331,6 +331,8 @@ class Dispatcher:
     def _resume(self) -> None:
         """Finish what was deferred, and execute what has waited for it."""
         self._deferral.acknowledge()
+        for launch, error in self._deferral.failed():
+            self._fail(launch, launch.message.library, error)
         for deferred in self._deferral.finished():
             launch = deferred.launch
             self._context.activate(launch.stream)
@@ -408,7 +410,14 @@ class Dispatcher:
                 if table.withhold(ref, Refusal(ref.id, root, launch.seq))
             )
         reports = [_described(launch, error, root, withheld)]
-        if error.directive is Directive.RESTART:
+        later = launch.deferred
+        # What ran beside others that failed with the same actor does not count against the next.
+        stale = (
+            later is not None
+            and later.way == "blocking"
+            and (later.life != self._context.restarts[library])
+        )
+        if error.directive is Directive.RESTART and not stale:
             if not self._context.restart(library):
                 self.poisoned(Poison(0, "RESTART_LIMIT", f"{library} failed too often: {error}"))
             cause = fitting(str(error))

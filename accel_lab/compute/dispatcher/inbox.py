@@ -31,8 +31,11 @@ class Inbox:
         self._ahead: deque[Any] = deque()
         self._released: deque[Any] = deque()  # what has waited for something deferred
 
-    def wait(self, deferral: Deferral) -> memoryview | None:
+    def wait(self, deferral: Deferral, *, busy: bool) -> memoryview | None:
         """Wait for a frame, at first without sleeping; None where something deferred is ready.
+
+        Parameters:
+            busy: whether answers are being worked out, which may fail.
 
         Raises:
             EOFError: the wire has ended.
@@ -49,7 +52,8 @@ class Inbox:
                     os.sched_yield()  # the notebook may share this core
                 now = time.perf_counter()
         if transport.sleep():
-            transport.wait(also=deferral.wakeup if deferral.begun else -1)
+            either = busy or deferral.begun or deferral.ready
+            transport.wait(also=deferral.wakeup if either else -1)
             transport.wake()
         return transport.receive()
 

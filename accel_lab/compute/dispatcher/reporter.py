@@ -2,6 +2,8 @@
 
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 from accel_lab.compute.dispatcher.stream_waiter import Enqueued
 from accel_lab.compute.wire.codec import Done, Report, Shaped, encode_reports
@@ -11,10 +13,15 @@ RETRY_S = 0.0002
 
 
 class Reporter:
-    """Sends reports over the wire; any thread."""
+    """Sends reports over the wire; any thread.
 
-    def __init__(self, transport: Transport) -> None:
+    Parameters:
+        failed: is given a launch whose answer cannot be worked out, and why; any thread.
+    """
+
+    def __init__(self, transport: Transport, failed: Callable[[Any, Exception], None]) -> None:
         self._transport = transport
+        self._failed = failed
         self._sending = threading.Lock()
         self._held_up: set[int] = set()  # the threads that work out an answer, or cannot send it
 
@@ -57,10 +64,15 @@ class Reporter:
                 self.send_frame(answers(waiting))
                 waiting = []
             self._held_up.add(threading.get_ident())
-            reports = launch.finish()
-            self._held_up.discard(threading.get_ident())
-            for report in reports:  # each may fill a frame
-                self.send([report])
+            try:
+                frames = [encode_reports([report]) for report in launch.finish()]
+            except Exception as error:  # noqa: BLE001 - it fails this request
+                self._failed(launch, error)
+                continue
+            finally:
+                self._held_up.discard(threading.get_ident())
+            for frame in frames:  # each may be full
+                self.send_frame(frame)
         if waiting:
             self.send_frame(answers(waiting))
 

@@ -94,6 +94,13 @@ class Streams(Protocol):
     def user_stream(self) -> NativeStream:
         """Return the stream on which user code runs: the one that it has by default elsewhere."""
 
+    def worker_stream(self) -> NativeStream:
+        """Create a stream for the calling thread, which is not the dispatcher's, and never is.
+
+        The device is current on that thread from now on, and the stream whenever it is activated,
+        which changes nothing for the dispatcher's.
+        """
+
     def clock(self) -> Clock:
         """Return the clock of this device."""
 

@@ -6,12 +6,13 @@ handler raises: a call that fails to launch creates nothing.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from accel_lab.actor.unawaited import name_of, require_plain
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.prepared_launch import Prepared
 from accel_lab.compute.execution.stream import Storage, Stream
+from accel_lab.compute.execution.worker import Worker
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, PartialSpec, Spec, Specs, inferred
 from accel_lab.compute.message.results import Results, ids_of, results_of
@@ -61,6 +62,22 @@ def handlers_of(
     return {message: getattr(actor, name) for message, name in handled_by(type(actor)).items()}
 
 
+class Later(NamedTuple):
+    """What a handler has left to be done beside the dispatcher.
+
+    Attributes:
+        way: the method of `Launch` by which it did.
+        work: what other threads do.
+        then: finishes the launch with what `work` returned.
+        life: how often the library's actor had been replaced.
+    """
+
+    way: Literal["defer", "poll", "blocking"]
+    work: Callable[..., Any]
+    then: Callable[[Any], object]
+    life: int = 0
+
+
 class Launch:
     """What a handler may do with the context for one message."""
 
@@ -68,7 +85,7 @@ class Launch:
     finish: Callable[[], Any] | None = None
     shaped: tuple[Any, ...] | None = None
     """What is told of the result, or of several, whose shape the notebook does not know."""
-    deferred: tuple[Callable[[], Any], Callable[[Any], None]] | None = None
+    deferred: Later | None = None
     made: list[int] | None = None
     trace: "Trace | None" = None
     comes_again: bool = False
@@ -229,9 +246,52 @@ class Launch:
 
         Afterwards `then` gets its value on the dispatcher thread and finishes the launch: it
         allocates the result and may enqueue. What either raises is the request's failure. Until
-        then messages that name the result or an operand wait; all others pass.
+        then messages wait that name the result or what this one writes, or write what it reads;
+        all others pass. For work of the processor, as a compilation: it has no stream.
         """
-        self.deferred = work, then
+        self.deferred = Later("defer", work, then)
+
+    def poll(self, ready: Callable[[], bool], then: Callable[[], object]) -> None:
+        """Have `then` finish the launch once `ready` says that something has happened elsewhere.
+
+        As `defer`, for what only waits: however many wait, they hold up no work. `ready` is called
+        again and again, on another thread, and returns at once.
+        """
+        self.deferred = Later("poll", ready, lambda _: then())
+
+    def blocking(
+        self, work: Callable[[Worker], T], then: Callable[[T], object] = lambda _: None
+    ) -> None:
+        """Have `work` call what blocks on the device, on a thread with a stream of its own.
+
+        As `defer`, for a vendor's calls that synchronize, and for what takes long on the host.
+        Take the arrays first, with `read` and `write`: what these wait for is before the work on
+        its stream, and what the work enqueues there is before all that this launch's stream does
+        later. `worker.handle(make)` is a vendor's handle for that stream.
+        """
+        life = self.context.restarts[self.message.library]
+        self.deferred = Later("blocking", work, then, life)
+
+    def rejoin(self, event: Any = None) -> None:
+        """Take up the launch again after what was done beside the dispatcher.
+
+        Other messages have used the stream meanwhile, and others have waited for those: what this
+        one names is noted as used by now.
+
+        Parameters:
+            event: fires when what another stream does for it is done.
+        """
+        stream = self.stream
+        if event is not None:
+            stream.native.wait(event)
+        stream.operations += 1
+        for storage in self.made_storages():
+            storage.write_on(stream)
+        written = self.message.overwrites()
+        for ref in self.message.operands():
+            storage = ref.storage
+            if storage is not None:
+                (storage.write_on if ref in written else storage.read_on)(stream)
 
     def prepare(
         self,
@@ -312,6 +372,11 @@ class Launch:
                 table.leave(table.mention(id_))
             else:
                 table.free(id_)
+
+    def made_storages(self) -> list[Storage]:
+        """Return the memory of what it has entered."""
+        buffers = [self.context.table.mention(id_) for id_ in self.made or ()]
+        return [buffer.storage for buffer in buffers if buffer.storage is not None]
 
     @property
     def ids(self) -> tuple[int, ...]:

@@ -77,6 +77,10 @@ class Upload(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=4)
         """Return nothing: the buffer is new, and fails with this."""
         return ()
 
+    def overwrites(self) -> tuple[AccelRef, ...]:
+        """Return the buffer that it fills."""
+        return (self.out,)
+
 
 class CopyIn(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=17):
     """Make a buffer of another process's memory on the same card; answered when it is copied.

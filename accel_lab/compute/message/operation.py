@@ -107,6 +107,10 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
             return ()
         return tuple(filter(_is_given, value)) if isinstance(value, tuple) else (value,)
 
+    def overwrites(self) -> tuple[AccelRef, ...]:
+        """Return the operands that this writes: what reads them has to come before or after it."""
+        return self.changes()
+
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}={value}" for name, value in self._told())
         return f"{type(self).__name__}({fields})"

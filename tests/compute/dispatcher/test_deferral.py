@@ -3,7 +3,7 @@
 import select
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
@@ -20,6 +20,20 @@ class Touch(Operation[AccelRef], frozen=True, array_like=True, eq=False):
     """A message that names one buffer."""
 
     x: AccelRef | None = None
+
+
+class Write(Operation[AccelRef], frozen=True, array_like=True, eq=False):
+    """A message that overwrites one buffer."""
+
+    out: AccelRef
+
+
+class View(Operation[AccelRef], frozen=True, array_like=True, eq=False):
+    """A message that makes a view, once another buffer is there."""
+
+    aliased: ClassVar[str] = "x"
+    x: AccelRef
+    after: AccelRef
 
 
 class Entry(NamedTuple):
@@ -125,12 +139,25 @@ def test_views_of_one_storage_wait_together(world: World) -> None:
     world.defer(1, 10, gate.wait, lambda _: None)
     kernel = world.table.mention(10)
     assert world.deferral.hold_back(Entry(2, 0, None, Touch(kernel)))
-    entry = Entry(3, 10, None, Touch(base))
+    entry = Entry(3, 10, None, Write(base))
     assert world.deferral.hold_back(entry)
     assert world.deferral.hold_back(Entry(4, 20, None, Touch(view))), "it shares the storage"
     gate.set()
     world.finish()
     assert len(list(world.deferral.released())) == 3
+
+
+def test_what_reads_waits_behind_what_writes_by_a_view_that_waits(world: World) -> None:
+    """Nobody can tell yet that the view has that memory."""
+    gate = threading.Event()
+    base = world.make(1)
+    world.defer(1, 10, gate.wait, lambda _: None)
+    view = View(base, world.table.mention(10))
+    sent = [(11, view), (0, Write(world.table.mention(11))), (12, Touch(base))]
+    held = [world.deferral.hold_back(Entry(n, r, None, m)) for n, (r, m) in enumerate(sent, 2)]
+    gate.set()
+    world.finish()
+    assert held == [True, True, True]
 
 
 def test_a_buffer_that_waits_is_freed_after_what_names_it(world: World) -> None:

@@ -276,7 +276,7 @@ def test_what_waits_for_something_deferred_keeps_its_operands_when_garbage_is_fr
 def test_no_answer_is_lost_after_an_offer_that_a_full_socket_refused() -> None:
     """Where there are no rings, and a notebook does not read for a while what is printed."""
     lower, upper = socket.socketpair()
-    reporter = Reporter(SocketTransport(lower))
+    reporter = Reporter(SocketTransport(lower), lambda *_: None)
     offered = 0
     while reporter.offer([Output(1, "stdout", "x" * 5_000)]):
         offered += 1

@@ -86,6 +86,15 @@ class CudaDevice:
         """
         return self._stream(cupy.cuda.Stream.null)
 
+    def worker_stream(self) -> CudaStream:
+        """Create a stream that does not wait for the legacy default stream, for the calling thread.
+
+        CuPy's current stream is each thread's own; the libraries' handles stay with `active`.
+        """
+        runtime.setDevice(self.index)
+        stream = cupy.cuda.Stream(non_blocking=True)
+        return CudaStream(self.index, self._events, lambda _: None, stream)
+
     def suit_environment(self) -> None:
         """Have PyTorch take little more of the card than it uses, unless the user says how."""
         let_segments_grow()

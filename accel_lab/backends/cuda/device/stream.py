@@ -23,7 +23,10 @@ class CudaEvent:
 
     def __init__(self, pool: deque[int]) -> None:
         self._pool = pool
-        self.ptr = pool.pop() if pool else runtime.eventCreateWithFlags(_EVENT_FLAGS)
+        try:
+            self.ptr = pool.pop()
+        except IndexError:  # asked first, another thread might take the last one
+            self.ptr = runtime.eventCreateWithFlags(_EVENT_FLAGS)
 
     def __del__(self) -> None:
         if hasattr(self, "ptr"):
@@ -33,7 +36,8 @@ class CudaEvent:
 class CudaStream:
     """A stream of one card.
 
-    The dispatcher thread uses all of it but `synchronize`, which is for the side thread.
+    The dispatcher thread uses all of it but `synchronize`, which is for the side thread; a worker
+    has one of its own.
     """
 
     __slots__ = ("_events", "_first", "_on_activate", "cupy_stream", "device", "ptr")
