@@ -14,8 +14,9 @@ from accel_lab.compute.arrays.dtypes import real_of
 from accel_lab.compute.device import device_of
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.dtype_sets import INEXACT
 from accel_lab.libraries.authoring.operand import (
     Number,
     Scalar,
@@ -30,6 +31,7 @@ from accel_lab.libraries.authoring.operand import (
 )
 from accel_lab.libraries.blas.product import (
     MATRIX,
+    BlasMessage,
     Product,
     Trans,
     UpdateName,
@@ -40,7 +42,7 @@ from accel_lab.libraries.blas.product import (
 )
 
 
-class Gemm(Product, frozen=True, array_like=True, eq=False, tag=140):
+class Gemm(Product, frozen=True, tag=140):
     """Multiply matrices: alpha op(a) @ op(b) + beta c, with op(a) (m, k) and op(b) (k, n).
 
     `trans_a` and `trans_b` are "n" (as it is), "t" (transposed) or "c" (conjugate-transposed).
@@ -53,7 +55,7 @@ class Gemm(Product, frozen=True, array_like=True, eq=False, tag=140):
         return product_spec(self, batched=False)
 
 
-class GemmStridedBatched(Product, frozen=True, array_like=True, eq=False, tag=141):
+class GemmStridedBatched(Product, frozen=True, tag=141):
     """Multiply stacks of matrices: `Gemm` for every index of the leading batch axes.
 
     op(a) is (..., m, k), op(b) (..., k, n) and `c` (..., m, n) with equal batch axes; one that
@@ -65,13 +67,12 @@ class GemmStridedBatched(Product, frozen=True, array_like=True, eq=False, tag=14
         return product_spec(self, batched=True)
 
 
-class Gemv(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=142):
+class Gemv(BlasMessage, frozen=True, tag=142):
     """Multiply a matrix and a vector: alpha op(a) @ x + beta y, with op(a) (m, n) and x (n,).
 
     `y` (m,) and `beta` come together. `out` may be `y`, and must not be `a` or `x`.
     """
 
-    library: ClassVar[str] = "blas"
     a: AccelRef
     x: AccelRef
     y: AccelRef | None = None
@@ -102,13 +103,12 @@ class Gemv(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=142)
         return spec
 
 
-class Axpy(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=143):
+class Axpy(BlasMessage, frozen=True, tag=143):
     """Add a multiple: alpha x + y, element by element, for any one shape of `x` and `y`.
 
     `out` may be `y` or `x`.
     """
 
-    library: ClassVar[str] = "blas"
     x: AccelRef
     y: AccelRef
     alpha: Any = 1.0
@@ -129,10 +129,9 @@ class Axpy(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=143)
         return spec
 
 
-class Scal(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=144):
+class Scal(BlasMessage, frozen=True, tag=144):
     """Scale: alpha x, element by element, for any shape; `out` may be `x`."""
 
-    library: ClassVar[str] = "blas"
     x: AccelRef
     alpha: Any
     out: AccelRef | None = None
@@ -145,13 +144,12 @@ class Scal(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=144)
         return spec
 
 
-class Dot(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=145):
+class Dot(BlasMessage, frozen=True, tag=145):
     """Sum the products of the elements of two vectors, of `x`'s conjugates if `conjugate`.
 
     The answer is a 0-d buffer; nothing waits for it.
     """
 
-    library: ClassVar[str] = "blas"
     x: AccelRef
     y: AccelRef
     conjugate: bool = False
@@ -167,14 +165,14 @@ class Dot(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=145):
         return Spec((), dtype)
 
 
-class Nrm2(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=146):
+class Nrm2(BlasMessage, frozen=True, tag=146):
     """Take the Euclidean norm of all elements of `x`, whatever its shape.
 
     The answer is a 0-d buffer, real for complex `x`. It does not overflow where the norm itself
     fits the dtype.
     """
 
-    library: ClassVar[str] = "blas"
+    dtypes: ClassVar = INEXACT  # a norm needs a square root
     x: AccelRef
 
     def infer(self) -> Spec:

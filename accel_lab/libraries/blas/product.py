@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.dtype_sets import ALL
 from accel_lab.libraries.authoring.operand import (
     Number,
     coefficient,
@@ -22,10 +23,16 @@ UpdateName: TypeAlias = Literal["axpy", "scal"]
 MATRIX = 2  # axes
 
 
-class Product(Operation[AccelRef], frozen=True, array_like=True, eq=False):
-    """The fields of `Gemm` and `GemmStridedBatched`."""
+class BlasMessage(Operation[AccelRef], frozen=True, array_like=True, eq=False):
+    """A message of `blas`: it answers with a buffer, and every dtype has it on some backend."""
 
     library: ClassVar[str] = "blas"
+    dtypes: ClassVar = ALL
+
+
+class Product(BlasMessage, frozen=True):
+    """The fields of `Gemm` and `GemmStridedBatched`."""
+
     a: AccelRef
     b: AccelRef
     c: AccelRef | None = None
