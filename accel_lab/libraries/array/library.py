@@ -33,6 +33,7 @@ from accel_lab.libraries.array.message import ArrayMessage
 from accel_lab.libraries.array.reduction import Reduce as Reduce
 from accel_lab.libraries.array.reduction import ReduceOp
 from accel_lab.libraries.array.reduction import reduce as reduce
+from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.operand import (
     Number,
     Scalar,
@@ -44,6 +45,7 @@ from accel_lab.libraries.authoring.operand import (
     require_out,
     result,
 )
+from accel_lab.libraries.authoring.options import Options
 from accel_lab.libraries.authoring.shape import (
     Index,
     Integers,
@@ -92,6 +94,7 @@ class Copy(ArrayMessage, frozen=True, tag=102):
     """Copy `x` into a new contiguous buffer, or into `out` of the same shape and dtype."""
 
     x: AccelRef
+    _: Options
     out: AccelRef | None = None
 
     def infer(self) -> Spec:
@@ -191,13 +194,7 @@ def full(
     return device_first(device).ask(Full(ints("shape", shape), plain(value), canonical(dtype)))
 
 
-def copy(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Copy `x` into a new contiguous buffer, or into `out`; does not block.
-
-    Raises:
-        InvalidArgument: `out` has another shape or dtype.
-    """
-    return device_of(x).ask(Copy(x, out))
+copy = function(Copy)
 
 
 def cast(x: AccelRef, dtype: object) -> AccelRef:

@@ -11,24 +11,23 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 from accel_lab.compute.arrays.dtypes import real_of
-from accel_lab.compute.device import device_of
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.dtype_sets import INEXACT
+from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.operand import (
     Number,
-    Scalar,
     coefficient,
     describe,
     element,
     one_dtype,
     output,
-    plain,
     require_out,
     result,
 )
+from accel_lab.libraries.authoring.options import Factor, Options
 from accel_lab.libraries.blas.product import (
     MATRIX,
     BlasMessage,
@@ -76,8 +75,9 @@ class Gemv(BlasMessage, frozen=True, tag=142):
     a: AccelRef
     x: AccelRef
     y: AccelRef | None = None
-    alpha: Any = 1.0
-    beta: Any = None
+    _: Options
+    alpha: Factor = 1.0
+    beta: Factor | None = None
     trans: Trans = "n"
     out: AccelRef | None = None
 
@@ -111,7 +111,8 @@ class Axpy(BlasMessage, frozen=True, tag=143):
 
     x: AccelRef
     y: AccelRef
-    alpha: Any = 1.0
+    _: Options
+    alpha: Factor = 1.0
     out: AccelRef | None = None
 
     def infer(self) -> Spec:
@@ -133,7 +134,8 @@ class Scal(BlasMessage, frozen=True, tag=144):
     """Scale: alpha x, element by element, for any shape; `out` may be `x`."""
 
     x: AccelRef
-    alpha: Any
+    alpha: Factor
+    _: Options
     out: AccelRef | None = None
 
     def infer(self) -> Spec:
@@ -152,6 +154,7 @@ class Dot(BlasMessage, frozen=True, tag=145):
 
     x: AccelRef
     y: AccelRef
+    _: Options
     conjugate: bool = False
 
     def infer(self) -> Spec:
@@ -180,97 +183,9 @@ class Nrm2(BlasMessage, frozen=True, tag=146):
         return Spec((), real_of(self.x.dtype))
 
 
-def gemm(
-    a: AccelRef,
-    b: AccelRef,
-    c: AccelRef | None = None,
-    *,
-    alpha: Scalar = 1.0,
-    beta: Scalar | None = None,
-    trans_a: Trans = "n",
-    trans_b: Trans = "n",
-    out: AccelRef | None = None,
-) -> AccelRef:
-    """Return alpha op(a) @ op(b) + beta c, as `Gemm` says; does not block.
-
-    Raises:
-        InvalidArgument: the operands or options do not fit.
-    """
-    return device_of(a).ask(Gemm(a, b, c, plain(alpha), plain(beta), trans_a, trans_b, out))
-
-
-def gemm_strided_batched(
-    a: AccelRef,
-    b: AccelRef,
-    c: AccelRef | None = None,
-    *,
-    alpha: Scalar = 1.0,
-    beta: Scalar | None = None,
-    trans_a: Trans = "n",
-    trans_b: Trans = "n",
-    out: AccelRef | None = None,
-) -> AccelRef:
-    """Return alpha op(a) @ op(b) + beta c for each of a batch; does not block.
-
-    Raises:
-        InvalidArgument: the operands or options do not fit.
-    """
-    message = GemmStridedBatched(a, b, c, plain(alpha), plain(beta), trans_a, trans_b, out)
-    return device_of(a).ask(message)
-
-
-def gemv(
-    a: AccelRef,
-    x: AccelRef,
-    y: AccelRef | None = None,
-    *,
-    alpha: Scalar = 1.0,
-    beta: Scalar | None = None,
-    trans: Trans = "n",
-    out: AccelRef | None = None,
-) -> AccelRef:
-    """Return alpha op(a) @ x + beta y, as `Gemv` says; does not block.
-
-    Raises:
-        InvalidArgument: the operands or options do not fit.
-    """
-    return device_of(a).ask(Gemv(a, x, y, plain(alpha), plain(beta), trans, out))
-
-
-def axpy(x: AccelRef, y: AccelRef, *, alpha: Scalar = 1.0, out: AccelRef | None = None) -> AccelRef:
-    """Return alpha x + y; does not block.
-
-    Raises:
-        InvalidArgument: the operands or options do not fit.
-    """
-    return device_of(x).ask(Axpy(x, y, plain(alpha), out))
-
-
-def scal(x: AccelRef, alpha: Scalar, *, out: AccelRef | None = None) -> AccelRef:
-    """Return alpha x; does not block.
-
-    Raises:
-        InvalidArgument: the operands or options do not fit.
-    """
-    return device_of(x).ask(Scal(x, plain(alpha), out))
-
-
-def dot(x: AccelRef, y: AccelRef, *, conjugate: bool = False) -> AccelRef:
-    """Return the 0-d sum of x[i] y[i], or of conj(x[i]) y[i]; does not block.
-
-    Raises:
-        InvalidArgument: the operands do not fit.
-    """
-    return device_of(x).ask(Dot(x, y, conjugate))
-
-
-def nrm2(x: AccelRef) -> AccelRef:
-    """Return the 0-d Euclidean norm of all elements; does not block.
-
-    Raises:
-        UnsupportedDtype: the dtype has no norm of its own, as integers.
-    """
-    return device_of(x).ask(Nrm2(x))
+gemm, gemm_strided_batched = function(Gemm), function(GemmStridedBatched)
+gemv = function(Gemv)
+axpy, scal, dot, nrm2 = function(Axpy), function(Scal), function(Dot), function(Nrm2)
 
 
 class BlasLibrary(Protocol):

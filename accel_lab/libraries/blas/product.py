@@ -16,6 +16,7 @@ from accel_lab.libraries.authoring.operand import (
     require_out,
     result,
 )
+from accel_lab.libraries.authoring.options import Factor, Options
 
 Trans: TypeAlias = Literal["n", "t", "c"]
 UpdateName: TypeAlias = Literal["axpy", "scal"]
@@ -36,8 +37,9 @@ class Product(BlasMessage, frozen=True):
     a: AccelRef
     b: AccelRef
     c: AccelRef | None = None
-    alpha: Any = 1.0
-    beta: Any = None
+    _: Options
+    alpha: Factor = 1.0
+    beta: Factor | None = None
     trans_a: Trans = "n"
     trans_b: Trans = "n"
     out: AccelRef | None = None
