@@ -42,7 +42,6 @@ from accel_lab.libraries.authoring.operand import (
     element,
     output,
     plain,
-    require_out,
     result,
 )
 from accel_lab.libraries.authoring.options import Options
@@ -93,15 +92,11 @@ class Full(ArrayMessage, frozen=True, tag=101):
 class Copy(ArrayMessage, frozen=True, tag=102):
     """Copy `x` into a new contiguous buffer, or into `out` of the same shape and dtype."""
 
+    shapes: ClassVar = "(...)->(...)"
+    in_place: ClassVar = ("x",)
     x: AccelRef
     _: Options
     out: AccelRef | None = None
-
-    def infer(self) -> Spec:
-        """Return the shape and dtype of `x`."""
-        spec = Spec(self.x.shape, self.x.dtype)
-        require_out(self, self.out, spec)
-        return spec
 
 
 class Cast(ArrayMessage, frozen=True, tag=103):

@@ -109,41 +109,24 @@ class Axpy(BlasMessage, frozen=True, tag=143):
     `out` may be `y` or `x`.
     """
 
+    shapes: ClassVar = "(...),(...)->(...)"
+    in_place: ClassVar = ("x", "y")
     x: AccelRef
     y: AccelRef
     _: Options
     alpha: Factor = 1.0
     out: AccelRef | None = None
 
-    def infer(self) -> Spec:
-        """Return the operands' shape and dtype."""
-        dtype = one_dtype(self, self.x, self.y)
-        shape = self.x.shape
-        if shape != self.y.shape:
-            raise InvalidArgument(
-                f"Axpy takes x and y of one shape, but x is {describe(self.x)} and y is "
-                f"{describe(self.y)}"
-            )
-        coefficient(self, "alpha", self.alpha, dtype)
-        spec = Spec(shape, dtype)
-        require_out(self, self.out, spec)
-        return spec
-
 
 class Scal(BlasMessage, frozen=True, tag=144):
     """Scale: alpha x, element by element, for any shape; `out` may be `x`."""
 
+    shapes: ClassVar = "(...)->(...)"
+    in_place: ClassVar = ("x",)
     x: AccelRef
     alpha: Factor
     _: Options
     out: AccelRef | None = None
-
-    def infer(self) -> Spec:
-        """Return the operand's shape and dtype."""
-        spec = Spec(self.x.shape, self.x.dtype)
-        coefficient(self, "alpha", self.alpha, spec.dtype)
-        require_out(self, self.out, spec)
-        return spec
 
 
 class Dot(BlasMessage, frozen=True, tag=145):
@@ -152,20 +135,11 @@ class Dot(BlasMessage, frozen=True, tag=145):
     The answer is a 0-d buffer; nothing waits for it.
     """
 
+    shapes: ClassVar = "(n),(n)->()"
     x: AccelRef
     y: AccelRef
     _: Options
     conjugate: bool = False
-
-    def infer(self) -> Spec:
-        """Return no axes and the operands' dtype."""
-        dtype = one_dtype(self, self.x, self.y)
-        if self.x.ndim != 1 or self.x.shape != self.y.shape:
-            raise InvalidArgument(
-                f"Dot takes two vectors of one length, but x is {describe(self.x)} and y is "
-                f"{describe(self.y)}"
-            )
-        return Spec((), dtype)
 
 
 class Nrm2(BlasMessage, frozen=True, tag=146):
@@ -175,12 +149,10 @@ class Nrm2(BlasMessage, frozen=True, tag=146):
     fits the dtype.
     """
 
+    shapes: ClassVar = "(...)->()"
+    results: ClassVar = (real_of,)
     dtypes: ClassVar = INEXACT  # a norm needs a square root
     x: AccelRef
-
-    def infer(self) -> Spec:
-        """Return no axes and the real dtype of the operand."""
-        return Spec((), real_of(self.x.dtype))
 
 
 gemm, gemm_strided_batched = function(Gemm), function(GemmStridedBatched)

@@ -17,6 +17,7 @@ from accel_lab.libraries.authoring.operand import (
     result,
 )
 from accel_lab.libraries.authoring.options import Factor, Options
+from accel_lab.libraries.authoring.shaped import Shaped
 
 Trans: TypeAlias = Literal["n", "t", "c"]
 UpdateName: TypeAlias = Literal["axpy", "scal"]
@@ -24,7 +25,7 @@ UpdateName: TypeAlias = Literal["axpy", "scal"]
 MATRIX = 2  # axes
 
 
-class BlasMessage(Operation[AccelRef], frozen=True, array_like=True, eq=False):
+class BlasMessage(Shaped[AccelRef], frozen=True, array_like=True, eq=False):
     """A message of `blas`: it answers with a buffer, and every dtype has it on some backend."""
 
     library: ClassVar[str] = "blas"
