@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from accel_lab import open_systems
+from accel_lab.library_modules import LIBRARIES, module_of
 
 if TYPE_CHECKING:
     from accel_lab import actor as actor
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from accel_lab.extension import unload_ipython_extension as unload_ipython_extension
     from accel_lab.journal.journal import Journal as Journal
     from accel_lab.journal.replay.replay import Replay as Replay
-    from accel_lab.libraries.array import library as array
-    from accel_lab.libraries.blas import library as blas
-    from accel_lab.libraries.fft import library as fft
-    from accel_lab.libraries.jit import library as jit
-    from accel_lab.libraries.rng import library as rng
+    from accel_lab.libraries import array as array
+    from accel_lab.libraries import blas as blas
+    from accel_lab.libraries import fft as fft
+    from accel_lab.libraries import jit as jit
+    from accel_lab.libraries import rng as rng
     from accel_lab.system import System as System
 
 __all__ = [
@@ -37,17 +38,13 @@ __all__ = [
     "Replay",
     "System",
     "actor",
-    "array",
-    "blas",
     "default_system",
     "errors",
     "events",
-    "fft",
     "gpu",
-    "jit",
-    "rng",
     "views",
 ]
+__all__ += list(LIBRARIES)
 
 gpu: "Device"
 """The device of `default_system()`, opened when this name is first asked for."""
@@ -60,15 +57,10 @@ _HOMES = {
     "Replay": "accel_lab.journal.replay.replay",
     "System": "accel_lab.system",
     "actor": "accel_lab.actor",
-    "array": "accel_lab.libraries.array.library",
-    "blas": "accel_lab.libraries.blas.library",
     "default_system": "accel_lab.default",
     "errors": "accel_lab.errors",
     "events": "accel_lab.compute.events.lifecycle",
-    "fft": "accel_lab.libraries.fft.library",
-    "jit": "accel_lab.libraries.jit.library",
     "load_ipython_extension": "accel_lab.extension",
-    "rng": "accel_lab.libraries.rng.library",
     "unload_ipython_extension": "accel_lab.extension",
     "views": "accel_lab.views",
 }
@@ -95,6 +87,9 @@ if not TYPE_CHECKING:  # else every name would be there for a type checker
         """Import a name when it is first asked for; `gpu` is looked up each time (PEP 562)."""
         if name == "gpu":
             return importlib.import_module("accel_lab.default").default_system().devices[0]
+        if name in LIBRARIES:
+            value = globals()[name] = module_of(name)
+            return value
         home = _HOMES.get(name)
         if home is None:
             text = f"module {__name__!r} has no attribute {name!r}"

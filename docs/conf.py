@@ -13,6 +13,8 @@ from sphinx.application import Sphinx
 from sphinx.ext.napoleon import GoogleDocstring
 
 import accel_lab
+from accel_lab.libraries.authoring.registration import messages, row
+from accel_lab.library_modules import LIBRARIES
 
 project = "accel_lab"
 author = "the accel_lab authors"
@@ -53,6 +55,8 @@ html_show_sourcelink = False
 
 DIRECTIVE = re.compile(r"^<!-- (\{[\w-]+\}.*?)-->$", re.MULTILINE | re.DOTALL)
 FUNCTIONS = re.compile(r"^<!-- functions of (\w+) -->$", re.MULTILINE)
+OTHERS = re.compile(r"^<!-- (functions|messages) of every other library -->$", re.MULTILINE)
+HEADING = re.compile(r"^## (\w+)$", re.MULTILINE)
 
 
 def functions(found: re.Match[str]) -> str:
@@ -68,9 +72,26 @@ def functions(found: re.Match[str]) -> str:
     return "<!-- {eval-rst}\n" + "".join(lines) + "-->"
 
 
+def others(page: str) -> str:
+    """Give each library that has no section on a page one there, where the page says so."""
+    missing = [name for name in LIBRARIES if name not in HEADING.findall(page)]
+
+    def sections(found: re.Match[str]) -> str:
+        body = table if found[1] == "messages" else "<!-- functions of {} -->".format
+        return "\n\n".join(f"## {name}\n\n{body(name)}" for name in missing)
+
+    return OTHERS.sub(sections, page)
+
+
+def table(library: str) -> str:
+    """Return a row for each message of a library."""
+    rows = [row(kind) for kind in messages() if kind.library == library]
+    return "\n".join(["| Message | Function | What it does |", "|---|---|---|", *rows])
+
+
 def uncover(_: Sphinx, __: str, source: list[str]) -> None:
     """Let the directives act that stand in comments, where a code host does not show them."""
-    source[0] = DIRECTIVE.sub(r"```\1```", FUNCTIONS.sub(functions, source[0]))
+    source[0] = DIRECTIVE.sub(r"```\1```", FUNCTIONS.sub(functions, others(source[0])))
 
 
 def sections(*docstring: Any) -> None:

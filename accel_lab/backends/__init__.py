@@ -22,6 +22,12 @@ def listed() -> list[str]:
     return sorted(found.name for found in pkgutil.iter_modules(__path__) if found.ispkg)
 
 
+def parts_of(backend: str) -> set[str]:
+    """Return the names of a backend's files and folders, some of which are its libraries."""
+    (folder,) = __path__
+    return {found.name for found in pkgutil.iter_modules([f"{folder}/{backend}"])}
+
+
 def load(backend: str) -> tuple[str, Any]:
     """Return the name of a backend and its package; `auto` is `cuda` where that can run.
 

@@ -1,6 +1,7 @@
 """All benchmarks, one after another, in one run."""
 
 from collections.abc import Callable, Collection
+from functools import partial
 
 from accel_lab.bench.effort import FULL, QUICK
 from accel_lab.bench.machine import machine
@@ -31,9 +32,7 @@ NAMES = (
     "await",
     "ping",
     "busy",
-    "fft",
-    "rng",
-    "jit",
+    *libraries.CASES,
     "compile",
     "upload",
     "download",
@@ -80,9 +79,7 @@ def run(
             "await": lambda: latency.await_(peer, effort),
             "ping": lambda: empty.ping(peer.device, effort),
             "busy": lambda: busy.busy(peer, effort),
-            "fft": lambda: libraries.library(peer, effort, "fft"),
-            "rng": lambda: libraries.library(peer, effort, "rng"),
-            "jit": lambda: libraries.library(peer, effort, "jit"),
+            **{name: partial(libraries.library, peer, effort, name) for name in libraries.CASES},
             "compile": lambda: compiling.compiling(lab.backend, effort),
             "upload": lambda: transfers.upload(lab, peer, effort),
             "download": lambda: transfers.download(lab, peer, effort),

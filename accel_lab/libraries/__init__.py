@@ -1,6 +1,7 @@
 """One file or folder per library: its messages, the Protocol that a backend meets, and its actor.
 
-Each message has a lower-case function beside it that sends it to its operands' device.
+Each message has a lower-case function beside it that sends it to its operands' device. What stands
+here is a library, but for `authoring`: no list names it.
 
 Runs in both.
 """
@@ -11,18 +12,11 @@ from accel_lab.compute.actors.run import RunActor
 from accel_lab.compute.actors.transfer import DownloadActor, UploadActor
 from accel_lab.compute.execution.launch import LibraryActor
 from accel_lab.compute.message.operators import Operators
-from accel_lab.libraries.array import library as array
-from accel_lab.libraries.array.library import ArrayActor
-from accel_lab.libraries.blas import library as blas
-from accel_lab.libraries.blas.library import BlasActor
-from accel_lab.libraries.fft import library as fft
-from accel_lab.libraries.fft.library import FftActor
-from accel_lab.libraries.jit import library as jit
-from accel_lab.libraries.jit.library import JitActor
-from accel_lab.libraries.rng import library as rng
-from accel_lab.libraries.rng.library import RngActor
+from accel_lab.libraries.authoring.registration import actors_in
+from accel_lab.library_modules import LIBRARIES, module_of
 
-__all__ = ["ACTORS", "array", "blas", "fft", "jit", "rng"]
+_MODULES = {name: module_of(name) for name in LIBRARIES}
+globals().update(_MODULES)  # the module that has the names, and not its folder
 
 ACTORS: list[type[LibraryActor]] = [
     UploadActor,
@@ -30,12 +24,8 @@ ACTORS: list[type[LibraryActor]] = [
     DigestActor,
     RunActor,
     FaultActor,
-    ArrayActor,
-    BlasActor,
-    FftActor,
-    JitActor,
-    RngActor,
+    *(actor for module in _MODULES.values() for actor in actors_in(module)),
 ]
 """The library actors of every context, in the order in which they start."""
 
-Operators.functions = array
+Operators.functions = _MODULES["array"]

@@ -18,11 +18,12 @@ import pytest
 
 from accel_lab import AccelRef, System
 from accel_lab.bench import effort, suite
+from accel_lab.bench.operands import SMALL
 from accel_lab.bench.page import Page
 from accel_lab.bench.report import Report, figure
 from accel_lab.bench.rounds import compare, latencies
 from accel_lab.bench.row import Budget, Row, judged
-from accel_lab.bench.rows import compiling, peer, pipelined, rebuilt, watched
+from accel_lab.bench.rows import compiling, libraries, peer, pipelined, rebuilt, watched
 from accel_lab.errors import InvalidArgument
 from accel_lab.views.lab import LabView
 from accel_lab.views.tree import TreeView
@@ -45,21 +46,12 @@ ROWS = {
     "ping-await-p50",
     "ping-await-p99",
     "busy-cell",
-    "fft-c2c-4096",
-    "fft-c2c-4096-ask-p50",
-    "fft-c2c-4096-ask-p99",
-    "fft-r2c-1024x1024",
-    "fft-r2c-1024x1024-ask-p50",
-    "fft-r2c-1024x1024-ask-p99",
-    "rng-words-1Mi",
-    "rng-words-1Mi-ask-p50",
-    "rng-words-1Mi-ask-p99",
-    "rng-uniform-1Mi",
-    "rng-uniform-1Mi-ask-p50",
-    "rng-uniform-1Mi-ask-p99",
-    "jit-saxpy-64",
-    "jit-saxpy-64-ask-p50",
-    "jit-saxpy-64-ask-p99",
+    *(
+        f"{library}-{case.name}{of}"
+        for library, cases in libraries.CASES.items()
+        for case in cases
+        for of in ("", "-ask-p50", "-ask-p99")
+    ),
     "compile-cold",
     "compile-warm",
     "compile-first",
@@ -368,10 +360,10 @@ def test_small_messages_reach_a_twentieth_of_numpy_itself() -> None:
     rounds, until = 0, time.monotonic() + 30
     with System("host", devices=1) as lab:
         numpy = peer.Peer(lab.devices[0], "host")
-        ask = pipelined.axpy_of(lab.devices[0], pipelined.SMALL)
+        ask = pipelined.axpy_of(lab.devices[0], SMALL)
         count = effort.QUICK.messages["host"]
         while rounds < 100 or (raw_s < 0.05 * ours_s and time.monotonic() < until):
-            raw_s = min(raw_s, numpy.many("blas.axpy", (pipelined.SMALL,), count))
+            raw_s = min(raw_s, numpy.many("blas.axpy", (SMALL,), count))
             ours_s = min(ours_s, pipelined.seconds_of(ask, count))
             rounds += 1
     assert raw_s >= 0.05 * ours_s, f"{raw_s / ours_s:.3f} of NumPy's own loop"

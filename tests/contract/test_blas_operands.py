@@ -278,11 +278,11 @@ REFUSED: dict[str, tuple[Callable[[Any], object], tuple[str, ...]]] = {
     ),
     "vectors of two shapes": (
         lambda b: blas.axpy(b.x, b.pair),
-        ("Axpy", "one shape", "x is float32[3]", "y is float32[2]"),
+        ("Axpy", "x is float32[3]", "y is float32[2]", "differ"),
     ),
-    "broadcast": (lambda b: blas.axpy(b.a, b.x), ("one shape", "float32[2, 3]", "float32[3]")),
-    "dot of matrices": (lambda b: blas.dot(b.a, b.a), ("Dot", "two vectors", "float32[2, 3]")),
-    "dot of two lengths": (lambda b: blas.dot(b.x, b.pair), ("one length", "[3]", "[2]")),
+    "broadcast": (lambda b: blas.axpy(b.a, b.x), ("float32[2, 3]", "float32[3]", "differ")),
+    "dot of matrices": (lambda b: blas.dot(b.a, b.a), ("Dot", "(n),(n)", "float32[2, 3]")),
+    "dot of two lengths": (lambda b: blas.dot(b.x, b.pair), ("Dot: n is 3 in x and 2 in y",)),
     "no buffer": (lambda b: blas.gemm(b.a, b.numbers), ("Gemm.b", "ndarray", "put()")),
     "no buffer first": (
         lambda b: blas.gemm(b.numbers, b.a),

@@ -203,7 +203,7 @@ REFUSED: dict[str, tuple[Callable[[AccelRef], object], tuple[str, ...]]] = {
         ("Binary.out must be an AccelRef, not tuple",),
     ),
     "no buffer in a tuple": (
-        lambda x: x.device.ask(array.Copy(x, ())),  # type: ignore[arg-type]
+        lambda x: x.device.ask(array.Copy(x, out=())),  # type: ignore[arg-type]
         ("Copy.out must be an AccelRef, not tuple",),
     ),
     "axis without a tuple": (

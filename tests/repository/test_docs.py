@@ -8,12 +8,12 @@ run says why, `<!-- not run: reason -->`.
 import ast
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -26,19 +26,15 @@ from accel_lab.cli import app
 from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.message.operation import Operation
 from accel_lab.errors import AccelError
-from accel_lab.libraries import ACTORS
-from accel_lab.libraries.authoring.registration import messages
+from accel_lab.libraries.authoring.registration import function_name, messages, row
+from accel_lab.library_modules import LIBRARIES, module_of
 from tests.conftest import require
 from tests.project import PROJECT, ROOT, requirements
 
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 PAGES = [README, *sorted(DOCS.rglob("*.md"))]
-LIBRARIES = {
-    actor.library: import_module(actor.__module__)
-    for actor in ACTORS
-    if actor.__module__.startswith("accel_lab.libraries.")
-}
+MODULES = {name: module_of(name) for name in LIBRARIES}
 REFERENCE = DOCS / "reference"
 DECISIONS = sorted((DOCS / "decisions").glob("[0-9]*.md"))
 FENCE = re.compile(r"^```(?P<kind>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -168,8 +164,7 @@ def test_guides_are_all_in_their_index() -> None:
 
 def test_public_names_are_all_on_their_page() -> None:
     page = (REFERENCE / "api.md").read_text()
-    headings = set(re.findall(r"^## (\w+)$", page, re.MULTILINE))
-    assert headings - {"Reply"} == set(accel_lab.__all__)
+    assert (sections("api.md") - {"Reply"}) | set(LIBRARIES) == set(accel_lab.__all__)
     for shown in accel_lab.actor.__all__:
         assert f":: accel_lab::actor.{shown}\n" in page, shown
 
@@ -215,8 +210,28 @@ def test_reference_lists_every_event() -> None:
 
 
 def test_reference_lists_every_message() -> None:
-    kinds = [kind for kind in messages() if kind.library in LIBRARIES]
-    _lists("messages.md", [_message_row(kind) for kind in kinds])
+    rows = {kind: _message_row(kind) for kind in messages() if kind.library in LIBRARIES}
+    shown = sections("messages.md")
+    _lists("messages.md", [row for kind, row in rows.items() if kind.library in shown])
+
+
+def test_a_library_without_a_section_is_given_one() -> None:
+    conf = runpy.run_path(str(DOCS / "conf.py"))
+    for name in ("messages.md", "api.md"):
+        page = (REFERENCE / name).read_text()
+        assert "of every other library -->" in page
+        whole = conf["others"](page.replace("## fft\n", ""))
+        assert set(re.findall(r"^## (\w+)$", whole, re.MULTILINE)) >= set(LIBRARIES)
+    assert conf["others"]("<!-- functions of every other library -->").startswith(
+        "## array\n\n<!-- f"
+    )
+    for kind in messages():
+        if kind.library in LIBRARIES:
+            assert f"\n{row(kind)}" in conf["table"](kind.library)
+
+
+def sections(page: str) -> set[str]:
+    return set(re.findall(r"^## (\w+)$", (REFERENCE / page).read_text(), re.MULTILINE))
 
 
 def test_reference_lists_every_dtype() -> None:
@@ -227,8 +242,8 @@ def test_reference_lists_every_dtype() -> None:
 def _lists(page: str, rows: list[str]) -> None:
     """Assert that the tables of a page begin with exactly these rows, in any order."""
     lines = (REFERENCE / page).read_text().splitlines()
-    for row in rows:
-        assert any(line.startswith(row) for line in lines), f"{page} lacks this row: {row}"
+    for one in rows:
+        assert any(line.startswith(one) for line in lines), f"{page} lacks this row: {one}"
     listed = [line for line in lines if line.startswith("| `")]
     extra = [line for line in listed if not line.startswith(tuple(rows))]
     assert not extra, f"{page} has rows of nothing: {extra}"
@@ -256,12 +271,10 @@ def _event_row(kind: type) -> str:
     return f"| `{kind.__name__}` | {fields} | {_summary(kind)} |"
 
 
-def _message_row(kind: type) -> str:
-    assert issubclass(kind, Operation)
-    function = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
-    module = LIBRARIES[kind.library]
+def _message_row(kind: type[Operation[Any]]) -> str:
+    module, function = MODULES[kind.library], function_name(kind)
     assert callable(getattr(module, function, None)), f"{module.__name__} has no {function}()"
-    return f"| `{kind.__name__}` | `{kind.library}.{function}` | {_summary(kind)} |"
+    return row(kind)
 
 
 # The decisions and the changelog.

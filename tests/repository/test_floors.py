@@ -13,7 +13,7 @@ import pytest
 from tests.project import PACKAGE, ROOT
 
 FLOORS = (
-    {"declared_fields", "errors", "display", "uncopied"},
+    {"declared_fields", "errors", "display", "library_modules", "uncopied"},
     {"actor"},
     {"compute"},
     {"libraries"},
@@ -89,7 +89,8 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"dashboard"},
     ),
     "bench": (
-        {"effort", "page", "peers", "rounds", "row"},
+        {"case", "effort", "operands", "page", "peers", "rounds", "row"},
+        {"cases"},
         {"rows"},
         {"chart", "machine"},
         {"report"},

@@ -3,14 +3,7 @@
 import os
 from importlib import import_module
 
-LIBRARIES = (
-    "array.library",
-    "blas.library",
-    "fft.library",
-    "jit.library",
-    "rng.library",
-)
-"""The modules beside this one from which a device takes its libraries."""
+from accel_lab.backends import libraries
 
 
 def load() -> None:
@@ -26,8 +19,7 @@ def load() -> None:
     from nvmath.bindings import cublas
 
     import_module("accel_lab.backends.cuda.device.device")
-    for library in LIBRARIES:  # else each context would, when it opens its device
-        import_module(f"accel_lab.backends.cuda.{library}")
+    libraries.load("cuda")  # else each context would, when it opens its device
     from accel_lab.backends.cuda.jit.nvrtc import include_folders
 
     # Each of these reads a version number, for which its library has to be loaded.

@@ -12,11 +12,5 @@ _BLAS = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "co
 
 SUPPORT: Mapping[str, frozenset[str]] = {
     **COMMON,
-    "blas.Gemm": _BLAS,
-    "blas.GemmStridedBatched": _BLAS,
-    "blas.Gemv": _BLAS,
-    "blas.Axpy": _BLAS,
-    "blas.Scal": _BLAS,
-    "blas.Dot": _BLAS,
-    "blas.Nrm2": _BLAS,
+    **{name: _BLAS for name in COMMON if name.startswith("blas.")},
 }

@@ -47,6 +47,9 @@ def versions() -> dict[str, str]:
 def preload() -> None:
     """Import what a context needs."""
     import accel_lab.backends.host.device  # noqa: F401
+    from accel_lab.backends import libraries
+
+    libraries.load("host")
 
 
 def open_backend(index: int) -> "Backend":

@@ -10,12 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from accel_lab.backends.host.array import HostArray
-from accel_lab.backends.host.blas import HostBlas
-from accel_lab.backends.host.fft import HostFft
-from accel_lab.backends.host.jit import HostJit
 from accel_lab.backends.host.peak import watch_peak
-from accel_lab.backends.host.rng import HostRng
+from accel_lab.backends.libraries import makers
 from accel_lab.compute.arrays import jax_interop
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.arrays.torch_interop import as_array
@@ -82,13 +78,7 @@ class HostBackend:
         self.total_bytes = _memory_bytes() // SHARE
         self.arrays: ModuleType = np
         self.ipc: IpcCopies | None = None
-        self.libraries: dict[str, Callable[[], Any]] = {
-            "array": HostArray,
-            "blas": HostBlas,
-            "fft": HostFft,
-            "jit": HostJit,
-            "rng": HostRng,
-        }
+        self.libraries = makers("host", self)
 
     def native_stream(self) -> NativeStream:
         """Create a stream."""

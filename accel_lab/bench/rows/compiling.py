@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
+from accel_lab.bench.cases.jit import SAXPY, THREADS
 from accel_lab.bench.effort import Effort
+from accel_lab.bench.operands import SMALL, squares
 from accel_lab.bench.rounds import percentile
 from accel_lab.bench.row import Budget, Row
-from accel_lab.bench.rows.libraries import SAXPY, THREADS
-from accel_lab.bench.rows.pipelined import SMALL, squares
 from accel_lab.compute.device import Device
 from accel_lab.libraries.jit import library as jit
 from accel_lab.system import System

@@ -2,19 +2,17 @@
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any
 
-from accel_lab.actor.reply import Reply
+from accel_lab.bench.case import Send
 from accel_lab.bench.effort import Effort
+from accel_lab.bench.operands import SMALL
 from accel_lab.bench.rounds import Comparison, latencies
 from accel_lab.bench.row import Budget, Row
 from accel_lab.bench.rows import own_loop
 from accel_lab.bench.rows.peer import Peer
-from accel_lab.bench.rows.pipelined import SMALL, axpy_of
+from accel_lab.bench.rows.pipelined import axpy_of
 
 MICROSECONDS = 1e6
-
-Send = Callable[[], Reply[Any]]
 
 
 def ask(peer: Peer, effort: Effort) -> list[Row]:

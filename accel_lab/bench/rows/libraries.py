@@ -1,134 +1,22 @@
 """The libraries beside BLAS: one operation again and again, against the array library's own."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
 
-import numpy as np
-
+from accel_lab.bench import cases
+from accel_lab.bench.case import Case, Send
 from accel_lab.bench.effort import Effort
 from accel_lab.bench.rounds import compare, latencies
 from accel_lab.bench.row import Budget, Row
-from accel_lab.bench.rows.latency import Send, blocking, percentiles
+from accel_lab.bench.rows.latency import blocking, percentiles
 from accel_lab.bench.rows.peer import Peer
-from accel_lab.bench.rows.pipelined import SMALL, seconds_of, squares
-from accel_lab.compute.device import Device
-from accel_lab.libraries.fft import library as fft
-from accel_lab.libraries.jit import library as jit
-from accel_lab.libraries.rng import library as rng
+from accel_lab.bench.rows.pipelined import seconds_of
 
 FEWEST_CALLS = 3
-THREADS = 256
-SAXPY = """
-extern "C" __global__ void saxpy(int n, float a, const float* x, const float* y, float* out) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) out[i] = a * x[i] + y[i];
-}
-"""
-
-
-class Case(NamedTuple):
-    """An operation and the call that does the same.
-
-    Attributes:
-        name: of its rows, behind the group's.
-        title: for people.
-        what: the call of the baseline, without its file.
-        arguments: what the call is prepared with.
-        prepare: puts the operands on a device and returns what sends one message.
-        pipelined, ask: the budgets of `cuda`; None where there is none.
-        torch: PyTorch's call, with its file; empty where it has none.
-    """
-
-    name: str
-    title: str
-    what: str
-    arguments: tuple[Any, ...]
-    prepare: Callable[[Device], Send]
-    pipelined: float | None = None
-    ask: float | None = None
-    torch: str = ""
-
-
-def c2c(*shape: int) -> Callable[[Device], Send]:
-    """Prepare transforms of complex numbers into one buffer."""
-
-    def prepare(device: Device) -> Send:
-        pairs = np.random.default_rng(0).standard_normal((*shape, 2)).astype(np.float32)
-        x = device.put(pairs.view(np.complex64)[..., 0])
-        out = fft.c2c(x, axes=-1)
-        return lambda: fft.c2c(x, axes=-1, out=out)
-
-    return prepare
-
-
-def r2c(*shape: int) -> Callable[[Device], Send]:
-    """Prepare transforms of real numbers into one buffer."""
-
-    def prepare(device: Device) -> Send:
-        x = device.put(np.random.default_rng(0).standard_normal(shape).astype(np.float32))
-        out = fft.r2c(x, axes=-1)
-        return lambda: fft.r2c(x, axes=-1, out=out)
-
-    return prepare
-
-
-def words(count: int) -> Callable[[Device], Send]:
-    """Prepare draws of words into one buffer."""
-
-    def prepare(device: Device) -> Send:
-        generator = rng.Generator(device, 0)
-        out = generator.words(count)
-        return lambda: generator.words(out=out)
-
-    return prepare
-
-
-def uniform(count: int) -> Callable[[Device], Send]:
-    """Prepare draws of float32 into one buffer."""
-
-    def prepare(device: Device) -> Send:
-        generator = rng.Generator(device, 0)
-        out = generator.uniform(count)
-        return lambda: generator.uniform(out=out)
-
-    return prepare
-
-
-def saxpy(size: int) -> Callable[[Device], Send]:
-    """Prepare launches of a kernel that adds a matrix and a multiple of another into a third."""
-
-    def prepare(device: Device) -> Send:
-        x, y, out = squares(device, size)
-        kernel = jit.compile(device, SAXPY, "saxpy").result()
-        n = size * size
-        return lambda: kernel(-(-n // THREADS), THREADS, (n, 2.0, x, y, out))
-
-    return prepare
-
-
-LINE, BATCH, DRAW = (4096,), (1024, 1024), 1 << 20
-CASES = {
-    "fft": (
-        Case("c2c-4096", "C2C 4096", "c2c", LINE, c2c(*LINE), ask=1.7, torch="torch.c2c"),
-        Case("r2c-1024x1024", "R2C 1024x1024", "r2c", BATCH, r2c(*BATCH), torch="torch.r2c"),
-    ),
-    "rng": (
-        Case("words-1Mi", "Words 2^20", "words", (DRAW,), words(DRAW)),
-        Case(
-            "uniform-1Mi", "Uniform 2^20", "uniform", (DRAW,), uniform(DRAW), torch="torch.uniform"
-        ),
-    ),
-    "jit": (
-        Case(
-            f"saxpy-{SMALL}",
-            f"jit saxpy {SMALL}x{SMALL}",
-            "saxpy",
-            (SAXPY, SMALL),
-            saxpy(SMALL),
-            pipelined=0.8,
-            ask=1.7,
-        ),
-    ),
+CASES: dict[str, tuple[Case, ...]] = {
+    found.name: import_module(f"{cases.__name__}.{found.name}").CASES
+    for found in iter_modules(cases.__path__)
 }
 
 

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from accel_lab.actor.reply import Reply
 from accel_lab.bench.effort import Effort
+from accel_lab.bench.operands import SMALL, squares
 from accel_lab.bench.rounds import compare
 from accel_lab.bench.row import Budget, Row
 from accel_lab.bench.rows.peer import Peer
@@ -15,7 +14,6 @@ from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.libraries.blas import library as blas
 
-SMALL = 64
 BATCH = 200
 LARGE = {"host": 512, "cuda": 1024}
 
@@ -52,13 +50,6 @@ def gemm_of(device: Device, size: int) -> Ask:
     """Return what sends one product of two square matrices into a third."""
     a, b, out = squares(device, size)
     return lambda: device.ask(blas.Gemm(a, b, out=out))
-
-
-def squares(device: Device, size: int) -> tuple[AccelRef, AccelRef, AccelRef]:
-    """Put three square float32 matrices on a device."""
-    random = np.random.default_rng(0)
-    a: Any = random.standard_normal((size, size)).astype(np.float32)
-    return device.put(a), device.put(a.T), device.put(np.zeros_like(a))
 
 
 def seconds_of(ask: Callable[[], Reply[Any]], count: int) -> float:

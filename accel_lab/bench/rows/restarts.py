@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from accel_lab.bench.effort import Effort
+from accel_lab.bench.operands import SMALL
 from accel_lab.bench.rounds import percentile
 from accel_lab.bench.row import Budget, Row
-from accel_lab.bench.rows.pipelined import SMALL
 from accel_lab.compute.actors.fault import Fault
 from accel_lab.errors import ContextLost
 from accel_lab.libraries.blas import library as blas

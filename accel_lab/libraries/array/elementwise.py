@@ -7,7 +7,7 @@ uploaded, which waits for nothing on the device.
 """
 
 import math
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from accel_lab.compute.device import Device, device_of
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.array.message import ArrayMessage
 from accel_lab.libraries.authoring.operand import (
     RANGES,
     TRAVELLING,
@@ -99,10 +100,9 @@ _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater",
 _INT64 = range(-(2**63), 2**63)
 
 
-class Unary(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=107):
+class Unary(ArrayMessage, frozen=True, tag=107):
     """Take NumPy's function `op` of each element of `x`; `out` may be `x`."""
 
-    library: ClassVar[str] = "array"
     op: UnaryOp
     x: AccelRef
     out: AccelRef | None = None
@@ -115,14 +115,13 @@ class Unary(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=107
         return spec
 
 
-class Binary(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=108):
+class Binary(ArrayMessage, frozen=True, tag=108):
     """Take NumPy's function `op` of the elements of `x` and `y`, broadcast to one shape.
 
     Where one of them is None, `number` stands in its place. On the wire a complex one is the list
     of its two parts. `out` may be `x` or `y`.
     """
 
-    library: ClassVar[str] = "array"
     op: BinaryOp
     x: AccelRef | None
     y: AccelRef | None
@@ -156,13 +155,12 @@ class Binary(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=10
         )
 
 
-class Where(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=109):
+class Where(ArrayMessage, frozen=True, tag=109):
     """Choose elements of `x` where `condition` is not zero and of `y` elsewhere, broadcast.
 
     Where `x` or `y` is None, the next of `numbers` stands in its place.
     """
 
-    library: ClassVar[str] = "array"
     condition: AccelRef
     x: AccelRef | None
     y: AccelRef | None

@@ -1,6 +1,6 @@
 """Elements chosen by a buffer of integers."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,21 +8,21 @@ import numpy.typing as npt
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import device_of
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array.elementwise import Operand, side
+from accel_lab.libraries.array.message import ArrayMessage
 from accel_lab.libraries.authoring.operand import describe, plain, result
 from accel_lab.libraries.authoring.shape import require_extents
 
 
-class Take(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=112):
+class Take(ArrayMessage, frozen=True, tag=112):
     """Take the elements of `x` at `indices` along `axis`, or of all in C order if it is None.
 
     Negative indices count from the end. Others outside wrap around, as CuPy's do: the device
     cannot refuse them without a wait.
     """
 
-    library: ClassVar[str] = "array"
     x: AccelRef
     indices: AccelRef
     axis: int | None = None

@@ -14,7 +14,7 @@ from accel_lab.compute.arrays.dtypes import canonical, is_complex
 from accel_lab.compute.device import Device, device_first, device_of
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array.arithmetic import *  # noqa: F403 - array.add and all the others
 from accel_lab.libraries.array.elementwise import BINARY, UNARY, BinaryOp, UnaryOp, paired
@@ -29,9 +29,11 @@ from accel_lab.libraries.array.indexing import is_taking, taken
 from accel_lab.libraries.array.indexing import take as take
 from accel_lab.libraries.array.matmul import Matmul as Matmul
 from accel_lab.libraries.array.matmul import matmul as matmul
+from accel_lab.libraries.array.message import ArrayMessage
 from accel_lab.libraries.array.reduction import Reduce as Reduce
 from accel_lab.libraries.array.reduction import ReduceOp
 from accel_lab.libraries.array.reduction import reduce as reduce
+from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.operand import (
     Number,
     Scalar,
@@ -40,9 +42,9 @@ from accel_lab.libraries.authoring.operand import (
     element,
     output,
     plain,
-    require_out,
     result,
 )
+from accel_lab.libraries.authoring.options import Options
 from accel_lab.libraries.authoring.shape import (
     Index,
     Integers,
@@ -55,10 +57,9 @@ from accel_lab.libraries.authoring.shape import (
 )
 
 
-class Zeros(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=100):
+class Zeros(ArrayMessage, frozen=True, tag=100):
     """Make a buffer of zeros."""
 
-    library: ClassVar[str] = "array"
     shape: tuple[int, ...]
     dtype: str
 
@@ -67,13 +68,12 @@ class Zeros(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=100
         return result(self, require_extents("Zeros", self.shape), self.dtype)
 
 
-class Full(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=101):
+class Full(ArrayMessage, frozen=True, tag=101):
     """Make a buffer whose every element is `value`, a number that the dtype can hold.
 
     On the wire a complex value is the list of its two parts.
     """
 
-    library: ClassVar[str] = "array"
     shape: tuple[int, ...]
     value: Any
     dtype: str
@@ -89,28 +89,23 @@ class Full(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=101)
         return element(self, "value", self.value, self.dtype)
 
 
-class Copy(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=102):
+class Copy(ArrayMessage, frozen=True, tag=102):
     """Copy `x` into a new contiguous buffer, or into `out` of the same shape and dtype."""
 
-    library: ClassVar[str] = "array"
+    shapes: ClassVar = "(...)->(...)"
+    in_place: ClassVar = ("x",)
     x: AccelRef
+    _: Options
     out: AccelRef | None = None
 
-    def infer(self) -> Spec:
-        """Return the shape and dtype of `x`."""
-        spec = Spec(self.x.shape, self.x.dtype)
-        require_out(self, self.out, spec)
-        return spec
 
-
-class Cast(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=103):
+class Cast(ArrayMessage, frozen=True, tag=103):
     """Convert `x` to another dtype, in a new buffer even when nothing changes.
 
     Values are rounded to nearest. As in the array API standard it is undefined what becomes of
     a float that an integer dtype does not have, and complex becomes no real dtype but `bool`.
     """
 
-    library: ClassVar[str] = "array"
     x: AccelRef
     dtype: str
 
@@ -126,14 +121,13 @@ class Cast(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=103)
         return spec
 
 
-class Slice(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=104):
+class Slice(ArrayMessage, frozen=True, tag=104):
     """View a part of `x`, as NumPy's basic indexing does.
 
     `index` has one entry per axis from the first: an int takes one element and drops the axis,
     (start, stop, step) is a range of it, None adds an axis of length 1. Axes left out are whole.
     """
 
-    library: ClassVar[str] = "array"
     aliased: ClassVar[str] = "x"
     x: AccelRef
     index: tuple[Index, ...]
@@ -143,14 +137,13 @@ class Slice(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=104
         return Spec(indexed_shape(self.x, self.index), self.x.dtype)
 
 
-class Reshape(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=105):
+class Reshape(ArrayMessage, frozen=True, tag=105):
     """Give `x` another shape with its elements in C order; one extent may be -1.
 
     The result is a view where the strides of `x` allow one, which they always do when `x` is
     contiguous; otherwise it is a copy. Copy first when later writes must not be shared.
     """
 
-    library: ClassVar[str] = "array"
     aliased: ClassVar[str] = "x"
     x: AccelRef
     shape: tuple[int, ...]
@@ -160,10 +153,9 @@ class Reshape(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=1
         return result(self, filled_shape(self.x, self.shape), self.x.dtype)
 
 
-class Transpose(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=106):
+class Transpose(ArrayMessage, frozen=True, tag=106):
     """View `x` with its axes permuted; None reverses them."""
 
-    library: ClassVar[str] = "array"
     aliased: ClassVar[str] = "x"
     x: AccelRef
     axes: tuple[int, ...] | None = None
@@ -197,13 +189,7 @@ def full(
     return device_first(device).ask(Full(ints("shape", shape), plain(value), canonical(dtype)))
 
 
-def copy(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Copy `x` into a new contiguous buffer, or into `out`; does not block.
-
-    Raises:
-        InvalidArgument: `out` has another shape or dtype.
-    """
-    return device_of(x).ask(Copy(x, out))
+copy = function(Copy)
 
 
 def cast(x: AccelRef, dtype: object) -> AccelRef:

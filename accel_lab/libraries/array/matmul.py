@@ -5,7 +5,6 @@ message of its own.
 """
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array.elementwise import Operand, device_among, side
+from accel_lab.libraries.array.message import ArrayMessage
 from accel_lab.libraries.authoring.operand import describe, require_out, result
 from accel_lab.libraries.authoring.promotion import promote
 from accel_lab.libraries.blas import library as blas
@@ -31,14 +31,13 @@ _MESSAGES: dict[tuple[int, int], Callable[[AccelRef, AccelRef], Operation[AccelR
 """What BLAS has, by the operands' numbers of axes."""
 
 
-class Matmul(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=111):
+class Matmul(ArrayMessage, frozen=True, tag=111):
     """Multiply matrices (..., m, k) and (..., k, n) whose leading axes broadcast, as `@` does.
 
     A vector (k,) is a row on the left and a column on the right. Equal dtypes keep theirs, others
     promote as NumPy's; integers wrap. Narrow floats are computed in float32 and rounded once.
     """
 
-    library: ClassVar[str] = "array"
     a: AccelRef
     b: AccelRef
     out: AccelRef | None = None

@@ -1,13 +1,14 @@
 """Reductions along axes: sums, extremes, means and where they are."""
 
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from accel_lab.compute.arrays.dtypes import canonical, is_complex
 from accel_lab.compute.device import device_of
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array.elementwise import require_word
+from accel_lab.libraries.array.message import ArrayMessage
 from accel_lab.libraries.authoring.operand import describe, flag, plain, require_out, result
 from accel_lab.libraries.authoring.promotion import reduced
 from accel_lab.libraries.authoring.shape import Integers, ints
@@ -23,7 +24,7 @@ _TYPED = frozenset({"sum", "prod", "mean"}) | SPREADS
 _NEVER_EMPTY = frozenset({"max", "min"}) | PLACES
 
 
-class Reduce(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=110):
+class Reduce(ArrayMessage, frozen=True, tag=110):
     """Reduce `x` along axes by NumPy's function `op`; None is all of them.
 
     bfloat16 and float8 are reduced in float32 and rounded once. `keepdims` leaves reduced axes in
@@ -31,7 +32,6 @@ class Reduce(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=11
     which `sum`, `prod`, `mean`, `std` and `var` are computed, empty for NumPy's choice.
     """
 
-    library: ClassVar[str] = "array"
     op: ReduceOp
     x: AccelRef
     axis: tuple[int, ...] | None = None

@@ -210,7 +210,7 @@ def element(message: Operation[Any], name: str, value: Any, dtype: str) -> Numbe
     return bool(value) if dtype == "bool" else int(value)
 
 
-def coefficient(message: Operation[Any], name: str, value: Number, dtype: str) -> Number:
+def coefficient(message: Operation[Any], name: str, value: Scalar, dtype: str) -> Number:
     """Return a factor as `element` does; it travels as a complex number of two doubles.
 
     Raises:

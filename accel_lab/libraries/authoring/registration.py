@@ -4,7 +4,9 @@ A context that does not know a message cannot answer it, so whatever is register
 refused when a system opens, with the file in which the other half belongs.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -16,8 +18,27 @@ from accel_lab.compute.message.support import FIRST_LIBRARY_TAG, name_of
 
 Kind = type[Operation[Any]]
 
-_COMMON = "COMMON of accel_lab/backends/support.py"
-_LISTED = "ACTORS of accel_lab/libraries/__init__.py"
+
+def function_name(kind: Kind) -> str:
+    """Return what the function beside a message is called, and a backend's method for it."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+
+
+def row(kind: Kind) -> str:
+    """Return a message's row in the reference: its name, its function, its first sentence."""
+    summary = " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
+    return f"| `{kind.__name__}` | `{kind.library}.{function_name(kind)}` | {summary} |"
+
+
+def actors_in(library: ModuleType) -> list[type[LibraryActor]]:
+    """Return the actors that a library's module defines."""
+    return [
+        one
+        for one in vars(library).values()
+        if isinstance(one, type)
+        and issubclass(one, LibraryActor)
+        and one.__module__ == library.__name__
+    ]
 
 
 def messages() -> list[Kind]:
@@ -56,16 +77,15 @@ def require_registered(
         name = name_of(kind)
         if name and name not in support:
             raise TypeError(
-                f"{name} has no row in {table}, nor in {_COMMON}: add one with its dtypes, of "
-                "which there may be none"
+                f"{name} has no dtypes: give it `dtypes: ClassVar = frozenset({...})`, of which "
+                f"there may be none, or a row in {table}"
             )
         named[name] = kind
     for name in support:
         if name not in named:
             raise TypeError(
-                f"{table}, or {_COMMON}, has a row {name}, and no message with a tag is called "
-                "so: mend the row, give the message a tag, or list the library's actor in "
-                f"{_LISTED}"
+                f"{table} has a row {name}, and no message with a tag is called so: mend the "
+                "row, or give the message a tag"
             )
 
 
@@ -99,7 +119,7 @@ def _require_handled(kind: Kind, actor: type[LibraryActor] | None) -> None:
     if actor is None:
         raise TypeError(
             f"no actor takes {name} of {kind.__module__}: mark a method of its library's actor "
-            f"with @handles({name}), and list the actor in {_LISTED}"
+            f"with @handles({name})"
         )
     if kind.library != actor.library:
         raise TypeError(

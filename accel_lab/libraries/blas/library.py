@@ -11,25 +11,26 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 from accel_lab.compute.arrays.dtypes import real_of
-from accel_lab.compute.device import device_of
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.dtype_sets import INEXACT
+from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.operand import (
     Number,
-    Scalar,
     coefficient,
     describe,
     element,
     one_dtype,
     output,
-    plain,
     require_out,
     result,
 )
+from accel_lab.libraries.authoring.options import Factor, Options
 from accel_lab.libraries.blas.product import (
     MATRIX,
+    BlasMessage,
     Product,
     Trans,
     UpdateName,
@@ -40,7 +41,7 @@ from accel_lab.libraries.blas.product import (
 )
 
 
-class Gemm(Product, frozen=True, array_like=True, eq=False, tag=140):
+class Gemm(Product, frozen=True, tag=140):
     """Multiply matrices: alpha op(a) @ op(b) + beta c, with op(a) (m, k) and op(b) (k, n).
 
     `trans_a` and `trans_b` are "n" (as it is), "t" (transposed) or "c" (conjugate-transposed).
@@ -53,7 +54,7 @@ class Gemm(Product, frozen=True, array_like=True, eq=False, tag=140):
         return product_spec(self, batched=False)
 
 
-class GemmStridedBatched(Product, frozen=True, array_like=True, eq=False, tag=141):
+class GemmStridedBatched(Product, frozen=True, tag=141):
     """Multiply stacks of matrices: `Gemm` for every index of the leading batch axes.
 
     op(a) is (..., m, k), op(b) (..., k, n) and `c` (..., m, n) with equal batch axes; one that
@@ -65,18 +66,18 @@ class GemmStridedBatched(Product, frozen=True, array_like=True, eq=False, tag=14
         return product_spec(self, batched=True)
 
 
-class Gemv(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=142):
+class Gemv(BlasMessage, frozen=True, tag=142):
     """Multiply a matrix and a vector: alpha op(a) @ x + beta y, with op(a) (m, n) and x (n,).
 
     `y` (m,) and `beta` come together. `out` may be `y`, and must not be `a` or `x`.
     """
 
-    library: ClassVar[str] = "blas"
     a: AccelRef
     x: AccelRef
     y: AccelRef | None = None
-    alpha: Any = 1.0
-    beta: Any = None
+    _: Options
+    alpha: Factor = 1.0
+    beta: Factor | None = None
     trans: Trans = "n"
     out: AccelRef | None = None
 
@@ -102,177 +103,61 @@ class Gemv(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=142)
         return spec
 
 
-class Axpy(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=143):
+class Axpy(BlasMessage, frozen=True, tag=143):
     """Add a multiple: alpha x + y, element by element, for any one shape of `x` and `y`.
 
     `out` may be `y` or `x`.
     """
 
-    library: ClassVar[str] = "blas"
+    shapes: ClassVar = "(...),(...)->(...)"
+    in_place: ClassVar = ("x", "y")
     x: AccelRef
     y: AccelRef
-    alpha: Any = 1.0
+    _: Options
+    alpha: Factor = 1.0
     out: AccelRef | None = None
 
-    def infer(self) -> Spec:
-        """Return the operands' shape and dtype."""
-        dtype = one_dtype(self, self.x, self.y)
-        shape = self.x.shape
-        if shape != self.y.shape:
-            raise InvalidArgument(
-                f"Axpy takes x and y of one shape, but x is {describe(self.x)} and y is "
-                f"{describe(self.y)}"
-            )
-        coefficient(self, "alpha", self.alpha, dtype)
-        spec = Spec(shape, dtype)
-        require_out(self, self.out, spec)
-        return spec
 
-
-class Scal(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=144):
+class Scal(BlasMessage, frozen=True, tag=144):
     """Scale: alpha x, element by element, for any shape; `out` may be `x`."""
 
-    library: ClassVar[str] = "blas"
+    shapes: ClassVar = "(...)->(...)"
+    in_place: ClassVar = ("x",)
     x: AccelRef
-    alpha: Any
+    alpha: Factor
+    _: Options
     out: AccelRef | None = None
 
-    def infer(self) -> Spec:
-        """Return the operand's shape and dtype."""
-        spec = Spec(self.x.shape, self.x.dtype)
-        coefficient(self, "alpha", self.alpha, spec.dtype)
-        require_out(self, self.out, spec)
-        return spec
 
-
-class Dot(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=145):
+class Dot(BlasMessage, frozen=True, tag=145):
     """Sum the products of the elements of two vectors, of `x`'s conjugates if `conjugate`.
 
     The answer is a 0-d buffer; nothing waits for it.
     """
 
-    library: ClassVar[str] = "blas"
+    shapes: ClassVar = "(n),(n)->()"
     x: AccelRef
     y: AccelRef
+    _: Options
     conjugate: bool = False
 
-    def infer(self) -> Spec:
-        """Return no axes and the operands' dtype."""
-        dtype = one_dtype(self, self.x, self.y)
-        if self.x.ndim != 1 or self.x.shape != self.y.shape:
-            raise InvalidArgument(
-                f"Dot takes two vectors of one length, but x is {describe(self.x)} and y is "
-                f"{describe(self.y)}"
-            )
-        return Spec((), dtype)
 
-
-class Nrm2(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=146):
+class Nrm2(BlasMessage, frozen=True, tag=146):
     """Take the Euclidean norm of all elements of `x`, whatever its shape.
 
     The answer is a 0-d buffer, real for complex `x`. It does not overflow where the norm itself
     fits the dtype.
     """
 
-    library: ClassVar[str] = "blas"
+    shapes: ClassVar = "(...)->()"
+    results: ClassVar = (real_of,)
+    dtypes: ClassVar = INEXACT  # a norm needs a square root
     x: AccelRef
 
-    def infer(self) -> Spec:
-        """Return no axes and the real dtype of the operand."""
-        return Spec((), real_of(self.x.dtype))
 
-
-def gemm(
-    a: AccelRef,
-    b: AccelRef,
-    c: AccelRef | None = None,
-    *,
-    alpha: Scalar = 1.0,
-    beta: Scalar | None = None,
-    trans_a: Trans = "n",
-    trans_b: Trans = "n",
-    out: AccelRef | None = None,
-) -> AccelRef:
-    """Return alpha op(a) @ op(b) + beta c, as `Gemm` says; does not block.
-
-    Raises:
-        InvalidArgument: the operands or options do not fit.
-    """
-    return device_of(a).ask(Gemm(a, b, c, plain(alpha), plain(beta), trans_a, trans_b, out))
-
-
-def gemm_strided_batched(
-    a: AccelRef,
-    b: AccelRef,
-    c: AccelRef | None = None,
-    *,
-    alpha: Scalar = 1.0,
-    beta: Scalar | None = None,
-    trans_a: Trans = "n",
-    trans_b: Trans = "n",
-    out: AccelRef | None = None,
-) -> AccelRef:
-    """Return alpha op(a) @ op(b) + beta c for each of a batch; does not block.
-
-    Raises:
-        InvalidArgument: the operands or options do not fit.
-    """
-    message = GemmStridedBatched(a, b, c, plain(alpha), plain(beta), trans_a, trans_b, out)
-    return device_of(a).ask(message)
-
-
-def gemv(
-    a: AccelRef,
-    x: AccelRef,
-    y: AccelRef | None = None,
-    *,
-    alpha: Scalar = 1.0,
-    beta: Scalar | None = None,
-    trans: Trans = "n",
-    out: AccelRef | None = None,
-) -> AccelRef:
-    """Return alpha op(a) @ x + beta y, as `Gemv` says; does not block.
-
-    Raises:
-        InvalidArgument: the operands or options do not fit.
-    """
-    return device_of(a).ask(Gemv(a, x, y, plain(alpha), plain(beta), trans, out))
-
-
-def axpy(x: AccelRef, y: AccelRef, *, alpha: Scalar = 1.0, out: AccelRef | None = None) -> AccelRef:
-    """Return alpha x + y; does not block.
-
-    Raises:
-        InvalidArgument: the operands or options do not fit.
-    """
-    return device_of(x).ask(Axpy(x, y, plain(alpha), out))
-
-
-def scal(x: AccelRef, alpha: Scalar, *, out: AccelRef | None = None) -> AccelRef:
-    """Return alpha x; does not block.
-
-    Raises:
-        InvalidArgument: the operands or options do not fit.
-    """
-    return device_of(x).ask(Scal(x, plain(alpha), out))
-
-
-def dot(x: AccelRef, y: AccelRef, *, conjugate: bool = False) -> AccelRef:
-    """Return the 0-d sum of x[i] y[i], or of conj(x[i]) y[i]; does not block.
-
-    Raises:
-        InvalidArgument: the operands do not fit.
-    """
-    return device_of(x).ask(Dot(x, y, conjugate))
-
-
-def nrm2(x: AccelRef) -> AccelRef:
-    """Return the 0-d Euclidean norm of all elements; does not block.
-
-    Raises:
-        UnsupportedDtype: the dtype has no norm of its own, as integers.
-    """
-    return device_of(x).ask(Nrm2(x))
+gemm, gemm_strided_batched = function(Gemm), function(GemmStridedBatched)
+gemv = function(Gemv)
+axpy, scal, dot, nrm2 = function(Axpy), function(Scal), function(Dot), function(Nrm2)
 
 
 class BlasLibrary(Protocol):

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.dtype_sets import ALL
 from accel_lab.libraries.authoring.operand import (
     Number,
     coefficient,
@@ -15,6 +16,8 @@ from accel_lab.libraries.authoring.operand import (
     require_out,
     result,
 )
+from accel_lab.libraries.authoring.options import Factor, Options
+from accel_lab.libraries.authoring.shaped import Shaped
 
 Trans: TypeAlias = Literal["n", "t", "c"]
 UpdateName: TypeAlias = Literal["axpy", "scal"]
@@ -22,15 +25,22 @@ UpdateName: TypeAlias = Literal["axpy", "scal"]
 MATRIX = 2  # axes
 
 
-class Product(Operation[AccelRef], frozen=True, array_like=True, eq=False):
-    """The fields of `Gemm` and `GemmStridedBatched`."""
+class BlasMessage(Shaped[AccelRef], frozen=True, array_like=True, eq=False):
+    """A message of `blas`: it answers with a buffer, and every dtype has it on some backend."""
 
     library: ClassVar[str] = "blas"
+    dtypes: ClassVar = ALL
+
+
+class Product(BlasMessage, frozen=True):
+    """The fields of `Gemm` and `GemmStridedBatched`."""
+
     a: AccelRef
     b: AccelRef
     c: AccelRef | None = None
-    alpha: Any = 1.0
-    beta: Any = None
+    _: Options
+    alpha: Factor = 1.0
+    beta: Factor | None = None
     trans_a: Trans = "n"
     trans_b: Trans = "n"
     out: AccelRef | None = None

@@ -8,7 +8,7 @@ are not transformed are a batch.
 
 import operator
 from collections.abc import Mapping
-from typing import Any, Protocol, SupportsIndex
+from typing import Any, ClassVar, Protocol, SupportsIndex
 
 from accel_lab.compute.arrays.dtypes import real_of
 from accel_lab.compute.device import device_of
@@ -16,12 +16,13 @@ from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.dtype_sets import REAL_SINGLE_AND_DOUBLE
 from accel_lab.libraries.authoring.operand import flag, output
 from accel_lab.libraries.authoring.shape import Integers, ints
 from accel_lab.libraries.fft.transform import Norm, Transform, complex_of, transform_spec
 
 
-class C2C(Transform, frozen=True, array_like=True, eq=False, tag=180):
+class C2C(Transform, frozen=True, tag=180):
     """Transform complex numbers along any axes, forwards or, if `inverse`, backwards.
 
     Real `x` is taken as complex. `out` may be `x`.
@@ -34,18 +35,20 @@ class C2C(Transform, frozen=True, array_like=True, eq=False, tag=180):
         return transform_spec(self, "C2C", complex_of(self.x.dtype))
 
 
-class R2C(Transform, frozen=True, array_like=True, eq=False, tag=181):
+class R2C(Transform, frozen=True, tag=181):
     """Transform real numbers forwards; of the last axis only the first n // 2 + 1 are kept.
 
     The others are their conjugates.
     """
+
+    dtypes: ClassVar = REAL_SINGLE_AND_DOUBLE
 
     def infer(self) -> Spec:
         """Return the shape with the last axis halved, and the complex dtype."""
         return transform_spec(self, "R2C", complex_of(self.x.dtype))
 
 
-class C2R(Transform, frozen=True, array_like=True, eq=False, tag=182):
+class C2R(Transform, frozen=True, tag=182):
     """Transform backwards what `R2C` keeps, into real numbers; `s` has the extents of these.
 
     Without `s` the last axis gets 2 (m - 1) points of the m that `x` has. What would make the

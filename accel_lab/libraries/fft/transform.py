@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.dtype_sets import SINGLE_AND_DOUBLE
 from accel_lab.libraries.authoring.operand import describe, kind, require_out, result
 
 Kind: TypeAlias = Literal["C2C", "R2C", "C2R"]
@@ -52,6 +53,7 @@ class Transform(Operation[AccelRef], frozen=True, array_like=True, eq=False):
     """
 
     library: ClassVar[str] = "fft"
+    dtypes: ClassVar = SINGLE_AND_DOUBLE
     x: AccelRef
     s: tuple[int, ...] | None = None
     axes: tuple[int, ...] | None = None

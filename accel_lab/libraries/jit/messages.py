@@ -68,6 +68,7 @@ class Compile(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=2
     """
 
     library: ClassVar[str] = "jit"
+    dtypes: ClassVar = frozenset({""})
     source: str
     name: str
     options: tuple[str, ...] = ()
@@ -129,6 +130,7 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
     """
 
     library: ClassVar[str] = "jit"
+    dtypes: ClassVar = frozenset({KERNEL})
     runs_user_code: ClassVar[bool] = True
     written: ClassVar[str] = "refs"
     subject: ClassVar[str] = "kernel"
@@ -179,6 +181,7 @@ class InspectKernel(Operation[KernelFacts], frozen=True, array_like=True, eq=Fal
     """Tell what became of a kernel: its parameters, its files, the compiler's warnings."""
 
     library: ClassVar[str] = "jit"
+    dtypes: ClassVar = frozenset({KERNEL})
     kernel: AccelRef
 
     def infer(self) -> None:

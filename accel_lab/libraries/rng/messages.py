@@ -19,6 +19,7 @@ from accel_lab.compute.arrays.dtypes import is_float, itemsize, numpy_dtype
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.dtype_sets import INTEGERS, REAL_FLOATS
 from accel_lab.libraries.authoring.operand import element, kind, require_out, result
 from accel_lab.libraries.authoring.shape import require_extents
 
@@ -84,6 +85,8 @@ class Draw(Operation[AccelRef], frozen=True, array_like=True, eq=False):
 class Words(Draw, frozen=True, array_like=True, eq=False, tag=220):
     """Draw random words: uint32 as Philox makes them, uint64 of two, the first one low."""
 
+    dtypes: ClassVar = frozenset({"uint32", "uint64"})
+
 
 class Integers(Draw, frozen=True, array_like=True, eq=False, kw_only=True, tag=221):
     """Draw integers from `low` to `last`, both included; `bool` has 0 and 1.
@@ -94,6 +97,7 @@ class Integers(Draw, frozen=True, array_like=True, eq=False, kw_only=True, tag=2
     integer's probability differs from 1 / n by less than 2**-64, or 2**-128 where w is 4.
     """
 
+    dtypes: ClassVar = INTEGERS
     low: int
     last: int
 
@@ -128,6 +132,7 @@ class Uniform(Draw, frozen=True, array_like=True, eq=False, tag=222):
     beyond `high`; it can round to `low`. float16 and bfloat16 are float32's numbers rounded.
     """
 
+    dtypes: ClassVar = REAL_FLOATS
     low: float = 0.0
     high: float = 1.0
 
@@ -158,6 +163,7 @@ class Normal(Draw, frozen=True, array_like=True, eq=False, tag=223):
     the last place of the exact value. float16 and bfloat16 are float32's numbers rounded.
     """
 
+    dtypes: ClassVar = REAL_FLOATS
     mean: float = 0.0
     std: float = 1.0
 

@@ -37,7 +37,7 @@ class Looked:
         self.times = 0
         infer = blas.Axpy.infer
 
-        def counted(message: blas.Axpy) -> Spec:
+        def counted(message: blas.Axpy) -> Spec | None:
             self.times += 1
             return infer(message)
 

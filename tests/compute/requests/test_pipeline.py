@@ -104,9 +104,9 @@ def test_what_is_sent_past_the_limit_waits_or_is_refused(cpu: Device, tmp_path: 
     for _ in range(8192 - 2):
         blas.scal(one, 1.0, out=one)
     with pytest.raises(QueueFull, match="8192"):
-        cpu.ask(blas.Scal(one, 1.0, one), nowait=True)
+        cpu.ask(blas.Scal(one, 1.0, out=one), nowait=True)
     threading.Timer(0.2, latch.release).start()
-    cpu.ask(blas.Scal(one, 3.0, one)).result(WAIT)
+    cpu.ask(blas.Scal(one, 3.0, out=one)).result(WAIT)
     assert cpu.get(one).result(WAIT).tolist() == [3.0]
 
 

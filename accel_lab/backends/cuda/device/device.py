@@ -7,8 +7,6 @@ CuPy lacks are held as unsigned integers of the same width.
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
-from importlib import import_module
 from threading import get_ident
 from types import ModuleType
 from typing import Any
@@ -26,6 +24,7 @@ from accel_lab.backends.cuda.device.pinned import PinnedPool, PinnedSegments
 from accel_lab.backends.cuda.device.pool import Pool, let_segments_grow
 from accel_lab.backends.cuda.device.stream import CudaEvent, CudaStream
 from accel_lab.backends.cuda.device.stream_write import write_word
+from accel_lab.backends.libraries import makers
 from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.execution.backend import IpcCopies, MakeRoom, Peak, Poison
 from accel_lab.errors import AccelError, InvalidArgument
@@ -60,13 +59,7 @@ class CudaDevice:
         self.model: str = runtime.getDeviceProperties(index)["name"].decode()
         self.arrays: ModuleType = cupy
         self.ipc: IpcCopies | None = self
-        self.libraries: dict[str, Callable[[], Any]] = {
-            "array": partial(_library, "array.library", "CudaArray", self),
-            "blas": partial(_library, "blas.library", "CudaBlas", self),
-            "fft": partial(_library, "fft.library", "CudaFft", self),
-            "jit": partial(_library, "jit.library", "CudaJit", self),
-            "rng": partial(_library, "rng.library", "CudaRng", self),
-        }
+        self.libraries = makers("cuda", self)
         self.active = self.native_stream()
         self.active.activate()
 
@@ -340,11 +333,6 @@ class CudaDevice:
             event = current.record()
             runtime.streamWaitEvent(self.active.ptr, event.ptr)
             self.active.activate()
-
-
-def _library(module: str, name: str, *given: CudaDevice) -> Any:
-    """Make a library of this backend: loaded by name, for it stands on this room."""
-    return getattr(import_module(f"accel_lab.backends.cuda.{module}"), name)(*given)
 
 
 def _address(data: Any) -> int:

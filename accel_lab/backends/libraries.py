@@ -1,0 +1,36 @@
+"""What a backend has for each library: found by name, so that no backend lists them.
+
+The library `fft` of `host` is the class `HostFft` of `backends/host/fft.py`, or of the `library.py`
+in a folder of that name. A constructor with a parameter `device` is given the backend's device.
+
+Runs in a context's process.
+"""
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from accel_lab.backends import parts_of
+from accel_lab.library_modules import LIBRARIES, class_name, module_of
+
+
+def makers(backend: str, device: Any) -> dict[str, Callable[[], Any]]:
+    """Return what makes each library that a backend has; it is imported when it is made."""
+    there = parts_of(backend)
+    return {name: partial(_make, backend, name, device) for name in LIBRARIES if name in there}
+
+
+def load(backend: str) -> None:
+    """Import a backend's part of every library.
+
+    Raises:
+        ImportError: a package or a shared library is missing.
+    """
+    for library in makers(backend, None):
+        module_of(library, f"backends.{backend}")
+
+
+def _make(backend: str, library: str, device: Any) -> Any:
+    kind = getattr(module_of(library, f"backends.{backend}"), class_name(library, backend.title()))
+    return kind(device) if "device" in inspect.signature(kind).parameters else kind()

@@ -1,0 +1,176 @@
+"""Messages that say in one line which shapes they take and make; `infer` follows from it.
+
+It is written as text and compiled when the class is made, so that it costs what one written by
+hand costs.
+"""
+
+import ast
+import typing
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+from accel_lab.compute.arrays.dtypes import real_of
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.libraries.authoring.operand import coefficient, one_dtype, require_out, result
+from accel_lab.libraries.authoring.options import Factor
+from accel_lab.libraries.authoring.signature import BATCH, Signature, broadcast_batch, parse
+
+R = TypeVar("R")
+DtypeRule: TypeAlias = str | Callable[[str], str]
+"""A dtype, or what makes a result's of the operands'."""
+
+
+def same(dtype: str) -> str:
+    """Return the dtype of the operands."""
+    return dtype
+
+
+class Shaped(Operation[R], frozen=True, array_like=True, eq=False):
+    """A message whose `infer` follows from `shapes`, unless it has one of its own.
+
+    Its operands have one dtype, and each `Factor` is a number of it.
+
+    Attributes:
+        shapes: as `signature` says.
+        broadcasts: whether `...` stands for shapes that broadcast; else they are equal.
+        results: the dtype of each result, `same`, `real_of`, or always this one.
+        in_place: the operands that `out` may be.
+    """
+
+    shapes: ClassVar[str] = ""
+    broadcasts: ClassVar[bool] = False
+    results: ClassVar[tuple[DtypeRule, ...]] = (same,)
+    in_place: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "shapes" in vars(cls) and "infer" not in vars(cls):
+            made = infer_of(cls, parse(cls.shapes))
+            setattr(cls, made.__name__, made)
+
+
+def infer_of(kind: type[Shaped[Any]], signature: Signature) -> Callable[[Any], Any]:
+    """Return the `infer` of a message: it gives one Spec, or a tuple of several.
+
+    Raises:
+        TypeError: the message has more operands than its signature, or fewer; or results.
+    """
+    hints = typing.get_type_hints(kind, include_extras=True)
+    operands = tuple(name for name, hint in hints.items() if hint is AccelRef)
+    if len(operands) != len(signature.takes):
+        raise TypeError(
+            f"{kind.__name__} has the operands {', '.join(operands) or 'none'}, and its shapes "
+            f"are {signature.text}"
+        )
+    if len(kind.results) != len(signature.makes):
+        raise TypeError(
+            f"{kind.__name__} has {len(kind.results)} results, and its shapes are {signature.text}"
+        )
+    space: dict[str, Any] = {
+        "AccelRef": AccelRef,
+        "Spec": Spec,
+        "broadcast_batch": broadcast_batch,
+        "coefficient": coefficient,
+        "one_dtype": one_dtype,
+        "operands": operands,
+        "require_out": require_out,
+        "result": result,
+        "signature": signature,
+    }
+    lines = [f"ref{at} = self.{name}" for at, name in enumerate(operands)]
+    lines += ["dtype = ref0.dtype"]
+    for at in range(1, len(operands)):
+        # Nearly always it is the same object, which costs less than to compare two.
+        lines += [
+            f"if ref{at}.dtype is not dtype and ref{at}.dtype != dtype:",
+            f"    one_dtype(self, {', '.join(f'ref{one}' for one in range(len(operands)))})",
+        ]
+    lines += _taken(signature, broadcasts=kind.broadcasts)
+    for name, hint in hints.items():
+        if hint == Factor:
+            lines += [f"coefficient(self, {name!r}, self.{name}, dtype)"]
+        elif Factor in typing.get_args(hint):
+            lines += [f"if self.{name} is not None:"]
+            lines += [f"    coefficient(self, {name!r}, self.{name}, dtype)"]
+    lines += _made(signature, kind, space)
+    if "out" in hints:
+        apart = [f", ref{at}" for at, name in enumerate(operands) if name not in kind.in_place]
+        lines += ["out = self.out", "if out is not None:"]
+        lines += [f"    require_out(self, out, spec0{''.join(apart)})"]
+    specs = [f"spec{at}" for at in range(len(signature.makes))]
+    lines += [f"return {', '.join(specs)}"]
+    text = "def infer(self):\n" + "".join(f"    {line}\n" for line in lines)
+    exec(compile(text, f"<infer of {kind.__name__}>", "exec"), space)  # noqa: S102 - of names alone
+    made: Callable[[Any], Any] = space["infer"]
+    made.__module__, made.__qualname__ = kind.__module__, f"{kind.__qualname__}.infer"
+    made.__doc__ = f"Return what {signature.text} makes of the operands' shapes."
+    return made
+
+
+def _taken(signature: Signature, *, broadcasts: bool) -> list[str]:
+    """Return what binds each extent to `n_…`, and the leading axes to `batch`."""
+    refuse = f"    raise signature.refusal(self, operands, broadcasts={broadcasts})"
+    lines: list[str] = []
+    names: dict[str, str] = {}
+    batches: list[str] = []
+    for at, axes in enumerate(signature.takes):
+        lines += [f"shape{at} = ref{at}.shape"]
+        inner, batch = axes, ""
+        if BATCH in axes:
+            inner = axes[1:]
+            batch = f"shape{at}[:-{len(inner)}]" if inner else f"shape{at}"
+        if inner or not batch:
+            differs = "<" if batch else "!="
+            lines += [f"if len(shape{at}) {differs} {len(inner)}:", refuse]
+        if batch:
+            lines += [f"batch{at} = {batch}"]
+            batches.append(f"batch{at}")
+        for place, axis in enumerate(inner, -len(inner)):
+            known = axis if axis.isdecimal() else names.get(axis)
+            if known is None:
+                names[axis] = f"n_{axis}"
+                lines += [f"n_{axis} = shape{at}[{place}]"]
+            else:
+                lines += [f"if shape{at}[{place}] != {known}:", refuse]
+    if batches:
+        lines += [f"batch = {batches[0]}"]
+    if len(batches) > 1:
+        lines += [f"if not {' == '.join(batches)}:"]
+        together = f"broadcast_batch(self, signature, operands, {', '.join(batches)})"
+        lines += [f"    batch = {together}" if broadcasts else refuse]
+    for name, made in signature.defined.items():
+        lines += [f"n_{name} = {_renamed(made, names)}"]
+        names[name] = f"n_{name}"
+    return lines
+
+
+def _renamed(text: str, names: dict[str, str]) -> str:
+    """Return an expression with the names of extents as the function has them."""
+    tree = ast.parse(text, mode="eval")
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Name):
+            one.id = names.get(one.id, one.id)
+    return ast.unparse(tree)
+
+
+def _made(signature: Signature, kind: type[Shaped[Any]], space: dict[str, Any]) -> list[str]:
+    """Return what makes `spec0`, `spec1` and so on."""
+    lines: list[str] = []
+    for at, (axes, rule) in enumerate(zip(signature.makes, kind.results, strict=True)):
+        space[f"rule{at}"] = rule
+        dtype = "dtype" if rule is same else f"rule{at}(dtype)" if callable(rule) else f"rule{at}"
+        inner = "".join(
+            f"{axis}, " if axis.isdecimal() else f"n_{axis}, " for axis in axes if axis != BATCH
+        )
+        shape = f"(*batch, {inner})" if BATCH in axes and inner else f"({inner})"
+        if axes == (BATCH,):
+            shape = "batch"
+        # What an operand has, or has nothing of, is never too large.
+        grows = axes and (axes not in signature.takes or kind.broadcasts)
+        make = "result(self, " if grows else "Spec("
+        lines += [f"spec{at} = {make}{shape}, {dtype})"]
+    return lines
+
+
+__all__ = ["DtypeRule", "Shaped", "infer_of", "real_of", "same"]

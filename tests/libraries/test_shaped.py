@@ -1,0 +1,161 @@
+"""What a message's `shapes` say is what its `infer` gives, or refuses in their words."""
+
+from typing import Any, ClassVar
+
+import pytest
+
+from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.options import Factor
+from accel_lab.libraries.authoring.shaped import Shaped, real_of, same
+from accel_lab.libraries.authoring.signature import parse
+
+
+class Solve(Shaped[AccelRef], frozen=True):
+    shapes: ClassVar = "(n,n),(n,r)->(n,r)"
+    in_place: ClassVar = ("b",)
+    a: AccelRef
+    b: AccelRef
+    scale: Factor = 1.0
+    out: AccelRef | None = None
+
+
+class Inner(Shaped[AccelRef], frozen=True):
+    shapes: ClassVar = "(...,m,k),(...,k,n)->(...,m,n)"
+    broadcasts: ClassVar = True
+    a: AccelRef
+    b: AccelRef
+
+
+class Batches(Shaped[AccelRef], frozen=True):
+    shapes: ClassVar = "(...,m,k),(...,k)->(...,m)"
+    a: AccelRef
+    x: AccelRef
+
+
+class Svd(Shaped[Any], frozen=True):
+    shapes: ClassVar = "(m,n) -> (m,k), (k), (k,n); k = min(m, n)"
+    results: ClassVar = (same, real_of, "int32")
+    a: AccelRef
+
+
+class Cross(Shaped[AccelRef], frozen=True):
+    shapes: ClassVar = "(...,3),(...,3)->(...,3)"
+    x: AccelRef
+    y: AccelRef
+
+
+class Own(Shaped[AccelRef], frozen=True):
+    shapes: ClassVar = "(n)->()"
+    x: AccelRef
+
+    def infer(self) -> Spec:
+        return Spec((7,), "bool")
+
+
+def ref(*shape: int, dtype: str = "float32") -> AccelRef:
+    made = AccelRef.__new__(AccelRef)
+    made.id = id(made)
+    made.learn(shape, dtype)
+    return made
+
+
+INFERRED: list[tuple[Operation[Any], object]] = [
+    (Solve(ref(3, 3), ref(3, 2)), Spec((3, 2), "float32")),
+    (Solve(ref(0, 0), ref(0, 2)), Spec((0, 2), "float32")),
+    (Inner(ref(2, 1, 4, 5), ref(3, 5, 6)), Spec((2, 3, 4, 6), "float32")),
+    (Inner(ref(4, 5), ref(5, 6)), Spec((4, 6), "float32")),
+    (Batches(ref(2, 4, 5), ref(2, 5)), Spec((2, 4), "float32")),
+    (Cross(ref(2, 3), ref(2, 3)), Spec((2, 3), "float32")),
+    (Own(ref(2, 3)), Spec((7,), "bool")),
+    (
+        Svd(ref(4, 2, dtype="complex64")),
+        (Spec((4, 2), "complex64"), Spec((2,), "float32"), Spec((2, 2), "int32")),
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "expected"), INFERRED, ids=lambda one: type(one).__name__)
+def test_results_have_the_shapes_and_dtypes_that_the_text_says(
+    message: Operation[Any], expected: object
+) -> None:
+    made: object = message.infer()
+    assert made == expected
+    specs = made if isinstance(made, tuple) and not isinstance(made, Spec) else (made,)
+    assert all(type(spec) is Spec for spec in specs)
+
+
+X = ref(3, 3)
+REFUSED: list[tuple[Operation[Any], str]] = [
+    (
+        Solve(ref(3, 3), ref(4, 2)),
+        r"^Solve: n is 3 in a and 4 in b; it takes \(n,n\),\(n,r\)->\(n,r\)$",
+    ),
+    (Solve(ref(3, 2), ref(3, 2)), r"^Solve: n is 3 and 2 in a; it takes"),
+    (Solve(ref(3, 3), ref(3)), r"^Solve: b is float32\[3\], not \(n,r\); it takes"),
+    (
+        Solve(ref(3, 3), ref(3, 2, dtype="float64")),
+        r"Solve takes operands of one dtype, but a is float32\[3, 3\] and b is float64\[3, 2\]",
+    ),
+    (Solve(ref(3, 3), ref(3, 2), 1j), "scale is 1j, and float32 has no complex values"),
+    (
+        Solve(ref(3, 3), ref(3, 2), out=ref(2, 3)),
+        r"Solve results in float32\[3, 2\], but out is float32\[2, 3\]",
+    ),
+    (Solve(X, ref(3, 3), out=X), "a is float32.* and out is the same buffer"),
+    (
+        Inner(ref(2, 4, 5), ref(3, 5, 6)),
+        r"a is float32\[2, 4, 5\] and b is float32\[3, 5, 6\], whose axes at \.\.\. do not broad",
+    ),
+    (
+        Batches(ref(2, 4, 5), ref(1, 5)),
+        r"a is float32\[2, 4, 5\] and x is float32\[1, 5\], whose axes at \.\.\. differ",
+    ),
+    (Batches(ref(4, 5), ref()), r"x is float32\[\], not \(\.\.\.,k\)"),
+    (Cross(ref(2, 3), ref(2, 4)), r"y is float32\[2, 4\], with 4 in place of 3"),
+    (Inner(ref(2**30, 1), ref(1, 2**30)), "whose extents above 0 multiply to more than"),
+]
+
+
+@pytest.mark.parametrize(("message", "text"), REFUSED, ids=lambda one: str(one)[:30])
+def test_what_does_not_fit_is_refused_with_what_is_taken(
+    message: Operation[Any], text: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=text):
+        message.infer()
+
+
+def test_an_operand_that_may_be_out_is_taken() -> None:
+    b = ref(3, 3)
+    assert Solve(X, b, out=b).infer() == Spec((3, 3), "float32")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("(n)", "is no signature"),
+        ("n->n", "is no signature"),
+        ("(n)->(m)", "no operand has m"),
+        ("(n)->(...)", r"no operand has \.\.\."),
+        ("(n,...)->(n)", "is no name of an axis"),
+        ("(n)->(k); k=min(m,n)", "is made of what no operand has"),
+    ],
+)
+def test_a_text_that_says_nothing_is_refused(text: str, why: str) -> None:
+    with pytest.raises(TypeError, match=why):
+        parse(text)
+
+
+def test_a_message_is_refused_whose_text_is_of_other_operands() -> None:
+    with pytest.raises(TypeError, match=r"Short has the operands x, .* \(n\),\(n\)->\(\)"):
+
+        class Short(Shaped[AccelRef], frozen=True):
+            shapes: ClassVar = "(n),(n)->()"
+            x: AccelRef
+
+    with pytest.raises(TypeError, match=r"Many has 1 results"):
+
+        class Many(Shaped[AccelRef], frozen=True):
+            shapes: ClassVar = "(n)->(),()"
+            x: AccelRef
