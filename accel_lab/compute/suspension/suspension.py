@@ -132,7 +132,9 @@ class Suspension:
     @property
     def is_at_work(self) -> bool:
         """Whether this thread takes the device away or brings it back: it cannot wait for it."""
-        return threading.get_ident() in (self._suspender, self._resumer)
+        here = threading.get_ident()
+        is_back = self._supervisor.requests.connection.link is not None
+        return here == self._suspender or (here == self._resumer and not is_back)
 
     # Going.
 

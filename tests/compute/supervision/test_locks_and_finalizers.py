@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab import System, rng
+from accel_lab import Device, System, rng
 from accel_lab.actor.actor import Actor
 from accel_lab.actor.event_loop import EventLoop
 from accel_lab.compute.lineage import content_store
 from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.lineage.recorder import Recorder
+from accel_lab.compute.recovery.recovery import Recovery
+from accel_lab.compute.suspension.suspension import Suspension
 from accel_lab.compute.wire import link as wire
 from accel_lab.errors import InvalidArgument
 from accel_lab.journal.stores.memory import MemoryStore
@@ -144,3 +146,33 @@ def test_it_rouses_the_record_thread_in_the_middle_of_that(
         return True
 
     in_time(roused)
+
+
+def waiting(gpu: Device, told: list[str]) -> None:
+    """Wait for an answer, and note how that was refused."""
+    try:
+        gpu.run(abs, -1).result()
+    except InvalidArgument as error:
+        told.append(str(error))
+
+
+def test_it_cannot_wait_where_its_thread_brings_the_device_back(
+    lab: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu, told = lab.devices[0], list[str]()
+    a = gpu.put(np.ones(4, np.float32)).result(WAIT)
+    collecting(monkeypatch, Recovery, "_plan", lambda: waiting(gpu, told))
+    gpu.replace()
+    np.testing.assert_array_equal(in_time(lambda: a.get(timeout_s=WAIT)), 1.0)
+    assert "__del__" in told[0]
+
+
+def test_it_cannot_wait_where_its_thread_suspends_the_device(
+    lab: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu, told = lab.devices[0], list[str]()
+    a = gpu.put(np.ones(4, np.float32)).result(WAIT)
+    collecting(monkeypatch, Suspension, "_suspend", lambda: waiting(gpu, told))
+    assert in_time(gpu.suspend).buffers == 1
+    np.testing.assert_array_equal(in_time(lambda: a.get(timeout_s=WAIT)), 1.0)
+    assert "__del__" in told[0]
