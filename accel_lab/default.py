@@ -14,8 +14,9 @@ from accel_lab.compute.process import zygote_cache
 from accel_lab.errors import AccelError, InvalidArgument
 from accel_lab.system import System
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _system: System | None = None
+_opening = False
 
 
 def default_system() -> System:
@@ -29,19 +30,29 @@ def default_system() -> System:
 
     Raises:
         BackendUnavailable: no backend can run here.
-        InvalidArgument: this process is a context, whose device is its notebook's.
+        InvalidArgument: this process is a context, whose device is its notebook's; or a finalizer
+            asks in the middle of the opening.
     """
     if workspace_registry.serving():
         raise InvalidArgument(
             "this code runs in a device's context, where buffers are arrays already: the device, "
             "gpu, stays in the notebook"
         )
-    global _system  # noqa: PLW0603 - one a process
+    global _system, _opening  # noqa: PLW0603 - one a process
     with _lock:
+        if _opening:
+            raise InvalidArgument(
+                "a finalizer uses the default system in the middle of its opening: a __del__ that "
+                "needs a device keeps the one that it was made with"
+            )
         if _system is None:
             atexit.register(_close)
         if _system is None or _system.devices[0].state == "stopped":
-            _system = System(devices=1, name="default")
+            _opening = True
+            try:
+                _system = System(devices=1, name="default")
+            finally:
+                _opening = False
             _system.again = "from accel_lab import gpu opens another"
             threading.Thread(
                 target=_warm, args=(_system,), name="accel_lab default warming", daemon=True
@@ -64,7 +75,7 @@ def _close() -> None:
 def _renew_lock() -> None:
     """Have a fork wait for no thread that it does not have."""
     global _lock  # noqa: PLW0603 - as above
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_renew_lock)

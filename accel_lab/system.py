@@ -171,7 +171,7 @@ class System(Uncopied):
         require_registered(messages(), ACTORS, module.SUPPORT, self.backend)
         self.name = name or f"lab{next(_names)}"
         self.events = EventStream()
-        self._closing = threading.Lock()
+        self._closing = threading.RLock()  # a finalizer that closes it comes in the middle, too
         cell_origin.follow_notebook()
         self._event_loop = EventLoop(f"accel_lab {self.name}")
         self._patient = EventLoop(f"accel_lab {self.name} patient")
@@ -522,7 +522,11 @@ class System(Uncopied):
         A line for each device says how many requests that were not done this ends.
         Blocks until all contexts are reaped and the system thread has ended, 5 s at most. The
         process that forked them waits a minute for the next system, with nothing on a device.
+        Where a finalizer calls it in the middle of what accel_lab does, a thread does this later.
         """
+        if any(supervisor.is_waited_for() for supervisor in self._supervisors):
+            self._close_later(self.close)
+            return
         with self._closing:
             if self._closed or self._forked:
                 return
@@ -629,9 +633,12 @@ class System(Uncopied):
         # Python 3.11 one would be waited for in vain.
         if getattr(self, "_closed", True) or self._forked or sys.is_finalizing():
             return
+        # Collection may happen on the system thread, which cannot wait for its own end.
+        self._close_later(self.end)
+
+    def _close_later(self, close: Callable[[], None]) -> None:
         with contextlib.suppress(RuntimeError):  # no thread can be had
-            # Collection may happen on the system thread, which cannot wait for its own end.
-            threading.Thread(target=self.end, name=f"accel_lab {self.name} closing").start()
+            threading.Thread(target=close, name=f"accel_lab {self.name} closing").start()
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Show what goes on in it, where somebody has said how."""

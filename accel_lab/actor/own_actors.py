@@ -28,8 +28,8 @@ class OwnActors:
     ) -> None:
         self._thread = EventLoop(f"accel_lab {name} actors", on_error=on_error)
         self._actors = ActorSystem(name, event_loop=self._thread, events=events, strategy=strategy)
-        self._starting = threading.Lock()
-        self._ended = False
+        self._starting = threading.RLock()  # a finalizer of the user's may spawn in the middle
+        self._started = self._ended = False
 
     @property
     def children(self) -> tuple[ActorRef[Any], ...]:
@@ -44,7 +44,8 @@ class OwnActors:
     def spawn(self, factory: Callable[[], A], *, name: str | None, capacity: int) -> ActorRef[A]:
         """Start one, as `ActorSystem.spawn`; any thread."""
         with self._starting:
-            if not self._thread.is_running and not self._ended:
+            if not self._started and not self._ended:
+                self._started = True
                 self._thread.start()
         return self._actors.spawn(factory, name=name, capacity=capacity)
 

@@ -95,7 +95,7 @@ class Bar:
         return f"{self._text}: {of}, {seconds}"
 
 
-_claims = threading.Lock()
+_claims = threading.RLock()  # a finalizer of the user's may draw a bar in the middle
 _claimant: "weakref.ref[Bar] | None" = None
 
 

@@ -160,3 +160,30 @@ with accel_lab.System("host") as lab:
     names = lab.devices[0].run(loaded).result(60)
 assert "accel_lab.compute.dispatcher.dispatcher" in names and "accel_lab.views" not in names, names
 """)
+
+
+def test_a_finalizer_cannot_use_it_in_the_middle_of_its_opening() -> None:
+    run("""
+import gc
+from accel_lab import default
+told, opened = [], default.System
+
+class Cycle:
+    def __init__(self): self.me = self
+    def __del__(self):
+        try: accel_lab.gpu.put(np.ones(4))
+        except accel_lab.errors.InvalidArgument as error: told.append(str(error))
+
+def collecting(**options):
+    Cycle()
+    gc.collect()
+    return opened(**options)
+
+default.System = collecting
+thread = threading.Thread(target=lambda: accel_lab.gpu.name, daemon=True)
+thread.start()
+thread.join(20)
+assert not thread.is_alive()
+assert "in the middle" in told[0], told
+assert accel_lab.gpu.put(np.ones(4)).get().sum() == 4
+""")

@@ -3,16 +3,23 @@
 It lives in the notebook's process. Its segments are memfds, which contexts receive as
 descriptors and map themselves (`context_view.py`); they have no name, so nothing is left behind.
 All sizes are bytes. Every method may be called from any thread.
+
+A finalizer of the user's runs at any moment, also in a thread that is in the middle of the books
+here, and may put an array. It gets a segment of its own then, which the books learn of afterwards.
 """
 
+import itertools
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Hashable
+from functools import partial
+from operator import attrgetter
 
 import numpy.typing as npt
 
 from accel_lab.compute.arena.block import Block, Location
-from accel_lab.compute.arena.ledger import ArenaStatistics, Ledger
+from accel_lab.compute.arena.ledger import ArenaStatistics, Ledger, Place
 from accel_lab.compute.arena.owned_array import Array, Shape, layout, own
 from accel_lab.compute.arena.read_only import ReadOnly, ReadOnlyHold
 from accel_lab.compute.arena.release_queue import ReleaseQueue
@@ -34,10 +41,12 @@ class Arena(Uncopied):
     Attributes:
         on_segment: called with each new segment before a block of it is handed out.
         on_drop: called with each segment before it goes back to the system (`close` does not).
+        busy: say whether the calling thread is in the middle of what others wait for, so that it
+            must not wait for room.
 
-    Both are called in the thread that allocates or trims; they must neither call the arena nor
-    raise. To miss no segment, append to `on_segment` first and read `segments` second, and
-    expect to meet one twice.
+    The first two are called in the thread that allocates or trims; they must neither call the
+    arena nor raise. To miss no segment, append to `on_segment` first and read `segments` second,
+    and expect to meet one twice.
     """
 
     def __init__(self, limit_bytes: int | None = None, *, segment_bytes: int = 64 << 20) -> None:
@@ -55,14 +64,21 @@ class Arena(Uncopied):
             )
         self.on_segment: list[Callable[[Segment], None]] = []
         self.on_drop: list[Callable[[Segment], None]] = []
+        self.busy: list[Callable[[], bool]] = []
         self._ledger = Ledger(limit, segment_bytes)
         self._read_only = ReadOnly()
         self._returns = ReleaseQueue()
-        self._lock = threading.Lock()
+        # Re-entrant, so that a finalizer does not wait for itself; it changes no books that its
+        # thread is in the middle of, but has that done later.
+        self._lock = threading.RLock()
         # Held while a segment is made, so that many small callers share one new segment; the
         # lock above stays free meanwhile.
-        self._growth = threading.Lock()
-        self._next_segment = 1
+        self._growth = threading.RLock()
+        # What a Condition asks of its lock: there is no public way.
+        self._is_mine: Callable[[], bool] = attrgetter("_is_owned")(self._lock)
+        self._grows_here: Callable[[], bool] = attrgetter("_is_owned")(self._growth)
+        self._later: deque[Callable[[], None]] = deque()
+        self._segment_ids = itertools.count(1)
         self._waits = 0
         self._is_closed = False
 
@@ -70,6 +86,7 @@ class Arena(Uncopied):
         """Return a block of `nbytes` (zero is fine), waiting for room up to `timeout_s`.
 
         Blocks the calling thread; growing costs about 0.5 s a GiB. The contents are undefined.
+        In the middle of something nobody waits for room: there is some at once, or none.
 
         Raises:
             ArenaFull: no room in time, or at once if there can never be.
@@ -80,9 +97,11 @@ class Arena(Uncopied):
             raise InvalidArgument(f"nbytes must not be negative, not {nbytes}")
         if nbytes > self._ledger.limit:
             raise self._full("can never hold", nbytes)
-        block = self._take(nbytes)
+        block = None if self._is_mine() else self._take(nbytes)
         if block is not None:
             return block
+        if self.is_entered or any(is_busy() for is_busy in tuple(self.busy)):
+            return self._take_aside(nbytes)
         deadline = time.monotonic() + timeout_s
         with self._returns.waiter() as waiter:
             block = self._grow(nbytes, deadline)
@@ -131,10 +150,15 @@ class Arena(Uncopied):
         found = self._ledger.find(array)
         return None if found is None else Location(found[0].id, found[1])
 
+    @property
+    def is_entered(self) -> bool:
+        """Whether this thread is in the middle of something here: a finalizer asks."""
+        return self._is_mine() or self._grows_here()
+
     def hold(self, array: Array) -> ReadOnlyHold:
         """Make the array read-only and keep its memory until the hold is released.
 
-        Holds nest. Other views of the memory stay writable.
+        Holds nest. Other views of the memory stay writable. Not while `is_entered`.
 
         Raises:
             InvalidArgument: `locate` does not find it, or it is no part of a live block.
@@ -146,14 +170,22 @@ class Arena(Uncopied):
             if serial is None:
                 raise InvalidArgument("only a contiguous array of the arena can be held")
             self._read_only.add(array)
+        self._catch_up()
         return ReadOnlyHold(self, array, serial)
 
     def end_hold(self, array: Array, serial: int) -> None:
         """Do what `ReadOnlyHold.release` says; for it alone."""
+        if self._is_mine():
+            self._later.append(partial(self._end_hold, array, serial))
+            return
         with self._lock:
-            self._ledger.end_hold(serial)
-            self._read_only.remove(array)
+            self._end_hold(array, serial)
+        self._catch_up()
         self._returns.wake()
+
+    def _end_hold(self, array: Array, serial: int) -> None:
+        self._ledger.end_hold(serial)
+        self._read_only.remove(array)
 
     def reaped(self, token: Hashable) -> None:
         """Reuse what was released `after` this token: its process is gone for good.
@@ -182,12 +214,15 @@ class Arena(Uncopied):
     def segments(self) -> tuple[Segment, ...]:
         """The segments that a new context must be given, oldest first."""
         with self._lock:
+            self._do_later()
             return tuple(self._ledger.segments.values())
 
     def statistics(self) -> ArenaStatistics:
         """Return the numbers of this moment; what finalizers gave back is counted as free."""
+        is_entered = self._is_mine()
         with self._lock:
-            self._drain()
+            if not is_entered:
+                self._drain()
             return self._ledger.statistics(self._waits)
 
     def close(self) -> None:
@@ -197,6 +232,7 @@ class Arena(Uncopied):
         that another thread is making at this moment is closed by that thread.
         """
         with self._lock:
+            self._do_later()
             self._is_closed = True
             segments = list(self._ledger.usable.values())
             self._ledger.clear()
@@ -209,12 +245,45 @@ class Arena(Uncopied):
     def _take(self, nbytes: int) -> Block | None:
         with self._lock:
             self._refresh()
-            return self._carve(nbytes)
+            block = self._carve(nbytes)
+        self._catch_up()
+        return block
+
+    def _take_aside(self, nbytes: int) -> Block:
+        """Carve a block from a segment of its own, which the books learn of later.
+
+        For who is in the middle of something: it waits for nobody.
+        """
+        with self._lock:
+            if self._is_closed:
+                raise _closed()
+            size = self._ledger.set_aside(nbytes)
+        if not size:
+            raise self._full("has at this moment no room for", nbytes)
+        try:
+            segment = self._make_segment(size, nbytes)
+        except BaseException:
+            self._later.append(partial(self._ledger.end_aside, size))
+            raise
+        place = self._ledger.take_whole(segment)
+        self._later.append(partial(self._adopt, place))
+        for callback in tuple(self.on_segment):
+            callback(segment)
+        block = self._block(place, nbytes)
+        self._catch_up()
+        return block
+
+    def _adopt(self, place: Place) -> None:
+        if self._is_closed:
+            place.segment.close()
+        else:
+            self._ledger.adopt(place)
 
     def _carve(self, nbytes: int) -> Block | None:
         place = self._ledger.take(nbytes)
-        if place is None:
-            return None
+        return None if place is None else self._block(place, nbytes)
+
+    def _block(self, place: Place, nbytes: int) -> Block:
         view = place.segment.bytes(place.offset, nbytes)
         location = Location(place.segment.id, place.offset)
         return Block(location, view, serial=place.serial, returns=self._returns)
@@ -262,9 +331,8 @@ class Arena(Uncopied):
         return block
 
     def _make_segment(self, size: int, nbytes: int) -> Segment:
-        segment_id, self._next_segment = self._next_segment, self._next_segment + 1
         try:
-            return Segment(segment_id, size, is_shared=self._ledger.shares(nbytes))
+            return Segment(next(self._segment_ids), size, is_shared=self._ledger.shares(nbytes))
         except OSError as error:
             raise self._full(f"got no memory ({error}) for", nbytes) from error
 
@@ -282,12 +350,26 @@ class Arena(Uncopied):
     def _refresh(self) -> None:
         """Start any change under the lock: refuse when closed, free what finalizers gave up."""
         if self._is_closed:
-            raise SystemClosed("the system of this memory is closed: open another with System()")
+            raise _closed()
         self._drain()
 
     def _drain(self) -> None:
+        self._do_later()
         for serial, after in self._returns.drain():
+            self._do_later()  # a finalizer may have taken and released a block meanwhile
             self._ledger.release(serial, after)
+
+    def _do_later(self) -> None:
+        """Do what finalizers had to put off; the lock is held."""
+        while self._later:
+            self._later.popleft()()
+
+    def _catch_up(self) -> None:
+        """Do what finalizers have put off meanwhile, unless this is one of them."""
+        if self._later and not self._is_mine():
+            with self._lock:
+                self._do_later()
+            self._returns.wake()
 
     def _full(self, verdict: str, nbytes: int) -> ArenaFull:
         now = self.statistics()
@@ -298,3 +380,7 @@ class Arena(Uncopied):
             f"use by {blocks} ({now.held} held by uploads, {now.quarantined} waiting for a lost "
             f"context); drop arrays or raise the limit"
         )
+
+
+def _closed() -> SystemClosed:
+    return SystemClosed("the system of this memory is closed: open another with System()")

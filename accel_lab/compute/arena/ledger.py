@@ -16,6 +16,7 @@ make it more than a free list:
   frees nothing of anybody else's.
 """
 
+import itertools
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
@@ -81,8 +82,8 @@ class Ledger:
         self._quarantine: dict[Hashable, list[int]] = {}
         # One small token a lost context, for the life of the arena: a release may come late.
         self._reaped: set[Hashable] = set()
-        self._next_serial = 1
-        self._promised = self._in_use = self._peak_in_use = 0
+        self._serials = itertools.count(1)
+        self._aside = self._promised = self._in_use = self._peak_in_use = 0
 
     def shares(self, nbytes: int) -> bool:
         """Tell whether a block of this size shares a segment with others."""
@@ -91,16 +92,49 @@ class Ledger:
     def take(self, nbytes: int) -> Place | None:
         """Carve a block from the segments that exist: first fit, or the best fit if large."""
         size = _round_up(max(nbytes, 1), ALIGNMENT)
+        serial = next(self._serials)
         for segment in self._candidates(nbytes):
-            offset = segment.carve(self._next_serial, size)
+            offset = segment.carve(serial, size)
             if offset is not None:
-                place = Place(self._next_serial, segment, offset)
-                self._next_serial += 1
-                self._live[place.serial] = _Live(segment, offset, size)
-                self._in_use += size
-                self._peak_in_use = max(self._peak_in_use, self._in_use)
+                place = Place(serial, segment, offset)
+                self._enter(place, size)
                 return place
         return None
+
+    def _enter(self, place: Place, size: int) -> None:
+        self._live[place.serial] = _Live(place.segment, place.offset, size)
+        self._in_use += size
+        self._peak_in_use = max(self._peak_in_use, self._in_use)
+
+    # What a finalizer may call in the middle of anything else here, but for `adopt`.
+
+    def set_aside(self, nbytes: int) -> int:
+        """Set room aside for a segment of one block, to be adopted or given up later.
+
+        Returns the segment's size, 0 if there is no room; nothing is dropped for it.
+        """
+        size = _round_up(max(nbytes, 1), PAGE)
+        if size > self.limit - self._reserved:
+            return 0
+        self._aside += size
+        return size
+
+    def take_whole(self, segment: Segment) -> Place:
+        """Carve one block from a segment that is in no books yet."""
+        serial = next(self._serials)
+        segment.carve(serial, segment.size)
+        return Place(serial, segment, 0)
+
+    def end_aside(self, size: int) -> None:
+        """Give room up that was set aside."""
+        self._aside -= size
+
+    def adopt(self, place: Place) -> None:
+        """Enter a segment that was made aside, and its block."""
+        self.end_aside(place.segment.size)
+        self.segments[place.segment.id] = place.segment
+        self._enter(place, place.segment.size)
+        self.publish(place.segment)
 
     def promise(self, nbytes: int) -> tuple[int, list[Segment]]:
         """Set room aside for a new segment that holds a block of `nbytes`.
@@ -228,7 +262,9 @@ class Ledger:
 
     @property
     def _reserved(self) -> int:
-        return self._promised + sum(segment.size for segment in self.segments.values())
+        return (
+            self._aside + self._promised + sum(segment.size for segment in self.segments.values())
+        )
 
     def _candidates(self, nbytes: int) -> list[Segment]:
         if self.shares(nbytes):

@@ -32,7 +32,8 @@ class ReleaseQueue:
     def __init__(self) -> None:
         self._queue: deque[Return] = deque()
         self._waiters: tuple[threading.Lock, ...] = ()
-        self._registry = threading.Lock()
+        # Re-entrant: a finalizer in the middle of it comes and goes before its thread goes on.
+        self._registry = threading.RLock()
 
     def put(self, serial: int, after: Hashable | None = None) -> None:
         """Give a block up and wake whoever waits; takes no lock."""

@@ -5,10 +5,13 @@ notebook's other threads run on.
 """
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,6 +85,10 @@ class CopyPool(Uncopied):
         """Start nothing yet; `threads` None is one for two cores, from two to eight."""
         self.threads = threads or min(8, max(2, (os.cpu_count() or 1) // 2))
         self._executor = ThreadPoolExecutor(self.threads, thread_name_prefix="accel_lab copy")
+        # The executor has locks that a finalizer would wait for, if its thread is handing it work.
+        self._handing = threading.RLock()
+        # What a Condition asks of its lock: there is no public way.
+        self._hands_here: Callable[[], bool] = attrgetter("_is_owned")(self._handing)
 
     def map_chunks(
         self,
@@ -97,7 +104,8 @@ class CopyPool(Uncopied):
         Blocks until the last `send` has returned. `send` runs in the calling thread while the
         next chunks are being copied, and owns its block from then on. The caller must not
         change the array meanwhile; afterwards it may. An array of one chunk is copied by the
-        calling thread, because a hand-off costs more than it saves.
+        calling thread, because a hand-off costs more than it saves; and so is one that a finalizer
+        puts in the middle of another's hand-off.
 
         Raises:
             ArenaFull: no block within `timeout_s` though every finished chunk was sent.
@@ -108,6 +116,10 @@ class CopyPool(Uncopied):
         """
         if array.nbytes <= chunk_bytes:
             _send_whole(array, arena, send, timeout_s)
+            return
+        if self._hands_here():
+            for offset, piece in pieces(array, chunk_bytes):
+                _send_whole(piece, arena, partial(_send_at, send, offset), timeout_s)
             return
         copying: deque[_Chunk] = deque()
         try:
@@ -131,7 +143,8 @@ class CopyPool(Uncopied):
 
     def _copy(self, block: Block, piece: Array) -> Future[int]:
         try:
-            return self._executor.submit(copy_into, block.view, piece)
+            with self._handing:
+                return self._executor.submit(copy_into, block.view, piece)
         except RuntimeError as error:
             block.release()
             raise SystemClosed("the copy pool is closed") from error
@@ -157,6 +170,10 @@ def _send_oldest(copying: deque[_Chunk], send: Send) -> None:
     copying[0].copy.result()
     chunk = copying.popleft()
     send(chunk.offset, chunk.block)
+
+
+def _send_at(send: Send, offset: int, _: int, block: Block) -> None:
+    send(offset, block)
 
 
 def _send_whole(array: Array, arena: Arena, send: Send, timeout_s: float) -> None:

@@ -39,7 +39,7 @@ class Contents:
         self.spill_bytes = spill_bytes
         self.used_bytes = 0
         self.spilled_bytes = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer of the user's may keep something in the middle
         self._held: dict[str, bytes] = {}
         self._fresh: dict[str, float] = {}  # when what came since the last call of `retain` did
         self._needed_bytes = self._needed_spilled_bytes = 0

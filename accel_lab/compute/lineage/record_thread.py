@@ -1,9 +1,12 @@
 """The thread that drains the records of a system's devices, so that senders need not."""
 
+import queue
 import threading
 from collections.abc import Callable
+from operator import attrgetter
 
 from accel_lab.compute.lineage.recorder import Recorder
+from accel_lab.errors import InvalidArgument
 
 PASS_S = 0.005
 REST_AFTER_PASSES = 10
@@ -21,14 +24,17 @@ class RecordThread:
         self.after: list[Callable[[], None]] = []
         self._recorders: list[Recorder] = []
         self._failed = failed
-        self._roused = threading.Event()
-        self._pass = threading.Lock()
+        # The one queue whose `put` may interrupt itself: a finalizer's message rouses, too.
+        self._roused: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._pass = threading.RLock()
+        # What a Condition asks of its lock: there is no public way.
+        self._is_mine: Callable[[], bool] = attrgetter("_is_owned")(self._pass)
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name=f"{name} record thread", daemon=True)
 
     def rouse(self) -> None:
         """Begin to drain again; any thread, never blocks."""
-        self._roused.set()
+        self._roused.put(None)
 
     def follow(self, recorder: Recorder) -> None:
         """Drain this recorder too; before `start`."""
@@ -39,13 +45,22 @@ class RecordThread:
         self._thread.start()
 
     def flush(self) -> None:
-        """Drain now and do what follows; blocks until that is done."""
+        """Drain now and do what follows; blocks until that is done.
+
+        Raises:
+            InvalidArgument: a finalizer asks in the middle of that.
+        """
+        if self._is_mine() or any(one.is_drained_here() for one in self._recorders):
+            raise InvalidArgument(
+                "a finalizer reads or flushes the record in the middle of what accel_lab records "
+                "in the same thread: a __del__ may send, and leaves the reading to others"
+            )
         self._once()
 
     def stop(self) -> None:
         """Drain a last time and end the thread; blocks, 5 s at most."""
         self._stopping = True
-        self._roused.set()
+        self._roused.put(None)
         if self._thread.is_alive():
             self._thread.join(STOP_LIMIT_S)
         self._once()
@@ -58,11 +73,12 @@ class RecordThread:
             if idle < REST_AFTER_PASSES:
                 wait(PASS_S)
                 continue
-            self._roused.clear()
+            while not self._roused.empty():
+                self._roused.get()
             for recorder in self._recorders:
                 recorder.resting = True
             if not self._once():  # nothing came between the last pass and the flags
-                self._roused.wait()
+                self._roused.get()
             idle = 0
 
     def _once(self) -> int:

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from accel_lab.compute.lineage.content_store import Contents
@@ -41,6 +42,7 @@ class Recorder:
         resting: the record thread sleeps, so whoever records has to call `rouse`.
         origin: who sent the last entry.
         followers: get what is drained, in order and one at a time.
+        is_drained_here: whether this thread is in the middle of that.
 
     Parameters:
         contents: where the bytes of uploads are kept.
@@ -57,6 +59,8 @@ class Recorder:
         self._parts: deque[bytes] = deque()
         self._later: deque[Callable[[], Marker]] = deque()
         self._draining = threading.RLock()
+        # What a Condition asks of its lock: there is no public way.
+        self.is_drained_here: Callable[[], bool] = attrgetter("_is_owned")(self._draining)
         self.append = self._parts.append
 
     def rouse(self) -> None:

@@ -44,7 +44,7 @@ class _Kept(NamedTuple):
 
 
 _kept: list[_Kept] = []
-_taking = threading.Lock()
+_taking = threading.RLock()  # a finalizer of the user's may open or close a system in the middle
 
 
 def birth_of(backend: str, folder: Path) -> Birth:

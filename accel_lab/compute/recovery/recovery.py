@@ -125,6 +125,7 @@ class Recovery:
         self._done = done
         self._broke = broke
         self._hopeless = ""  # why nothing is made again for the next context
+        self._workers: set[int] = set()
         self._lock = threading.RLock()  # a finalizer may ask what is held
         self._known = threading.Condition(self._lock)
         self._held: dict[int, tuple[Reply[Any], Settle | None, Hashable | None]] = {}
@@ -192,7 +193,8 @@ class Recovery:
         again: bool,
         executing: int,
     ) -> None:
-        token = in_flight.token
+        me, token = threading.get_ident(), in_flight.token
+        self._workers.add(me)
         steps: dict[int, Step] = {}
         try:
             self._recorder.drain()
@@ -229,6 +231,12 @@ class Recovery:
                 self._broke(strange, None)
             reply.reject(why)
         in_flight.clear()
+        self._workers.discard(me)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether this thread is one that brings the device back: it cannot wait for it."""
+        return threading.get_ident() in self._workers
 
     @property
     def repeats_a_loss(self) -> bool:
@@ -307,6 +315,8 @@ class Recovery:
 
     def _run(self, turn: int, link: "Link", pid: int, up: Callable[[], None]) -> None:
         """Fill the context of `link`, unless it is lost meanwhile."""
+        me = threading.get_ident()
+        self._workers.add(me)
         try:
             self._wait_for_the_old(turn)
             if turn != self._turn:
@@ -319,6 +329,8 @@ class Recovery:
         except Exception as error:  # noqa: BLE001 - whatever it is, the device must go on
             self._begin_anew(link, error)
             return
+        finally:
+            self._workers.discard(me)
         try:
             up()
             if done.any:

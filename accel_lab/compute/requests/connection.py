@@ -120,6 +120,7 @@ class Connection:
         ipc_memory: what the context has open of another process's memory; None where it cannot.
         lock, room: the device's.
         is_mine: whether this thread has the lock.
+        busy: say whether this thread is in the middle of what a wait would hold up elsewhere.
     """
 
     def __init__(
@@ -144,6 +145,7 @@ class Connection:
         self.revive: Callable[[], None] = _nothing
         self.recovery: Rebuilder | None = None
         self.ipc_memory: OpenMemory | None = None
+        self.busy: list[Callable[[], bool]] = []
         self.lock: threading.RLock
         self.room: threading.Condition
         self.share(lock, room)
@@ -155,8 +157,13 @@ class Connection:
     @property
     def is_entered(self) -> bool:
         """Whether this thread is in the middle of something here: a finalizer asks."""
-        link = self.link
-        return self.is_mine() or (link is not None and link.is_written_here)
+        link = self.current_link
+        return self.is_mine() or (link is not None and (link.is_written_here or link.is_read_here))
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether others wait for what this thread is in the middle of, here or elsewhere."""
+        return self.is_entered or any(is_busy() for is_busy in tuple(self.busy))
 
     def share(self, lock: threading.RLock, room: threading.Condition) -> None:
         """Use this lock, and `room` to tell of a change in what waits."""

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import astuple
@@ -89,6 +90,8 @@ class Outbox:
         self._call_later = later
         self._later: deque[Callable[[], None]] = deque()
         self._in_turn = threading.RLock()
+        # What a Condition asks of its lock: there is no public way.
+        self._sends_here: Callable[[], bool] = attrgetter("_is_owned")(self._in_turn)
         self._sends_waiting = False
         self._plans = MessagePlans()
         self._told: dict[str, Told] = {}
@@ -322,6 +325,11 @@ class Outbox:
             return False
         return not self._later or self._send_waiting()
 
+    @property
+    def is_entered(self) -> bool:
+        """Whether this thread sends what finalizers had to put off."""
+        return self._sends_here()
+
     def _send_later(
         self,
         send: Callable[..., Reply[Any]],
@@ -395,6 +403,7 @@ class Outbox:
         """Wait, with the lock held, until a message may be sent or queued."""
         connection = self._connection
         deadline = time.monotonic() + self._limit_s
+        may_wait: bool | None = None
         while True:
             if connection.refusal is not None:
                 self.lock.release()
@@ -414,7 +423,10 @@ class Outbox:
             if depth < limit:
                 return link
             left = deadline - time.monotonic()
-            if nowait or left <= 0:
+            if may_wait is None and not nowait:
+                may_wait = self._may_wait()
+                continue  # there may be room by now
+            if not may_wait or left <= 0:
                 text = f"{connection.name} has {depth} messages waiting and takes {limit}"
                 raise QueueFull(text)
             if link is None:
@@ -428,6 +440,14 @@ class Outbox:
                     link.wait(oldest, min(left, ROOM_AFTER_S))
                 finally:
                     self.lock.acquire()
+
+    def _may_wait(self) -> bool:
+        """Whether room can come while this thread waits; the lock is held, for this message."""
+        self.lock.release()
+        try:
+            return not self._connection.is_waited_for
+        finally:
+            self.lock.acquire()
 
     def _refused(
         self, failed: AccelRef, message: Operation[Any], reply: Reply[Any], link: Link | None

@@ -100,19 +100,16 @@ class ReplyPump:
         """Wait, so that a busy cell beside this thread does not keep it from its answer.
 
         Raises:
-            InvalidArgument: this thread is reading an answer, or sending, and a finalizer or an
-                object that is rebuilt waits in the middle of that.
+            InvalidArgument: a finalizer, or an object that is rebuilt, waits in the middle of what
+                the answer waits for: its thread sends, reads, or does accel_lab's own work.
         """
         if self._answers.rebuilding == threading.get_ident():
             raise InvalidArgument(
                 "an object that comes as an answer reads an array while it is rebuilt, and that "
                 f"array is still on {self._connection.name}: read it later than in __setstate__"
             )
-        if self._connection.is_entered:
-            raise InvalidArgument(
-                f"a finalizer waits for {self._connection.name} in the middle of what was being "
-                "sent to it: a __del__ may send, and leaves the waiting to others"
-            )
+        if shown or self._connection.is_entered:  # else it is accel_lab's own, on a thread that may
+            self.require_free()
         wait_progress = WaitProgress(self.late) if shown else None
         is_main = threading.current_thread() is threading.main_thread()
         if not is_main:
@@ -124,6 +121,19 @@ class ReplyPump:
                 wait_progress.end(done=reply.done and not reply.failed)
             if not is_main:
                 switch_interval.end()
+
+    def require_free(self) -> None:
+        """Refuse to wait in a thread that is in the middle of what others wait for.
+
+        Raises:
+            InvalidArgument: it is; so a finalizer asks, or a callback.
+        """
+        if self._connection.is_waited_for:
+            raise InvalidArgument(
+                f"a finalizer or a callback waits for {self.name} in the middle of what accel_lab "
+                "does in the same thread, which has to end first: a __del__ may send, and leaves "
+                "the waiting to others"
+            )
 
     def read(
         self, reply: Reply[Any], timeout_s: float | None, wait_progress: WaitProgress | None = None
@@ -226,7 +236,10 @@ class ReplyPump:
 
         Raises:
             TimeoutError: it does neither by `deadline`, in monotonic seconds.
+            InvalidArgument: as `wait`, where the device is not at that yet.
         """
+        if self._connection.state in STARTING:
+            self.require_free()
         connection, room = self._connection, self.room
         began, wait_progress = time.monotonic(), WaitProgress(self.late)
         try:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from accel_lab.actor.reply import Reply
@@ -102,6 +103,8 @@ class ContextSupervisor:
         self._services = services
         self._link: Link | None = None
         self._taking = threading.RLock()  # a process and its link are given up together, once
+        # What a Condition asks of its lock: there is no public way.
+        self._gives_up_here: Callable[[], bool] = attrgetter("_is_owned")(self._taking)
         self._opened = 0.0
         self._urgent = switch_interval.IntervalClaim()
         self._printed = OutputRouter(name, services.outputs)
@@ -110,6 +113,20 @@ class ContextSupervisor:
         self.sampler = DeviceSampler(self)
         self.recovery: Recovery | None = None
         self.suspension = Suspension(self, services.event_loop)
+
+    def is_waited_for(self) -> bool:
+        """Whether others wait for what this thread is in the middle of: a finalizer asks."""
+        requests, recovery, services = self.requests, self.recovery, self._services
+        return (
+            requests.connection.is_entered
+            or services.event_loop.is_current()
+            or services.arena.is_entered
+            or requests.outbox.is_entered
+            or self._gives_up_here()
+            or self.suspension.is_at_work
+            or (recovery is not None and recovery.is_at_work)
+            or (requests.recorder is not None and requests.recorder.is_drained_here())
+        )
 
     # The life of a context; system thread.
 

@@ -117,6 +117,8 @@ class Suspension:
         self._supervisor = supervisor
         self._event_loop = event_loop
         self._alone = threading.Lock()
+        self._suspender = self._resumer = 0
+        """The threads that are at it; 0 for none."""
         self._kept: _Kept | None = None
         self.cause: AccelError | None = None
         self.room_bytes: Callable[[], int] = _room_bytes
@@ -127,6 +129,13 @@ class Suspension:
         kept = self._kept
         return None if kept is None else kept.told
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether this thread takes the device away or brings it back: it cannot wait for it."""
+        here = threading.get_ident()
+        is_back = self._supervisor.requests.connection.link is not None
+        return here == self._suspender or (here == self._resumer and not is_back)
+
     # Going.
 
     def suspend(self, timeout_s: float | None, *, drop: bool, shown: bool = True) -> Suspended:
@@ -136,10 +145,12 @@ class Suspension:
             shown: whether a bar is to say so, if it takes over a second.
         """
         deadline = time.monotonic() + (threading.TIMEOUT_MAX if timeout_s is None else timeout_s)
+        self._supervisor.requests.pump.require_free()
         if not self._alone.acquire(timeout=max(0.0, deadline - time.monotonic())):
             raise TimeoutError(f"{self._supervisor.name} is being suspended by another thread")
         try:
             if (link := self._held(deadline)) is not None:
+                self._suspender = threading.get_ident()
                 name = f"suspend {self._supervisor.name}"
                 with Bar(name, None, unit="bytes", shown=shown) as bar:
                     try:
@@ -151,6 +162,7 @@ class Suspension:
                     _await_end(process, bar)
             return self.told or Suspended(self._supervisor.name)
         finally:
+            self._suspender = 0
             self._alone.release()
 
     def _held(self, deadline: float) -> "Link | None":
@@ -292,10 +304,14 @@ class Suspension:
         return True
 
     def _run(self, kept: _Kept, link: "Link", pid: int, up: Callable[[], None]) -> None:
+        self._resumer = threading.get_ident()
         try:
             self._fill(kept, link, pid, up)
         except Exception as error:  # noqa: BLE001 - whatever it is, the device must go on
             self._supervisor.broke(error, link)
+        finally:
+            if self._resumer == threading.get_ident():  # the next one may be at it
+                self._resumer = 0
 
     def _fill(self, kept: _Kept, link: "Link", pid: int, up: Callable[[], None]) -> None:
         requests, began = self._supervisor.requests, time.monotonic()

@@ -105,7 +105,7 @@ class IpcMemory:
         self._post = post
         self._event_loop = event_loop
         self._soon: Callable[..., object] = event_loop.call_soon
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer of the user's may put in the middle
         self._opened: dict[bytes, _Opening] = {}  # the last that was put is the last
         self._closing: set[_Opening] = set()
         self._dead: deque[tuple[bytes, int, weakref.ref[object]]] = deque()
@@ -123,9 +123,9 @@ class IpcMemory:
 
     def lend(self, handle: bytes, array: DeviceArray) -> IpcCopy:
         """Note that the context is about to copy an array, before it is told to; any thread."""
+        fresh = _Opening(handle)
         with self._lock:
-            opening = self._opened.pop(handle, None) or _Opening(handle)
-            self._opened[handle] = opening
+            self._opened[handle] = opening = self._opened.pop(handle, fresh)
             loan = IpcCopy(self, opening, array)
             opening.loans.add(loan)
         return loan
@@ -157,7 +157,7 @@ class IpcMemory:
                     opening.owners[key] = known._replace(memory=tenure.memory)
                 return True
             opening.ended.append(known.memory)
-        for other in self._opened.values():
+        for other in list(self._opened.values()):
             before = other.owners.get(key)
             if before is not None and before.array() is tenure.owner:  # it has other memory now
                 self._dead.append((other.handle, key, before.array))
@@ -196,7 +196,7 @@ class IpcMemory:
                 known = None if opening is None else opening.owners.get(key)
                 if opening is not None and known is not None and known.array is array:
                     opening.ended.append(opening.owners.pop(key).memory)
-            idle = [one for one in self._opened.values() if not one.loans]
+            idle = [one for one in list(self._opened.values()) if not one.loans]
             unused += [self._opened.pop(one.handle) for one in idle if not one.is_open]
             closable = [one for one in idle if one.is_open]
             for one in closable:
@@ -251,7 +251,7 @@ class IpcMemory:
 
     def orphan(self) -> None:
         """Do nothing from now on: this process is a fork, and memory and contexts the parent's."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._soon = lambda *_: None
 
     def forget(self) -> None:

@@ -199,7 +199,8 @@ class Transfers:
             native = np.ascontiguousarray(source, dtypes.numpy_dtype(dtype))
             return self._buffer(Put(source.shape, dtype, native.tobytes()))
         target = self._buffer(Allocate(source.shape, dtype))
-        location = self._arena.locate(source)
+        # A finalizer cannot hold it in the middle of the books there: it is copied then.
+        location = None if self._arena.is_entered else self._arena.locate(source)
         if location is not None:
             hold = self._arena.hold(source)
             message = Upload(target, 0, location.segment_id, location.offset, source.nbytes)

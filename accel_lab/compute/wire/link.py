@@ -87,6 +87,8 @@ class Link:
         self.writer = 0
         """The thread that writes; 0 for none."""
         self._reading = threading.Lock()
+        self._reader = 0
+        """The thread that reads; 0 for none."""
         self._followers: deque[threading.Lock] = deque()
         self._loops: dict[asyncio.AbstractEventLoop, _LoopReader] = {}
         self._armed = True
@@ -145,6 +147,11 @@ class Link:
     def is_written_here(self) -> bool:
         """Whether this thread is writing: what is sent now comes from a finalizer."""
         return bool(self.writer) and self.writer == threading.get_ident()
+
+    @property
+    def is_read_here(self) -> bool:
+        """Whether this thread is reading: who waits now is a finalizer, or what is delivered."""
+        return bool(self._reader) and self._reader == threading.get_ident()
 
     def took(self, data: bytes) -> bool:
         """Whether the entry that came last has come this far; for a `send` that was interrupted."""
@@ -417,12 +424,14 @@ class Link:
         """Begin to read, if nobody does; no KeyboardInterrupt comes until that has ended."""
         UNINTERRUPTED.begin()
         if self._reading.acquire(blocking=False):
+            self._reader = threading.get_ident()
             return True
         UNINTERRUPTED.end()
         return False
 
     def _release(self) -> None:
         """Let others read, and tell who waits for that; it raises nothing."""
+        self._reader = 0
         self._reading.release()
         if self._followers:
             self._promote()

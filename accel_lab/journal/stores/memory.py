@@ -28,7 +28,7 @@ class MemoryStore(Store):
     def __init__(self, limit_bytes: int | None = LIMIT_BYTES) -> None:
         self.limit_bytes = limit_bytes
         self.dropped = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer of the user's may read in the middle
         self._groups: dict[int, Group] = {}
         self._contents: dict[str, bytes] = {}
         self._last = 0

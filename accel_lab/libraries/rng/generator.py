@@ -70,7 +70,7 @@ class Generator(Uncopied):
         self, device: Device, seed: SupportsIndex | None = None, *, stream: SupportsIndex = 0
     ) -> None:
         self.device = device_first(device)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer of the user's may draw in the middle
         key = secrets.randbits(64) if seed is None else seed
         self.state = State(seed=whole(key), stream=whole(stream), offset=0, spawned=0)
 
@@ -211,12 +211,18 @@ class Generator(Uncopied):
     ) -> AccelRef:
         # The lock is held while the message is sent, so that one that is refused takes no words.
         with self._lock:
-            state = self._state
-            place = state["seed"], state["stream"], state["offset"]
-            message = kind(*what, *place, out, **options)
-            ref = self.device.ask(message)
-            state["offset"] += message.consumes
-        return ref
+            state, offset = self._state, -1
+            while offset != state["offset"]:  # a finalizer may draw meanwhile
+                offset = state["offset"]
+                message = kind(*what, state["seed"], state["stream"], offset, out, **options)
+                after = offset + message.consumes
+            state["offset"] = after
+            try:
+                return self.device.ask(message)
+            except BaseException:
+                if state["offset"] == after:
+                    state["offset"] = offset
+                raise
 
     def __copy__(self) -> "Generator":
         """Return one on the same device that draws from here on what this one does."""

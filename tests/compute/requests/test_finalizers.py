@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 
 from accel_lab import Device, System, blas
+from accel_lab.actor import reply
 from accel_lab.compute.lineage.recorded_message import decode
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.requests import connection, outbox
+from accel_lab.compute.requests import answers, connection, outbox
 from accel_lab.compute.wire import link as wire
 from accel_lab.errors import InvalidArgument
 from tests.faults.conftest import settle
@@ -134,6 +136,59 @@ def test_it_cannot_wait_there(gpu: Device, monkeypatch: pytest.MonkeyPatch) -> N
     collecting(monkeypatch, PLACES[0], deed)
     np.testing.assert_array_equal(in_time(lambda: (a @ a).get(timeout_s=WAIT)), 4 * SMALL)
     assert "__del__" in str(told[0])
+
+
+WAITS: list[tuple[str, Callable[[Device], Any]]] = [
+    ("result", lambda gpu: gpu.run(abs, -1).result()),
+    ("get", lambda gpu: gpu.put(SMALL).get()),
+]
+READING = [(wire, "decode_reports"), (reply.Reply, "resolve"), (answers.Answers, "_done")]
+"""What is called by the thread that reads the wire."""
+
+
+@pytest.mark.parametrize("waits", [wait for _, wait in WAITS], ids=[name for name, _ in WAITS])
+@pytest.mark.parametrize("place", READING, ids=lambda place: place[1])
+def test_it_cannot_wait_where_its_thread_reads(
+    gpu: Device,
+    monkeypatch: pytest.MonkeyPatch,
+    place: tuple[Any, str],
+    waits: Callable[[Device], Any],
+) -> None:
+    """Nobody else would read its answer; it is told, and what was read arrives."""
+    a, told = gpu.put(SMALL).result(WAIT), list[str]()
+
+    def deed() -> None:
+        try:
+            waits(gpu)
+        except InvalidArgument as error:
+            told.append(str(error))
+
+    collecting(monkeypatch, place, deed)
+    np.testing.assert_array_equal(in_time(lambda: (a @ a).get(timeout_s=WAIT)), 4 * SMALL)
+    assert settle(lambda: bool(told))
+    assert "__del__" in told[0]
+    np.testing.assert_array_equal(in_time(lambda: (a @ a).get(timeout_s=WAIT)), 4 * SMALL)
+
+
+def test_it_cannot_wait_on_the_thread_that_supervises(gpu: Device) -> None:
+    """A device that restarts would wait for that thread, and it for the device."""
+    told, over = list[str](), threading.Event()
+
+    def deed() -> None:
+        try:
+            gpu.run(time.sleep, 0.3).result()  # longer than it may look for without sleeping
+        except InvalidArgument as error:
+            told.append(str(error))
+        finally:
+            over.set()
+
+    def collect() -> None:
+        Finalized(deed)
+        gc.collect()
+
+    gpu._supervisor._services.event_loop.call_soon(collect)
+    assert over.wait(WAIT)
+    assert "__del__" in told[0]
 
 
 def test_its_mistakes_are_told_to_its_handle(gpu: Device, monkeypatch: pytest.MonkeyPatch) -> None:
