@@ -15,16 +15,22 @@ from accel_lab.actor.reply import Reply
 from accel_lab.compute.device import device_of
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, answers_buffer, operand_fields
+from accel_lab.compute.message.results import results_of
 from accel_lab.libraries.authoring.operand import Scalar, plain
 from accel_lab.libraries.authoring.options import Factor, factors_of, hints_of, options_of
 from accel_lab.libraries.authoring.registration import function_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T", bound=tuple[AccelRef | None, ...])
 
 
 @overload
 def function(kind: Callable[P, Operation[AccelRef]]) -> Callable[P, AccelRef]: ...
+@overload
+def function(  # type: ignore[overload-overlap]  # a tuple of buffers is answered at once
+    kind: Callable[P, Operation[T]],
+) -> Callable[P, T]: ...
 @overload
 def function(kind: Callable[P, Operation[R]]) -> Callable[P, Reply[R]]: ...
 
@@ -63,7 +69,9 @@ def function(kind: Any) -> Callable[..., Any]:
     made.__module__ = kind.__module__
     made.__doc__ = _help(kind)
     made.__annotations__ = {field.name: _shown(hints[field.name]) for field in fields}
-    made.__annotations__["return"] = AccelRef if answers_buffer(kind) else Reply
+    results = results_of(kind)
+    answer = Reply if results is None else results.kind
+    made.__annotations__["return"] = AccelRef if answers_buffer(kind) else answer
     return made
 
 

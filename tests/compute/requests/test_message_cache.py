@@ -13,7 +13,7 @@ from accel_lab import System, array, blas
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef, Handles, Owner
 from accel_lab.compute.message.bytes_cache import LONGEST
-from accel_lab.compute.message.operation import NO_RESULT, Spec
+from accel_lab.compute.message.operation import NO_RESULT
 from accel_lab.compute.requests.message_cache import MOST, MessageCache
 from accel_lab.errors import ContextLost, DependencyFailed, StaleRef
 
@@ -37,7 +37,7 @@ class Looked:
         self.times = 0
         infer = blas.Axpy.infer
 
-        def counted(message: blas.Axpy) -> Spec | None:
+        def counted(message: blas.Axpy) -> Any:
             self.times += 1
             return infer(message)
 

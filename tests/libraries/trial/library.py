@@ -2,12 +2,14 @@
 
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from accel_lab.compute.device import device_of
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, PartialSpec, Spec
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.dtype_sets import ALL, REAL_SINGLE_AND_DOUBLE
+from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.operand import describe
+from accel_lab.libraries.authoring.options import Options
 
 
 class SVDParts(NamedTuple):
@@ -22,8 +24,10 @@ class SVD(Operation[SVDParts], frozen=True, array_like=True, eq=False, tag=900):
     """Return the singular values, and on request the vectors."""
 
     library: ClassVar[str] = "trial"
+    dtypes: ClassVar = REAL_SINGLE_AND_DOUBLE
     asked_by: ClassVar = {"u": "vectors", "vt": "vectors"}
     a: AccelRef
+    _: Options
     vectors: bool = True
     out: SVDParts | None = None
 
@@ -49,6 +53,7 @@ class Unique(Operation[UniqueParts], frozen=True, array_like=True, eq=False, tag
     """Return the sorted values of `x` and their counts; only the device knows how many."""
 
     library: ClassVar[str] = "trial"
+    dtypes: ClassVar = ALL
     x: AccelRef
 
     def infer(self) -> tuple[PartialSpec, PartialSpec]:
@@ -60,6 +65,7 @@ class Positive(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=
     """Return the elements above 0; only the device knows how many."""
 
     library: ClassVar[str] = "trial"
+    dtypes: ClassVar = ALL
     x: AccelRef
 
     def infer(self) -> PartialSpec:
@@ -67,19 +73,7 @@ class Positive(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=
         return PartialSpec((None,), self.x.dtype)
 
 
-def svd(a: AccelRef, *, vectors: bool = True, out: SVDParts | None = None) -> SVDParts:
-    """Return u, s and vt; does not block."""
-    return device_of(a).ask(SVD(a, vectors, out))
-
-
-def unique(x: AccelRef) -> UniqueParts:
-    """Return values and counts; does not block."""
-    return device_of(x).ask(Unique(x))
-
-
-def positive(x: AccelRef) -> AccelRef:
-    """Return the elements above 0; does not block."""
-    return device_of(x).ask(Positive(x))
+svd, unique, positive = function(SVD), function(Unique), function(Positive)
 
 
 class TrialLibrary(Protocol):
