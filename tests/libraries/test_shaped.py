@@ -118,7 +118,7 @@ REFUSED: list[tuple[Operation[Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("message", "text"), REFUSED, ids=lambda one: str(one)[:30])
+@pytest.mark.parametrize(("message", "text"), REFUSED, ids=[text[:30] for _, text in REFUSED])
 def test_what_does_not_fit_is_refused_with_what_is_taken(
     message: Operation[Any], text: str
 ) -> None:
