@@ -16,7 +16,7 @@ class ResultsReply(Reply[Any]):
 
     Attributes:
         handles: the NamedTuple that the caller has; None for a result that is not asked for.
-        id: of the first of them on the wire, made or not.
+        id: of the first of them on the wire, made or not; 0 where they overwrite others.
 
     Parameters:
         outs: the buffers that they overwrite, whose shapes may come to be known meanwhile.
@@ -37,6 +37,11 @@ class ResultsReply(Reply[Any]):
         self.handles = results.kind(*handles)
         self.id = id_
         self._outs = outs
+
+    @property
+    def count(self) -> int:
+        """How many ids it has on the wire."""
+        return len(self.handles) if self.id else 0
 
     @property
     def refs(self) -> Iterator[AccelRef]:

@@ -137,7 +137,7 @@ class Cancellation:
             if reply is None or seq not in self._queue.waiting:
                 return
             if isinstance(reply, _OF_BUFFERS):  # what needs it must learn that it is never made
-                count = len(reply.handles) if isinstance(reply, ResultsReply) else 1
+                count = reply.count if isinstance(reply, ResultsReply) else 1
                 instead = TakeBack(reply.id, reply.library == "upload", count)
                 self._queue.waiting[seq] = encode_entry(seq, 0, None, instead, NO_RESULT)
             else:
@@ -157,7 +157,7 @@ class Cancellation:
         if found is None:
             return
         reply, stand_in = found
-        if isinstance(reply, _OF_BUFFERS):
+        if isinstance(reply, _OF_BUFFERS) and reply.id:
             self._answers.never_made(reply.id, error)
         over = reply.take_back(error)
         if over is not None:
