@@ -46,6 +46,16 @@ class Cross(Shaped[AccelRef], frozen=True):
     y: AccelRef
 
 
+class Along(Shaped[AccelRef], frozen=True):
+    shapes: ClassVar = "(...)->(...)"
+    x: AccelRef
+    axis: int = -1
+
+    def check(self) -> None:
+        if self.axis >= self.x.ndim:
+            raise InvalidArgument("there is no such axis")
+
+
 class Own(Shaped[AccelRef], frozen=True):
     shapes: ClassVar = "(n)->()"
     x: AccelRef
@@ -68,6 +78,7 @@ INFERRED: list[tuple[Operation[Any], object]] = [
     (Inner(ref(4, 5), ref(5, 6)), Spec((4, 6), "float32")),
     (Batches(ref(2, 4, 5), ref(2, 5)), Spec((2, 4), "float32")),
     (Cross(ref(2, 3), ref(2, 3)), Spec((2, 3), "float32")),
+    (Along(ref(2, 3), 1), Spec((2, 3), "float32")),
     (Own(ref(2, 3)), Spec((7,), "bool")),
     (
         Svd(ref(4, 2, dtype="complex64")),
@@ -114,6 +125,7 @@ REFUSED: list[tuple[Operation[Any], str]] = [
     ),
     (Batches(ref(4, 5), ref()), r"x is float32\[\], not \(\.\.\.,k\)"),
     (Cross(ref(2, 3), ref(2, 4)), r"y is float32\[2, 4\], with 4 in place of 3"),
+    (Along(ref(2, 3), 2), "there is no such axis"),
     (Inner(ref(2**30, 1), ref(1, 2**30)), "whose extents above 0 multiply to more than"),
 ]
 

@@ -29,7 +29,8 @@ def same(dtype: str) -> str:
 class Shaped(Operation[R], frozen=True, array_like=True, eq=False):
     """A message whose `infer` follows from `shapes`, unless it has one of its own.
 
-    Its operands have one dtype, and each `Factor` is a number of it.
+    Its operands have one dtype, and each `Factor` is a number of it. What more there is to refuse,
+    as an axis that is none, a method `check` does.
 
     Attributes:
         shapes: as `signature` says.
@@ -93,6 +94,8 @@ def infer_of(kind: type[Shaped[Any]], signature: Signature) -> Callable[[Any], A
         elif Factor in typing.get_args(hint):
             lines += [f"if self.{name} is not None:"]
             lines += [f"    coefficient(self, {name!r}, self.{name}, dtype)"]
+    if hasattr(kind, "check"):
+        lines += ["self.check()"]
     lines += _made(signature, kind, space)
     if "out" in hints:
         apart = [f", ref{at}" for at, name in enumerate(operands) if name not in kind.in_place]
