@@ -87,6 +87,11 @@ def test_its_tests_pass(project: Path) -> None:
     run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen)
 
 
+def test_it_keeps_the_contract_of_every_library(project: Path) -> None:
+    suite = "tests/contract/test_declared.py"
+    run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", suite, "-k", "scan.Cumsum")
+
+
 def test_its_session_runs(project: Path) -> None:
     sessions = [block for block in blocks(PAGE) if block.kind == "python" and not _file(block)]
     (session,) = sessions
