@@ -12,7 +12,7 @@ from accel_lab.compute.actors.run import RunActor
 from accel_lab.compute.actors.transfer import DownloadActor, UploadActor
 from accel_lab.compute.execution.launch import LibraryActor
 from accel_lab.compute.message.operators import Operators
-from accel_lab.libraries.authoring.registration import actors_in
+from accel_lab.libraries.authoring.default_actor import actor_of
 from accel_lab.library_modules import LIBRARIES, module_of
 
 _MODULES = {name: module_of(name) for name in LIBRARIES}
@@ -24,7 +24,7 @@ ACTORS: list[type[LibraryActor]] = [
     DigestActor,
     RunActor,
     FaultActor,
-    *(actor for module in _MODULES.values() for actor in actors_in(module)),
+    *(actor_of(name, module) for name, module in _MODULES.items()),
 ]
 """The library actors of every context, in the order in which they start."""
 

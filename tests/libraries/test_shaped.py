@@ -28,6 +28,13 @@ class Inner(Shaped[AccelRef], frozen=True):
     b: AccelRef
 
 
+class Together(Shaped[AccelRef], frozen=True):
+    shapes: ClassVar = "(...),(...)->(...)"
+    broadcasts: ClassVar = True
+    x: AccelRef
+    y: AccelRef
+
+
 class Batches(Shaped[AccelRef], frozen=True):
     shapes: ClassVar = "(...,m,k),(...,k)->(...,m)"
     a: AccelRef
@@ -44,6 +51,16 @@ class Cross(Shaped[AccelRef], frozen=True):
     shapes: ClassVar = "(...,3),(...,3)->(...,3)"
     x: AccelRef
     y: AccelRef
+
+
+class Along(Shaped[AccelRef], frozen=True):
+    shapes: ClassVar = "(...)->(...)"
+    x: AccelRef
+    axis: int = -1
+
+    def check(self) -> None:
+        if self.axis >= self.x.ndim:
+            raise InvalidArgument("there is no such axis")
 
 
 class Own(Shaped[AccelRef], frozen=True):
@@ -66,8 +83,11 @@ INFERRED: list[tuple[Operation[Any], object]] = [
     (Solve(ref(0, 0), ref(0, 2)), Spec((0, 2), "float32")),
     (Inner(ref(2, 1, 4, 5), ref(3, 5, 6)), Spec((2, 3, 4, 6), "float32")),
     (Inner(ref(4, 5), ref(5, 6)), Spec((4, 6), "float32")),
+    (Together(ref(2, 1), ref(3)), Spec((2, 3), "float32")),
+    (Together(ref(3), ref(3)), Spec((3,), "float32")),
     (Batches(ref(2, 4, 5), ref(2, 5)), Spec((2, 4), "float32")),
     (Cross(ref(2, 3), ref(2, 3)), Spec((2, 3), "float32")),
+    (Along(ref(2, 3), 1), Spec((2, 3), "float32")),
     (Own(ref(2, 3)), Spec((7,), "bool")),
     (
         Svd(ref(4, 2, dtype="complex64")),
@@ -112,8 +132,10 @@ REFUSED: list[tuple[Operation[Any], str]] = [
         Batches(ref(2, 4, 5), ref(1, 5)),
         r"a is float32\[2, 4, 5\] and x is float32\[1, 5\], whose axes at \.\.\. differ",
     ),
+    (Together(ref(2), ref(3)), r"x is float32\[2\] and y is float32\[3\], .* do not broadcast"),
     (Batches(ref(4, 5), ref()), r"x is float32\[\], not \(\.\.\.,k\)"),
     (Cross(ref(2, 3), ref(2, 4)), r"y is float32\[2, 4\], with 4 in place of 3"),
+    (Along(ref(2, 3), 2), "there is no such axis"),
     (Inner(ref(2**30, 1), ref(1, 2**30)), "whose extents above 0 multiply to more than"),
 ]
 

@@ -30,12 +30,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for block in blocks(PAGE):
         if block.kind == "diff":
             _register(folder, block.code)
-        elif found := _file(block):
+        elif found := file_of(block):
             (folder / found).write_text(block.code.partition("\n")[2])
     return folder
 
 
-def _file(block: Block) -> str:
+def file_of(block: Block) -> str:
     """Return the file that a block is, as its first line says; none if it is a session."""
     found = FILE.match(block.code) if block.kind == "python" else None
     return found["path"] if found else ""
@@ -87,14 +87,19 @@ def test_its_tests_pass(project: Path) -> None:
     run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen)
 
 
+def test_it_keeps_the_contract_of_every_library(project: Path) -> None:
+    suite = "tests/contract/test_declared.py"
+    run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", suite, "-k", "scan.Cumsum")
+
+
 def test_its_session_runs(project: Path) -> None:
-    sessions = [block for block in blocks(PAGE) if block.kind == "python" and not _file(block)]
+    sessions = [block for block in blocks(PAGE) if block.kind == "python" and not file_of(block)]
     (session,) = sessions
     run(project, "-W", "error", "-", text=session.code)
 
 
 def test_its_files_are_in_style(project: Path) -> None:
-    paths = [path for block in blocks(PAGE) if (path := _file(block))]
+    paths = [path for block in blocks(PAGE) if (path := file_of(block))]
     run(project, "-m", "ruff", "check", "--no-cache", *paths)
     run(project, "-m", "ruff", "format", "--check", "--no-cache", *paths)
 

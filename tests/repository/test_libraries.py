@@ -17,13 +17,14 @@ from accel_lab.backends.host.device import HostBackend
 from accel_lab.backends.libraries import makers
 from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.execution.context import Context
-from accel_lab.compute.execution.launch import LibraryActor, handles
+from accel_lab.compute.execution.launch import LibraryActor, handled_by, handles
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.compute.message.operation import Operation, Spec, operand_fields
 from accel_lab.compute.message.support import check
 from accel_lab.context_process import _statistics
 from accel_lab.errors import BackendUnavailable, InvalidArgument, UnsupportedDtype
 from accel_lab.libraries import ACTORS
+from accel_lab.libraries.authoring import default_actor
 from accel_lab.libraries.authoring.registration import Kind, messages, require_registered
 from accel_lab.libraries.jit.messages import KERNEL
 from accel_lab.library_modules import LIBRARIES, class_name
@@ -97,6 +98,25 @@ def test_a_backend_has_a_class_for_every_library(library: str, backend: str) -> 
     assert library in makers(backend, None)
 
 
+@pytest.mark.parametrize("backend", listed())
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_backend_has_a_method_for_each_default_handler(library: str, backend: str) -> None:
+    path, actor = source(PACKAGE / "backends" / backend, library), OWNERS[library]
+    wanted = class_name(library, backend.title())
+    classes = {one.name: one for one in parsed(path).body if isinstance(one, ast.ClassDef)}
+    methods = {one.name: one for one in classes[wanted].body if isinstance(one, ast.FunctionDef)}
+    for kind, name in handled_by(actor).items():
+        if getattr(actor, name).__module__ != default_actor.__name__:
+            continue
+        assert name in methods, f"{path.relative_to(ROOT)}: {wanted} has no {name}()"
+        taken = [one.arg for one in methods[name].args.args]
+        fields = [
+            field for field in kind.__struct_fields__ if field in sum(operand_fields(kind), ())
+        ]
+        expected = ["self", "m", *(field for field in fields if field != "out"), "out"]
+        assert taken == expected, f"{path.relative_to(ROOT)}: {wanted}.{name}"
+
+
 def test_a_class_is_given_the_device_that_it_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
     class Asking:
         def __init__(self, device: object) -> None:
@@ -121,7 +141,7 @@ def test_type_checkers_find_a_library(library: str) -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_the_host_meets_the_protocol(library: str) -> None:
     """mypy compares the signatures; this compares what is there."""
-    protocol = get_type_hints(OWNERS[library])["lib"]
+    protocol = get_type_hints(OWNERS[library]).get("lib", object)
     made = HostBackend(0).libraries[library]()
     promised = [name for name in vars(protocol) if not name.startswith("_")]
     assert [name for name in promised if not hasattr(made, name)] == []

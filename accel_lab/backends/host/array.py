@@ -7,8 +7,8 @@ import numpy as np
 
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.array.library import Full, Take, Zeros
 from accel_lab.libraries.array.reduction import PLACES, SPREADS
-from accel_lab.libraries.authoring.operand import Number
 
 _NARROW = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2"})
 _MEANS = frozenset({"mean"}) | SPREADS
@@ -17,14 +17,14 @@ _MEANS = frozenset({"mean"}) | SPREADS
 class HostArray:
     """Calls NumPy at once: on the host, what is enqueued is done."""
 
-    def zeros(self, out: Any) -> None:
+    def zeros(self, m: Zeros, out: Any) -> None:  # noqa: ARG002 - `out` has all
         """Write zeros."""
         out[...] = 0
 
     @np.errstate(all="ignore")
-    def full(self, out: Any, value: Number, *, dtype: str) -> None:  # noqa: ARG002 - `out` has it
-        """Write `value`, rounded to the dtype."""
-        out[...] = value
+    def full(self, m: Full, out: Any) -> None:
+        """Write the value, rounded to the dtype."""
+        out[...] = m.element()
 
     def copy(self, x: Any, out: Any) -> None:
         """Copy `x` into `out`."""
@@ -108,9 +108,9 @@ class HostArray:
         else:
             out[...] = function(x, **options)
 
-    def take(self, x: Any, indices: Any, out: Any, *, axis: int | None) -> None:
+    def take(self, m: Take, x: Any, indices: Any, out: Any) -> None:
         """Write the elements at `indices` (numpy.take), which wrap around."""
-        np.take(x, indices.astype(np.intp), axis, out, mode="wrap")
+        np.take(x, indices.astype(np.intp), m.axis, out, mode="wrap")
 
 
 def _wide(x: Any, dtype: str) -> Any:

@@ -11,6 +11,7 @@ from scipy.linalg import blas
 
 from accel_lab.compute.arrays.dtypes import NAMES, is_float, itemsize
 from accel_lab.libraries.authoring.operand import Number
+from accel_lab.libraries.blas.library import Dot, Nrm2
 from accel_lab.libraries.blas.product import Trans, UpdateName
 
 _NARROW = frozenset(
@@ -78,15 +79,15 @@ class HostBlas:
         """Return nothing: to call NumPy takes the arrays, which must not be kept."""
 
     @np.errstate(all="ignore")
-    def dot(self, x: Any, y: Any, out: Any, *, dtype: str, conjugate: bool) -> None:
+    def dot(self, m: Dot, x: Any, y: Any, out: Any) -> None:
         """Write the sum of products."""
-        multiply = np.vdot if conjugate else np.dot
-        out[...] = multiply(_wide(x, dtype), _wide(y, dtype))
+        multiply = np.vdot if m.conjugate else np.dot
+        out[...] = multiply(_wide(x, m.x.dtype), _wide(y, m.x.dtype))
 
     @np.errstate(all="ignore")
-    def nrm2(self, x: Any, out: Any, *, dtype: str) -> None:
+    def nrm2(self, m: Nrm2, x: Any, out: Any) -> None:
         """Write the norm by BLAS's own nrm2, which scales; the chunks' norms join likewise."""
-        flat = _wide(x, dtype).reshape(-1)
+        flat = _wide(x, m.x.dtype).reshape(-1)
         norm = _NORMS[flat.dtype.char]
         chunks = range(0, flat.size, _NORM_CHUNK)
         out[...] = math.hypot(*(norm(flat[start : start + _NORM_CHUNK]) for start in chunks))

@@ -1,58 +1,28 @@
 """Fourier transforms on the host, by SciPy's pocketfft."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.fft
 
-from accel_lab.libraries.fft.transform import Norm
+from accel_lab.libraries.fft.library import C2C, C2R, R2C
 
 
 class HostFft:
     """Calls SciPy at once: on the host, what is enqueued is done."""
 
     @np.errstate(all="ignore")
-    def c2c(
-        self,
-        x: Any,
-        out: Any,
-        *,
-        s: tuple[int, ...] | None,
-        axes: tuple[int, ...] | None,
-        norm: Norm,
-        inverse: bool,
-    ) -> None:
+    def c2c(self, m: C2C, x: Any, out: Any) -> None:
         """Write the transform (scipy.fft.fftn, ifftn)."""
-        transform = scipy.fft.ifftn if inverse else scipy.fft.fftn
-        np.copyto(out, transform(x, s, axes, norm))
+        transform = scipy.fft.ifftn if m.inverse else scipy.fft.fftn
+        np.copyto(out, transform(x, m.s, m.axes, m.norm))
 
     @np.errstate(all="ignore")
-    def r2c(
-        self,
-        x: Any,
-        out: Any,
-        *,
-        s: tuple[int, ...] | None,
-        axes: tuple[int, ...] | None,
-        norm: Norm,
-    ) -> None:
+    def r2c(self, m: R2C, x: Any, out: Any) -> None:
         """Write half of the transform (scipy.fft.rfftn)."""
-        np.copyto(out, scipy.fft.rfftn(x, s, axes, norm))
+        np.copyto(out, scipy.fft.rfftn(x, m.s, m.axes, m.norm))
 
     @np.errstate(all="ignore")
-    def c2r(
-        self,
-        x: Any,
-        out: Any,
-        *,
-        s: tuple[int, ...] | None,
-        axes: tuple[int, ...] | None,
-        norm: Norm,
-    ) -> None:
+    def c2r(self, m: C2R, x: Any, out: Any) -> None:
         """Write the real numbers (scipy.fft.irfftn)."""
-        np.copyto(out, scipy.fft.irfftn(x, s, axes, norm))
-
-    def statistics(self) -> Mapping[str, int]:
-        """Return nothing: pocketfft keeps its plans to itself."""
-        return {}
+        np.copyto(out, scipy.fft.irfftn(x, m.s, m.axes, m.norm))

@@ -271,12 +271,6 @@ class ArrayLibrary(Protocol):
     dtypes are the buffers' own, because a backend may store narrow floats as integers.
     """
 
-    def zeros(self, out: Any) -> None:
-        """Write zeros."""
-
-    def full(self, out: Any, value: Number, *, dtype: str) -> None:
-        """Write `value`, of the Python type of the dtype's elements."""
-
     def copy(self, x: Any, out: Any) -> None:
         """Copy `x` into `out` of the same shape and dtype; they do not overlap."""
 
@@ -325,25 +319,12 @@ class ArrayLibrary(Protocol):
         for NumPy's choice.
         """
 
-    def take(self, x: Any, indices: Any, out: Any, *, axis: int | None) -> None:
-        """Write the elements at `indices`; those outside wrap around."""
-
 
 class ArrayActor(LibraryActor):
     """Makes, copies, converts and views buffers, and computes with them."""
 
     library = "array"
     lib: ArrayLibrary
-
-    @handles(Zeros)
-    def zeros(self, m: Zeros, launch: Launch) -> None:  # noqa: ARG002 - infer has read it
-        """Allocate and clear."""
-        self.lib.zeros(launch.empty())
-
-    @handles(Full)
-    def full(self, m: Full, launch: Launch) -> None:
-        """Allocate and fill."""
-        self.lib.full(launch.empty(), m.element(), dtype=m.dtype)
 
     @handles(Copy)
     def copy(self, m: Copy, launch: Launch) -> None:
@@ -416,12 +397,6 @@ class ArrayActor(LibraryActor):
             computed=m.dtype,
             dtype=(launch.spec or m.infer()).dtype,
         )
-
-    @handles(Take)
-    def take(self, m: Take, launch: Launch) -> None:
-        """Enqueue one gathering of elements."""
-        out, x, indices = launch.empty(), launch.read(m.x), launch.read(m.indices)
-        self.lib.take(x, indices, out, axis=m.axis)
 
     def _apply(self, launch: Launch, op: Any, out: Any, *operands: AccelRef | Number) -> None:
         refs = [isinstance(operand, AccelRef) for operand in operands]

@@ -118,8 +118,8 @@ def _require_handled(kind: Kind, actor: type[LibraryActor] | None) -> None:
     name = kind.__name__
     if actor is None:
         raise TypeError(
-            f"no actor takes {name} of {kind.__module__}: mark a method of its library's actor "
-            f"with @handles({name})"
+            f"no actor takes {name} of {kind.__module__}: give it `library: ClassVar`, the name of "
+            f"its library's file, or mark a method of an actor with @handles({name})"
         )
     if kind.library != actor.library:
         raise TypeError(

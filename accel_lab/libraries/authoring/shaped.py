@@ -29,7 +29,8 @@ def same(dtype: str) -> str:
 class Shaped(Operation[R], frozen=True, array_like=True, eq=False):
     """A message whose `infer` follows from `shapes`, unless it has one of its own.
 
-    Its operands have one dtype, and each `Factor` is a number of it.
+    Its operands have one dtype, and each `Factor` is a number of it. What more there is to refuse,
+    as an axis that is none, a method `check` does.
 
     Attributes:
         shapes: as `signature` says.
@@ -86,14 +87,17 @@ def infer_of(kind: type[Shaped[Any]], signature: Signature) -> Callable[[Any], A
             f"if ref{at}.dtype is not dtype and ref{at}.dtype != dtype:",
             f"    one_dtype(self, {', '.join(f'ref{one}' for one in range(len(operands)))})",
         ]
-    lines += _taken(signature, broadcasts=kind.broadcasts)
+    taken, batch = _taken(signature, broadcasts=kind.broadcasts)
+    lines += taken
     for name, hint in hints.items():
         if hint == Factor:
             lines += [f"coefficient(self, {name!r}, self.{name}, dtype)"]
         elif Factor in typing.get_args(hint):
             lines += [f"if self.{name} is not None:"]
             lines += [f"    coefficient(self, {name!r}, self.{name}, dtype)"]
-    lines += _made(signature, kind, space)
+    if hasattr(kind, "check"):
+        lines += ["self.check()"]
+    lines += _made(signature, kind, batch, space)
     if "out" in hints:
         apart = [f", ref{at}" for at, name in enumerate(operands) if name not in kind.in_place]
         lines += ["out = self.out", "if out is not None:"]
@@ -108,8 +112,8 @@ def infer_of(kind: type[Shaped[Any]], signature: Signature) -> Callable[[Any], A
     return made
 
 
-def _taken(signature: Signature, *, broadcasts: bool) -> list[str]:
-    """Return what binds each extent to `n_…`, and the leading axes to `batch`."""
+def _taken(signature: Signature, *, broadcasts: bool) -> tuple[list[str], str]:
+    """Return what binds each extent to `n_…`, and the name of the leading axes."""
     refuse = f"    raise signature.refusal(self, operands, broadcasts={broadcasts})"
     lines: list[str] = []
     names: dict[str, str] = {}
@@ -123,9 +127,10 @@ def _taken(signature: Signature, *, broadcasts: bool) -> list[str]:
         if inner or not batch:
             differs = "<" if batch else "!="
             lines += [f"if len(shape{at}) {differs} {len(inner)}:", refuse]
-        if batch:
+        if batch and inner:
             lines += [f"batch{at} = {batch}"]
-            batches.append(f"batch{at}")
+        if batch:
+            batches.append(f"batch{at}" if inner else batch)
         for place, axis in enumerate(inner, -len(inner)):
             known = axis if axis.isdecimal() else names.get(axis)
             if known is None:
@@ -133,16 +138,15 @@ def _taken(signature: Signature, *, broadcasts: bool) -> list[str]:
                 lines += [f"n_{axis} = shape{at}[{place}]"]
             else:
                 lines += [f"if shape{at}[{place}] != {known}:", refuse]
-    if batches:
-        lines += [f"batch = {batches[0]}"]
+    leading = batches[0] if batches else ""
     if len(batches) > 1:
         lines += [f"if not {' == '.join(batches)}:"]
         together = f"broadcast_batch(self, signature, operands, {', '.join(batches)})"
-        lines += [f"    batch = {together}" if broadcasts else refuse]
+        lines += [f"    {leading} = {together}" if broadcasts else refuse]
     for name, made in signature.defined.items():
         lines += [f"n_{name} = {_renamed(made, names)}"]
         names[name] = f"n_{name}"
-    return lines
+    return lines, leading
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:
@@ -154,7 +158,9 @@ def _renamed(text: str, names: dict[str, str]) -> str:
     return ast.unparse(tree)
 
 
-def _made(signature: Signature, kind: type[Shaped[Any]], space: dict[str, Any]) -> list[str]:
+def _made(
+    signature: Signature, kind: type[Shaped[Any]], batch: str, space: dict[str, Any]
+) -> list[str]:
     """Return what makes `spec0`, `spec1` and so on."""
     lines: list[str] = []
     for at, (axes, rule) in enumerate(zip(signature.makes, kind.results, strict=True)):
@@ -163,9 +169,9 @@ def _made(signature: Signature, kind: type[Shaped[Any]], space: dict[str, Any]) 
         inner = "".join(
             f"{axis}, " if axis.isdecimal() else f"n_{axis}, " for axis in axes if axis != BATCH
         )
-        shape = f"(*batch, {inner})" if BATCH in axes and inner else f"({inner})"
+        shape = f"(*{batch}, {inner})" if BATCH in axes and inner else f"({inner})"
         if axes == (BATCH,):
-            shape = "batch"
+            shape = batch
         # What an operand has, or has nothing of, is never too large.
         grows = axes and (axes not in signature.takes or kind.broadcasts)
         make = "result(self, " if grows else "Spec("

@@ -215,12 +215,6 @@ class BlasLibrary(Protocol):
         It keeps addresses, and none of the arrays. For `scal` y is x.
         """
 
-    def dot(self, x: Any, y: Any, out: Any, *, dtype: str, conjugate: bool) -> None:
-        """Write the sum of products of two vectors into 0-d `out`."""
-
-    def nrm2(self, x: Any, out: Any, *, dtype: str) -> None:
-        """Write the norm of all elements into 0-d `out`, of the real dtype."""
-
 
 class BlasActor(LibraryActor):
     """Owns the BLAS handle and the stream of one context."""
@@ -275,18 +269,6 @@ class BlasActor(LibraryActor):
         if launch.comes_again and m.out is not None:
             again = self.lib.update_again("scal", x, x, out, dtype=m.x.dtype, alpha=alpha)
             launch.prepare(again, reads=(m.x,), writes=(m.out,))
-
-    @handles(Dot)
-    def dot(self, m: Dot, launch: Launch) -> None:
-        """Enqueue one sum of products; the answer stays on the device."""
-        out, x, y = launch.empty(), launch.read(m.x), launch.read(m.y)
-        self.lib.dot(x, y, out, dtype=m.x.dtype, conjugate=m.conjugate)
-
-    @handles(Nrm2)
-    def nrm2(self, m: Nrm2, launch: Launch) -> None:
-        """Enqueue one norm; the answer stays on the device."""
-        out, x = launch.empty(), launch.read(m.x)
-        self.lib.nrm2(x, out, dtype=m.x.dtype)
 
     def _multiply(self, m: Product, launch: Launch) -> None:
         out, dtype = output(launch, "a", "b", "c"), m.a.dtype

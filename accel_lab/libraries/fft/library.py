@@ -7,17 +7,15 @@ are not transformed are a batch.
 """
 
 import operator
-from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, SupportsIndex
+from typing import ClassVar, SupportsIndex
 
 from accel_lab.compute.arrays.dtypes import real_of
 from accel_lab.compute.device import device_of
-from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.dtype_sets import REAL_SINGLE_AND_DOUBLE
-from accel_lab.libraries.authoring.operand import flag, output
+from accel_lab.libraries.authoring.operand import flag
 from accel_lab.libraries.authoring.shape import Integers, ints
 from accel_lab.libraries.fft.transform import Norm, Transform, complex_of, transform_spec
 
@@ -261,80 +259,6 @@ def irfftn(
         InvalidArgument, UnsupportedDtype: as `c2r`.
     """
     return c2r(x, s=s, axes=axes, norm=norm)
-
-
-class FftLibrary(Protocol):
-    """What a backend provides; arrays may have any strides, and each call only enqueues.
-
-    `s`, `axes` and `norm` are the message's, which `transform.frame` explains. `x` stays as it
-    is. It may be `out` itself in `c2c`, and otherwise shares no memory with it.
-    """
-
-    def c2c(
-        self,
-        x: Any,
-        out: Any,
-        *,
-        s: tuple[int, ...] | None,
-        axes: tuple[int, ...] | None,
-        norm: Norm,
-        inverse: bool,
-    ) -> None:
-        """Write the complex transform of a real or complex array."""
-
-    def r2c(
-        self,
-        x: Any,
-        out: Any,
-        *,
-        s: tuple[int, ...] | None,
-        axes: tuple[int, ...] | None,
-        norm: Norm,
-    ) -> None:
-        """Write half of the transform of a real array."""
-
-    def c2r(
-        self,
-        x: Any,
-        out: Any,
-        *,
-        s: tuple[int, ...] | None,
-        axes: tuple[int, ...] | None,
-        norm: Norm,
-    ) -> None:
-        """Write the real array of which this is half of the transform."""
-
-    def statistics(self) -> Mapping[str, int]:
-        """Return counters for people; any thread."""
-
-
-class FftActor(LibraryActor):
-    """Owns the transform plans and the stream of one context."""
-
-    library = "fft"
-    lib: FftLibrary
-
-    @handles(C2C)
-    def c2c(self, m: C2C, launch: Launch) -> None:
-        """Enqueue one complex transform."""
-        out, x = output(launch, "x"), launch.read(m.x)
-        self.lib.c2c(x, out, s=m.s, axes=m.axes, norm=m.norm, inverse=m.inverse)
-
-    @handles(R2C)
-    def r2c(self, m: R2C, launch: Launch) -> None:
-        """Enqueue one transform of real numbers."""
-        out, x = output(launch, "x"), launch.read(m.x)
-        self.lib.r2c(x, out, s=m.s, axes=m.axes, norm=m.norm)
-
-    @handles(C2R)
-    def c2r(self, m: C2R, launch: Launch) -> None:
-        """Enqueue one transform to real numbers."""
-        out, x = output(launch, "x"), launch.read(m.x)
-        self.lib.c2r(x, out, s=m.s, axes=m.axes, norm=m.norm)
-
-    def statistics(self) -> Mapping[str, int]:
-        """Return what the backend counts, as plans and how often one was there already."""
-        return self.lib.statistics()
 
 
 def _ints(name: str, value: Integers | None) -> tuple[int, ...] | None:

@@ -41,7 +41,7 @@ def test_a_plan_is_shared_by_both_directions_and_all_norms(gpu: Device) -> None:
         x = cupy.ones((4, 64), "F")
         for norm in ("backward", "ortho", "forward"):
             for inverse in (False, True, False):
-                lib.c2c(x, cupy.empty_like(x), s=None, axes=(1,), norm=norm, inverse=inverse)
+                lib.c2c(fft.C2C(x, axes=(1,), norm=norm, inverse=inverse), x, cupy.empty_like(x))
         before = dict(lib.statistics())
         lib.close()
         return before, dict(lib.statistics())
@@ -73,7 +73,7 @@ def test_plans_that_are_evicted_under_way_finish_their_work(gpu: Device) -> None
         results = [cupy.empty_like(x) for x in arrays]
         for _ in range(3):
             for x, out in zip(arrays, results, strict=True):
-                lib.c2c(x, out, s=None, axes=(1,), norm="backward", inverse=False)
+                lib.c2c(fft.C2C(x, axes=(1,), norm="backward", inverse=False), x, out)
         counted = dict(lib.statistics())
         worst = 0.0
         for x, out in zip(arrays, results, strict=True):
@@ -102,7 +102,7 @@ def test_a_large_work_area_is_borrowed_and_not_kept(gpu: Device) -> None:
         x = cupy.ones(67_108_859, "F")  # a prime
         out = cupy.empty_like(x)
         for _ in range(2):
-            lib.c2c(x, out, s=None, axes=(0,), norm="backward", inverse=False)
+            lib.c2c(fft.C2C(x, axes=(0,), norm="backward", inverse=False), x, out)
         plan = next(iter(lib._plans._plans.values()))
         counted = dict(lib.statistics())
         largest = float(abs(out[1:]).max() / abs(out[0]))

@@ -14,8 +14,8 @@ from cupy.cuda import runtime
 from accel_lab.backends.cuda.array.elementwise import cast_kernel
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.compute.arrays.dtypes import numpy_dtype
+from accel_lab.libraries.array.library import Full, Take, Zeros
 from accel_lab.libraries.array.reduction import PLACES, SPREADS
-from accel_lab.libraries.authoring.operand import Number
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
@@ -34,7 +34,7 @@ class CudaArray:
         self._device = device
         self._casts: dict[tuple[str, str], Any] = {}
 
-    def zeros(self, out: Any) -> None:
+    def zeros(self, m: Zeros, out: Any) -> None:  # noqa: ARG002 - `out` has all
         """Write zeros."""
         if out.flags.c_contiguous:
             if out.size:
@@ -42,10 +42,10 @@ class CudaArray:
         else:
             out.fill(0)
 
-    def full(self, out: Any, value: Number, *, dtype: str) -> None:
-        """Write `value`, rounded to the dtype as NumPy does."""
+    def full(self, m: Full, out: Any) -> None:
+        """Write the value, rounded to the dtype as NumPy does."""
         with np.errstate(all="ignore"):
-            element = np.asarray(value, numpy_dtype(dtype))
+            element = np.asarray(m.element(), numpy_dtype(m.dtype))
         # As bits: a few kernels then serve all dtypes, and -0.0 keeps its sign.
         bits = _BITS.get(element.itemsize)
         if bits is None:
@@ -131,9 +131,9 @@ class CudaArray:
             options["dtype"] = "float32" if computed in FORMATS else computed
         self._answer(getattr(cupy, op)(self._wide(x, source), **options), out, dtype)
 
-    def take(self, x: Any, indices: Any, out: Any, *, axis: int | None) -> None:
+    def take(self, m: Take, x: Any, indices: Any, out: Any) -> None:
         """Write the elements at `indices` (cupy.take), which wrap around."""
-        cupy.take(x, indices, axis=axis, out=out)
+        cupy.take(x, indices, axis=m.axis, out=out)
 
     def _wide(self, x: Any, dtype: str) -> Any:
         """Return what CuPy computes with in place of the bits of narrow floats."""

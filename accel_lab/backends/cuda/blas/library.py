@@ -20,6 +20,7 @@ from accel_lab.backends.cuda.blas.precision import PRECISIONS
 from accel_lab.backends.cuda.blas.strides import common_walk, dense_walk
 from accel_lab.backends.cuda.blas.update import Update
 from accel_lab.libraries.authoring.operand import Number
+from accel_lab.libraries.blas.library import Dot, Nrm2
 from accel_lab.libraries.blas.product import Trans, UpdateName
 
 if TYPE_CHECKING:
@@ -168,28 +169,28 @@ class CudaBlas:
         each_x = (x.data.ptr, p.element, walk.steps[0])
         _SCAL[walk.wide](self._handle, x.size, at_alpha, p.factor, *each_x, p.factor)
 
-    def dot(self, x: Any, y: Any, out: Any, *, dtype: str, conjugate: bool) -> None:
+    def dot(self, m: Dot, x: Any, y: Any, out: Any) -> None:
         """Write the sum of products into 0-d `out` (cublasDotEx, cublasDotcEx)."""
         if not x.size:
             out.fill(0)
             return
-        p = PRECISIONS[dtype]
+        p = PRECISIONS[m.x.dtype]
         walk = common_walk(x, y, itemsize=p.itemsize)
         if walk is None:
             x, y = cupy.ascontiguousarray(x), cupy.ascontiguousarray(y)
             walk = dense_walk(x, y)
-        dot = (_DOTC if conjugate and p.is_complex else _DOT)[walk.wide]
+        dot = (_DOTC if m.conjugate and p.is_complex else _DOT)[walk.wide]
         each_x = (x.data.ptr, p.element, walk.steps[0])
         each_y = (y.data.ptr, p.element, walk.steps[1])
         with self._answers_on_device():
             dot(self._handle, x.size, *each_x, *each_y, out.data.ptr, p.element, p.factor)
 
-    def nrm2(self, x: Any, out: Any, *, dtype: str) -> None:
+    def nrm2(self, m: Nrm2, x: Any, out: Any) -> None:
         """Write the norm of all elements into 0-d `out` (cublasNrm2Ex)."""
         if not x.size:
             out.fill(0)
             return
-        p = PRECISIONS[dtype]
+        p = PRECISIONS[m.x.dtype]
         walk = common_walk(x, itemsize=p.itemsize)
         if walk is None:
             x = cupy.ascontiguousarray(x)

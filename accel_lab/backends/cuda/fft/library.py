@@ -18,6 +18,7 @@ from accel_lab.backends.cuda.fft.copy_kernels import Addresses, CopyKernels, Enq
 from accel_lab.backends.cuda.fft.passes import Plan
 from accel_lab.backends.cuda.fft.plan_cache import Plans
 from accel_lab.backends.cuda.fft.route import Array, Run, Step, Task, route
+from accel_lab.libraries.fft.library import C2C, C2R, R2C
 from accel_lab.libraries.fft.transform import Kind, Norm, frame
 
 if TYPE_CHECKING:
@@ -142,42 +143,17 @@ class CudaFft:
             most_bytes=WORK_LIMIT,
         )
 
-    def c2c(
-        self,
-        x: Any,
-        out: Any,
-        *,
-        s: tuple[int, ...] | None,
-        axes: tuple[int, ...] | None,
-        norm: Norm,
-        inverse: bool,
-    ) -> None:
+    def c2c(self, m: C2C, x: Any, out: Any) -> None:
         """Write the complex transform (cufftExecC2C, cufftExecZ2Z)."""
-        self._transform("C2C", x, out, s, axes, norm, inverse=inverse)
+        self._transform("C2C", x, out, m.s, m.axes, m.norm, inverse=m.inverse)
 
-    def r2c(
-        self,
-        x: Any,
-        out: Any,
-        *,
-        s: tuple[int, ...] | None,
-        axes: tuple[int, ...] | None,
-        norm: Norm,
-    ) -> None:
+    def r2c(self, m: R2C, x: Any, out: Any) -> None:
         """Write half of the transform of a real array (cufftExecR2C, cufftExecD2Z)."""
-        self._transform("R2C", x, out, s, axes, norm, inverse=False)
+        self._transform("R2C", x, out, m.s, m.axes, m.norm, inverse=False)
 
-    def c2r(
-        self,
-        x: Any,
-        out: Any,
-        *,
-        s: tuple[int, ...] | None,
-        axes: tuple[int, ...] | None,
-        norm: Norm,
-    ) -> None:
+    def c2r(self, m: C2R, x: Any, out: Any) -> None:
         """Write the real array of a half (cufftExecC2R, cufftExecZ2D), of a copy of it."""
-        self._transform("C2R", x, out, s, axes, norm, inverse=True)
+        self._transform("C2R", x, out, m.s, m.axes, m.norm, inverse=True)
 
     def statistics(self) -> Mapping[str, int]:
         """Return the plans there are, what they hold, and how often one was there; any thread."""
