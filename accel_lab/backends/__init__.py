@@ -24,8 +24,8 @@ def listed() -> list[str]:
 
 def parts_of(backend: str) -> set[str]:
     """Return the names of a backend's files and folders, some of which are its libraries."""
-    (folder,) = __path__
-    return {found.name for found in pkgutil.iter_modules([f"{folder}/{backend}"])}
+    folders = [f"{folder}/{backend}" for folder in __path__]
+    return {found.name for found in pkgutil.iter_modules(folders)}
 
 
 def load(backend: str) -> tuple[str, Any]:

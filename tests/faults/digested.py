@@ -51,5 +51,5 @@ def assert_given_up(backend: str, fault: Fault) -> None:
 
 
 def refuse(ref: AccelRef) -> None:
-    with pytest.raises(StaleRef, match="is not what it was: its digest was"):
+    with pytest.raises(StaleRef, match="differs from what it was: its digest was"):
         ref.get(timeout_s=WAIT_S)

@@ -13,7 +13,7 @@ import pytest
 from tests.project import PACKAGE, ROOT
 
 FLOORS = (
-    {"declared_fields", "errors", "display", "library_modules", "uncopied"},
+    {"errors", "display", "library_modules", "uncopied"},
     {"actor"},
     {"compute"},
     {"libraries"},

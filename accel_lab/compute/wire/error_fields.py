@@ -17,8 +17,8 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.wire import main_classes
 from accel_lab.compute.wire.codec import FRAME_LIMIT, Field
 from accel_lab.compute.wire.text import NAME_LIMIT, TEXT_LIMIT, fitting, repr_of
-from accel_lab.declared_fields import fields_of, undeclared
 from accel_lab.errors import AccelError
+from accel_lab.errors.declared_fields import fields_of, undeclared
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 _JOURNAL_BYTES = 1 << 10

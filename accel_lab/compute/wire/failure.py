@@ -16,7 +16,6 @@ from accel_lab.compute.wire import main_classes
 from accel_lab.compute.wire.codec import FRAME_LIMIT, Failure
 from accel_lab.compute.wire.error_fields import dumps, pack_fields, travelling, unpack_fields
 from accel_lab.compute.wire.text import NAME_LIMIT, fitting, repr_of, text_of
-from accel_lab.declared_fields import rebuilt
 from accel_lab.display.failure import place_of
 from accel_lab.errors import (
     AccelError,
@@ -25,6 +24,7 @@ from accel_lab.errors import (
     OutOfMemory,
     UserCodeError,
 )
+from accel_lab.errors.declared_fields import rebuilt
 
 _CAUSE_LIMIT = 64 << 10
 _CLASS_LIMIT = 64 << 10

@@ -22,8 +22,8 @@ from accel_lab.compute.message.service import in_context
 from accel_lab.compute.message.unwritten import Refusal
 from accel_lab.compute.wire.codec import FRAME_LIMIT, encode_reports
 from accel_lab.compute.wire.failure import pack, unpack
-from accel_lab.declared_fields import KEPT_HERE
 from accel_lab.errors import AccelError, ContextLost, DependencyFailed, LibraryError, UserCodeError
+from accel_lab.errors.declared_fields import KEPT_HERE
 
 WAIT = 60.0
 NO_ATTRIBUTES = {"args", "directive", "fields", *KEPT_HERE}

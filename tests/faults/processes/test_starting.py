@@ -274,7 +274,7 @@ def test_a_start_that_always_fails_opens_the_circuit_and_a_probe_closes_it(
         (cpu,) = lab.devices
         waiting = cpu.put(LARGE)
         (plans / "go").touch()
-        with pytest.raises(CircuitOpen, match=r"rests; call gpu\.reset\(\)") as caught:
+        with pytest.raises(CircuitOpen, match=r"then call gpu\.reset\(\)") as caught:
             waiting.result(WAIT)
         assert isinstance(caught.value.__cause__, ContextLost)
         took = []

@@ -38,8 +38,8 @@ its remedy, what you can do. An error with attributes of its own declares them a
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
-from accel_lab.declared_fields import Declared, positional, rebuilt
 from accel_lab.display import failure
+from accel_lab.errors.declared_fields import Declared, positional, rebuilt
 
 
 class Directive(Enum):
