@@ -160,6 +160,10 @@ class Deferral:
         """Whether work that is not finished, or what waits behind it, has this memory."""
         return storage in self._claims
 
+    def ring(self) -> None:
+        """Make `wakeup` readable; any thread."""
+        os.eventfd_write(self.wakeup, 1)
+
     @property
     def ready(self) -> bool:
         """Whether something has finished, or failed afterwards."""

@@ -9,6 +9,7 @@ from accel_lab.actor.supervision import RestartWindow
 from accel_lab.compute.arrays.dtypes import itemsize
 from accel_lab.compute.execution.backend import Backend, Poison
 from accel_lab.compute.execution.buffer_table import BufferTable
+from accel_lab.compute.execution.held_objects import HeldObjects
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handlers_of
 from accel_lab.compute.execution.spill import Spill
 from accel_lab.compute.execution.stream import Stream
@@ -70,6 +71,7 @@ class Context:
         self.spill = Spill(self, spill_bytes)
         self.table.away, self.table.forget = self.spill.held, self.spill.forget
         self.table.moved = self.forget_addresses
+        self.held = HeldObjects()
         self.streams: dict[str, Stream] = {}
         self.actors: dict[str, LibraryActor] = {}
         self.routes: dict[type[Operation[Any]], Route] = {}
@@ -235,9 +237,12 @@ class Context:
         return True
 
     def close(self) -> None:
-        """Release every library's handles."""
-        for actor in self.actors.values():
-            actor.close()
+        """Drop what launches hold, after their streams, and release every library's handles."""
+        try:
+            self.held.close()
+        finally:
+            for actor in self.actors.values():
+                actor.close()
 
     def _start(self, name: str) -> None:
         make = self.backend.libraries.get(name)

@@ -272,6 +272,14 @@ class Launch:
         life = self.context.restarts[self.message.library]
         self.deferred = Later("blocking", work, then, life)
 
+    def hold(self, thing: Any) -> None:
+        """Keep an object until this launch's stream is behind the launch; any thread.
+
+        For what the device reads or writes while it works, as an array of the host or a vendor's
+        descriptor. It is dropped on the dispatcher thread, and also where the launch fails.
+        """
+        self.context.held.add(self.seq, self.stream, thing)
+
     def rejoin(self, event: Any = None) -> None:
         """Take up the launch again after what was done beside the dispatcher.
 
