@@ -93,6 +93,8 @@ class Launch:
     prepared: Prepared | None = None
     soon_s: float = 0.0
     """For how long the end of its work is worth being looked for without sleeping."""
+    has_workspace: bool = False
+    """Whether it has taken a workspace, which is elsewhere the next time."""
 
     def __init__(
         self,
@@ -272,6 +274,20 @@ class Launch:
         life = self.context.restarts[self.message.library]
         self.deferred = Later("blocking", work, then, life)
 
+    def workspace(self, nbytes: int) -> Any:
+        """Return device memory to work in, as an array of bytes; nothing is cleared.
+
+        It belongs to this launch until the handler, or a `then`, returns: the next launch on the
+        stream gets the same memory. What one of them takes does not overlap.
+
+        Raises:
+            LibraryError: this is work beside the dispatcher, which has `worker.workspace`.
+            OutOfMemory: the pool cannot hold it.
+        """
+        self.has_workspace = True
+        scratch, library = self.context.scratch, self.message.library
+        return scratch.take(nbytes, self.seq, self.stream, library)
+
     def hold(self, thing: Any) -> None:
         """Keep an object until this launch's stream is behind the launch; any thread.
 
@@ -310,14 +326,15 @@ class Launch:
     ) -> None:
         """Have `call` enqueue what was just enqueued whenever the very same message comes again.
 
-        Only for a message without a result that `comes_again`.
+        Only for a message without a result that `comes_again`; one that takes a workspace is left
+        to the handler, for that may be elsewhere then.
 
         Parameters:
             call: knows addresses, and keeps no array; what it raises is the request's failure.
                 None leaves it to the handler.
             reads, writes: every operand of the message.
         """
-        if call is None:
+        if call is None or self.has_workspace:
             return
         context, library = self.context, self.message.library
         changes = context.table.changes
@@ -428,6 +445,7 @@ class LibraryActor:
 
     def trim(self) -> None:
         """Give back device memory that is held for later use, as plans; may wait for the device."""
+        self.context.scratch.trim(self.stream)
         trim = getattr(self.lib, "trim", None)
         if trim is not None:
             trim()
