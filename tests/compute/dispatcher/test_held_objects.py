@@ -12,7 +12,7 @@ from accel_lab.backends.host.device import HostBackend, HostStream
 from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import NO_RESULT, Operation, Spec
+from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.compute.wire.codec import Failure, batch, encode_entry
 from accel_lab.errors import InvalidArgument
 from tests.compute.wires import Wire, service_of
@@ -143,7 +143,7 @@ class World:
 
     def entry(self, message: Operation[AccelRef]) -> bytes:
         self.seq += 1
-        return encode_entry(self.seq, self.seq, 600.0, message, message.infer() or NO_RESULT)
+        return encode_entry(self.seq, self.seq, 600.0, message, Spec((2,), "int64"))
 
     def send(self, message: Operation[AccelRef]) -> None:
         self.wire.frames = [batch([self.entry(message)])]
