@@ -170,6 +170,11 @@ class Context:
         for actor in self.actors.values():
             actor.forget_addresses()
 
+    def give_way(self) -> bool:
+        """Have each library give back what it has not used for longest; whether one did."""
+        gave = [actor.give_way() for actor in self.actors.values()]
+        return any(gave)
+
     def trim(self) -> None:
         """Give back what libraries and the pool hold for later; may wait for the device."""
         for actor in self.actors.values():

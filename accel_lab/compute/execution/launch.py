@@ -440,8 +440,21 @@ class LibraryActor:
         self.stream = context.stream(self.library)
 
     def statistics(self) -> Mapping[str, int]:
-        """Return counters for people, as {"plans": 3}; any thread, so it only reads."""
-        return {}
+        """Return counters for people, as {"plans": 3}; any thread, so it only reads.
+
+        They are what the backend's part of the library counts, if it has `statistics`.
+        """
+        statistics = getattr(self.lib, "statistics", None)
+        return statistics() if statistics is not None else {}
+
+    def give_way(self) -> bool:
+        """Give back the part of what is held for later that was used longest ago.
+
+        Whether there was any: it is called until there is room or nothing is left. May wait for the
+        device.
+        """
+        give_way = getattr(self.lib, "give_way", None)
+        return bool(give_way is not None and give_way())
 
     def trim(self) -> None:
         """Give back device memory that is held for later use, as plans; may wait for the device."""

@@ -72,6 +72,9 @@ class Spill:
         if is_trimmed:
             self._collected = time.monotonic()
             gc.collect()
+            while self._context.give_way():
+                if has_room():
+                    return True
             self._context.trim()
             if has_room():
                 return True
