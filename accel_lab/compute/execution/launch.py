@@ -93,8 +93,8 @@ class Launch:
     prepared: Prepared | None = None
     soon_s: float = 0.0
     """For how long the end of its work is worth being looked for without sleeping."""
-    has_workspace: bool = False
-    """Whether it has taken a workspace, which is elsewhere the next time."""
+    once: bool = False
+    """Whether it uses what is gone the next time: a workspace, or an object that it holds."""
 
     def __init__(
         self,
@@ -284,7 +284,7 @@ class Launch:
             LibraryError: this is work beside the dispatcher, which has `worker.workspace`.
             OutOfMemory: the pool cannot hold it.
         """
-        self.has_workspace = True
+        self.once = True
         scratch, library = self.context.scratch, self.message.library
         return scratch.take(nbytes, self.seq, self.stream, library)
 
@@ -294,6 +294,7 @@ class Launch:
         For what the device reads or writes while it works, as an array of the host or a vendor's
         descriptor. It is dropped on the dispatcher thread, and also where the launch fails.
         """
+        self.once = True
         self.context.held.add(self.seq, self.stream, thing)
 
     def rejoin(self, event: Any = None) -> None:
@@ -326,15 +327,15 @@ class Launch:
     ) -> None:
         """Have `call` enqueue what was just enqueued whenever the very same message comes again.
 
-        Only for a message without a result that `comes_again`; one that takes a workspace is left
-        to the handler, for that may be elsewhere then.
+        Only for a message without a result that `comes_again`; one that takes a workspace or
+        holds an object is left to the handler, for these may be gone by then.
 
         Parameters:
             call: knows addresses, and keeps no array; what it raises is the request's failure.
                 None leaves it to the handler.
             reads, writes: every operand of the message.
         """
-        if call is None or self.has_workspace:
+        if call is None or self.once:
             return
         context, library = self.context, self.message.library
         changes = context.table.changes

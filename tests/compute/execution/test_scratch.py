@@ -255,13 +255,17 @@ def test_the_launchs_own_workspace_is_refused_where_work_blocks(world: World) ->
     assert large(world) == []
 
 
-def test_a_launch_that_takes_a_workspace_is_not_prepared(world: World) -> None:
-    """What is prepared knows addresses, and the workspace may be elsewhere by then."""
+@pytest.mark.parametrize("what", ["nothing", "workspace", "hold"])
+def test_a_launch_that_uses_what_will_be_gone_is_not_prepared(world: World, what: str) -> None:
+    """What is prepared knows addresses; a workspace is elsewhere then, and what is held is free."""
     message = Work((MIB,))
     launch = Launch(world.context, world.context.stream("test"), 1, 0, message, None)
-    assert np.asarray(launch.workspace(16)).nbytes == 16
+    if what == "workspace":
+        launch.workspace(16)
+    elif what == "hold":
+        launch.hold(object())
     launch.prepare(lambda: None, reads=(), writes=())
-    assert launch.prepared is None
+    assert (launch.prepared is not None) == (what == "nothing")
 
 
 def test_pools_of_several_streams_are_apart(world: World) -> None:
