@@ -119,7 +119,7 @@ class Control(threading.Thread):
             now = time.monotonic()
             self._watch(now)
             self._keep_house(now)
-            if now >= beat or self._context.table.used_bytes != self._told_bytes:
+            if now >= beat or self._context.used_bytes != self._told_bytes:
                 beat = now + HEARTBEAT_S
                 send_packet(self._channel, self._heartbeat())
 
@@ -132,8 +132,8 @@ class Control(threading.Thread):
                 self._surplus.look(now, self._service.last, busy=bool(self._seen))
 
     def _heartbeat(self) -> Heartbeat:
-        context, table = self._context, self._context.table
-        self._told_bytes = table.used_bytes
+        context = self._context
+        self._told_bytes = context.used_bytes
         return Heartbeat(
             self._told_bytes,
             {name: _statistics(actor) for name, actor in list(context.actors.items())},

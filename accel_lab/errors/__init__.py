@@ -33,6 +33,8 @@
 
 The class carries its supervision directive, what the parent of the actor that raised it does, and
 its remedy, what you can do. An error with attributes of its own declares them as `fields`.
+
+Runs in both.
 """
 
 from enum import Enum

@@ -65,6 +65,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     "backends/cuda": (
         {"support"},
         {"device"},
+        {"handles"},
         {"array"},
         {EVERY_OTHER},
         {"baseline", "loading"},

@@ -92,7 +92,9 @@ class Deferral:
         launch = deferred.launch
         worker: Worker | None = getattr(self._own, "worker", None)
         if worker is None:
-            worker = self._own.worker = Worker(launch.context.backend.worker_stream())
+            context = launch.context
+            stream = context.backend.worker_stream()
+            worker = self._own.worker = Worker(stream, context.scratch.for_worker())
         try:
             worker.enter(launch.message.library, later.life, after)
             return later.work(worker)
@@ -159,6 +161,10 @@ class Deferral:
     def touches(self, storage: Storage) -> bool:
         """Whether work that is not finished, or what waits behind it, has this memory."""
         return storage in self._claims
+
+    def ring(self) -> None:
+        """Make `wakeup` readable; any thread."""
+        os.eventfd_write(self.wakeup, 1)
 
     @property
     def ready(self) -> bool:

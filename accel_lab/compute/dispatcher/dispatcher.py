@@ -18,6 +18,7 @@ from accel_lab.compute.dispatcher.decoding import Seen, Unreadable
 from accel_lab.compute.dispatcher.deferral import Deferral
 from accel_lab.compute.dispatcher.inbox import Inbox
 from accel_lab.compute.dispatcher.reporter import Reporter
+from accel_lab.compute.dispatcher.stream_bell import StreamBell
 from accel_lab.compute.dispatcher.task import Task
 from accel_lab.compute.execution.backend import Poison
 from accel_lab.compute.execution.context import Context
@@ -63,6 +64,7 @@ class Dispatcher:
         self._deferral = Deferral()
         self._reporter = Reporter(transport, self._deferral.fail)
         self._completion = Completion(self._reporter, self._broken, spins=spin_s > 0)
+        self._bell = StreamBell(self._deferral.ring, self._broken)
         self._recent: deque[tuple[int, type | str, Stream]] = deque(maxlen=REMEMBERED)
         self._remember = self._recent.append
         self.send = self._reporter.send
@@ -90,19 +92,38 @@ class Dispatcher:
         """Complete what is done and execute what has arrived; EOFError at the wire's end."""
         inbox, completion = self._inbox, self._completion
         completion.complete()
+        if self._context.held or self._bell.rang:
+            self._drop_held()
         if self._deferral.ready:
             self._resume()
             self._catch_up()
         frame = self._transport.receive()
         if frame is None:
             if completion.is_empty:
-                frame = inbox.wait(self._deferral, busy=completion.is_busy)
+                busy = self._is_holding() or completion.is_busy
+                frame = inbox.wait(self._deferral, busy=busy)
             else:
                 frame = completion.look(self._transport.receive)
         if frame is not None:
             for entry in inbox.open(frame):
                 self._execute(entry)
             self._catch_up()
+
+    def _drop_held(self) -> None:
+        """Drop what launches held until now; before a look at what has been deferred."""
+        if self._bell.rang:
+            self._bell.rang = False
+            self._deferral.acknowledge()  # what has finished by then is ready by now
+        self._context.held.drop(self._deferral.begun)
+
+    def _is_holding(self) -> bool:
+        """Whether launches hold something; the streams ring when they have done with it."""
+        held = self._context.held
+        if not held:
+            return False
+        held.drop(self._deferral.begun)
+        self._bell.watch(held.marks())
+        return bool(held)
 
     def _catch_up(self) -> None:
         """Execute what was read ahead."""

@@ -45,7 +45,7 @@ def _show_memory(channel: socket.socket, context: Context) -> None:
     if unlisted:
         blocks = sorted(blocks, key=lambda block: -block.nbytes)[:LISTED]
     blocks.sort(key=lambda block: block.address)
-    used, free = context.table.used_bytes, context.free_bytes()
+    used, free = context.used_bytes, context.free_bytes()
     for part, last in _parts(blocks):
         send_packet(channel, Blocks(part, used, free, unlisted, last))
 
@@ -66,6 +66,10 @@ def _blocks(context: Context) -> list[Block]:
             ids = tuple(buffer.id for buffer, _ in users[:NAMED])
             dtype = str(first.dtype)  # what is sent is text, and no class of it
             blocks.append(Block(ids, min(known), storage.nbytes, storage.label, dtype, first.shape))
+    for number, label, array in context.scratch.blocks():
+        at = context.backend.address(array)
+        if at is not None:
+            blocks.append(Block((number,), at, array.nbytes, label, "uint8", tuple(array.shape)))
     return blocks
 
 

@@ -20,10 +20,11 @@ class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A piece of device memory.
 
     Attributes:
-        ids: the numbers of the buffers that have it; several share it as views.
+        ids: the numbers of the buffers that have it; several share it as views. One below 0 stands
+            for a library's workspace, which is no buffer.
         address: where it begins, in bytes of the device's address space.
         nbytes: how many bytes it has.
-        owner: the message that made it, as "Gemm #12".
+        owner: the message that made it, as "Gemm #12"; of a workspace "scratch of blas".
         dtype, shape: of the first of them.
         kept_by: who holds its handle, as far as is known: names of the notebook.
     """

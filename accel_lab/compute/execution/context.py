@@ -8,8 +8,10 @@ from accel_lab.actor.clock import MonotonicClock
 from accel_lab.actor.supervision import RestartWindow
 from accel_lab.compute.arrays.dtypes import itemsize
 from accel_lab.compute.execution.backend import Backend, Poison
-from accel_lab.compute.execution.buffer_table import BufferTable
+from accel_lab.compute.execution.buffer_table import BufferTable, MemoryOwner
+from accel_lab.compute.execution.held_objects import HeldObjects
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handlers_of
+from accel_lab.compute.execution.scratch import ScratchPools
 from accel_lab.compute.execution.spill import Spill
 from accel_lab.compute.execution.stream import Stream
 from accel_lab.compute.message.buffer import AccelRef
@@ -31,6 +33,8 @@ class Route(NamedTuple):
     name: Callable[[Any], str] | None
 
 
+LARGEST = 5
+"""How many owners an OutOfMemory tells."""
 USER_CODE = "run"
 """The library that runs functions and cells of the user's."""
 
@@ -70,6 +74,8 @@ class Context:
         self.spill = Spill(self, spill_bytes)
         self.table.away, self.table.forget = self.spill.held, self.spill.forget
         self.table.moved = self.forget_addresses
+        self.held = HeldObjects()
+        self.scratch = ScratchPools(self)
         self.streams: dict[str, Stream] = {}
         self.actors: dict[str, LibraryActor] = {}
         self.routes: dict[type[Operation[Any]], Route] = {}
@@ -112,9 +118,14 @@ class Context:
             stream.native.activate()
             self.active = stream
 
+    @property
+    def used_bytes(self) -> int:
+        """What buffers and the libraries' workspaces hold; any thread."""
+        return self.table.used_bytes + self.scratch.nbytes
+
     def free_bytes(self) -> int:
         """Return what an allocation could still get; any thread."""
-        return max(0, min(self.backend.free_bytes(), self.limit_bytes - self.table.used_bytes))
+        return max(0, min(self.backend.free_bytes(), self.limit_bytes - self.used_bytes))
 
     def allocate(self, shape: tuple[int, ...], dtype: str, now: int = 0) -> tuple[Any, int]:
         """Allocate from the active stream's pool; return the array and its bytes.
@@ -145,7 +156,7 @@ class Context:
     def take(self, shape: tuple[int, ...], dtype: str) -> tuple[Any, MemoryError | None]:
         """Return an array where there is room, else None and what the pool has raised."""
         nbytes = math.prod(shape) * itemsize(dtype)
-        if self.table.used_bytes + nbytes > self.limit_bytes:
+        if self.used_bytes + nbytes > self.limit_bytes:
             return None, None
         if self.spill.held and self.backend.free_bytes() < nbytes:
             return None, None  # a pool that has to fail takes milliseconds for it
@@ -159,10 +170,16 @@ class Context:
         for actor in self.actors.values():
             actor.forget_addresses()
 
+    def give_way(self) -> bool:
+        """Have each library give back what it has not used for longest; whether one did."""
+        gave = [actor.give_way() for actor in self.actors.values()]
+        return any(gave)
+
     def trim(self) -> None:
         """Give back what libraries and the pool hold for later; may wait for the device."""
         for actor in self.actors.values():
             actor.trim()
+        self.scratch.trim()
         self.backend.trim()
 
     def out_of_memory(self, asked_bytes: int) -> OutOfMemory:
@@ -188,7 +205,7 @@ class Context:
                 f"{library} has {size(nbytes)}{kept(names)}" for library, nbytes, names in libraries
             )
             text += f"; in %%gpu cells, beside the buffers, {held}"
-        found = self.table.largest_owners()
+        found = self._largest_owners()
         cells = self.cell_names({id_ for one in found for id_ in one.ids})
         owners = tuple((one.label, one.nbytes) for one in found)
         kept_by = tuple(
@@ -207,6 +224,12 @@ class Context:
             libraries=tuple((library, nbytes) for library, nbytes, _ in libraries),
             library_names=tuple(names for *_, names in libraries),
         )
+
+    def _largest_owners(self) -> list[MemoryOwner]:
+        """Return who has most of what is held: messages, and libraries with their workspaces."""
+        pools = [MemoryOwner(one.label, one.nbytes, ()) for one in self.scratch.blocks()]
+        found = [*self.table.largest_owners(LARGEST), *pools]
+        return sorted(found, key=lambda one: -one.nbytes)[:LARGEST]
 
     def explain(self, error: BaseException, library: str) -> AccelError | Poison:
         """Translate what a library raised; of memory that it misses, tell who has it."""
@@ -235,9 +258,12 @@ class Context:
         return True
 
     def close(self) -> None:
-        """Release every library's handles."""
-        for actor in self.actors.values():
-            actor.close()
+        """Drop what launches hold, after their streams, and release every library's handles."""
+        try:
+            self.held.close()
+        finally:
+            for actor in self.actors.values():
+                actor.close()
 
     def _start(self, name: str) -> None:
         make = self.backend.libraries.get(name)

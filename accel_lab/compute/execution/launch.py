@@ -93,6 +93,8 @@ class Launch:
     prepared: Prepared | None = None
     soon_s: float = 0.0
     """For how long the end of its work is worth being looked for without sleeping."""
+    once: bool = False
+    """Whether it uses what is gone the next time: a workspace, or an object that it holds."""
 
     def __init__(
         self,
@@ -272,6 +274,29 @@ class Launch:
         life = self.context.restarts[self.message.library]
         self.deferred = Later("blocking", work, then, life)
 
+    def workspace(self, nbytes: int) -> Any:
+        """Return device memory to work in, as an array of bytes; nothing is cleared.
+
+        It belongs to this launch until the handler, or a `then`, returns: the next launch on the
+        stream gets the same memory. What one of them takes does not overlap.
+
+        Raises:
+            LibraryError: this is work beside the dispatcher, which has `worker.workspace`.
+            OutOfMemory: the pool cannot hold it.
+        """
+        self.once = True
+        scratch, library = self.context.scratch, self.message.library
+        return scratch.take(nbytes, self.seq, self.stream, library)
+
+    def hold(self, thing: Any) -> None:
+        """Keep an object until this launch's stream is behind the launch; any thread.
+
+        For what the device reads or writes while it works, as an array of the host or a vendor's
+        descriptor. It is dropped on the dispatcher thread, and also where the launch fails.
+        """
+        self.once = True
+        self.context.held.add(self.seq, self.stream, thing)
+
     def rejoin(self, event: Any = None) -> None:
         """Take up the launch again after what was done beside the dispatcher.
 
@@ -302,14 +327,15 @@ class Launch:
     ) -> None:
         """Have `call` enqueue what was just enqueued whenever the very same message comes again.
 
-        Only for a message without a result that `comes_again`.
+        Only for a message without a result that `comes_again`; one that takes a workspace or
+        holds an object is left to the handler, for these may be gone by then.
 
         Parameters:
             call: knows addresses, and keeps no array; what it raises is the request's failure.
                 None leaves it to the handler.
             reads, writes: every operand of the message.
         """
-        if call is None:
+        if call is None or self.once:
             return
         context, library = self.context, self.message.library
         changes = context.table.changes
@@ -415,11 +441,25 @@ class LibraryActor:
         self.stream = context.stream(self.library)
 
     def statistics(self) -> Mapping[str, int]:
-        """Return counters for people, as {"plans": 3}; any thread, so it only reads."""
-        return {}
+        """Return counters for people, as {"plans": 3}; any thread, so it only reads.
+
+        They are what the backend's part of the library counts, if it has `statistics`.
+        """
+        statistics = getattr(self.lib, "statistics", None)
+        return statistics() if statistics is not None else {}
+
+    def give_way(self) -> bool:
+        """Give back the part of what is held for later that was used longest ago.
+
+        Whether there was any: it is called until there is room or nothing is left. May wait for the
+        device.
+        """
+        give_way = getattr(self.lib, "give_way", None)
+        return bool(give_way is not None and give_way())
 
     def trim(self) -> None:
         """Give back device memory that is held for later use, as plans; may wait for the device."""
+        self.context.scratch.trim(self.stream)
         trim = getattr(self.lib, "trim", None)
         if trim is not None:
             trim()

@@ -68,9 +68,13 @@ class Spill:
             self._forget_order()
 
     def _climb(self, has_room: Callable[[], bool], now: int) -> bool:
-        if time.monotonic() - self._collected >= COLLECT_EVERY_S:
+        is_trimmed = time.monotonic() - self._collected >= COLLECT_EVERY_S
+        if is_trimmed:
             self._collected = time.monotonic()
             gc.collect()
+            while self._context.give_way():
+                if has_room():
+                    return True
             self._context.trim()
             if has_room():
                 return True
@@ -78,6 +82,11 @@ class Spill:
             if self._move(buffer) and has_room():
                 return True
         self.collect_there()
+        if has_room():
+            return True
+        if is_trimmed:
+            return False
+        self._context.trim()  # of what is kept since it last was
         return has_room()
 
     def gather(self, operands: tuple[Any, ...], now: int) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, cast
 
+from accel_lab.compute.execution.scratch import Scratch
 from accel_lab.compute.execution.stream import NativeStream
 
 H = TypeVar("H")
@@ -23,8 +24,10 @@ class Worker:
         stream: its own, current on its thread while the work runs.
     """
 
-    def __init__(self, stream: NativeStream) -> None:
+    def __init__(self, stream: NativeStream, scratch: Scratch) -> None:
         self.stream = stream
+        self._scratch = scratch
+        self._turn = 0
         self._kept: dict[Any, _Kept] = {}
         self._library, self._life = "", 0
 
@@ -34,6 +37,7 @@ class Worker:
         Handles that an earlier life of the library's actor made are closed.
         """
         self._library, self._life = library, life
+        self._turn += 1
         self.stream.activate()
         self.stream.wait(after)
         for make, kept in list(self._kept.items()):
@@ -42,6 +46,17 @@ class Worker:
                 close = getattr(kept.handle, "close", None)
                 if close is not None:
                     close()
+
+    def workspace(self, nbytes: int) -> Any:
+        """Return device memory to work in, as an array of bytes, until the work returns.
+
+        It is this thread's own, and the next work here gets the same. What one takes does not
+        overlap.
+
+        Raises:
+            MemoryError: it cannot be had.
+        """
+        return self._scratch.take(nbytes, self._turn, self._library)
 
     def handle(self, make: Callable[[NativeStream], H]) -> H:
         """Return this thread's own handle: what `make` returns for its stream, once.

@@ -135,7 +135,7 @@ class ContextMemory:
                     sum(one.nbytes for one in own),
                 )
             )
-        return Holdings(self._context.generation, self._context.table.used_bytes, blocks, things)
+        return Holdings(self._context.generation, self._context.used_bytes, blocks, things)
 
     def cell_names(self, ids: Collection[int]) -> dict[int, list[str]]:
         """Return the names by which `%%gpu` cells have these buffers, by the buffer's number."""
@@ -225,7 +225,7 @@ class ContextMemory:
     def released(self) -> tuple[int, int]:
         """Return what the buffers have now, and what `release` has given back."""
         nbytes = self.release()
-        return self._context.table.used_bytes, nbytes
+        return self._context.used_bytes, nbytes
 
     def _watched(self, frames: list[FrameType], beside: list[Watched]) -> list[Watched]:
         """Return the arrays in frames that are no buffers, nor among others; keeps none of them."""
@@ -249,6 +249,9 @@ class ContextMemory:
             blocks.append(
                 Held(ids, storage.nbytes, storage.label, first.dtype, tuple(first.shape), called)
             )
+        for number, label, array in self._context.scratch.blocks():
+            shape = tuple(array.shape)
+            blocks.append(Held((number,), int(array.nbytes), label, "uint8", shape))
         for id_, away in self._context.spill.held.items():
             waits = self._context.table.mention(id_)
             shape = tuple(waits.shape)

@@ -86,7 +86,8 @@ class ResidentBuffer:
         return _of_row(self._cells(self.generation))
 
     def _cells(self, now: int) -> tuple[str, ...]:
-        what = f"buffer {', '.join(map(str, self.ids))}"
+        is_scratch = self.ids[0] < 0
+        what = "workspace" if is_scratch else f"buffer {', '.join(map(str, self.ids))}"
         array = f"{self.dtype}[{', '.join(map(str, self.shape))}]"
         again = "" if self.generation == now else f", made again in {now}"
         keepers = list(self.kept_by[:KEEPERS])
@@ -283,7 +284,9 @@ def look(device: AskedDevice, supervisor: AskedContext) -> Resident:
         found = [one for id_ in block.ids for one in keepers.get(id_, ())]
         kept = list(dict.fromkeys(name for name, _ in found if name))
         kept += [f"{CELLS} {name}" for name in block.names]
-        if not kept:
+        if block.ids[0] < 0:
+            kept = ["its library, for its next call"]
+        elif not kept:
             kept = ["work in flight" if device.in_flight else "nothing that has a name"]
         refs = {id(ref): ref for _, ref in found}.values()
         rows.append(

@@ -47,8 +47,8 @@ def test_a_plan_is_shared_by_both_directions_and_all_norms(gpu: Device) -> None:
         return before, dict(lib.statistics())
 
     before, after = inside(gpu, count)
-    assert before == {"plans": 1, "plan hits": 8, "plan misses": 1, "work bytes": 0}
-    assert after == {"plans": 0, "plan hits": 8, "plan misses": 1, "work bytes": 0}
+    assert before == {"plans": 1, "hits": 8, "misses": 1, "work bytes": 0}
+    assert after == {"plans": 0, "hits": 8, "misses": 1, "work bytes": 0}
 
 
 def test_plans_that_are_evicted_under_way_finish_their_work(gpu: Device) -> None:
@@ -84,7 +84,7 @@ def test_plans_that_are_evicted_under_way_finish_their_work(gpu: Device) -> None
         return counted, worst
 
     counted, worst = inside(gpu, churn)
-    assert (counted["plans"], counted["plan misses"]) == (2, 60)
+    assert (counted["plans"], counted["misses"]) == (2, 60)
     assert worst < 1e-13
 
 

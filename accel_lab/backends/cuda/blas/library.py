@@ -6,7 +6,8 @@ narrow dtype. Counts from 2**31 on take cuBLAS's 64-bit entry points.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import cupy
@@ -19,13 +20,13 @@ from accel_lab.backends.cuda.blas.multiplication import Multiply, multiplication
 from accel_lab.backends.cuda.blas.precision import PRECISIONS
 from accel_lab.backends.cuda.blas.strides import common_walk, dense_walk
 from accel_lab.backends.cuda.blas.update import Update
+from accel_lab.backends.cuda.handles.binding import HandleBinding
 from accel_lab.libraries.authoring.operand import Number
 from accel_lab.libraries.blas.library import Dot, Nrm2
 from accel_lab.libraries.blas.product import Trans, UpdateName
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
-    from accel_lab.backends.cuda.device.stream import CudaStream
 
 Layout: TypeAlias = tuple[Axes, Axes]
 Factor: TypeAlias = tuple[int, Any]
@@ -52,7 +53,6 @@ class CudaBlas:
 
     def __init__(self, device: "CudaDevice") -> None:
         self._device = device
-        self._stream: CudaStream | None = None
         self._products: dict[Any, Multiply | None] = {}
         self._factors: dict[str, dict[Number | str, Factor]] = {dtype: {} for dtype in PRECISIONS}
         self._updates: dict[tuple[UpdateName, str], Update] = {}
@@ -60,6 +60,10 @@ class CudaBlas:
         self._workspace = cupy.ndarray((WORKSPACE_BYTES,), "B")
         self._handle: int = cublas.create()
         cublas.set_math_mode(self._handle, _MATH_MODE)
+        # They do not know `self`: a cycle would keep the workspace of one that is replaced.
+        put = partial(_put, self._handle, self._workspace.data.ptr)
+        binding = HandleBinding(device, put, partial(_point, self._handle))
+        self._bind, self._answers_on_device = binding.bind, binding.numbers_on_device
 
     def gemm(
         self,
@@ -266,15 +270,6 @@ class CudaBlas:
             cupy.copyto(out, c)
         self.scal(out, out, dtype=dtype, alpha=beta)
 
-    def _bind(self) -> None:
-        """Put the handle on the active stream."""
-        stream = self._device.active
-        if stream is not self._stream:
-            cublas.set_stream(self._handle, stream.ptr)
-            # cublasSetStream goes back to a workspace of cuBLAS's own.
-            cublas.set_workspace(self._handle, self._workspace.data.ptr, WORKSPACE_BYTES)
-            self._stream = stream
-
     def _factor(self, dtype: str, value: Number) -> Factor:
         """Return an alpha or beta in host memory; keep the result until cuBLAS's call returns."""
         known = self._factors[dtype]
@@ -321,15 +316,17 @@ class CudaBlas:
         operands = (x, y) if name == "axpy" else (x,)
         kernel(*operands, PRECISIONS[dtype].scalar(alpha), out)
 
-    @contextlib.contextmanager
-    def _answers_on_device(self) -> Iterator[None]:
-        """Let results be written where they are needed, so that nothing waits for them."""
-        self._bind()
-        cublas.set_pointer_mode(self._handle, _DEVICE)
-        try:
-            yield
-        finally:
-            cublas.set_pointer_mode(self._handle, _HOST)
+
+def _put(handle: int, workspace: int, stream: int) -> None:
+    """Put the handle on a stream."""
+    cublas.set_stream(handle, stream)
+    # cublasSetStream goes back to a workspace of cuBLAS's own.
+    cublas.set_workspace(handle, workspace, WORKSPACE_BYTES)
+
+
+def _point(handle: int, on_device: bool) -> None:  # noqa: FBT001 - as the vendor's mode
+    """Say where cuBLAS reads factors and writes answers."""
+    cublas.set_pointer_mode(handle, _DEVICE if on_device else _HOST)
 
 
 def _layout(x: Any) -> Layout:

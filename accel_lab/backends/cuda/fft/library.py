@@ -16,20 +16,20 @@ from nvmath.bindings import cufft
 from accel_lab.backends.cuda.fft.copies import Element
 from accel_lab.backends.cuda.fft.copy_kernels import Addresses, CopyKernels, Enqueue
 from accel_lab.backends.cuda.fft.passes import Plan
-from accel_lab.backends.cuda.fft.plan_cache import Plans
 from accel_lab.backends.cuda.fft.route import Array, Run, Step, Task, route
+from accel_lab.backends.cuda.handles.fences import StreamFences
+from accel_lab.compute.execution.plan_cache import PlanCache
 from accel_lab.libraries.fft.library import C2C, C2R, R2C
 from accel_lab.libraries.fft.transform import Kind, Norm, frame
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
-    from accel_lab.backends.cuda.device.stream import CudaEvent, CudaStream
+    from accel_lab.backends.cuda.device.stream import CudaStream
 
 PLAN_LIMIT = 256
 WORK_LIMIT = 256 << 20  # bytes of the work areas that are kept
 CACHE_LIMIT = 4096
 _FORWARD, _INVERSE = -1, 1
-_NOT_READY = 600
 _SINGLE = {"C2C": cufft.Type.C2C, "R2C": cufft.Type.R2C, "C2R": cufft.Type.C2R}
 _DOUBLE = {"C2C": cufft.Type.Z2Z, "R2C": cufft.Type.D2Z, "C2R": cufft.Type.Z2D}
 _TYPES = {False: _SINGLE, True: _DOUBLE}
@@ -109,25 +109,6 @@ class CudaPlan:
             cufft.destroy(self.handle)
 
 
-class StreamFences:
-    """Points on the device's active stream."""
-
-    def __init__(self, device: "CudaDevice") -> None:
-        self._device = device
-
-    def record(self) -> "CudaEvent":
-        """Return the point after all that is enqueued."""
-        return self._device.active.record()
-
-    def passed(self, fence: "CudaEvent") -> bool:
-        """Tell whether the device has passed it, or will never."""
-        return bool(runtime.eventQuery(fence.ptr) != _NOT_READY)
-
-    def wait(self, fence: "CudaEvent") -> None:
-        """Block until the device has passed it."""
-        runtime.eventSynchronize(fence.ptr)
-
-
 class CudaFft:
     """Enqueues on the device's active stream; used by the dispatcher thread."""
 
@@ -136,7 +117,7 @@ class CudaFft:
         self._transforms: dict[Any, Transform] = {}
         self._keys: dict[tuple[bool, Plan], Key] = {}
         self._kernels = CopyKernels(device)
-        self._plans: Plans[CudaPlan] = Plans(
+        self._plans: PlanCache[CudaPlan] = PlanCache(
             CudaPlan,
             StreamFences(device),
             most=PLAN_LIMIT,
@@ -157,13 +138,14 @@ class CudaFft:
 
     def statistics(self) -> Mapping[str, int]:
         """Return the plans there are, what they hold, and how often one was there; any thread."""
-        plans = self._plans
-        return {
-            "plans": len(plans),
-            "plan hits": plans.hits,
-            "plan misses": plans.misses,
-            "work bytes": plans.held_bytes,
-        }
+        return {**self._plans.statistics(), "work bytes": self._plans.held_bytes}
+
+    def give_way(self) -> bool:
+        """Destroy the plans that were used longest ago, half of them; waits for the device."""
+        if not self._plans:
+            return False
+        runtime.deviceSynchronize()  # another library may have asked for room, on its stream
+        return self._plans.shrink()
 
     def trim(self) -> None:
         """Destroy every plan; waits for the device. The next transforms plan anew."""
