@@ -30,6 +30,7 @@ class DigestActor(LibraryActor):
     """Reads buffers back and digests them, on a stream of its own."""
 
     library = "digest"
+    leads_out = True
 
     @handles(Digest)
     def digest(self, m: Digest, launch: Launch) -> None:

@@ -39,6 +39,7 @@ class RunActor(LibraryActor):
     """Runs functions one at a time on the dispatcher thread, with its stream as the current one."""
 
     library = "run"
+    leads_out = True
 
     def __init__(self, context: "Context", lib: Any) -> None:
         super().__init__(context, lib)

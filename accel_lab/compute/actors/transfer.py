@@ -136,6 +136,7 @@ class DownloadActor(LibraryActor):
     """Reads buffers to the host, on a stream of its own."""
 
     library = "download"
+    leads_out = True
 
     @handles(Download)
     def download(self, m: Download, launch: Launch) -> None:

@@ -49,9 +49,9 @@ class Claims:
         """Whether an entry has to wait: it names what is claimed, and one of the two writes."""
         claimed = self._exclusive
         message = entry.message
-        looks_around = _looks_around(message)
-        functions = looks_around or _FUNCTIONS in claimed
-        if functions and self._meets_functions(entry, looks_around=looks_around):
+        around = looks_around(message)
+        functions = around or _FUNCTIONS in claimed
+        if functions and self._meets_functions(entry, around=around):
             return True
         if entry.result and any(id_ in claimed for id_ in ids_of(message, entry.result)):
             return True
@@ -63,14 +63,14 @@ class Claims:
             shared = shared or by_id is False or by_storage is False
         if not shared:
             return False
-        return looks_around or any(
+        return around or any(
             one.id in claimed or one.storage in claimed for one in _written(message)
         )
 
-    def _meets_functions(self, entry: Any, *, looks_around: bool) -> bool:
+    def _meets_functions(self, entry: Any, *, around: bool) -> bool:
         """Whether a function and another message may see the same memory, named by one alone."""
         claimed = self._exclusive
-        if looks_around:
+        if around:
             return _FUNCTIONS in claimed or any(
                 type(one) is Storage and one.seen for one in claimed
             )
@@ -90,19 +90,19 @@ def claim_of(entry: Any, made: Iterable[Storage] = ()) -> Claim:
     views = named if type(message) is Run else _aliased(message)
     results = ids_of(message, entry.result)
     exclusive = {*results, *made, *_memory(_written(message)), *_memory(views)}
-    if _looks_around(message):
+    if looks_around(message):
         exclusive.add(_FUNCTIONS)
     return Claim(_memory(named) - exclusive, exclusive)
 
 
-def _looks_around(message: Any) -> bool:
+def looks_around(message: Any) -> bool:
     """Whether it is a function that may use what it does not name."""
     return type(message) is Run and not message.pure
 
 
 def _written(message: Any) -> Iterable[Any]:
     """Return the buffers that a message writes, or changes in the table."""
-    if type(message) in OF_TABLE or _looks_around(message):
+    if type(message) in OF_TABLE or looks_around(message):
         return operands_of(type(message))(message)
     return message.overwrites() if isinstance(message, Operation) else ()
 

@@ -65,6 +65,7 @@ class Deferral:
         self._behind: list[Any] = []
         self._claims = Claims()
         self._failed: deque[tuple[Launch, Exception]] = deque()
+        self._arrived: deque[Any] = deque()
         self._compiling = ThreadPoolExecutor(WORKERS, thread_name_prefix="deferred")
         self._blocking = ThreadPoolExecutor(WORKERS, thread_name_prefix="blocking")
         self._poller = Poller()
@@ -111,6 +112,16 @@ class Deferral:
         while self._failed:
             yield self._failed.popleft()
 
+    def arrive(self, undecided: Any) -> None:
+        """Have the dispatcher look at a launch whose status can be read; any thread."""
+        self._arrived.append(undecided)
+        os.eventfd_write(self.wakeup, 1)
+
+    def arrived(self) -> Iterator[Any]:
+        """Yield what was given to `arrive`, each once."""
+        while self._arrived:
+            yield self._arrived.popleft()
+
     def hold_back(self, entry: Any) -> bool:
         """Whether an entry has to wait; it is kept then."""
         message = entry.message
@@ -124,9 +135,13 @@ class Deferral:
             return False
         if not self._claims.forbid(entry):
             return False
+        self.keep(entry)
+        return True
+
+    def keep(self, entry: Any) -> None:
+        """Keep an entry that has to wait, and what comes behind it in its place."""
         self._claims.add(claim_of(entry))
         self._behind.append(entry)
-        return True
 
     def finished(self) -> Iterator[Deferred]:
         """Yield what has finished, each once; its stream is in order behind the work."""
@@ -168,8 +183,8 @@ class Deferral:
 
     @property
     def ready(self) -> bool:
-        """Whether something has finished, or failed afterwards."""
-        return bool(self._finished or self._failed)
+        """Whether something has finished, or failed afterwards, or can be judged."""
+        return bool(self._finished or self._failed or self._arrived)
 
     def acknowledge(self) -> None:
         """Make `wakeup` unreadable until the next one finishes; before `finished`."""

@@ -9,17 +9,19 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from accel_lab.compute.dispatcher.completion import Completion
 from accel_lab.compute.dispatcher.decoding import Seen, Unreadable
-from accel_lab.compute.dispatcher.deferral import Deferral
+from accel_lab.compute.dispatcher.deferral import Deferral, Deferred
 from accel_lab.compute.dispatcher.inbox import Inbox
 from accel_lab.compute.dispatcher.reporter import Reporter
 from accel_lab.compute.dispatcher.stream_bell import StreamBell
 from accel_lab.compute.dispatcher.task import Task
+from accel_lab.compute.dispatcher.verdicts import Undecided, Verdicts
 from accel_lab.compute.execution.backend import Poison
 from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.launch import Launch
@@ -44,7 +46,14 @@ from accel_lab.compute.wire.codec import (
 from accel_lab.compute.wire.failure import pack
 from accel_lab.compute.wire.text import fitting
 from accel_lab.compute.wire.transport import Transport
-from accel_lab.errors import AccelError, Cancelled, DependencyFailed, Directive, InvalidArgument
+from accel_lab.errors import (
+    AccelError,
+    Cancelled,
+    DependencyFailed,
+    Directive,
+    InvalidArgument,
+    StaleRef,
+)
 
 ALONE_BELOW_S = 60.0
 RETRY_S = 0.0002
@@ -63,8 +72,11 @@ class Dispatcher:
         self._inbox = Inbox(transport, context, spin_s=spin_s)
         self._deferral = Deferral()
         self._reporter = Reporter(transport, self._deferral.fail)
-        self._completion = Completion(self._reporter, self._broken, spins=spin_s > 0)
+        self._completion = completion = Completion(self._reporter, self._broken, spins=spin_s > 0)
         self._bell = StreamBell(self._deferral.ring, self._broken)
+        answer, arrive = self._reporter.answer, self._deferral.arrive
+        self._verdicts = Verdicts(context, completion, self._fail_decided, answer, arrive)
+        self._tainted = self._verdicts.tainted
         self._recent: deque[tuple[int, type | str, Stream]] = deque(maxlen=REMEMBERED)
         self._remember = self._recent.append
         self.send = self._reporter.send
@@ -180,7 +192,7 @@ class Dispatcher:
             return
         message = entry.message
         kind = type(message)
-        if self._deferral.begun and self._deferral.hold_back(entry):
+        if (self._deferral.begun or self._tainted) and self._hold_back(entry):
             return
         if not entry.seq and self._unnumbered(entry):
             return
@@ -201,9 +213,12 @@ class Dispatcher:
         actor, handler, list_operands, stream, name = route
         seq, result, spec = entry.seq, entry.result, entry.spec
         launch = Launch(context, stream, seq, abs(result), message, spec)
+        awaits: Iterable[Undecided] = ()
         try:
             if self.cancelled:
                 self._require_wanted(seq)
+            if self._tainted:
+                awaits = self._verdicts.awaited(list_operands(message))
             if seen is None:
                 operands = list_operands(message)
             else:
@@ -226,23 +241,39 @@ class Dispatcher:
                 launch.trace = self.tracer.begin(seq, message, stream)
             self._told[0] = seq
             handler(message, launch)
-            if launch.prepared is not None:
+            if launch.prepared is not None and launch.checks is None:
                 seen.prepared, seen.title = launch.prepared, title
             if launch.deferred is not None:
+                if awaits:
+                    self._verdicts.defer(launch, awaits)
                 self._deferral.begin(entry, launch)
             elif result < 0:  # the notebook could not infer it
                 launch.learn_shape()
             elif result and (launch.made is None or entry.several):
                 launch.require_result()
+            if launch.checks is not None and launch.deferred is None:
+                self._verdicts.read_back(launch)
         except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
-            self._fail(launch, actor.library, error)
+            self._fail(launch, actor.library, error, awaits)
         else:
             if launch.deferred is None:
                 if launch.trace is not None:
                     self.tracer.end(launch.trace)
-                self._completion.add(launch, stream, timeout_s, alone=alone)
+                if awaits or launch.checks is not None:
+                    self._verdicts.add(launch, timeout_s, awaits)
+                else:
+                    self._completion.add(launch, stream, timeout_s, alone=alone)
         self.executing = None
         self._told[0] = 0
+
+    def _hold_back(self, entry: Any) -> bool:
+        """Whether an entry waits, for something deferred or for a verdict; it is kept then."""
+        if self._deferral.hold_back(entry):
+            return True
+        if not self._tainted or not self._verdicts.hold_back(entry):
+            return False
+        self._deferral.keep(entry)
+        return True
 
     def _unnumbered(self, entry: Any) -> bool:
         """Do what has no number, and no answer; whether it was that."""
@@ -276,6 +307,7 @@ class Dispatcher:
             or self._completion.watched
             or entry.seq in self.cancelled
             or self._deferral.begun
+            or self._tainted
             or self.tracer.watched
             or context.table.withheld
         ):
@@ -303,7 +335,8 @@ class Dispatcher:
 
     def _is_busy(self, storage: Storage) -> bool:
         """Whether memory cannot go to the host now."""
-        return self._deferral.touches(storage) or storage in self._context.table.withheld
+        withheld = self._context.table.withheld
+        return self._deferral.touches(storage) or storage in withheld or storage in self._tainted
 
     def _set_apart(self, entry: Any) -> None:
         """Refuse buffers, or refuse them no more."""
@@ -337,7 +370,7 @@ class Dispatcher:
             self._inbox.read_ahead()
             time.sleep(RETRY_S)
         executing = self.executing
-        if self._deferral.begun or executing is None:
+        if self._deferral.begun or self._tainted or executing is None:
             return
         named: set[int] = set()
         for entry in self._inbox.since(executing):
@@ -354,28 +387,43 @@ class Dispatcher:
         self._deferral.acknowledge()
         for launch, error in self._deferral.failed():
             self._fail(launch, launch.message.library, error)
+        self._verdicts.settle(self._deferral.arrived())
         for deferred in self._deferral.finished():
-            launch = deferred.launch
-            self._context.activate(launch.stream)
-            try:
-                if self.cancelled:
-                    self._require_wanted(deferred.entry.seq)
-                self._told[0] = deferred.entry.seq
-                deferred.resume()
-                if deferred.entry.result < 0:
-                    launch.learn_shape()
-                elif launch.made is None or deferred.entry.several:
-                    launch.require_result()
-            except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
-                self._fail(launch, launch.message.library, error)
-            else:
-                if launch.trace is not None:
-                    self.tracer.end(launch.trace)
-                self._completion.add(launch, launch.stream, deferred.entry.timeout_s)
-            self._told[0] = 0
+            self._finish(deferred)
         self._completion.complete()  # its answer does not wait for what comes next
         for entry in self._inbox.released(self._deferral.released()):
             self._execute(entry)
+
+    def _finish(self, deferred: Deferred) -> None:
+        """Finish a launch whose work was deferred."""
+        launch = deferred.launch
+        self._context.activate(launch.stream)
+        one = self._verdicts.resume(launch)
+        if one is not None and one.root:
+            self._answer_failed(launch, self._verdicts.came_of(one), one)
+            return
+        awaits: Iterable[Undecided] = () if one is None else one.awaits
+        try:
+            if self.cancelled:
+                self._require_wanted(deferred.entry.seq)
+            self._told[0] = deferred.entry.seq
+            deferred.resume()
+            if deferred.entry.result < 0:
+                launch.learn_shape()
+            elif launch.made is None or deferred.entry.several:
+                launch.require_result()
+            if launch.checks is not None:
+                self._verdicts.read_back(launch)
+        except Exception as error:  # noqa: BLE001 - everything becomes this request's typed answer
+            self._fail(launch, launch.message.library, error, awaits)
+        else:
+            if launch.trace is not None:
+                self.tracer.end(launch.trace)
+            if awaits or launch.checks is not None:
+                self._verdicts.add(launch, deferred.entry.timeout_s, awaits)
+            else:
+                self._completion.add(launch, launch.stream, deferred.entry.timeout_s)
+        self._told[0] = 0
 
     def _require_wanted(self, seq: int) -> None:
         """Refuse what the notebook has taken back.
@@ -404,15 +452,35 @@ class Dispatcher:
             self._context.table.fail(id_, result)
         self.send([pack(entry.seq, f"{kind} #{entry.seq}", InvalidArgument(text), result)])
 
-    def _fail(self, launch: Launch, library: str, error: Exception) -> None:
-        """Answer a request that was not launched; nothing it began is left."""
+    def _fail(
+        self, launch: Launch, library: str, error: Exception, awaits: Iterable[Undecided] = ()
+    ) -> None:
+        """Answer a request that was not launched; nothing it began is left.
+
+        Where it depends on what is not decided, its answer waits for that: it may come of it.
+        """
         if not isinstance(error, AccelError | Poison):
             error = self._context.explain(error, library)
         if isinstance(error, Poison):
             self.poisoned(error)
+        if awaits and not isinstance(error, DependencyFailed | Cancelled | StaleRef):
+            self._verdicts.add_failed(launch, None, awaits, error)
+        else:
+            self._answer_failed(launch, error)
+
+    def _fail_decided(self, launch: Launch, error: Exception, one: Undecided) -> int:
+        """Answer a request that has failed, by a verdict or for one; return what failed first."""
+        if not isinstance(error, AccelError | Poison):
+            error = self._context.explain(error, launch.message.library)
+        if isinstance(error, Poison):
+            self.poisoned(error)
+        return self._answer_failed(launch, error, one)
+
+    def _answer_failed(self, launch: Launch, error: Exception, one: Undecided | None = None) -> int:
+        library = launch.message.library
         assert isinstance(error, AccelError)
         launch.abandon()
-        if launch.trace is not None:
+        if launch.trace is not None and (one is None or launch.trace.end is None):
             self.tracer.fail(launch.trace)
         table, message = self._context.table, launch.message
         root = launch.result or -launch.seq
@@ -420,15 +488,18 @@ class Dispatcher:
             table.spoil(message.out)
             root = message.out.id
         if isinstance(error, DependencyFailed):
-            root = table.root_of(operands_of(type(message))(message)) or root
+            first = one.root if one is not None else 0
+            root = first or table.root_of(operands_of(type(message))(message)) or root
         for id_ in launch.ids:
-            table.fail(id_, root)
+            if one is None or table.known(id_) is not None:  # else it is freed by now
+                table.fail(id_, root)
         withheld: tuple[int, ...] = ()
         if not isinstance(error, Cancelled):  # whoever has taken it back knows
+            had = {} if one is None else one.had
             withheld = tuple(
                 ref.id
                 for ref in message.changes()
-                if table.withhold(ref, Refusal(ref.id, root, launch.seq))
+                if table.withhold(ref, Refusal(ref.id, root, launch.seq), had.get(ref))
             )
         reports = [_described(launch, error, root, withheld)]
         later = launch.deferred
@@ -438,12 +509,14 @@ class Dispatcher:
             and later.way == "blocking"
             and (later.life != self._context.restarts[library])
         )
-        if error.directive is Directive.RESTART and not stale:
+        judged = one is not None and one.judged  # the library itself is well
+        if error.directive is Directive.RESTART and not stale and not judged:
             if not self._context.restart(library):
                 self.poisoned(Poison(0, "RESTART_LIMIT", f"{library} failed too often: {error}"))
             cause = fitting(str(error))
             reports.append(LibraryRestarted(library, cause, self._context.restarts[library]))
         self.send(reports)
+        return root
 
     def _broken(self, error: BaseException) -> None:
         """A wait failed: the device is in error, and so is everything enqueued on it."""

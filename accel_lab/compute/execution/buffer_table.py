@@ -118,11 +118,7 @@ class BufferTable:
         if buffer.storage is not None:
             return
         if buffer.failed_root:
-            root = buffer.failed_root
-            first = f"the message for buffer {root}" if root > 0 else f"message {-root}"
-            what = "its message" if root == buffer.id else first
-            text = f"buffer {buffer.id} was never made: {what} failed"
-            raise DependencyFailed(text)
+            raise _never_made(buffer)
         self._buffers.pop(buffer.id, None)
         if buffer.id in self.values:
             text = f"the answer of buffer {buffer.id} is not an array, and so no operand"
@@ -130,17 +126,20 @@ class BufferTable:
         text = f"buffer {buffer.id} is not in this generation's table: it was freed or lost"
         raise StaleRef(text, buffer=buffer.id)
 
-    def withhold(self, buffer: AccelRef, refusal: Refusal) -> bool:
+    def withhold(self, buffer: AccelRef, refusal: Refusal, had: Storage | None = None) -> bool:
         """Refuse a buffer, and all that shares its memory, until that is lifted.
 
         Returns whether that is news: the buffer is not refused for the same first failure.
+
+        Parameters:
+            had: the memory that it had, which views may have still where it is freed by now.
         """
         assert isinstance(buffer, Buffer)
-        memory = buffer.storage or buffer.id
+        memory = buffer.storage or (had if had is not None and had.users else buffer.id)
         refusals = self.withheld.get(memory, ())
         if any(one[:2] == refusal[:2] for one in refusals):
             return False
-        if buffer.storage is None and buffer.id not in self.away:
+        if memory == buffer.id and buffer.id not in self.away:
             return False
         self.withheld[memory] = (*refusals, refusal)
         self.changes += 1
@@ -170,8 +169,21 @@ class BufferTable:
         for buffer in operands:
             refusals = self.refusals(buffer)
             if refusals:
-                text = f"buffer {buffer.id} was not written: what should have written it failed"
-                raise DependencyFailed(text, unwritten=refusals)
+                raise _not_written(buffer, refusals)
+
+    def failure_of(self, operands: Iterable[Any]) -> DependencyFailed | None:
+        """Return why operands are not what they should be, if any of them is not.
+
+        It fails for one that was never made before it does for one that was not written.
+        """
+        operands = tuple(operands)
+        for buffer in operands:
+            if buffer.storage is None and buffer.failed_root:
+                return _never_made(buffer)
+        for buffer in operands:
+            if refusals := self.refusals(buffer):
+                return _not_written(buffer, refusals)
+        return None
 
     def refusals(self, buffer: Buffer) -> tuple[Refusal, ...]:
         """Return why a buffer is refused; nothing if it is not."""
@@ -264,3 +276,15 @@ class BufferTable:
                 sizes[storage.label] = sizes.get(storage.label, 0) + storage.nbytes
         largest = sorted(sizes.items(), key=lambda item: -item[1])[:count]
         return tuple(MemoryOwner(label, n, tuple(ids[label][:IDS])) for label, n in largest)
+
+
+def _never_made(buffer: Buffer) -> DependencyFailed:
+    root = buffer.failed_root
+    first = f"the message for buffer {root}" if root > 0 else f"message {-root}"
+    what = "its message" if root == buffer.id else first
+    return DependencyFailed(f"buffer {buffer.id} was never made: {what} failed")
+
+
+def _not_written(buffer: Buffer, refusals: tuple[Refusal, ...]) -> DependencyFailed:
+    text = f"buffer {buffer.id} was not written: what should have written it failed"
+    return DependencyFailed(text, unwritten=refusals)

@@ -16,7 +16,7 @@ from accel_lab.compute.execution.worker import Worker
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, PartialSpec, Spec, Specs, inferred
 from accel_lab.compute.message.results import Results, ids_of, results_of
-from accel_lab.errors import LibraryError
+from accel_lab.errors import AccelError, LibraryError
 
 if TYPE_CHECKING:
     from accel_lab.compute.execution.context import Context
@@ -91,6 +91,8 @@ class Launch:
     comes_again: bool = False
     """Whether the same message, without a result, came before: it may be worth preparing."""
     prepared: Prepared | None = None
+    checks: list[tuple[Any, Callable[[Any], AccelError | None]]] | None = None
+    """What decides about it, and what judges that."""
     soon_s: float = 0.0
     """For how long the end of its work is worth being looked for without sleeping."""
     once: bool = False
@@ -297,6 +299,20 @@ class Launch:
         self.once = True
         self.context.held.add(self.seq, self.stream, thing)
 
+    def check(self, status: Any, judge: Callable[[Any], AccelError | None]) -> None:
+        """Have a status that the work writes decide whether it has done what it should.
+
+        It comes back behind the work; nothing stops for it. Until then whatever leaves the device
+        waits if it depends on this launch. If it fails, so does all that depends on it; its
+        library's actor goes on. Such a launch is not prepared.
+
+        Parameters:
+            status: a small array of the device, as LAPACK's `info` or an overflow flag.
+            judge: gets its values as a NumPy array; returns None, or the error that this
+                request fails with. It runs on the dispatcher thread.
+        """
+        self.checks = [*(self.checks or ()), (status, judge)]
+
     def rejoin(self, event: Any = None) -> None:
         """Take up the launch again after what was done beside the dispatcher.
 
@@ -394,10 +410,10 @@ class Launch:
         """Forget what this launch entered, but for the result's name: others may have read that."""
         table = self.context.table
         for id_ in self.made or ():
-            if id_ in self.ids:
-                table.leave(table.mention(id_))
-            else:
+            if id_ not in self.ids:
                 table.free(id_)
+            elif (buffer := table.known(id_)) is not None:
+                table.leave(buffer)
 
     def made_storages(self) -> list[Storage]:
         """Return the memory of what it has entered."""
@@ -434,6 +450,8 @@ class LibraryActor:
     """
 
     library: ClassVar[str]
+    leads_out: ClassVar[bool] = False
+    """Whether its messages take what they read out of the device: they wait for verdicts."""
 
     def __init__(self, context: "Context", lib: Any) -> None:
         self.context = context
