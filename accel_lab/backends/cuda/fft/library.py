@@ -18,7 +18,7 @@ from accel_lab.backends.cuda.fft.copy_kernels import Addresses, CopyKernels, Enq
 from accel_lab.backends.cuda.fft.passes import Plan
 from accel_lab.backends.cuda.fft.route import Array, Run, Step, Task, route
 from accel_lab.backends.cuda.handles.fences import StreamFences
-from accel_lab.compute.execution.plan_cache import PlanCache
+from accel_lab.libraries.authoring.plan_cache import PlanCache
 from accel_lab.libraries.fft.library import C2C, C2R, R2C
 from accel_lab.libraries.fft.transform import Kind, Norm, frame
 

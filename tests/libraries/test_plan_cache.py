@@ -13,11 +13,11 @@ from accel_lab.backends.host.device import HostBackend
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.launch import LibraryActor
-from accel_lab.compute.execution.plan_cache import MOST_RETIRED, PlanCache, static_fields
 from accel_lab.compute.execution.stream import Storage
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation
 from accel_lab.errors import OutOfMemory
+from accel_lab.libraries.authoring.plan_cache import MOST_RETIRED, PlanCache, static_fields
 
 
 class Plan:
