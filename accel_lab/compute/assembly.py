@@ -99,8 +99,9 @@ class Assembly:
             self._record(supervisor, transfers, recorder, options)
         device = Device(requests, transfers, supervisor, system)
         requests.handles.serve(device)
-        requests.connection.busy = services.arena.busy  # the list of all devices
-        services.arena.busy.append(supervisor.is_waited_for)
+        requests.connection.busy = services.busy
+        services.busy.append(supervisor.is_waited_for)
+        services.arena.busy.append(supervisor.is_entered)
         services.arena.on_segment.append(supervisor.segment_made)
         services.arena.on_drop.append(supervisor.segment_dropped)
         return supervisor, device
@@ -136,6 +137,7 @@ class Assembly:
     def take_apart(self, supervisor: ContextSupervisor) -> None:
         """Have a device that is gone hear nothing more of the arena."""
         with suppress(ValueError):  # that is closed, too
-            self._services.arena.busy.remove(supervisor.is_waited_for)
+            self._services.busy.remove(supervisor.is_waited_for)
+            self._services.arena.busy.remove(supervisor.is_entered)
             self._services.arena.on_segment.remove(supervisor.segment_made)
             self._services.arena.on_drop.remove(supervisor.segment_dropped)

@@ -116,15 +116,25 @@ class ContextSupervisor:
 
     def is_waited_for(self) -> bool:
         """Whether others wait for what this thread is in the middle of: a finalizer asks."""
-        requests, recovery, services = self.requests, self.recovery, self._services
+        recovery = self.recovery
+        return (
+            self.is_entered()
+            or self.suspension.is_at_work
+            or (recovery is not None and recovery.is_at_work)
+        )
+
+    def is_entered(self) -> bool:
+        """Whether this thread may not even wait for room in the arena.
+
+        One that rebuilds buffers, or brings them back, waits for that as part of its work.
+        """
+        requests, services = self.requests, self._services
         return (
             requests.connection.is_entered
             or services.event_loop.is_current()
             or services.arena.is_entered
             or requests.outbox.is_entered
             or self._gives_up_here()
-            or self.suspension.is_at_work
-            or (recovery is not None and recovery.is_at_work)
             or (requests.recorder is not None and requests.recorder.is_drained_here())
         )
 

