@@ -36,7 +36,7 @@ _PLACE = re.compile(r'^  File "([^"\n]+)", line (\d+), in (.+)$', re.MULTILINE)
 _CELL = re.compile(r"^(gpu cell \d+) (#\d+)")
 _TOLD = 200
 """How much of the first line of a failure is told again by what depends on it."""
-_PACKAGE = f"{Path(tree.__file__).parent}/"
+_PACKAGE = f"{Path(tree.__file__).parent.parent}/"
 
 
 def pack(
