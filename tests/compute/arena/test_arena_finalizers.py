@@ -2,7 +2,7 @@
 
 import gc
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,8 @@ from accel_lab.compute.arena.segment import Segment
 from accel_lab.compute.arena.staging import CHUNK_BYTES, CopyPool
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import ArenaFull
-from tests.compute.requests.test_finalizers import Finalized, in_time
 from tests.faults.conftest import settle
+from tests.finalized import Finalized, collecting, in_time
 
 WAIT = 30.0
 LARGE = np.ones((256, 256), np.float32)
@@ -32,21 +32,6 @@ def lab() -> Iterator[System]:
 @pytest.fixture
 def gpu(lab: System) -> Device:
     return lab.devices[0]
-
-
-def collecting(
-    monkeypatch: pytest.MonkeyPatch, owner: type, name: str, deed: Callable[[], Any]
-) -> None:
-    """Have garbage collected in the next call of a method, the finalizer of which acts."""
-    called = getattr(owner, name)
-
-    def collect(*arguments: Any, **options: Any) -> Any:
-        monkeypatch.setattr(owner, name, called)
-        Finalized(deed)
-        gc.collect()
-        return called(*arguments, **options)
-
-    monkeypatch.setattr(owner, name, collect)
 
 
 PLACES = [(Ledger, "take"), (Segment, "carve"), (Ledger, "promise"), (Ledger, "publish")]

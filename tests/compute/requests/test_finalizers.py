@@ -17,6 +17,7 @@ from accel_lab.compute.requests import answers, connection, outbox
 from accel_lab.compute.wire import link as wire
 from accel_lab.errors import InvalidArgument
 from tests.faults.conftest import settle
+from tests.finalized import Finalized, collecting, in_time
 
 WAIT = 30.0
 SMALL, LARGE = np.ones((4, 4), np.float32), np.ones((256, 256), np.float32)
@@ -28,44 +29,8 @@ def gpu() -> Iterator[Device]:
         yield lab.ready(WAIT).devices[0]
 
 
-class Finalized:
-    """Does something when it is collected."""
-
-    def __init__(self, deed: Callable[[], Any]) -> None:
-        self.me, self._deed = self, deed
-
-    def __del__(self) -> None:
-        self._deed()
-
-
-def in_time(deed: Callable[[], Any]) -> Any:
-    """Return what it returns, on a thread that a deadlock may keep."""
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(deed()), daemon=True)
-    thread.start()
-    thread.join(WAIT)
-    assert found, "it never came back"
-    return found[0]
-
-
 PLACES = [(outbox, "encode_entry"), (wire, "batch")]
 """What is called with the device's lock, and with that of its wire."""
-
-
-def collecting(
-    monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str], deed: Callable[[], Any]
-) -> None:
-    """Have garbage collected in the middle of the next message, the finalizer of which acts."""
-    module, name = place
-    called = getattr(module, name)
-
-    def collect(*arguments: Any, **options: Any) -> Any:
-        monkeypatch.setattr(module, name, called)
-        Finalized(deed)
-        gc.collect()
-        return called(*arguments, **options)
-
-    monkeypatch.setattr(module, name, collect)
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place[1])
@@ -94,7 +59,7 @@ def test_it_puts_and_computes(
             c = a @ a
         return c.get(timeout_s=WAIT)
 
-    collecting(monkeypatch, place, deed)
+    collecting(monkeypatch, *place, deed)
     np.testing.assert_array_equal(in_time(send), 4 * SMALL)
     x, product = made
     n = float(len(array))
@@ -108,7 +73,7 @@ def test_what_is_sent_next_comes_after_it(gpu: Device, monkeypatch: pytest.Monke
     a = gpu.put(SMALL).result(WAIT)
     monkeypatch.setattr(gpu._requests.outbox, "_call_later", lambda _: None)
     made: list[AccelRef] = []
-    collecting(monkeypatch, PLACES[0], lambda: made.append(gpu.put(2 * SMALL)))
+    collecting(monkeypatch, *PLACES[0], lambda: made.append(gpu.put(2 * SMALL)))
     in_time(lambda: a @ a)
     np.testing.assert_array_equal(in_time(lambda: (made[0] + a).get(timeout_s=WAIT)), 3 * SMALL)
 
@@ -118,7 +83,7 @@ def test_it_is_sent_though_nobody_sends_any_more(
 ) -> None:
     a = gpu.put(SMALL).result(WAIT)
     made: list[AccelRef] = []
-    collecting(monkeypatch, PLACES[0], lambda: made.append(gpu.put(2 * SMALL)))
+    collecting(monkeypatch, *PLACES[0], lambda: made.append(gpu.put(2 * SMALL)))
     in_time(lambda: a @ a)
     assert settle(lambda: made[0].done)
 
@@ -133,7 +98,7 @@ def test_it_cannot_wait_there(gpu: Device, monkeypatch: pytest.MonkeyPatch) -> N
         except InvalidArgument as error:
             told.append(error)
 
-    collecting(monkeypatch, PLACES[0], deed)
+    collecting(monkeypatch, *PLACES[0], deed)
     np.testing.assert_array_equal(in_time(lambda: (a @ a).get(timeout_s=WAIT)), 4 * SMALL)
     assert "__del__" in str(told[0])
 
@@ -163,7 +128,7 @@ def test_it_cannot_wait_where_its_thread_reads(
         except InvalidArgument as error:
             told.append(str(error))
 
-    collecting(monkeypatch, place, deed)
+    collecting(monkeypatch, *place, deed)
     np.testing.assert_array_equal(in_time(lambda: (a @ a).get(timeout_s=WAIT)), 4 * SMALL)
     assert settle(lambda: bool(told))
     assert "__del__" in told[0]
@@ -195,7 +160,7 @@ def test_its_mistakes_are_told_to_its_handle(gpu: Device, monkeypatch: pytest.Mo
     a = gpu.put(SMALL).result(WAIT)
     freed, made = gpu.put(SMALL), list[AccelRef]()
     freed.free()
-    collecting(monkeypatch, PLACES[0], lambda: made.append(blas.gemm(freed, a)))
+    collecting(monkeypatch, *PLACES[0], lambda: made.append(blas.gemm(freed, a)))
     in_time(lambda: a @ a)
     assert settle(lambda: made[0].failed)
     assert "was freed" in str(made[0].error)

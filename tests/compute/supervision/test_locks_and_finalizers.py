@@ -2,7 +2,7 @@
 
 import gc
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from accel_lab.compute.suspension.suspension import Suspension
 from accel_lab.compute.wire import link as wire
 from accel_lab.errors import InvalidArgument
 from accel_lab.journal.stores.memory import MemoryStore
-from tests.compute.requests.test_finalizers import Finalized, in_time
 from tests.faults.conftest import settle
+from tests.finalized import Finalized, collecting, in_time
 
 WAIT = 30.0
 
@@ -29,21 +29,6 @@ WAIT = 30.0
 def lab() -> Iterator[System]:
     with System("host") as lab:
         yield lab.ready(WAIT)
-
-
-def collecting(
-    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, deed: Callable[[], Any]
-) -> None:
-    """Have garbage collected in the next call of this, the finalizer of which acts."""
-    called = getattr(owner, name)
-
-    def collect(*arguments: Any, **options: Any) -> Any:
-        monkeypatch.setattr(owner, name, called)
-        Finalized(deed)
-        gc.collect()
-        return called(*arguments, **options)
-
-    monkeypatch.setattr(owner, name, collect)
 
 
 def closed(lab: System) -> bool:
