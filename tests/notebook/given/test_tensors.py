@@ -156,13 +156,14 @@ def test_a_notebook_without_pytorch_does_not_import_it(torch: Any) -> None:
     """What this floor asks PyTorch for, it asks the one that is there."""
     code = (
         "import sys\n"
-        "from accel_lab.compute.cells import captured_objects as lent, write_back as renewal\n"
+        "from accel_lab.compute.cells.captured_objects import CapturedObjects, arrays_in, change\n"
+        "from accel_lab.compute.cells.write_back import can_change\n"
         "class Own:\n    def __init__(self): self.a, self.b = 1, object()\n"
         "value = [Own(), {'n': 1}, object()]\n"
-        "held = lent.Lent(value, lent.arrays_in(value), lambda _: False)\n"
+        "held = CapturedObjects(value, arrays_in(value), lambda _: False)\n"
         "value[1]['n'] = 2\n"
-        "lent.change(value, held.changes()[0])\n"
-        "assert not renewal.can_change(value[0])\n"
+        "change(value, held.changes()[0])\n"
+        "assert not can_change(value[0])\n"
         "assert 'torch' not in sys.modules\n"
     )
     import subprocess
