@@ -17,6 +17,7 @@ from accel_lab.compute.arrays.dtypes import NAMES, is_complex, numpy_dtype
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
+from accel_lab.compute.message.results import results_of
 from accel_lab.errors import DependencyFailed, InvalidArgument, StaleRef, UnsupportedDtype
 from accel_lab.libraries.authoring.options import factors_of
 from accel_lab.libraries.authoring.shaped import Shaped
@@ -54,17 +55,35 @@ def drawn(support: Support, name: str) -> Sample:
 
 
 def answer(device: Device, message: Shaped[Any]) -> Any:
-    """Return what a message answers, which is what it announces."""
-    ref, spec = device.ask(message), message.infer()
-    assert type(spec) is Spec
-    assert (ref.shape, ref.dtype) == (spec.shape, spec.dtype)
-    got = value(device, ref)
-    assert (got.shape, got.dtype) == (spec.shape, numpy_dtype(spec.dtype))
-    return got
+    """Return what a message answers, which is what it announces: an array, or a tuple of several.
+
+    What it does not ask for is not in the tuple.
+    """
+    answered, specs = device.ask(message), message.infer()
+    if type(specs) is Spec:
+        answered, specs = (answered,), (specs,)
+    assert [ref is None for ref in answered] == [spec is None for spec in specs]
+    refs, announced = handles(answered), [spec for spec in specs if spec]
+    for ref, spec in zip(refs, announced, strict=True):
+        assert (ref.shape, ref.dtype) == (spec.shape, spec.dtype)
+    got = [value(device, ref) for ref in refs]
+    for x, spec in zip(got, announced, strict=True):
+        assert (x.shape, x.dtype) == (spec.shape, numpy_dtype(spec.dtype))
+    return got[0] if len(specs) == 1 else tuple(got)
+
+
+def handles(answered: Any) -> list[AccelRef]:
+    """Return each handle that a message is answered with."""
+    several = (answered,) if isinstance(answered, AccelRef) else answered
+    return [ref for ref in several if ref is not None]
 
 
 def assert_close(got: Any, expected: Any) -> None:
-    """Compare sums that were formed in another order."""
+    """Compare sums that were formed in another order; of several results each."""
+    if isinstance(expected, tuple):
+        for one, other in zip(got, expected, strict=True):
+            assert_close(one, other)
+        return
     wide = "complex128" if got.dtype.kind == "c" else "float64"
     np.testing.assert_allclose(got.astype(wide), expected.astype(wide), rtol=1e-6)
 
@@ -93,7 +112,8 @@ def test_a_dtype_is_taken_or_refused_by_name(
     one = sample(DECLARED[name], dtype, different)
     operands = one.placed(device)
     if dtype in support[name]:
-        device.ask(one.message(operands)).result(WAIT_S)
+        for ref in handles(device.ask(one.message(operands))):
+            ref.result(WAIT_S)
         return
     with refused(device, name, dtype, error=UnsupportedDtype):
         device.ask(one.message(operands))
@@ -122,6 +142,25 @@ def test_no_axes_and_many_stand_for_dots(device: Device, support: Support, name:
 
 def with_batch(one: Sample, batch: tuple[int, ...]) -> Sample:
     return Sample(one.kind, one.dtype, one.extents, batch)
+
+
+@of_each
+def test_what_is_not_asked_for_is_none_and_changes_no_other(
+    device: Device, support: Support, name: str
+) -> None:
+    one = drawn(support, name)
+    results = results_of(one.kind)
+    if results is None or not any(results.asked_by):
+        pytest.skip("all its results are made always")
+    message = one.message(one.placed(device))
+    options = sorted({*results.asked_by} - {""})
+    everything = msgspec.structs.replace(message, **dict.fromkeys(options, True))
+    whole = answer(device, everything)
+    for option in options:
+        part = msgspec.structs.replace(everything, **{option: False})
+        asked = results.made(part)
+        assert len(asked) < len(whole)
+        assert_close(answer(device, part), tuple([whole[at] for at in asked]))
 
 
 @of_each
@@ -243,15 +282,18 @@ def test_what_only_the_context_can_see_is_refused_there(
         fits = device.ask(one.message({**operands, first: ref_of(same)}))
         turned = device.run(lambda x: x[None, ..., None], operands[first])
         wrong = [device.ask(one.message({**operands, first: ref_of(turned)}))]
-        if len(operands) == 1 and not has_out(one.kind):
-            wrong.clear()  # any shape will do
-        elif len(operands) == 1:
+        any_fits = len(operands) == 1 and BATCH in parse(one.kind.shapes).takes[0]
+        if any_fits and not has_out(one.kind):
+            wrong.clear()
+        elif any_fits:
             out = device.put(np.zeros(expected.shape, expected.dtype))
             wrong = [device.ask(one.message({first: ref_of(turned)}, out))]
-    assert_close(value(device, fits), expected)
-    for ref in wrong:
-        with pytest.raises(InvalidArgument, match=one.kind.__name__):
-            ref.result(WAIT_S)
+    got = [value(device, ref) for ref in handles(fits)]
+    assert_close(tuple(got) if isinstance(expected, tuple) else got[0], expected)
+    for answered in wrong:
+        for ref in handles(answered):
+            with pytest.raises(InvalidArgument, match=one.kind.__name__):
+                ref.result(WAIT_S)
 
 
 def ref_of(answered: object) -> AccelRef:
@@ -269,9 +311,10 @@ def test_an_operand_that_failed_fails_it_with_the_root(
         with unanswered(device):
             never = ref_of(device.run(lambda x: x.no_such_thing, operands[operand]))
             after = device.ask(one.message({**operands, operand: never}))
-        with pytest.raises(DependencyFailed) as caught:
-            after.result(WAIT_S)
-        assert "no_such_thing" in str(caught.value.__cause__)
+        for ref in handles(after):
+            with pytest.raises(DependencyFailed) as caught:
+                ref.result(WAIT_S)
+            assert "no_such_thing" in str(caught.value.__cause__)
         assert never.error is not None
 
 

@@ -1,4 +1,4 @@
-"""Scenarios of a throw-away library, in a copy of the project that has it."""
+"""Throw-away libraries, in a copy of the project that has them."""
 
 import os
 import shutil
@@ -8,23 +8,31 @@ from pathlib import Path
 
 from tests.project import ROOT
 
+_IGNORED = shutil.ignore_patterns("__pycache__")
 
-def run_scenarios(folder: Path, library: str, copy: Path) -> None:
-    """Copy the project and a library into `copy`, and run the library's scenarios there."""
-    places = {
+
+def places(library: str) -> dict[str, str]:
+    """Return where each file of a library belongs in the copy."""
+    return {
         "library.py": f"accel_lab/libraries/{library}.py",
         "host.py": f"accel_lab/backends/host/{library}.py",
         "cuda.py": f"accel_lab/backends/cuda/{library}.py",
-        "scenarios.py": "test_scenarios.py",
     }
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "accel_lab", copy / "accel_lab", ignore=ignored)
-    for name, place in places.items():
+
+
+def copy_project(folder: Path, library: str, copy: Path) -> None:
+    """Copy the project and a library into `copy`."""
+    shutil.copytree(ROOT / "accel_lab", copy / "accel_lab", ignore=_IGNORED)
+    for name, place in places(library).items():
         shutil.copy(folder / name, copy / place)
+
+
+def run_pytest(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest in a copy, which comes first of all places that have the package."""
     path = os.pathsep.join([str(copy), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=."]
-    done = subprocess.run(
-        [*command, "test_scenarios.py"],
+    return subprocess.run(
+        [*command, *arguments],
         env=os.environ | {"PYTHONPATH": path},
         capture_output=True,
         text=True,
@@ -32,4 +40,18 @@ def run_scenarios(folder: Path, library: str, copy: Path) -> None:
         timeout=110,
         check=False,
     )
+
+
+def run_scenarios(folder: Path, library: str, copy: Path) -> None:
+    """Copy the project and a library into `copy`, and run the library's scenarios there."""
+    copy_project(folder, library, copy)
+    shutil.copy(folder / "scenarios.py", copy / "test_scenarios.py")
+    done = run_pytest(copy, "test_scenarios.py")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def copy_contract(copy: Path) -> None:
+    """Add to a copy what every message of every library has to pass."""
+    shutil.copytree(ROOT / "tests" / "contract", copy / "tests" / "contract", ignore=_IGNORED)
+    for name in ("pyproject.toml", "tests/conftest.py", "tests/ports.py"):
+        shutil.copy(ROOT / name, copy / name)

@@ -59,7 +59,7 @@ def results_of(kind: Any) -> Results | None:
     Raises:
         TypeError: a result may be None, and `asked_by` does not name the field that asks for it.
     """
-    found = next((arg for arg in _answers(kind) if is_tuple_of_refs(arg)), None)
+    found = tuple_of(kind)
     if found is None:
         return None
     asked_by, hints = kind.asked_by, typing.get_type_hints(found)
@@ -75,6 +75,11 @@ def results_of(kind: Any) -> Results | None:
     if unknown := asked_by.keys() - hints.keys():
         raise TypeError(f"{kind.__name__}: asked_by names {sorted(unknown)}, and it has no such")
     return Results(found, tuple(asked_by.get(name, "") for name in hints))
+
+
+def tuple_of(kind: Any) -> Any:
+    """Return the NamedTuple that a message type answers with, which may still be in the making."""
+    return next((arg for arg in _answers(kind) if is_tuple_of_refs(arg)), None)
 
 
 def _answers(kind: Any) -> Iterator[Any]:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 from accel_lab.compute.arrays.dtypes import real_of
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.compute.message.results import tuple_of
 from accel_lab.libraries.authoring.operand import coefficient, one_dtype, require_out, result
 from accel_lab.libraries.authoring.options import Factor
 from accel_lab.libraries.authoring.signature import BATCH, Signature, broadcast_batch, parse
@@ -30,7 +31,8 @@ class Shaped(Operation[R], frozen=True, array_like=True, eq=False):
     """A message whose `infer` follows from `shapes`, unless it has one of its own.
 
     Its operands have one dtype, and each `Factor` is a number of it. What more there is to refuse,
-    as an axis that is none, a method `check` does.
+    as an axis that is none, a method `check` does. A result in `asked_by` is there if it is asked
+    for.
 
     Attributes:
         shapes: as `signature` says.
@@ -102,8 +104,7 @@ def infer_of(kind: type[Shaped[Any]], signature: Signature) -> Callable[[Any], A
         apart = [f", ref{at}" for at, name in enumerate(operands) if name not in kind.in_place]
         lines += ["out = self.out", "if out is not None:"]
         lines += [f"    require_out(self, out, spec0{''.join(apart)})"]
-    specs = [f"spec{at}" for at in range(len(signature.makes))]
-    lines += [f"return {', '.join(specs)}"]
+    lines += [f"return {', '.join(_returned(signature, kind))}"]
     text = "def infer(self):\n" + "".join(f"    {line}\n" for line in lines)
     exec(compile(text, f"<infer of {kind.__name__}>", "exec"), space)  # noqa: S102 - of names alone
     made: Callable[[Any], Any] = space["infer"]
@@ -177,6 +178,16 @@ def _made(
         make = "result(self, " if grows else "Spec("
         lines += [f"spec{at} = {make}{shape}, {dtype})"]
     return lines
+
+
+def _returned(signature: Signature, kind: type[Shaped[Any]]) -> list[str]:
+    """Return the spec of each result; None if the option that asks for it does not."""
+    specs = [f"spec{at}" for at in range(len(signature.makes))]
+    if kind.asked_by:
+        for at, name in enumerate(tuple_of(kind)._fields):
+            if by := kind.asked_by.get(name):
+                specs[at] += f" if self.{by} else None"
+    return specs
 
 
 __all__ = ["DtypeRule", "Shaped", "infer_of", "real_of", "same"]
