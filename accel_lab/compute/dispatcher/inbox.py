@@ -55,7 +55,10 @@ class Inbox:
             either = busy or deferral.begun or deferral.ready
             transport.wait(also=deferral.wakeup if either else -1)
             transport.wake()
-        return transport.receive()
+        frame = transport.receive()
+        if frame is None and not deferral.ready:
+            deferral.acknowledge()  # what rang was taken before; what rings now is seen next
+        return frame
 
     def open(self, frame: memoryview) -> list[Any]:
         """Return the entries of a frame, to be executed before the next is opened."""

@@ -37,9 +37,8 @@ class StreamBell:
                 waiter.submit(event)
 
     def _reached(self) -> None:
+        self.rang = True  # first: whoever is woken and finds nothing takes the ring away
         self._ring()
-        # Only now: whoever sees it may take the ring away, and that must be there.
-        self.rang = True
 
 
 class _Waiter:

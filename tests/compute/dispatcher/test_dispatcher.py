@@ -1,10 +1,11 @@
 """What a context does with what arrives, without a process around it."""
 
 import ctypes
+import select
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -271,6 +272,57 @@ def test_what_waits_for_something_deferred_keeps_its_operands_when_garbage_is_fr
     assert {seq for r in wire.sent if isinstance(r, Done) for seq in r.seqs} == set(range(1, 7))
     assert context.table.known(3) is None, "it is freed in its turn"
     context.close()
+
+
+class Idle(Wire):
+    """A wire on which nothing comes any more; it counts the waits that end at once.
+
+    Attributes:
+        slept: called when one does not, before it does.
+    """
+
+    def __init__(self, frames: list[bytes], slept: Callable[[], object]) -> None:
+        super().__init__(frames)
+        self.slept = slept
+        self.awake = 0
+        self.over = False
+
+    def receive(self) -> memoryview | None:
+        return memoryview(self.frames.pop(0)) if self.frames else None
+
+    def sleep(self) -> bool:
+        return True
+
+    def wait(self, timeout_s: float | None = None, also: int = -1) -> None:
+        del timeout_s
+        if also < 0:
+            self.over = True  # nothing is left to be done
+            return
+        if select.select([also], [], [], 0.0)[0]:
+            self.awake += 1
+            assert self.awake < 10, "the dispatcher does not sleep"
+            return
+        self.slept()
+        assert select.select([also], [], [], 10.0)[0], "nothing has woken it"
+
+
+def test_a_ring_that_comes_when_what_it_tells_of_was_taken_wakes_once(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has finished is there before it rings, so the dispatcher may take it in between."""
+    gate = threading.Event()
+    monkeypatch.setattr(Forgetful, "gate", gate)
+    entry = encode_entry(1, 1, 600.0, Make(later=True), Make().infer())
+    wire = Idle([batch([entry])], gate.set)
+    service = service_of(wire, context)
+    service._turn()
+    service._deferral.ring()  # of one that was taken long ago; the other has not finished
+    try:
+        while not wire.over:
+            service._turn()
+    finally:
+        gate.set()
+    assert wire.awake == 1
 
 
 def test_no_answer_is_lost_after_an_offer_that_a_full_socket_refused() -> None:

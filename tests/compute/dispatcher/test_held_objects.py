@@ -1,5 +1,6 @@
 """What a launch holds: kept until its stream is behind it, dropped on the dispatcher's thread."""
 
+import queue
 import select
 import threading
 import weakref
@@ -9,8 +10,10 @@ from typing import Any, ClassVar
 import pytest
 
 from accel_lab.backends.host.device import HostBackend, HostStream
+from accel_lab.compute.dispatcher.stream_bell import StreamBell
 from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
+from accel_lab.compute.execution.stream import Stream
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.compute.wire.codec import Failure, batch, encode_entry
@@ -307,3 +310,12 @@ def test_a_dispatcher_that_sleeps_is_woken_to_drop_an_object() -> None:
     assert alive() == [False]
     assert Holding.dropped_in == [serving.ident]
     assert not world.context.held
+
+
+def test_who_is_woken_for_a_stream_sees_for_what() -> None:
+    """Whoever is woken and finds nothing takes the ring away, and sleeps again."""
+    stream, seen = Slow(), queue.SimpleQueue[bool]()
+    bell = StreamBell(lambda: seen.put(bell.rang), seen.put)
+    bell.watch([(Stream("test", stream), stream.record())])
+    stream.move()
+    assert seen.get(timeout=WAIT_S)
