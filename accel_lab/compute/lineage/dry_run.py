@@ -12,6 +12,14 @@ BEYOND = "the record does not reach back to the message that made it"
 _DEPENDS = "it depends on buffer"
 
 
+def depends_on(id_: int, why: str) -> str:
+    """Return why that is lost which depends on a lost buffer.
+
+    What a long chain depends on is what its first link depends on.
+    """
+    return why if why.startswith(_DEPENDS) else f"{_DEPENDS} {id_}: {why}"
+
+
 class GivenUp(NamedTuple):
     """A buffer whose messages are forgotten.
 
@@ -33,17 +41,24 @@ class GivenUp(NamedTuple):
 class DryRun:
     """What is had when messages are run: one that cannot be takes along whatever it writes.
 
+    Parameters:
+        never_made: buffers whose messages have failed, and how.
+
     Attributes:
         settled: effects, by `id`, that change nothing if they are run once more.
     """
 
     def __init__(
-        self, aliasing: Aliasing, opaque: dict[int, str], given_up: dict[int, GivenUp]
+        self,
+        aliasing: Aliasing,
+        opaque: dict[int, str],
+        given_up: dict[int, GivenUp],
+        never_made: dict[int, str],
     ) -> None:
         self._roots_of = aliasing.of
         self._opaque = opaque
         self._given_up = given_up
-        self._why: dict[int, str] = {}
+        self._why = never_made
         self._spoilt: dict[int, tuple[int, str]] = {}  # memory: where it was spoilt last, and why
         self._made: dict[int, int] = {}  # buffers: where they were made or restored
         self._restored: dict[int, Checkpoint] = {}
@@ -62,8 +77,7 @@ class DryRun:
         reason, now = never, step.seq
         for id_ in step.operands:
             if not reason and (text := self._gone(id_, now)):
-                # What a long chain depends on is what its first link depends on.
-                reason = text if text.startswith(_DEPENDS) else f"{_DEPENDS} {id_}: {text}"
+                reason = depends_on(id_, text)
         if reason:
             self._why.update(dict.fromkeys(step.makes, reason))
             for id_ in step.writes:

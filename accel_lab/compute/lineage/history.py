@@ -86,7 +86,7 @@ class History:
         self.has_lost_needs = False
         self.until = math.inf
         self._newest = 0  # the number of the last message
-        self._failed: set[int] = set()
+        self._failed: dict[int, str] = {}  # how, for people
         self._half_done: set[int] = set()
         self._early: dict[int, Failed] = {}  # those told of before their messages
         self._digests: dict[int, dict[int, str]] = {}  # of what a request made, by buffer
@@ -115,7 +115,7 @@ class History:
     def note(self, marker: Any) -> None:
         """Take in a fact of the record."""
         if isinstance(marker, Failed):
-            self._failed.add(marker.seq)
+            self._failed[marker.seq] = f"its message failed: {marker.kind}: {marker.text}"
             if marker.seq > self._newest:
                 # Sent first and recorded then: the answer may have come between.
                 self._early[marker.seq] = marker
@@ -174,7 +174,17 @@ class History:
     @property
     def failures(self) -> set[int]:
         """The buffers that their messages have not made."""
-        return {id_ for step in self.steps if step.seq in self._failed for id_ in step.makes}
+        return set(self._never_made())
+
+    def _never_made(self) -> dict[int, str]:
+        """Return the buffers that their messages have not made, and why."""
+        failed = self._failed
+        return {
+            id_: failed[step.seq]
+            for step in (self.steps if failed else ())
+            if step.seq in failed
+            for id_ in step.makes
+        }
 
     def slice(self, wanted: Iterable[int], without: Collection[int] = ()) -> Slice:
         """Return what has to be done to have these buffers as they were last.
@@ -218,7 +228,7 @@ class History:
 
     def hopeless(self, wanted: Iterable[int], without: Collection[int] = ()) -> dict[int, str]:
         """Return why which of these could not be had even if each checkpoint could be used."""
-        undone = self._failed - self._half_done
+        undone = self._failed.keys() - self._half_done
         undone.update(without)
 
         def history() -> Iterator[Step | Restore]:
@@ -273,7 +283,7 @@ class History:
                     memory.intersection_update(aliasing.of_all(ids))
 
         written = _Written(aliasing)
-        undone = self._failed - self._half_done
+        undone = self._failed.keys() - self._half_done
         again: set[int] = set()  # the effects that are needed wherever they stand
         # Before all that is needed was made nothing is.
         for step in takewhile(lambda _: ids, self._in_time(reversed(self.steps))):
@@ -302,7 +312,7 @@ class History:
 
     def _lost(self, steps: Iterable[Step | Restore], wanted: Iterable[int]) -> dict[int, str]:
         """Walk forward: return why which of these cannot be had if all of this is done."""
-        trial = DryRun(self.aliasing, self._opaque, self._given_up)
+        trial = DryRun(self.aliasing, self._opaque, self._given_up, self._never_made())
         settled, half_done = trial.settled, self._half_done
         for position, step in enumerate(self._in_time(steps)):
             if isinstance(step, Restore):
@@ -452,7 +462,8 @@ class History:
         """Forget all messages but these, and all that nobody asks for without them."""
         self.steps = [step for step in self.steps if step.seq in kept]
         self._early = {s: early for s, early in self._early.items() if s > self._newest}
-        self._failed.intersection_update(kept | self._early.keys())
+        for seq in self._failed.keys() - kept - self._early.keys():
+            del self._failed[seq]
         self._half_done.intersection_update(kept)
         self.contents = {s: c for s, c in self.contents.items() if s in kept}
         self._digests = {s: d for s, d in self._digests.items() if s in kept}

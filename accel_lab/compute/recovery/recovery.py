@@ -40,6 +40,7 @@ from accel_lab.actor.reply import Reply
 from accel_lab.compute.actors.digest import Digest
 from accel_lab.compute.arena.arena import Arena
 from accel_lab.compute.lineage.content_store import Contents
+from accel_lab.compute.lineage.dry_run import depends_on
 from accel_lab.compute.lineage.history import Restore, Slice
 from accel_lab.compute.lineage.lineage import Lineage
 from accel_lab.compute.lineage.markers import Failed, Rebuilt
@@ -512,7 +513,7 @@ class Recovery:
                 where = None if waits is None else waits[0].origin
                 self._requests.answers.not_written(changes_of(step), seq, error, where)
                 self.cancel([seq], partial(_same, error))
-                self.lost.update(dict.fromkeys(step.makes, text))
+                self.lost.update(dict.fromkeys(step.makes, depends_on(gone, self.lost[gone])))
                 continue
             with self._lock:
                 held = self._held.pop(seq, None)

@@ -126,6 +126,15 @@ def test_what_failed_or_was_never_answered_is_as_if_it_had_not_been() -> None:
     assert lineage_of(zeros(1, 1), encode_marker(Failed(1, "OutOfMemory", ""))).live == set()
 
 
+def test_what_was_never_made_is_lost_by_the_failure_of_its_message() -> None:
+    """A request without an answer may name it, and is told why it is not run again."""
+    failed = encode_marker(Failed(1, "NotDefinite", "the minor of order 2 is not positive"))
+    lineage = lineage_of(zeros(1, 1), failed, copy(2, 1, made=2), copy(3, 2, made=3))
+    why = "its message failed: NotDefinite: the minor of order 2 is not positive"
+    assert lineage.slice([1], without=[2, 3]).lost == {1: why}
+    assert lineage.slice([3]).lost == {3: f"it depends on buffer 1: {why}"}
+
+
 def test_a_function_that_failed_may_have_changed_what_it_writes() -> None:
     impure = entry(2, -3, RUN, [1], b"", *[False, None, None])
     reads = entry(2, -3, RUN, [1], b"", *[False, None, []])

@@ -226,6 +226,26 @@ def test_a_context_killed_in_the_middle_runs_them_again(gpu: Device, late_s: flo
         (behind[0] + 1).result(WAIT)
 
 
+def test_what_depends_on_it_says_so_after_a_loss(gpu: Device) -> None:
+    """It was answered before, and what depends on it is run again."""
+    a, x = gpu.put(BAD), gpu.put(GOOD)
+    pid = gpu.run(os.getpid).result(WAIT)
+    gpu.ask(Late(LATE_S))
+    root = judged.cholesky(a)
+    behind = [root + k for k in range(FIFTY)]
+    for _ in range(FIFTY):
+        behind.append(behind[-1] + x)
+    with pytest.raises(NotDefinite):
+        root.result(WAIT)
+    os.kill(pid, signal.SIGKILL)
+    for ref in behind:
+        with pytest.raises(DependencyFailed) as caught:
+            ref.result(WAIT)
+        assert "Cholesky: the minor of order 2 is not positive" in str(caught.value)
+        assert str(caught.value).count("buffer") <= 1, "of a chain it names the first"
+    assert np.array_equal((x + 1).get(), GOOD + 1)
+
+
 @pytest.mark.parametrize("late_s", [0.0, LATE_S])
 def test_the_journal_replays_each(tmp_path: Path, late_s: float) -> None:
     with System(BACKEND, journal=tmp_path / "j.sqlite", results="digests") as lab:
