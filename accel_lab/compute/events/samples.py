@@ -24,7 +24,8 @@ class Block(msgspec.Struct, frozen=True, array_like=True, gc=False):
             for a library's workspace, which is no buffer.
         address: where it begins, in bytes of the device's address space.
         nbytes: how many bytes it has.
-        owner: the message that made it, as "Gemm #12"; of a workspace "scratch of blas".
+        owner: the message that made it, as "Gemm #12", or "SVD #12.u" where it has several results;
+            of a workspace "scratch of blas".
         dtype, shape: of the first of them.
         kept_by: who holds its handle, as far as is known: names of the notebook.
     """

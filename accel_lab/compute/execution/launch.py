@@ -166,7 +166,7 @@ class Launch:
                 arrays.append(None)
                 continue
             shape = self._shape(spec, shapes.get(name), name)
-            arrays.append(self._allocate(self.result + at, shape, spec.dtype))
+            arrays.append(self._allocate(self.result + at, shape, spec.dtype, name))
         return results.kind(*arrays)
 
     def take(self, array: Any) -> None:
@@ -181,7 +181,7 @@ class Launch:
         for at, (name, spec, array) in enumerate(zip(fields, specs, arrays, strict=True)):
             if spec is not None:
                 shape = self._shape(spec, tuple(array.shape), name)
-                self._take(self.result + at, array, shape, spec.dtype)
+                self._take(self.result + at, array, shape, spec.dtype, name)
 
     def _one(self) -> Spec | PartialSpec:
         spec = self.spec or self.message.infer()
@@ -215,13 +215,17 @@ class Launch:
         text = f"{library}: the handler of {kind} made {made}, and {kind} announces {announced}"
         raise LibraryError(text, library=library, name="WRONG_SHAPE")
 
-    def _allocate(self, id_: int, shape: tuple[int, ...], dtype: str) -> Any:
+    def _allocate(self, id_: int, shape: tuple[int, ...], dtype: str, name: str = "") -> Any:
         array, nbytes = self.context.allocate(shape, dtype, self.seq)
-        self._enter(id_, array, shape, dtype, Storage(self.stream, nbytes, self.label))
+        label = f"{self.label}.{name}" if name else self.label
+        self._enter(id_, array, shape, dtype, Storage(self.stream, nbytes, label))
         return array
 
-    def _take(self, id_: int, array: Any, shape: tuple[int, ...], dtype: str) -> None:
-        self._enter(id_, array, shape, dtype, Storage(self.stream, array.nbytes, self.label))
+    def _take(
+        self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, name: str = ""
+    ) -> None:
+        label = f"{self.label}.{name}" if name else self.label
+        self._enter(id_, array, shape, dtype, Storage(self.stream, array.nbytes, label))
 
     def view(self, of: AccelRef, array: Any, shape: tuple[int, ...], dtype: str) -> None:
         """Make the result a view: it shares the storage of `of`, hazards included."""
@@ -427,7 +431,7 @@ class Launch:
 
     @property
     def label(self) -> str:
-        """Who owns what this launch allocates, for people."""
+        """Who owns what this launch allocates, for people; of several results each has its name."""
         message = self.message
         title = message.title if message.subject else type(message).__name__  # most have none
         return f"{title} #{self.seq}"

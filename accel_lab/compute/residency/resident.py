@@ -51,7 +51,7 @@ class ResidentBuffer:
         away_bytes: of the host's, where a buffer waits that has given way to others.
         dtype, shape: of the first.
         generation: in which the handle was made; the device's own when there is no handle.
-        made_by: the message that made it, as "Gemm #12".
+        made_by: the message that made it, as "Gemm #12"; "SVD #12.u" where it has several results.
         kept_by: who holds it: names of the notebook, variables of a failed function, names of
             `%%gpu` cells, messages in flight.
     """

@@ -15,15 +15,17 @@ from accel_lab.libraries.trial import SVD, SVDParts
 from accel_lab import System
 from accel_lab.compute.device import Device
 from accel_lab.compute.events.samples import MemorySampled
+from accel_lab.compute.residency.resident import ResidentBuffer
 from accel_lab.errors import (
     Cancelled,
     DependencyFailed,
     InvalidArgument,
     LibraryError,
+    OutOfMemory,
     StaleRef,
 )
 from accel_lab.journal.journal import Journal
-from accel_lab.libraries import trial
+from accel_lab.libraries import array, trial
 
 BACKEND = os.environ.get("TRIAL_BACKEND", "host")
 WAIT = 60
@@ -53,6 +55,21 @@ def ids(lab: System) -> set[int]:
                 now = {id_ for block in sample.blocks for id_ in block.ids}
                 found, still = now, still + 1 if now == found else 0
     return found
+
+
+def owners(lab: System, wanted: set[int]) -> dict[int, str]:
+    """Return what views call the owners of these buffers, without the messages' numbers."""
+    found: dict[int, str] = {}
+    for _ in range(WAIT):
+        lab.devices[0].ping().result(WAIT)
+        for sample in lab.look(memory=True, work=False):
+            if isinstance(sample, MemorySampled):
+                for block in sample.blocks:
+                    found[block.ids[0]] = re.sub(r" #\d+", "", block.owner)
+        if found.keys() >= wanted:
+            break
+        time.sleep(0.05)  # a look does not wait for all that is to be seen
+    return {id_: found.get(id_, "") for id_ in wanted}
 
 
 def product(parts: SVDParts) -> Any:
@@ -136,6 +153,31 @@ def test_one_that_is_dropped_early_is_freed(lab: System, gpu: Device) -> None:
     a.result(WAIT)
     s = trial.svd(a).s
     assert ids(lab) == {a.id, s.id}
+
+
+def test_views_call_each_by_its_name(lab: System, gpu: Device) -> None:
+    """Also what the backend made, and after a fault."""
+    u, s, vt = trial.svd(gpu.put(A))
+    values, counts = trial.unique(s)
+    names = {u.id: "SVD.u", s.id: "SVD.s", vt.id: "SVD.vt"}
+    names |= {values.id: "Unique.values", counts.id: "Unique.counts"}
+    counts.result(WAIT)
+    assert owners(lab, set(names)) == names
+    lines = [one for one in gpu.resident if isinstance(one, ResidentBuffer) and u.id in one.ids]
+    assert [one.made_by.partition(".")[2] for one in lines] == ["u"]
+    gpu.replace()
+    gpu.ping().result(WAIT)
+    assert owners(lab, set(names)) == names
+
+
+def test_who_fills_memory_is_told_by_its_name() -> None:
+    with System(BACKEND, memory_bytes=1 << 20, spill=False) as lab:
+        gpu = lab.devices[0]
+        parts = trial.svd(gpu.put(np.ones((200, 200))))
+        parts.s.result(WAIT)
+        with pytest.raises(OutOfMemory) as caught:
+            array.zeros(gpu, (1 << 20,), "float64").result(WAIT)
+    assert any(re.fullmatch(r"SVD #\d+\.vt", owner) for owner, _ in caught.value.owners)
 
 
 def test_a_fault_brings_each_back(lab: System, gpu: Device) -> None:
