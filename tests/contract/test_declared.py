@@ -59,17 +59,19 @@ def answer(device: Device, message: Shaped[Any]) -> Any:
 
     What it does not ask for is not in the tuple.
     """
-    answered, specs = device.ask(message), message.infer()
-    if type(specs) is Spec:
-        answered, specs = (answered,), (specs,)
-    assert [ref is None for ref in answered] == [spec is None for spec in specs]
-    refs, announced = handles(answered), [spec for spec in specs if spec]
+    inferred: Any = message.infer()
+    answered: Any = device.ask(message)
+    is_one = type(inferred) is Spec
+    specs: tuple[Spec | None, ...] = (inferred,) if is_one else inferred
+    several = (answered,) if is_one else answered
+    assert [ref is None for ref in several] == [spec is None for spec in specs]
+    refs, announced = handles(answered), [spec for spec in specs if spec is not None]
     for ref, spec in zip(refs, announced, strict=True):
         assert (ref.shape, ref.dtype) == (spec.shape, spec.dtype)
     got = [value(device, ref) for ref in refs]
     for x, spec in zip(got, announced, strict=True):
         assert (x.shape, x.dtype) == (spec.shape, numpy_dtype(spec.dtype))
-    return got[0] if len(specs) == 1 else tuple(got)
+    return got[0] if is_one else tuple(got)
 
 
 def handles(answered: Any) -> list[AccelRef]:

@@ -314,8 +314,8 @@ def test_a_dispatcher_that_sleeps_is_woken_to_drop_an_object() -> None:
 
 def test_who_is_woken_for_a_stream_sees_for_what() -> None:
     """Whoever is woken and finds nothing takes the ring away, and sleeps again."""
-    stream, seen = Slow(), queue.SimpleQueue[bool]()
+    stream, seen = Slow(), queue.SimpleQueue[object]()
     bell = StreamBell(lambda: seen.put(bell.rang), seen.put)
     bell.watch([(Stream("test", stream), stream.record())])
     stream.move()
-    assert seen.get(timeout=WAIT_S)
+    assert seen.get(timeout=WAIT_S) is True
