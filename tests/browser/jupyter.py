@@ -282,7 +282,7 @@ class Notebook:
     @property
     def view(self) -> Locator:
         """The first view of accel_lab in the notebook."""
-        return self.page.locator(".accel-lab").first
+        return self.page.locator(".jp-Notebook .accel-lab").first
 
     def expect(self, selector: str, timeout_s: float = PATIENCE_S) -> Any:
         """Return Playwright's `expect` for `selector` in the view."""

@@ -23,6 +23,7 @@ from accel_lab.errors import ContextLost
 from accel_lab.system import System
 from accel_lab.views import Recording
 from accel_lab.views.tree import TreeView
+from accel_lab.views.widget import live
 from accel_lab.views.widget.live import LiveView, widget_class
 from accel_lab.views.widget.publisher import Publisher, silence_s
 from tests.views.made_up import Lab, lab
