@@ -7,6 +7,7 @@ for; `from accel_lab import gpu` asks.
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from accel_lab import open_systems
@@ -67,10 +68,12 @@ _HOMES = {
 
 
 def _offer(_: object) -> None:
-    """Have dashboards find the systems of this process, also of one that imports no view."""
-    importlib.import_module(
-        "accel_lab.views.feed.feed"
-    )  # adds a hook of its own, which is called, too
+    """Have dashboards and JupyterLab's sidebar find this process's systems, also without a view."""
+    # Each adds a hook of its own, which is called, too.
+    importlib.import_module("accel_lab.views.feed.feed")
+    kernel = sys.modules.get("ipykernel.kernelbase")
+    if kernel is not None and kernel.Kernel.initialized():
+        importlib.import_module("accel_lab.views.widget.panels")
 
 
 open_systems.opened.append(_offer)

@@ -423,6 +423,14 @@ class Device(Address):
         """Take back what the cell that runs has sent and is not done, as `Reply.cancel` does."""
         self._requests.cancellation.cancel_of(cell_origin.current())
 
+    def stop(self) -> int:
+        """Take back whatever was sent and is not done, whoever sent it; return how many requests.
+
+        Each is answered with Cancelled. A function of the user's that runs is interrupted; a kernel
+        that runs goes on to its end, and `replace` ends it. Any thread; returns at once.
+        """
+        return len(self._requests.cancellation.cancel_all())
+
     def replace(self) -> None:
         """Replace the context, whatever it is doing; what is in flight gets ContextReplaced.
 

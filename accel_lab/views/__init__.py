@@ -15,6 +15,8 @@ from accel_lab.views.lab import LabView as LabView
 from accel_lab.views.lab import lab as lab
 from accel_lab.views.past.recording import Recording as Recording
 from accel_lab.views.past.recording import record as record
+from accel_lab.views.sidebar import SidebarView as SidebarView
+from accel_lab.views.sidebar import sidebar as sidebar
 from accel_lab.views.supervision import SupervisionView as SupervisionView
 from accel_lab.views.supervision import supervision as supervision
 from accel_lab.views.timeline import TimelineView as TimelineView

@@ -36,7 +36,7 @@ def lines_of(scene: Scene, running: str = "") -> Iterator[Line]:
     if devices:
         yield _memory(devices)
         yield _work(devices, running)
-    yield _supervision(scene, devices)
+    yield fault_line(scene, devices)
 
 
 def _memory(devices: list[Node]) -> Line:
@@ -64,7 +64,8 @@ def _work(devices: list[Node], running: str) -> Line:
     return Line("Work", ", ".join(told) or "nothing in flight", "busy" if told else "off")
 
 
-def _supervision(scene: Scene, devices: list[Node]) -> Line:
+def fault_line(scene: Scene, devices: list[Node]) -> Line:
+    """Return how many faults there were, and what the last was."""
     found = incidents(scene.facts, [node.name for node in devices])
     faults = [one for one in found if one.level == "fault"]
     if not faults:

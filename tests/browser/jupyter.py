@@ -70,6 +70,7 @@ class JupyterLab:
         self.port = free_port()
         write_json(folder / "settings" / _NEWS_FILE, _NO_NEWS)
         write_json(folder / "config" / "labconfig" / "page_config.json", _NO_DEBUGGER)
+        install_extension(folder / "data" / "labextensions")
         self._log = (folder / "log").open("w")
         self._process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, *self._options()],
@@ -281,7 +282,7 @@ class Notebook:
     @property
     def view(self) -> Locator:
         """The first view of accel_lab in the notebook."""
-        return self.page.locator(".accel-lab").first
+        return self.page.locator(".jp-Notebook .accel-lab").first
 
     def expect(self, selector: str, timeout_s: float = PATIENCE_S) -> Any:
         """Return Playwright's `expect` for `selector` in the view."""
@@ -302,6 +303,14 @@ class Notebook:
         """Save a picture of the view for people to look at."""
         SCREENSHOTS.mkdir(exist_ok=True)
         self.view.screenshot(path=SCREENSHOTS / f"{name}.png")
+
+
+def install_extension(folder: Path) -> None:
+    """Have JupyterLab find the extension, as it is in the checkout."""
+    front_end, own = ROOT / "widgets", folder / "accel-lab"
+    own.mkdir(parents=True)
+    shutil.copy(front_end / "labextension" / "package.json", own)
+    (own / "static").symlink_to(front_end)
 
 
 def document(cells: list[str]) -> dict[str, Any]:

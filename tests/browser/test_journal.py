@@ -60,7 +60,7 @@ def test_the_past_of_a_live_system_is_scrubbed(open_notebook: "OpenNotebook") ->
     notebook.wait(0, 60)
     notebook.run(1)
     notebook.wait(1)
-    tree = notebook.page.locator(".accel-lab").nth(1)
+    tree = notebook.page.locator(".jp-Notebook .accel-lab").nth(1)
     notebook.expect(".al-badge").to_have_text("live")
     notebook.expect(".al-chips").to_contain_text("1 failed request")
     notebook.expect(".al-chips").to_contain_text("1 loss of a context")
@@ -148,16 +148,17 @@ def test_the_journal_is_accessible(open_notebook: "OpenNotebook", theme: str) ->
         notebook.run(cell)
         notebook.wait(cell, 60)
     notebook.expect(".al-journal-banner").to_be_visible()
-    runs = notebook.page.locator(".accel-lab").nth(1)
+    runs = notebook.page.locator(".jp-Notebook .accel-lab").nth(1)
     runs.get_by_role("button", name="Go to entry").click()
     runs.locator(".al-journal-here", has_text="Put").wait_for()
     assert "another result" in (runs.locator(".al-journal-compared").text_content() or "")
     notebook.page.wait_for_function(
-        "(theme) => document.querySelector('.accel-lab').dataset.theme === theme", arg=theme
+        "(theme) => document.querySelector('.jp-Notebook .accel-lab').dataset.theme === theme",
+        arg=theme,
     )
     # JupyterLab's body is 0 high, so axe would take all text for invisible and skip its contrast.
     notebook.page.evaluate("() => { document.body.style.height = '100vh'; }")
-    past = notebook.page.locator(".accel-lab").nth(2)
+    past = notebook.page.locator(".jp-Notebook .accel-lab").nth(2)
     past.locator(".al-replay").wait_for()
     for view, name in (
         (notebook.view, "journal"),

@@ -151,7 +151,7 @@ def a_folded_part_stays_folded(notebook: "Notebook") -> None:
 def a_paused_lab_holds_still(notebook: "Notebook") -> None:
     notebook.run(2)
     notebook.wait(2)
-    other = notebook.page.locator('.accel-lab:not(.al-lab) tr[data-path="lab/cpu0"]')
+    other = notebook.page.locator('.jp-Notebook .accel-lab:not(.al-lab) tr[data-path="lab/cpu0"]')
     other.filter(has_text="g1").wait_for()
     notebook.view.locator(".al-lab-bar").get_by_role("button", name="Pause").click()
     notebook.expect(".al-lab-bar .al-badge").to_have_text("paused")
@@ -201,7 +201,7 @@ def test_what_runs_is_said_above_all_parts_and_nothing_is_cut(notebook: "Noteboo
     assert newest == sorted(newest, key=int, reverse=True), "the newest entry is the first"
     notebook.run(2)
     notebook.wait(2)
-    compact = notebook.page.locator(".accel-lab").nth(1).locator(".al-compact-lines")
+    compact = notebook.page.locator(".jp-Notebook .accel-lab").nth(1).locator(".al-compact-lines")
     compact.get_by_text(re.compile(r"▶ \w+ #\d+ on cpu0/run")).wait_for()
 
     notebook.page.evaluate("() => jupyterapp.commands.execute('application:toggle-left-area')")
@@ -232,7 +232,7 @@ def boxes(notebook: "Notebook") -> dict[str, Any]:
 def test_a_system_shows_itself_and_a_failed_cell_is_short(notebook: "Notebook") -> None:
     notebook.run(2)
     notebook.wait(2)
-    compact = notebook.page.locator(".accel-lab").nth(1)
+    compact = notebook.page.locator(".jp-Notebook .accel-lab").nth(1)
     compact.locator('tr[data-path="lab/cpu0"]').wait_for()
     assert compact.locator("tbody tr").count() == 3, "devices are folded at first"
     assert "no faults" in compact.locator(".al-compact-lines").inner_text()

@@ -90,7 +90,7 @@ def test_a_saved_notebook_is_read_without_a_kernel(
     page.wait_for_timeout(2000)  # whatever else might still come in their place
     text = page.locator(".jp-Notebook").inner_text()
     assert not re.search("displaying widget|loading widget|view id:|jupyter-widget", text.lower())
-    assert page.locator(".accel-lab").count() == 0
+    assert page.locator(".jp-Notebook .accel-lab").count() == 0
     assert jupyter.api("api/kernels") == []
 
     SCREENSHOTS.mkdir(exist_ok=True)

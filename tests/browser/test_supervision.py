@@ -44,7 +44,7 @@ def show(open_notebook: "OpenNotebook") -> "Callable[..., Notebook]":
         for cell in (0, 1):
             notebook.run(cell)
             notebook.wait(cell)
-        notebook.page.locator(".accel-lab").nth(1).wait_for()
+        notebook.page.locator(".jp-Notebook .accel-lab").nth(1).wait_for()
         notebook.expect(".al-badge").to_have_text("live")
         return notebook
 
@@ -71,7 +71,7 @@ def test_faults_are_rows_with_their_recovery_and_a_circuit_can_be_reset(
     for theme in ("light", "dark"):
         notebook.theme(f"JupyterLab {theme.title()}")
         notebook.page.wait_for_function(
-            "(theme) => [...document.querySelectorAll('.accel-lab')]"
+            "(theme) => [...document.querySelectorAll('.jp-Notebook .accel-lab')]"
             ".every((view) => view.dataset.theme === theme)",
             arg=theme,
         )
@@ -168,7 +168,7 @@ def rows_are_filtered(notebook: "Notebook") -> None:
 
 def health_is_read(notebook: "Notebook") -> "Locator":
     """Return the second view, once it has drawn a line."""
-    health = notebook.page.locator(".accel-lab").nth(1)
+    health = notebook.page.locator(".jp-Notebook .accel-lab").nth(1)
     tile = health.get_by_role("group", name="cpu0").locator('[data-reading="process memory"]')
     tile.locator(".al-health-line").wait_for(state="attached")
     assert re.match(r"\d+ MiB$", tile.locator("strong").inner_text())
@@ -197,7 +197,7 @@ def doubts(notebook: "Notebook") -> list[dict[str, str]]:
     # JupyterLab's body is 0 high, so axe would take all text for invisible and skip its contrast.
     notebook.page.evaluate("() => { document.body.style.height = '100vh'; }")
     found: list[dict[str, str]] = []
-    views = notebook.page.locator(".accel-lab")
+    views = notebook.page.locator(".jp-Notebook .accel-lab")
     for i in range(views.count()):
         view = views.nth(i)
         view.evaluate("(view) => view.scrollIntoView({ block: 'center' })")

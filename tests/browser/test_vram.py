@@ -223,12 +223,13 @@ def check_accessible(notebook: "Notebook", theme: str, name: str = "") -> None:
 
     notebook.theme(f"JupyterLab {theme.title()}")
     notebook.page.wait_for_function(
-        "(theme) => document.querySelector('.accel-lab').dataset.theme === theme", arg=theme
+        "(theme) => document.querySelector('.jp-Notebook .accel-lab').dataset.theme === theme",
+        arg=theme,
     )
     notebook.view.evaluate("(view) => view.scrollIntoView({ block: 'center' })")
     # JupyterLab's body is 0 high, so axe would take all text for invisible and skip its contrast.
     notebook.page.evaluate("() => { document.body.style.height = '100vh'; }")
-    said, kept = axe(notebook.page.locator(".accel-lab"))
+    said, kept = axe(notebook.page.locator(".jp-Notebook .accel-lab"))
     assert said == []
     assert {"color-contrast", "aria-required-children", "aria-meter-name"} <= kept
     notebook.screenshot(name or f"vram-{theme}")

@@ -1,6 +1,7 @@
 """Installed in each of the ways there are, the package finds its front end and its tutorials."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -109,3 +110,18 @@ def test_wheel_holds_the_package_its_types_and_its_licence(wheel: Path) -> None:
     assert own == expected
     assert "accel_lab/py.typed" in own
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+
+
+def test_jupyterlab_finds_the_extension(installed: BarePython, tmp_path: Path) -> None:
+    """The wheel has it as data of the environment, beside which JupyterLab's own command looks."""
+    program = (
+        "import sys; from jupyterlab.labextensions import main; sys.argv[1:] = ['list']; main()"
+    )
+    done = installed.run("-c", program, cwd=tmp_path)
+    assert re.search(r"accel-lab v\S+ .*enabled.* OK", done.stdout + done.stderr)
+    folder = installed.python.parents[1] / "share" / "jupyter" / "labextensions" / "accel-lab"
+    manifest = json.loads((folder / "package.json").read_text())
+    assert manifest["version"] == PROJECT["version"]
+    assert (folder / manifest["jupyterlab"]["_build"]["load"]).is_file()
+    files = {path.relative_to(folder / "static").as_posix() for path in folder.rglob("static/**/*")}
+    assert tracked("widgets") <= files

@@ -21,13 +21,14 @@ export class History {
     for (const key of this.#points.keys()) if (!keep.has(key)) this.#points.delete(key);
   }
 
-  /** A stepped line in a `width` x `height` box whose right edge is `now`; "" while all is zero. */
-  path(key, now, width, height) {
+  /** A stepped line in a `width` x `height` box whose right edge is `now`; "" while all is zero. `top` is the box's. */
+  path(key, now, width, height, top = 0) {
     const points = this.#points.get(key) ?? [];
     const peak = Math.max(0, ...points.map((p) => p.value));
     if (peak === 0) return "";
+    const full = Math.max(peak, top);
     const x = (at) => Math.max(0, ((at - now + WINDOW_S) / WINDOW_S) * width).toFixed(1);
-    const y = (value) => (height - (value / peak) * (height - 1) - 0.5).toFixed(1);
+    const y = (value) => (height - (value / full) * (height - 1) - 0.5).toFixed(1);
     const steps = points.map((p, i) => `${i ? "H" : "M"}${x(p.at)}${i ? "V" : " "}${y(p.value)}`);
     return `${steps.join("")}H${width}`;
   }

@@ -67,9 +67,16 @@ class Cancellation:
 
     def cancel_of(self, cell: object) -> list[int]:
         """Take back what a cell has sent and is not done; return the numbers of the requests."""
+        return self._cancel_each(lambda reply: reply.origin is cell)
+
+    def cancel_all(self) -> list[int]:
+        """Take back whatever is not done, whoever sent it; return the numbers of the requests."""
+        return self._cancel_each(lambda _: True)
+
+    def _cancel_each(self, meant: Callable[[Reply[Any]], bool]) -> list[int]:
         UNINTERRUPTED.begin()
         try:
-            seqs = [seq for seq, reply in self.unanswered() if reply.origin is cell]
+            seqs = [seq for seq, reply in self.unanswered() if meant(reply)]
             self._cancel(seqs)
             return seqs
         finally:

@@ -38,6 +38,15 @@ def take(view: Commanded, content: Any) -> None:
             _thread.start()
 
 
+def take_anywhere(comm: Any) -> None:
+    """Have what the page sends taken in the subshell that it names, also while a cell runs.
+
+    From 7.4 on ipykernel has it wait for the shell that last sent something, which is the cells'.
+    """
+    if hasattr(comm, "_reply_subshell_for"):
+        comm._reply_subshell_for = lambda _, named: named  # noqa: SLF001  (there is no other way)
+
+
 def _run() -> None:
     while True:
         view, content = _waiting.get()
@@ -50,7 +59,7 @@ def _run() -> None:
         del view, content
 
 
-def obey(view: Commanded, do: str, **fields: Any) -> None:
+def obey(view: Commanded, /, do: str, **fields: Any) -> None:
     """Carry out one command of a view; blocks as the call does that it stands for.
 
     Raises:

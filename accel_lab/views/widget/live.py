@@ -12,11 +12,10 @@ from accel_lab.views.scene.observer import Lab, Source
 from accel_lab.views.widget import commands
 from accel_lab.views.widget.assets import entry, style
 from accel_lab.views.widget.assets import source as esm
-from accel_lab.views.widget.publisher import DEFAULT_HZ, IDLE_HZ, PUBLISHER
+from accel_lab.views.widget.publisher import BEAT_S, DEFAULT_HZ, IDLE_HZ, PUBLISHER, silence_s
 from accel_lab.views.widget.view import View
 
 _PUBLISHED = frozenset({"state", "columns", "stamp", "silence"})
-BEAT_S = 1.0  # how often a view that does not change says that it is alive
 
 
 class LiveView(AnyWidget):
@@ -39,7 +38,7 @@ class LiveView(AnyWidget):
         self.discarded = False
         self._ended = False
         AnyWidget.__init__(self)
-        _take_anywhere(self.comm)
+        commands.take_anywhere(self.comm)
         self.kind.__init__(self._view, source)
         place = self._place = PUBLISHER.add(self, rate_hz=rate_hz)
         self._unfollow = self._view.source.on_news(place.nudge)
@@ -109,27 +108,10 @@ class LiveView(AnyWidget):
         return (drawn, metadata) if live is None else (live[0] | drawn, live[1])
 
 
-def silence_s(period_s: float) -> float:
-    """Return how long a view may send nothing that is sampled so often.
-
-    A sample within a beat of the last word that changes nothing is not sent.
-    """
-    return period_s if period_s > BEAT_S else BEAT_S + period_s
-
-
 def _obey(widget: LiveView, content: Any, _: object) -> None:
     """Take a message from the front end; whichever thread the kernel takes comms in."""
     view = widget._view  # noqa: SLF001  (the two are one noun)
     commands.take(view, content)
-
-
-def _take_anywhere(comm: Any) -> None:
-    """Have what the page sends taken in the subshell that it names, also while a cell runs.
-
-    From 7.4 on ipykernel has it wait for the shell that last sent something, which is the cells'.
-    """
-    if hasattr(comm, "_reply_subshell_for"):
-        comm._reply_subshell_for = lambda _, named: named  # noqa: SLF001  (there is no other way)
 
 
 @cache

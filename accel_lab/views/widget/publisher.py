@@ -20,6 +20,7 @@ MAX_HZ = 30.0
 IDLE_HZ = 2.0
 IDLE_AFTER_S = 1.0  # without a change
 BUDGET_HZ = 50.0  # samples of all views together
+BEAT_S = 1.0  # how often a view that does not change says that it is alive
 
 
 class Publishable(Protocol):
@@ -43,6 +44,14 @@ def interval_s(rate_hz: float, idle_s: float, views: int) -> float:
     """
     rate = min(rate_hz, MAX_HZ if idle_s < IDLE_AFTER_S else IDLE_HZ)
     return max(1 / rate, views / BUDGET_HZ)
+
+
+def silence_s(period_s: float) -> float:
+    """Return how long a view may send nothing that is sampled so often.
+
+    A sample within a beat of the last word that changes nothing is not sent.
+    """
+    return period_s if period_s > BEAT_S else BEAT_S + period_s
 
 
 def check_rate(rate_hz: float) -> None:

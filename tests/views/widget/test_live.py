@@ -25,7 +25,7 @@ from accel_lab.views import Recording
 from accel_lab.views.tree import TreeView
 from accel_lab.views.widget import live
 from accel_lab.views.widget.live import LiveView, widget_class
-from accel_lab.views.widget.publisher import Publisher
+from accel_lab.views.widget.publisher import Publisher, silence_s
 from tests.views.made_up import Lab, lab
 
 WAIT_S = 10.0
@@ -132,7 +132,7 @@ def test_no_view_is_silent_for_longer_than_it_says(
     for turn in range(60):
         widget.publish(1000 + turn * period_s - late * (turn % 2))
     gaps = [after - before for before, after in itertools.pairwise(stamps)]
-    assert max(gaps) <= live.silence_s(period_s) + 2 * late
+    assert max(gaps) <= silence_s(period_s) + 2 * late
 
 
 def test_a_restart_reaches_the_state(widget: LiveView, source: Lab) -> None:
@@ -201,7 +201,7 @@ def test_in_a_kernel_a_lab_has_one_widget_until_it_is_closed(
     monkeypatch.setitem(sys.modules, "IPython", IPython)
     monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(kernel=object()))
     view: Any = views.tree(source)
-    assert isinstance(view, live.LiveView)
+    assert isinstance(view, LiveView)
     assert (views.tree(source) is view) is True
     view.close()
     assert views.tree(source) is not view

@@ -1,0 +1,177 @@
+"""The sidebar: what each device does, who holds its memory and what went wrong, in a narrow column.
+
+It has a button that stops what runs. JupyterLab's extension shows it beside every notebook.
+"""
+
+import time
+from collections.abc import Iterator
+from itertools import islice
+from typing import ClassVar, cast
+
+from accel_lab.compute.device import Device
+from accel_lab.compute.events.samples import MemorySampled
+from accel_lab.compute.events.tree import Node
+from accel_lab.display.counts import counted
+from accel_lab.display.sizes import memory, size
+from accel_lab.display.table import as_html
+from accel_lab.errors import InvalidArgument, SystemClosed
+from accel_lab.system import System
+from accel_lab.views.lab_lines import fault_line
+from accel_lab.views.scene.observer import Lab, Source, Want
+from accel_lab.views.scene.scene import Scene
+from accel_lab.views.widget.publisher import DEFAULT_HZ
+from accel_lab.views.widget.view import State, View, show
+
+BUSY_S = 1.0
+"""Over which time a device's share of work is taken."""
+SLICES = 1_000
+"""The most slices that are looked at for it; more of them took less than that time."""
+NAMED = 5
+"""How many names that hold memory are told of a device."""
+RUNNING = 4
+
+
+class SidebarView(View):
+    """What the devices of a system do, in a narrow column."""
+
+    name = "sidebar"
+    wants: ClassVar[frozenset[Want]] = frozenset({"memory", "work"})
+
+    def fold(self, scene: Scene) -> State:
+        """Fold a scene into the devices, each with what it runs and who holds its memory."""
+        tree, now = scene.tree, scene.at if self.source.lab is None else time.time()
+        devices = [] if tree is None else [node for node in tree.children if node.kind == "device"]
+        fault = fault_line(scene, devices)
+        return {
+            "lab": "" if tree is None else tree.name,
+            "devices": [_device(node, scene, now) for node in devices],
+            "faults": [fault.text, fault.tone],
+            "closed": scene.closed,
+        }
+
+    def text(self, state: State) -> str:
+        """Draw a paragraph a device."""
+        return "\n".join(
+            (_caption(state), *(f"{what + ':':<24} {text}" for what, text in _lines(state)))
+        )
+
+    def html(self, state: State) -> str:
+        """Draw a row for each line."""
+        return as_html(_caption(state), ("What", "Now"), list(_lines(state)))
+
+    def do_stop(self, device: str) -> None:
+        """Take back what was sent to a device and is not done, whoever sent it.
+
+        What runs already may go on: `do_replace` ends it.
+
+        Raises:
+            InvalidArgument: no such device.
+            SystemClosed: there is no system to act upon.
+        """
+        self._device(device).stop()
+
+    def do_replace(self, device: str) -> None:
+        """Replace a device's context, whatever it does; returns at once.
+
+        Raises:
+            InvalidArgument: no such device.
+            SystemClosed: there is no system to act upon.
+        """
+        self._device(device).replace()
+
+    def _device(self, name: str) -> Device:
+        lab = self.source.lab
+        if lab is None:
+            raise SystemClosed("there is no system to act upon")
+        if not isinstance(lab, System):
+            raise InvalidArgument(f"{lab.name} is only looked at")
+        return lab.device(name)
+
+
+def sidebar(lab: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> SidebarView:
+    """Return what a system's devices do in a narrow column; display it at the end of a cell.
+
+    Of each device: its state, how busy it was in the last second, its memory and the names that
+    hold most of it, what it runs and for how long, and a button that stops that. In a Jupyter
+    kernel with the `lab` extra it is a widget. JupyterLab shows it in its left sidebar, too.
+
+    Parameters:
+        lab: the system, or a recording of one.
+        rate_hz: how often it may update while something changes, at most 30.
+
+    Raises:
+        ValueError: the rate is not positive.
+    """
+    return show(SidebarView, lab, rate_hz=rate_hz)
+
+
+def _device(node: Node, scene: Scene, now: float) -> State:
+    running = sorted(scene.running.get(node.name, ()), key=lambda one: one.start)
+    device: State = {
+        "name": node.name,
+        "state": node.state,
+        "detail": node.detail,
+        "busy": round(_busy(scene, node.name, now), 3),
+        "in_flight": node.in_flight,
+        "waiting": node.mailbox,
+        "restarts": node.restarts,
+        "running": [
+            {"what": f"{one.name} #{one.seq}", "on": one.stream, "since": one.start}
+            for one in running[:RUNNING]
+        ],
+    }
+    if node.used_bytes is not None:
+        device |= {"used_bytes": node.used_bytes, "total_bytes": node.total_bytes}
+    if (sample := scene.memory.get(node.name)) is not None:
+        device["holders"] = [list(one) for one in _holders(sample)]
+    return device
+
+
+def _busy(scene: Scene, device: str, now: float) -> float:
+    """Return for which share of the last second a device worked at anything."""
+    since = now - BUSY_S
+    spans = [(max(one.start, since), now) for one in scene.running.get(device, ())]
+    for _, of, one in islice(reversed(scene.slices), SLICES):
+        if of != device or one.end is None:
+            continue
+        if one.end < since:
+            break
+        spans.append((max(one.start, since), min(one.end, now)))
+    worked, reached = 0.0, since
+    for start, end in sorted(spans):
+        worked += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return min(1.0, worked / BUSY_S)
+
+
+def _holders(sample: MemorySampled) -> Iterator[tuple[str, int, str]]:
+    """Yield the names that hold most memory: each with its bytes and what it is.
+
+    What no name is known of goes by the message that made it.
+    """
+    held: dict[str, tuple[int, str]] = {}
+    for block in sample.blocks:
+        name = ", ".join(block.kept_by) if block.kept_by else f"({block.owner})"
+        what = f"{block.dtype}[{', '.join(map(str, block.shape))}]"
+        before, kind = held.get(name, (0, what))
+        held[name] = before + block.nbytes, kind if not before else "several"
+    for name, (nbytes, what) in sorted(held.items(), key=lambda one: -one[1][0])[:NAMED]:
+        yield name, nbytes, what
+
+
+def _caption(state: State) -> str:
+    ending = " (closed)" if state["closed"] else ""
+    return f"{state['lab'] or 'sidebar'}: {counted(len(state['devices']), 'device')}{ending}"
+
+
+def _lines(state: State) -> Iterator[tuple[str, str]]:
+    for device in state["devices"]:
+        name = device["name"]
+        yield name, f"{device['state']}, {device['busy']:.0%} busy"
+        for one in device["running"]:
+            yield f"{name} runs", f"{one['what']} on {one['on']}"
+        if "used_bytes" in device:
+            yield f"{name} memory", memory(device["used_bytes"], device["total_bytes"])
+        for held, nbytes, what in device.get("holders", ()):
+            yield f"{name} {held}", f"{size(nbytes)} {what}"
+    yield "faults", cast("str", state["faults"][0])

@@ -1,0 +1,74 @@
+// The sidebar on a page: what new states, the clock and the pointer do to it.
+
+import { patch } from "../shared/dom.js";
+import { History } from "../shared/history.js";
+import { SIDEBAR_SPARK, STOPPING_MS, drawSidebar, sidebarView } from "./draw.js";
+
+/** Draw the sidebar into `root`; see `standalone.js`. `interrupt` stops the notebook's cell, too. */
+export function mountSidebar(root, bus, { interrupt = () => {} } = {}) {
+  const window = root.ownerDocument.defaultView;
+  const view = sidebarView();
+  const history = new History();
+  let state = null;
+  let frame = 0;
+  root.classList.add("al-side");
+
+  function paint() {
+    frame = 0;
+    view.now = window.performance.now();
+    patch(root, drawSidebar(state, view));
+  }
+
+  function redraw() {
+    if (!frame) frame = window.requestAnimationFrame(paint);
+  }
+
+  function sample(at) {
+    if (!state) return;
+    view.at = at;
+    history.retain(new Set(state.devices.map(({ name }) => name)));
+    for (const { name, busy } of state.devices) {
+      history.push(name, at, busy);
+      view.sparks.set(name, history.path(name, at, SIDEBAR_SPARK.width, SIDEBAR_SPARK.height, 1));
+    }
+  }
+
+  function onClick(event) {
+    const button = event.target.closest("[data-do]");
+    if (!button || button.disabled) return;
+    const { device } = button.closest("[data-device]").dataset;
+    if (button.dataset.do === "stop") {
+      view.stopped.set(device, window.performance.now());
+      interrupt();
+    } else view.stopped.delete(device);
+    bus.command({ do: button.dataset.do, device });
+    redraw();
+  }
+
+  root.addEventListener("click", onClick);
+  const unwatch = bus.watch("stale", (seconds) => {
+    view.stale = seconds;
+    redraw();
+  });
+  paint();
+  return {
+    take(next, stamp) {
+      state = next;
+      for (const { name, running, in_flight: sent, waiting } of next.devices) if (!running.length && !sent && !waiting) view.stopped.delete(name);
+      sample(stamp);
+      redraw();
+    },
+    stamp(at) {
+      sample(at);
+      redraw();
+    },
+    tick() {
+      const now = window.performance.now();
+      for (const at of view.stopped.values()) if (now - at >= STOPPING_MS && view.now - at < STOPPING_MS) redraw();
+    },
+    unmount() {
+      unwatch();
+      window.cancelAnimationFrame(frame);
+    },
+  };
+}
