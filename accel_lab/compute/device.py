@@ -20,7 +20,7 @@ from accel_lab.compute.events.generation_watch import (
     watch_generation,
 )
 from accel_lab.compute.events.tree import State
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.builtin import Ping, Run, Upload
 from accel_lab.compute.message.durability import Durability
 from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 
 R = TypeVar("R")
-P = TypeVar("P", bound=tuple[AccelRef | None, ...])
+Made = TypeVar("Made", bound=Ref[Any])
+P = TypeVar("P", bound=tuple[Ref[Any] | None, ...])
 
 
 class Device(Address):
@@ -120,8 +121,8 @@ class Device(Address):
 
     @overload
     def ask(
-        self, message: Operation[AccelRef], *, timeout_s: float | None = ..., nowait: bool = ...
-    ) -> AccelRef: ...
+        self, message: Operation[Made], *, timeout_s: float | None = ..., nowait: bool = ...
+    ) -> Made: ...
     @overload
     def ask(  # type: ignore[overload-overlap]  # a tuple of buffers is answered at once
         self, message: Operation[P], *, timeout_s: float | None = ..., nowait: bool = ...
@@ -558,13 +559,13 @@ def device_first(device: Device) -> Device:
     return device
 
 
-def device_of(ref: AccelRef) -> Device:
+def device_of(ref: Ref[Any]) -> Device:
     """Return the device of an operand, for the functions beside messages.
 
     Raises:
-        InvalidArgument: it is no AccelRef.
+        InvalidArgument: it is neither an AccelRef nor a Handle.
     """
-    if not isinstance(ref, AccelRef):
+    if not isinstance(ref, Ref):
         kind = type(ref).__name__
         text = f"an operand must be an AccelRef, not a {kind}; put() it on a device first"
         raise InvalidArgument(text)

@@ -12,7 +12,7 @@ import cloudpickle
 from accel_lab.compute.arrays import jax_interop
 from accel_lab.compute.arrays.torch_interop import is_whole
 from accel_lab.compute.cells.global_random import by_name
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.service import Service
 from accel_lab.compute.user_code.notebook_globals import entered
 from accel_lab.compute.user_code.pickler import Pickler
@@ -36,7 +36,7 @@ def pack_call(
     refs: list[AccelRef] = []
 
     def place(value: Any) -> int | None:
-        if not isinstance(value, AccelRef):
+        if not isinstance(value, Ref):
             return None
         refs.append(value)
         return len(refs) - 1

@@ -14,7 +14,7 @@ import msgspec
 
 from accel_lab.compute.actors.digest import Digest
 from accel_lab.compute.device import Device
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.builtin import Download, Ping
 from accel_lab.compute.message.operation import Operation
 from accel_lab.compute.residency.notebook_names import held_in, names
@@ -199,13 +199,13 @@ def _involved(entry: Entry, message: Operation[Any]) -> tuple[Involved, ...]:
     found: list[Involved] = []
     for name in message.__struct_fields__:
         value, ids = getattr(message, name), entry.fields.get(name)
-        if isinstance(value, AccelRef):
+        if isinstance(value, Ref):
             found.append(_operand(name, ids, value))
         elif isinstance(value, tuple):
             found += [
                 _operand(f"{name}[{i}]", ids[i], ref)
                 for i, ref in enumerate(value)
-                if isinstance(ref, AccelRef) and ids is not None
+                if isinstance(ref, Ref) and ids is not None
             ]
     return tuple(found)
 

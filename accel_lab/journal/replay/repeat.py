@@ -19,7 +19,7 @@ from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
 from accel_lab.compute.lineage.markers import Checkpoint
 from accel_lab.compute.lineage.recorded_message import Step, step_of
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.operation import Operation
 from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.errors import AccelError, StaleRef
@@ -204,7 +204,7 @@ class _Finder(cloudpickle.Pickler):  # type: ignore[misc]
 
     def persistent_id(self, obj: Any) -> int | None:
         """Note a buffer; None for everything else."""
-        if not isinstance(obj, AccelRef):
+        if not isinstance(obj, Ref):
             return None
         self.found[obj.id] = obj
         return obj.id
@@ -222,7 +222,7 @@ def _made(step: Step, message: Operation[Any], reply: Reply[Any]) -> dict[int, A
         ids = step.makes or step.writes
         return dict(zip(ids, reply.refs, strict=True))
     if step.made:  # a function may answer with no buffer
-        return {0: reply} if isinstance(reply, AccelRef) else {}
+        return {0: reply} if isinstance(reply, Ref) else {}
     out = getattr(message, "out", None)
     return {} if out is None else {0: out}
 

@@ -1,0 +1,9 @@
+"""Handles of what is no array, by a library that is added to a copy of the project."""
+
+from pathlib import Path
+
+from tests.libraries.copied_project import run_scenarios
+
+
+def test_its_scenarios_pass(tmp_path: Path) -> None:
+    run_scenarios(Path(__file__).parent / "recurrent", "recurrent", tmp_path)
