@@ -294,8 +294,8 @@ class BufferTable:
 
     def measure(self) -> None:
         """Find out how much what was written takes by now."""
-        changed, self.changed = self.changed, set()
-        for storage in changed:
+        while self.changed:
+            storage = self.changed.pop()
             if storage.users:
                 nbytes = storage.measured()
                 self.used_bytes += nbytes - storage.nbytes

@@ -260,11 +260,16 @@ class Context:
         self.table.changes += 1
         return True
 
+    def finish(self) -> None:
+        """Close what is kept, after its streams: nothing is asked any more."""
+        self.table.close_things()
+        if self.held:
+            self.held.close()
+
     def close(self) -> None:
         """Close what is kept and drop what is held, after their streams; release every handle."""
         try:
-            self.table.close_things()
-            self.held.close()
+            self.finish()
         finally:
             for actor in self.actors.values():
                 actor.close()

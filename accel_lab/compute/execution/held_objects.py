@@ -19,6 +19,7 @@ class Kept(Storage):
     Attributes:
         thing: what is kept; what it takes may change if it tells that itself.
         library: whose actor has made it.
+        again: a message that names nothing and makes the same again; None if there is no such.
 
     Parameters:
         nbytes: what it takes; None where it tells that by `nbytes`, an attribute or a method.
@@ -26,7 +27,7 @@ class Kept(Storage):
         changed: gets this storage when it was written, where what it takes may change.
     """
 
-    __slots__ = ("_changed", "_held", "library", "thing")
+    __slots__ = ("_changed", "_held", "again", "library", "thing")
 
     def __init__(
         self,
@@ -40,13 +41,20 @@ class Kept(Storage):
     ) -> None:
         self.thing = thing
         self.library = library
+        self.again: Any = None
         self._held: HeldObjects | None = held
         self._changed = changed if nbytes is None else None
         super().__init__(home, size_of(thing) if nbytes is None else nbytes, label)
 
+    @property
+    def told(self) -> tuple[int, int]:
+        """What the notebook learns of it: its bytes, and 1 where it has to be closed."""
+        return self.nbytes, int(closing_of(self.thing) is not None)
+
     def write_on(self, stream: Stream) -> None:
         """Order `stream` as for any memory, and have the size looked at again."""
         super().write_on(stream)
+        self.again = None
         if self._changed is not None:
             self._changed(self)
 

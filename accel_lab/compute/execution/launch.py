@@ -264,8 +264,10 @@ class Launch:
         library = self.message.library
         kept = Kept(self.stream, thing, nbytes, self.label, library, context.held, changed)
         self._enter(id_, thing, (), kind, kept)
+        if not result and not self.message.operands():
+            kept.again = self.message
         if not result:
-            self.shaped = (kept.nbytes,), kind, 0
+            self.shaped = kept.told, kind, 0
 
     def _handle(self, result: str) -> tuple[int, str]:
         """Return the id of a handle that the message makes, and of what it is.
@@ -421,7 +423,8 @@ class Launch:
         told: list[Any] = [None] * len(results.asked_by)
         for at in results.made(self.message):
             made = mention(self.result + at)
-            told[at] = made.shape, made.dtype
+            storage = made.storage
+            told[at] = storage.told if type(storage) is Kept else made.shape, made.dtype
         self.shaped = (), "", -1 if self.message.aliased else 0, told
 
     def require_result(self) -> None:
@@ -430,8 +433,11 @@ class Launch:
         Raises:
             LibraryError: with the result that was announced.
         """
-        if results_of(type(self.message)) is not None:
-            self._require_all()
+        if (results := results_of(type(self.message))) is not None:
+            if any(results.of):  # how large is told of what is no array
+                self._learn_shapes()
+            else:
+                self._require_all()
             return
         spec = self.spec or inferred(self.message)
         if isinstance(spec, Spec) and spec.dtype and self.result:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from accel_lab.compute.arrays.dtypes import itemsize
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
 
@@ -223,14 +223,14 @@ class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
     timeout_s: ClassVar[float | None] = None
     runs_user_code: ClassVar[bool] = True
     subject: ClassVar[str] = "called"
-    refs: tuple[AccelRef, ...]
+    refs: tuple[Ref[Any], ...]
     blob: bytes
     pure: bool
     blob_at: Location | None = None
     writes: tuple[int, ...] | None = None
     called: str = ""
 
-    def changes(self) -> tuple[AccelRef, ...]:
+    def changes(self) -> tuple[Any, ...]:
         """Return those that it is said to write; of the others nobody knows."""
         return tuple(self.refs[i] for i in self.writes or ())
 

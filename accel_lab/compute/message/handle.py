@@ -57,8 +57,10 @@ class Handle(Ref["Handle[T]"], Generic[T]):
         self.nbytes_made = None
 
     def learn(self, shape: tuple[int, ...], dtype: str) -> None:  # noqa: ARG002 - see `Ref`
-        """Take in how large it is: that is told in place of a shape."""
-        self.nbytes_made = shape[0] if shape else None
+        """Take in how large it is, and whether it has to be closed: told in place of a shape."""
+        self.nbytes_made, closes = shape
+        if closes:
+            self.device.requests.handles.has_closing = True
 
     @property
     def kind(self) -> str:
@@ -122,13 +124,22 @@ for _name, _method in vars(Operators).items():
 
 
 def kind_of(hint: Any) -> type[Any] | None:
-    """Return what a type is a handle of: `RnnState` of `Handle[RnnState]`, None of others."""
-    if typing.get_origin(hint) is not Handle:
-        return None
-    of: type[Any] = typing.get_args(hint)[0]
-    return of
+    """Return what a type is a handle of: `RnnState` of `Handle[RnnState]`.
+
+    `Ref` stands for `Ref[Any]`, a handle of anything or a buffer. None of other types.
+    """
+    origin = typing.get_origin(hint)
+    of: type[Any] | None = typing.get_args(hint)[0] if origin is Handle else None
+    return Ref if origin is Ref else of
+
+
+def fits(value: object, of: type[Any]) -> bool:
+    """Whether something is what `kind_of` says."""
+    if of is Ref:
+        return isinstance(value, Ref)
+    return type(value) is Handle and value.of is of
 
 
 def is_ref(hint: Any) -> bool:
     """Whether this is what an operand or a result is: a buffer, or a handle."""
-    return hint is AccelRef or typing.get_origin(hint) is Handle
+    return hint is AccelRef or typing.get_origin(hint) in (Handle, Ref)

@@ -17,7 +17,7 @@ import msgspec
 from accel_lab.actor.message import Message
 from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.message.buffer import AccelRef, Ref
-from accel_lab.compute.message.handle import Handle, is_ref, kind_of
+from accel_lab.compute.message.handle import Handle, fits, is_ref, kind_of
 from accel_lab.compute.message.results import is_tuple_of_refs, is_union, results_of
 from accel_lab.display.summary import as_html
 from accel_lab.errors import AccelError, InvalidArgument
@@ -324,7 +324,7 @@ def require_kinds(message: Operation[Any]) -> bool:
     for name, of in handle_fields(type(message)).items():
         value = getattr(message, name)
         for one in value if type(value) is tuple else (value,):
-            if one is not None and (type(one) is not Handle or one.of is not of):
+            if one is not None and not fits(one, of):
                 raise no_operand(message)
     is_known = True
     for ref in arrays_of(type(message))(message):
@@ -352,10 +352,14 @@ def no_operand(message: Operation[Any]) -> InvalidArgument:
             if one is None and may_be_none:
                 continue
             if of is None and not isinstance(one, AccelRef):
-                return _wrong(message, name, "an AccelRef", one, "put() the array on the device")
-            if of is not None and not (isinstance(one, Handle) and one.of is of):
-                wanted = f"a Handle[{of.__name__}]"
-                return _wrong(message, name, wanted, one, f"make a {of.__name__}")
+                advice = "put() the array on the device first"
+                return _wrong(message, name, "an AccelRef", one, advice)
+            if of is Ref and not fits(one, of):
+                return _wrong(message, name, "an AccelRef or a Handle", one, "put() an array first")
+            if of is not None and not fits(one, of):
+                makers = [kind.__name__ for kind in travelling() if answered_handle(kind) is of]
+                advice = f"{' or '.join(makers) or 'its library'} makes one"
+                return _wrong(message, name, f"a Handle[{of.__name__}]", one, advice)
     raise AssertionError(message)
 
 
@@ -364,7 +368,7 @@ def _wrong(
 ) -> InvalidArgument:
     what = given.label if isinstance(given, Ref) else type(given).__name__
     where = f"{type(message).__name__}.{name}"
-    return InvalidArgument(f"{where} must be {wanted}, not {what}; {advice} first")
+    return InvalidArgument(f"{where} must be {wanted}, not {what}; {advice}")
 
 
 @cache

@@ -54,7 +54,10 @@ class DeviceHandles:
         device: returns it; None before it is served, and when nobody holds it any more. Whoever
             sends holds it; what runs on its behalf must not keep it open.
         pump: what a handle waits with.
+        has_closing: whether its contexts may have something that has to be closed.
     """
+
+    has_closing = False
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from typing import Any, overload
 
 from accel_lab.compute.message.buffer import AccelRef, Ref, RunRef
 from accel_lab.compute.message.handle import Handle
+from accel_lab.compute.message.operation import Spec, spec_text
 from accel_lab.compute.message.service import in_context
 from accel_lab.compute.residency import kept_objects, kept_tracebacks
 from accel_lab.compute.residency.asked_device import AskedContext, AskedDevice
@@ -89,7 +90,7 @@ class ResidentBuffer:
     def _cells(self, now: int) -> tuple[str, ...]:
         is_scratch = self.ids[0] < 0
         what = "workspace" if is_scratch else f"buffer {', '.join(map(str, self.ids))}"
-        array = f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+        array = spec_text(Spec(self.shape, self.dtype))
         again = "" if self.generation == now else f", made again in {now}"
         keepers = list(self.kept_by[:KEEPERS])
         if len(self.kept_by) > KEEPERS:

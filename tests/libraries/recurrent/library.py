@@ -146,11 +146,18 @@ class Upset(Operation[None], frozen=True, array_like=True, eq=False, tag=917):
     judged: bool = False
 
 
-step, append, read_cache, upset = function(Step), function(Append), function(ReadCache), function(Upset)
+step, append, read_cache, upset = (
+    function(Step),
+    function(Append),
+    function(ReadCache),
+    function(Upset),
+)
 make_state, make_both = function(MakeState), function(MakeBoth)
 
 
-def make_cache(device: Device, width: int, log: str = "", *, fails: bool = False) -> Handle[KVCache]:
+def make_cache(
+    device: Device, width: int, log: str = "", *, fails: bool = False
+) -> Handle[KVCache]:
     """Make an empty cache on a device."""
     return device_first(device).ask(MakeCache(width, log, fails))
 
