@@ -16,7 +16,7 @@ from accel_lab.compute.cells.mutable_parts import ATOMS, PARTS, Way, has_cells, 
 from accel_lab.compute.cells.plain_data import thawed
 from accel_lab.compute.cells.write_back import can_change, is_array, renew
 from accel_lab.compute.device import Device
-from accel_lab.compute.message.buffer import AccelRef, Ref
+from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.residency.typed import typed
 from accel_lab.compute.user_code.call import pack
 from accel_lab.compute.user_code.notebook_globals import NotebookGlobals
@@ -50,7 +50,7 @@ class Captures:
     home: NotebookGlobals
     given: dict[str, Any] = field(default_factory=dict)
     modules: list[str] = field(default_factory=list)
-    kept: dict[str, AccelRef] = field(default_factory=dict)
+    kept: dict[str, Ref[Any]] = field(default_factory=dict)
     tensors: dict[str, str] = field(default_factory=dict)
     returned: dict[str, frozenset[Way]] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
@@ -221,7 +221,7 @@ class Captures:
             if isinstance(ref, Ref) and device.holds(ref) and not ref.failed:
                 self._keep(space, name, ref)
 
-    def _keep(self, space: Space, name: str, ref: AccelRef) -> None:
+    def _keep(self, space: Space, name: str, ref: Ref[Any]) -> None:
         """Take an array that is there under its name, as the kind of tensor that it may be."""
         self.kept[name] = ref
         tensor, kind = space.tensors.get(name, (None, ""))

@@ -360,7 +360,7 @@ def test_what_is_no_text_is_refused_at_the_call(device: Device) -> None:
 
 
 def test_a_buffer_is_no_kernel(device: Device) -> None:
-    x = array.zeros(device, (1,), "float32")
+    x: Any = array.zeros(device, (1,), "float32")
     with pytest.raises(
         InvalidArgument, match=r"kernel must be a Handle.CompiledKernel., not #.*Compile"
     ):

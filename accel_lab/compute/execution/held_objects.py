@@ -47,6 +47,11 @@ class Kept(Storage):
         super().__init__(home, size_of(thing) if nbytes is None else nbytes, label)
 
     @property
+    def given_nbytes(self) -> int | None:
+        """What it takes; None where it tells that itself."""
+        return self.nbytes if self._changed is None else None
+
+    @property
     def told(self) -> tuple[int, int]:
         """What the notebook learns of it: its bytes, and 1 where it has to be closed."""
         return self.nbytes, int(closing_of(self.thing) is not None)

@@ -14,7 +14,7 @@ from accel_lab.compute.execution.held_objects import Kept
 from accel_lab.compute.execution.prepared_launch import Prepared
 from accel_lab.compute.execution.stream import Storage, Stream
 from accel_lab.compute.execution.worker import Worker
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.operation import (
     Operation,
     PartialSpec,
@@ -260,14 +260,21 @@ class Launch:
             TypeError: it does not say how much it takes.
         """
         id_, kind = self._handle(result)
-        context, changed = self.context, self.context.table.changed.add
-        library = self.message.library
-        kept = Kept(self.stream, thing, nbytes, self.label, library, context.held, changed)
-        self._enter(id_, thing, (), kind, kept)
+        kept = self._keep(id_, thing, nbytes, kind, self.message.library)
         if not result and not self.message.operands():
             kept.again = self.message
         if not result:
             self.shaped = kept.told, kind, 0
+
+    def restored(self, thing: Any, nbytes: int | None, kind: str, library: str) -> None:
+        """Make the result a thing that a library has made of a checkpoint."""
+        self._keep(self.result, thing, nbytes, kind, library)
+
+    def _keep(self, id_: int, thing: Any, nbytes: int | None, kind: str, library: str) -> Kept:
+        context, changed = self.context, self.context.table.changed.add
+        kept = Kept(self.stream, thing, nbytes, self.label, library, context.held, changed)
+        self._enter(id_, thing, (), kind, kept)
+        return kept
 
     def _handle(self, result: str) -> tuple[int, str]:
         """Return the id of a handle that the message makes, and of what it is.
@@ -382,8 +389,8 @@ class Launch:
         self,
         call: Callable[[], object] | None,
         *,
-        reads: tuple[AccelRef, ...],
-        writes: tuple[AccelRef, ...],
+        reads: tuple[Ref[Any], ...],
+        writes: tuple[Ref[Any], ...],
     ) -> None:
         """Have `call` enqueue what was just enqueued whenever the very same message comes again.
 
@@ -529,6 +536,20 @@ class LibraryActor:
         trim = getattr(self.lib, "trim", None)
         if trim is not None:
             trim()
+
+    def restore(self, kind: str, made_of: Any) -> Any:
+        """Return a thing that is what it was when its `checkpoint` returned this.
+
+        What that had as arrays of the device are such arrays again.
+
+        Raises:
+            LibraryError: the backend's part of the library has no `restore`.
+        """
+        restore = getattr(self.lib, "restore", None)
+        if restore is None:
+            text = f"{self.library} has no restore, and so makes no {kind} of a checkpoint"
+            raise LibraryError(text, library=self.library, name="NO_RESTORE")
+        return restore(kind, made_of)
 
     def forget_addresses(self) -> None:
         """Forget where buffers lie: one has lost its memory, and may come back elsewhere."""

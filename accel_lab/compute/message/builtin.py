@@ -208,6 +208,25 @@ class Location(msgspec.Struct, frozen=True, array_like=True):
     nbytes: int
 
 
+class SaveThing(Operation[bytes], frozen=True, array_like=True, eq=False, tag=27):
+    """Answer with what is no array, as its `checkpoint` gives it, pickled."""
+
+    library: ClassVar[str] = "download"
+    thing: Ref[Any]
+
+
+class RestoreThing(Operation[Any], frozen=True, array_like=True, eq=False, tag=28):
+    """Make what is no array of what `SaveThing` has answered, which lies in the arena.
+
+    `of` is the library that has made it, and `kind` what it is.
+    """
+
+    library: ClassVar[str] = "upload"
+    of: str
+    kind: str
+    place: Location
+
+
 class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
     """Call a pickled function; operand `i` stands where the pickle has the persistent id `i`.
 

@@ -18,9 +18,6 @@ from accel_lab.display.sizes import size
 from accel_lab.display.summary import as_html
 from accel_lab.errors import NotAnArray
 
-if TYPE_CHECKING:
-    from accel_lab.compute.device import Device
-
 T = TypeVar("T")
 
 
@@ -47,7 +44,7 @@ class Handle(Ref["Handle[T]"], Generic[T]):
         self,
         pump: Pump,
         origin: object,
-        device: "Device",
+        device: Any,
         owner: Owner,
         generation: int,
         of: type[T],

@@ -328,7 +328,7 @@ def require_kinds(message: Operation[Any]) -> bool:
                 raise no_operand(message)
     is_known = True
     for ref in arrays_of(type(message))(message):
-        if type(ref) is Handle:
+        if not isinstance(ref, AccelRef):
             raise no_operand(message)
         is_known = is_known and ref.known
     return is_known

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from accel_lab.actor.reply import PENDING, Pump, Reply
-from accel_lab.compute.message.buffer import Ref
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.results import Results
 from accel_lab.errors import AccelError
 
@@ -31,7 +31,7 @@ class ResultsReply(Reply[Any]):
         results: Results,
         handles: tuple[Ref[Any] | None, ...],
         id_: int,
-        outs: tuple[Ref[Any] | None, ...] = (),
+        outs: tuple[AccelRef | None, ...] = (),
     ) -> None:
         super().__init__(pump, origin)
         self.handles = results.kind(*handles)

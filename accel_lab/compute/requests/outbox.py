@@ -17,7 +17,7 @@ from msgspec.structs import astuple
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.lineage.recorder import Kept, Recorder
 from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
-from accel_lab.compute.message.buffer import AccelRef, Handles
+from accel_lab.compute.message.buffer import Handles, Ref
 from accel_lab.compute.message.operation import NO_RESULT, OWN_TIMEOUT, Operation
 from accel_lab.compute.message.validation import require_timeout
 from accel_lab.compute.output import cell_origin
@@ -455,7 +455,7 @@ class Outbox:
             self.lock.acquire()
 
     def _refused(
-        self, failed: AccelRef, message: Operation[Any], reply: Reply[Any], link: Link | None
+        self, failed: Ref[Any], message: Operation[Any], reply: Reply[Any], link: Link | None
     ) -> Reply[Any]:
         """Fail an answer because this operand was never made; the lock is held."""
         first = failed.error

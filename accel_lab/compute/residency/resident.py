@@ -328,7 +328,7 @@ def release_frames(device: AskedDevice, supervisor: AskedContext) -> Released:
 def offer(error: BaseException) -> str:
     """Say what the frames of an error hold in this notebook; empty when that is next to nothing."""
     found = kept_tracebacks.only_there(error).values()
-    nbytes = sum(ref.nbytes for ref in found if ref.known)
+    nbytes = sum(ref.nbytes for ref in found if isinstance(ref, AccelRef) and ref.known)
     devices = {ref.device.name: ref.device for ref in found}
     return told(nbytes, *devices.values()) if nbytes >= OFFERED_BYTES else ""
 

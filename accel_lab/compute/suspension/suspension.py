@@ -204,7 +204,7 @@ class Suspension:
             save = Run((), blob, pure=True)
             saved: Saved = self._ask(link, deadline, save, lambda: bar.at(files.written_bytes()))
             rebuilding, live = self._rebuilding(saved.things)
-            saved = saved._replace(lost=saved.lost | rebuilding.lost)
+            saved = saved._replace(lost=saved.lost | dict[int | str, str](rebuilding.lost.items()))
             told = self._told(saved, drop=drop)
             return self._give_up(link, _Kept(told, files, saved, rebuilding, live), began)
         finally:
@@ -344,7 +344,7 @@ class Suspension:
             place, freed = kept.saved.record, self._freed()
             _, blob = pack_call(SaveRestore.restore, (in_context(SaveRestore), place, freed), {})
             lost: dict[int | str, str] = self._ask(link, None, Run((), blob, pure=True))
-            lost |= gone
+            lost.update(gone.items())
             for message in kept.saved.again:
                 _, made, timeout_s, fields, *specs = decode(message)
                 seq = requests.outbox.number()

@@ -210,8 +210,15 @@ def _involved(entry: Entry, message: Operation[Any]) -> tuple[Involved, ...]:
     return tuple(found)
 
 
-def _operand(name: str, id_: Any, ref: AccelRef) -> Involved:
-    return Involved(name, id_, *((ref.shape, ref.dtype) if ref.known else (None, "")))
+def _operand(name: str, id_: Any, ref: Ref[Any]) -> Involved:
+    return Involved(name, id_, *_shape_of(ref))
+
+
+def _shape_of(ref: Ref[Any]) -> tuple[tuple[int, ...] | None, str]:
+    """Return the shape and dtype, or what a handle is of; None and nothing where not known."""
+    if isinstance(ref, AccelRef):
+        return (ref.shape, ref.dtype) if ref.known else (None, "")
+    return None, getattr(ref, "kind", "")
 
 
 def _named(operands: tuple[Involved, ...], device: Device) -> tuple[Involved, ...]:

@@ -299,7 +299,8 @@ def test_a_kernel_says_what_it_reads_and_what_it_writes(monkeypatch: pytest.Monk
     )
     x, y, prepared = bench.number, bench.put(2), 0
     one = (1, 1, 1)
-    launch = LaunchKernel(handle(9), one, one, (handle(1), handle(2)), (None, None), 0)
+    kernel_9: Any = handle(9)
+    launch = LaunchKernel(kernel_9, one, one, (handle(1), handle(2)), (None, None), 0)
     for seq in range(1, 9):
         bench.serve(launch)
         assert x.storage is not None

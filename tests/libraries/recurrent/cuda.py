@@ -84,6 +84,11 @@ class CudaRecurrent:
         state.h += 1000
         return cupy.ones(1, cupy.int32)
 
+    def restore(self, kind: str, made_of: Any) -> State:
+        """Return a state that is as it was."""
+        assert kind == "RnnState"
+        return State(made_of["weights"], made_of["h"], "")
+
     def wait(self, seconds: float) -> None:
         """Sleep, as a call into a vendor's library would."""
         time.sleep(seconds)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from accel_lab.libraries.recurrent import Overflow, Step
 
 from accel_lab import System, blas
 from accel_lab.compute.device import Device
@@ -87,11 +88,11 @@ def test_a_handle_is_no_array_and_says_so(gpu: Device) -> None:
     assert isinstance(NotAnArray("x"), TypeError | AttributeError)
     assert not hasattr(state, "shape")
     with pytest.raises(NotAnArray, match="no attribute 'nonsense'"):
-        _ = state.nonsense  # type: ignore[attr-defined]
+        _ = state.nonsense
     assert state == state  # noqa: PLR0124 - that is asked
     assert len({state, recurrent.make_state(gpu.put(W))}) == 2
     with pytest.raises(InvalidArgument, match="Handle"):
-        gpu.get(state).result(WAIT)  # type: ignore[arg-type]
+        gpu.get(state).result(WAIT)
     with pytest.raises(TypeError, match="make another"):
         pickle.dumps(state)
 
@@ -124,8 +125,8 @@ def test_wrong_operands_are_refused_by_name(gpu: Device) -> None:
         (lambda: recurrent.step(x, x), rf"{state_of}#{x.id} float64\[4\]"),
         (lambda: recurrent.step(state, state), f"Step.x must be an AccelRef, not #{state.id} RnnS"),
         (lambda: recurrent.step(7, x), "an operand must be an AccelRef, not a int"),
-        (lambda: gpu.ask(recurrent.Step(7, x)), f"{state_of}int"),
-        (lambda: gpu.ask(recurrent.Step(None, x)), f"{state_of}NoneType"),
+        (lambda: gpu.ask(Step(7, x)), f"{state_of}int"),
+        (lambda: gpu.ask(Step(None, x)), f"{state_of}NoneType"),
         (lambda: recurrent.blend(state, wrong, like=x), f"Blend.states must be .*{cached}"),
         (lambda: recurrent.blend(state, first=wrong, like=x), f"Blend.first must be .*{cached}"),
         (lambda: blas.gemm(state, x), f"Gemm.a must be an AccelRef, not #{state.id} RnnState"),
@@ -147,9 +148,9 @@ def test_stale_freed_and_foreign_ones_are_refused(lab: System, gpu: Device) -> N
         there = other.devices[0]
         foreign = recurrent.make_state(there.put(W))
         with pytest.raises(InvalidArgument, match="another system"):
-            gpu.ask(recurrent.Step(foreign, x))
+            gpu.ask(Step(foreign, x))
     with pytest.raises(InvalidArgument, match="closed"):
-        gpu.ask(recurrent.Step(foreign, x))
+        gpu.ask(Step(foreign, x))
     gone = recurrent.make_state(gpu.put(W))
     gpu.run(id, gone).result(WAIT)  # it may have changed it
     gpu.replace()
@@ -245,7 +246,7 @@ def test_it_is_closed_behind_work_beside_the_dispatcher(gpu: Device, tmp_path: P
 def test_a_failed_launch_closes_what_it_kept(gpu: Device, tmp_path: Path) -> None:
     log = tmp_path / "log"
     cache = recurrent.make_cache(gpu, 4, str(log), fails=True)
-    with pytest.raises(recurrent.Overflow):
+    with pytest.raises(Overflow):
         cache.result(WAIT)
     assert until(log, 1) == ["Cache on its thread"]
     with pytest.raises(DependencyFailed):
@@ -316,7 +317,8 @@ def test_it_is_closed_when_its_device_is_suspended(gpu: Device, tmp_path: Path) 
 
 def row(gpu: Device, handle: Any) -> Any:
     gpu.ping().result(WAIT)
-    (found,) = [one for one in gpu.resident if handle.id in one.ids]
+    rows: list[Any] = [*gpu.resident]
+    (found,) = [one for one in rows if handle.id in one.ids]
     return found
 
 
@@ -426,7 +428,7 @@ def test_a_verdict_refuses_it(lab: System, gpu: Device) -> None:
     behind = recurrent.step(state, x)
     with pytest.raises(DependencyFailed):
         behind.result(WAIT)
-    with pytest.raises(recurrent.Overflow):
+    with pytest.raises(Overflow):
         bad.result(WAIT)
     gpu.replace()
     np.testing.assert_allclose(recurrent.step(state, x).get(), after(1))
@@ -490,3 +492,30 @@ def test_the_journal_replays_makers_and_writers(tmp_path: Path) -> None:
         assert report.ok, report
         assert report.uncompared == 0
         assert report.compared == 3 + 2 + 1 + 1 + 1  # puts, steps, a view, rows, h
+
+
+# Checkpoints.
+
+
+def test_a_checkpoint_cuts_short_what_runs_again(lab: System, gpu: Device) -> None:
+    x, w = gpu.put(X), gpu.put(W)
+    state = recurrent.make_state(w)
+    gpu.run(abs, w).result(WAIT)  # from here on its messages alone cannot rebuild `w`
+    for _ in range(5):
+        recurrent.step(state, x)
+    gpu.checkpoint(state).result(WAIT)
+    assert state.durability == "checkpointed"
+    recurrent.step(state, x).result(WAIT)
+    assert state.durability.why == "2 messages would make it again"
+    kill(gpu)
+    np.testing.assert_allclose(recurrent.step(state, x).get(), after(7))
+    assert row(gpu, state).nbytes == 160
+    gpu.suspend()
+    np.testing.assert_allclose(recurrent.step(state, x).get(), after(8))
+    lab.check()
+
+
+def test_what_has_no_checkpoint_says_so(gpu: Device) -> None:
+    cache = recurrent.make_cache(gpu, 4)
+    with pytest.raises(InvalidArgument, match=r"KVCache #\d+ has no checkpoint"):
+        gpu.checkpoint(cache).result(WAIT)
