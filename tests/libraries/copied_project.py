@@ -9,14 +9,21 @@ from pathlib import Path
 from tests.project import ROOT
 
 
-def run_scenarios(folder: Path, library: str, copy: Path) -> None:
-    """Copy the project and a library into `copy`, and run the library's scenarios there."""
+def run_scenarios(folder: Path, library: str, copy: Path, scenarios: str = "scenarios") -> None:
+    """Copy the project and a library into `copy`, and run scenarios of the library there.
+
+    They may import what the library's `given.py` has.
+    """
     places = {
         "library.py": f"accel_lab/libraries/{library}.py",
         "host.py": f"accel_lab/backends/host/{library}.py",
         "cuda.py": f"accel_lab/backends/cuda/{library}.py",
-        "scenarios.py": "test_scenarios.py",
+        f"{scenarios}.py": "test_scenarios.py",
     }
+    if (folder / "given.py").exists():
+        given = copy / (folder / "given.py").relative_to(ROOT)
+        given.parent.mkdir(parents=True)
+        shutil.copy(folder / "given.py", given)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "accel_lab", copy / "accel_lab", ignore=ignored)
     for name, place in places.items():

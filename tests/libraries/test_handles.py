@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.libraries.copied_project import run_scenarios
 
 
-def test_its_scenarios_pass(tmp_path: Path) -> None:
-    run_scenarios(Path(__file__).parent / "recurrent", "recurrent", tmp_path)
+@pytest.mark.parametrize("scenarios", ["scenarios", "lifetimes"])
+def test_its_scenarios_pass(tmp_path: Path, scenarios: str) -> None:
+    run_scenarios(Path(__file__).parent / "recurrent", "recurrent", tmp_path, scenarios)

@@ -15,7 +15,7 @@ from accel_lab.compute.actors.fault import Inject
 from accel_lab.compute.device import Device
 from accel_lab.compute.lineage.history import CHANGED_NOTHING
 from accel_lab.compute.lineage.recorded_message import step_of
-from accel_lab.compute.message.buffer import Ref
+from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.builtin import Download, Ping
 from accel_lab.display.progress import REFRESH_S, Bar
 from accel_lab.errors import AccelError, InvalidArgument
@@ -165,9 +165,13 @@ class Replay(Uncopied):
         """How many entries of the part are behind it."""
         return max(self._position - len(self._open), 0)
 
-    def buffer(self, entry: Entry) -> Ref[Any] | None:
-        """Return the live buffer that a message has made, until the record frees it."""
-        return self._repeater.buffers(entry).refs.get(abs(entry.result))
+    def buffer(self, entry: Entry) -> AccelRef | None:
+        """Return the live buffer that a message has made, until the record frees it.
+
+        None also for what is no array.
+        """
+        ref = self._repeater.buffers(entry).refs.get(abs(entry.result))
+        return ref if isinstance(ref, AccelRef) else None
 
     def __iter__(self) -> Iterator[Replayed]:
         """Run one message for each step, and wait for its answer."""
