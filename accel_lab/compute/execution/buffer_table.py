@@ -288,7 +288,7 @@ class BufferTable:
                 continue
             self.closed[buffer.id] = (
                 f"{buffer.dtype} #{buffer.id} was closed when {library} was replaced, which had "
-                "failed; make another, or <gpu>.replace() rebuilds it"
+                "failed; make another, or have its device rebuild it with replace()"
             )
             self.leave(buffer)
 

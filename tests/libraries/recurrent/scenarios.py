@@ -253,7 +253,7 @@ def test_the_journal_replays_makers_and_writers(tmp_path: Path) -> None:
 
 def test_a_gpu_cell_gets_the_thing_itself(gpu: Device) -> None:
     """What it binds of it is the thing's own; the handle goes on."""
-    shell = InteractiveShell.instance()
+    shell: Any = InteractiveShell.instance()
     state, x = recurrent.make_state(gpu.put(W)), gpu.put(X)
     recurrent.step(state, x)
     shell.user_ns |= {"state": state, "here": gpu}
