@@ -156,7 +156,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         """What people call it: its type, or, in a context, the name of its subject."""
         name = name_of(type(self))
         if name is not None:
-            with suppress(AttributeError):  # the notebook has the token of a kernel only
+            with suppress(AttributeError):  # the notebook has the handle of a kernel only
                 return name(self) or type(self).__name__
         return type(self).__name__
 
