@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from accel_lab.compute.device import Device as Device
     from accel_lab.compute.events import lifecycle as events
     from accel_lab.compute.message.buffer import AccelRef as AccelRef
+    from accel_lab.compute.message.handle import Handle as Handle
     from accel_lab.default import default_system as default_system
     from accel_lab.extension import load_ipython_extension as load_ipython_extension
     from accel_lab.extension import unload_ipython_extension as unload_ipython_extension
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AccelRef",
     "Device",
+    "Handle",
     "Journal",
     "Replay",
     "System",
@@ -54,6 +56,7 @@ gpu: "Device"
 _HOMES = {
     "AccelRef": "accel_lab.compute.message.buffer",
     "Device": "accel_lab.compute.device",
+    "Handle": "accel_lab.compute.message.handle",
     "Journal": "accel_lab.journal.journal",
     "Replay": "accel_lab.journal.replay.replay",
     "System": "accel_lab.system",

@@ -253,6 +253,7 @@ def be_context(
     Control(channel, service, context, arena, surplus).start()
     service.send([Born(os.getpid(), backend.model, context.limit_bytes, list(context.actors))])
     service.run()
+    context.finish()
 
 
 def main(channel_fd: int, backend_name: str, parent: int) -> None:

@@ -20,9 +20,10 @@ from accel_lab.compute.events.generation_watch import (
     watch_generation,
 )
 from accel_lab.compute.events.tree import State
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.builtin import Ping, Run, Upload
 from accel_lab.compute.message.durability import Durability
+from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.message.operation import OWN_TIMEOUT, Operation
 from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.compute.message.service import in_context
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
     from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 
 R = TypeVar("R")
-P = TypeVar("P", bound=tuple[AccelRef | None, ...])
+T = TypeVar("T")
+P = TypeVar("P", bound=tuple[Ref[Any] | None, ...])
 
 
 class Device(Address):
@@ -122,6 +124,10 @@ class Device(Address):
     def ask(
         self, message: Operation[AccelRef], *, timeout_s: float | None = ..., nowait: bool = ...
     ) -> AccelRef: ...
+    @overload
+    def ask(
+        self, message: Operation[Handle[T]], *, timeout_s: float | None = ..., nowait: bool = ...
+    ) -> Handle[T]: ...
     @overload
     def ask(  # type: ignore[overload-overlap]  # a tuple of buffers is answered at once
         self, message: Operation[P], *, timeout_s: float | None = ..., nowait: bool = ...
@@ -232,7 +238,7 @@ class Device(Address):
         function: Callable[..., Any],
         *operands: Any,
         pure: bool = False,
-        writes: tuple[AccelRef, ...] | None = None,
+        writes: tuple[Ref[Any], ...] | None = None,
         timeout_s: float | None = None,
         called: str | None = None,
         **options: Any,
@@ -360,11 +366,11 @@ class Device(Address):
         """
         return self.ask(Ping())
 
-    def holds(self, ref: AccelRef) -> bool:
+    def holds(self, ref: Ref[Any]) -> bool:
         """Whether a buffer is, or is about to be, in the current generation; never blocks."""
         return self._requests.handles.holds(ref)
 
-    def durability(self, ref: AccelRef) -> Durability:
+    def durability(self, ref: Ref[Any]) -> Durability:
         """Return what a fault would do to a buffer, and why; see `AccelRef.durability`."""
         if not ref.is_valid:
             why = self._requests.handles.why_lost(ref)
@@ -374,7 +380,7 @@ class Device(Address):
             return Durability("lost on fault", 'its system has recover="stale"')
         return recovery.durability(ref.id)
 
-    def durability_now(self, ref: AccelRef) -> Durability | None:
+    def durability_now(self, ref: Ref[Any]) -> Durability | None:
         """Return what a fault would do to a buffer; None where a moment is too short to tell.
 
         That is after about 20 ms: bytes are being copied for the record, or it is long.
@@ -384,7 +390,7 @@ class Device(Address):
             return self.durability(ref)
         return recovery.durability_now(ref.id)
 
-    def checkpoint(self, ref: AccelRef, *, timeout_s: float = 60.0) -> Reply[None]:
+    def checkpoint(self, ref: Ref[Any], *, timeout_s: float = 60.0) -> Reply[None]:
         """Keep a copy of a buffer's contents on the host, as they are after what was sent before.
 
         After a fault it is made of those, and no message before is run again for it. Blocks, up
@@ -538,13 +544,13 @@ def _require_plain(function: Callable[..., Any]) -> None:
 
 
 def _places(
-    writes: tuple[AccelRef, ...], refs: tuple[AccelRef, ...], *, pure: bool
+    writes: tuple[Ref[Any], ...], refs: tuple[Ref[Any], ...], *, pure: bool
 ) -> tuple[int, ...]:
     """Return where the written operands stand among all of them."""
     if pure:
         text = "a pure function writes nothing: give pure=True or writes=, not both"
         raise InvalidArgument(text)
-    if isinstance(writes, AccelRef):
+    if isinstance(writes, Ref):
         text = "writes= is a tuple of operands: writes=(x,), not writes=x"
         raise InvalidArgument(text)
     for ref in writes:
@@ -566,13 +572,13 @@ def device_first(device: Device) -> Device:
     return device
 
 
-def device_of(ref: AccelRef) -> Device:
+def device_of(ref: Ref[Any]) -> Device:
     """Return the device of an operand, for the functions beside messages.
 
     Raises:
-        InvalidArgument: it is no AccelRef.
+        InvalidArgument: it is neither an AccelRef nor a Handle.
     """
-    if not isinstance(ref, AccelRef):
+    if not isinstance(ref, Ref):
         kind = type(ref).__name__
         text = f"an operand must be an AccelRef, not a {kind}; put() it on a device first"
         raise InvalidArgument(text)

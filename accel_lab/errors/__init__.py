@@ -2,7 +2,8 @@
 
     AccelError
     ├── InvalidArgument (ValueError)      a mistake in the call; nothing was sent
-    │   └── UnsupportedDtype              the backend has no such (operation, dtype) pair
+    │   ├── UnsupportedDtype              the backend has no such (operation, dtype) pair
+    │   └── NotAnArray (TypeError, AttributeError)   what is no array was used like one
     ├── StaleRef                          the buffer belongs to a lost generation, or was freed
     ├── DependencyFailed                  an operand's message failed; the root is `__cause__`
     ├── OutOfMemory (MemoryError)         the device pool cannot hold the result
@@ -121,6 +122,14 @@ class UnsupportedDtype(InvalidArgument):
     """The backend lacks this pair of (operation, dtype); the text lists the pairs it has."""
 
     remedy = "Convert with array.cast to one of the dtypes listed, or use the other backend."
+
+
+class NotAnArray(InvalidArgument, TypeError, AttributeError):
+    """What is no array, as a kernel or a state, was used like one; nothing was sent."""
+
+    remedy = (
+        "Give it to the functions of its library; `gpu.run(function, it)` gets the thing itself."
+    )
 
 
 class StaleRef(AccelError, fields=("buffer",)):

@@ -16,7 +16,7 @@ from accel_lab.compute.cells.mutable_parts import ATOMS, PARTS, Way, has_cells, 
 from accel_lab.compute.cells.plain_data import thawed
 from accel_lab.compute.cells.write_back import can_change, is_array, renew
 from accel_lab.compute.device import Device
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.residency.typed import typed
 from accel_lab.compute.user_code.call import pack
 from accel_lab.compute.user_code.notebook_globals import NotebookGlobals
@@ -50,7 +50,7 @@ class Captures:
     home: NotebookGlobals
     given: dict[str, Any] = field(default_factory=dict)
     modules: list[str] = field(default_factory=list)
-    kept: dict[str, AccelRef] = field(default_factory=dict)
+    kept: dict[str, Ref[Any]] = field(default_factory=dict)
     tensors: dict[str, str] = field(default_factory=dict)
     returned: dict[str, frozenset[Way]] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Captures:
             raise value.stale()
         if isinstance(value, ModuleType):
             self.modules.append(f"{name}={value.__name__}")
-        elif isinstance(value, AccelRef) and value.device is not device:
+        elif isinstance(value, Ref) and value.device is not device:
             where = value.device.name
             if value.device.state == "stopped":
                 where += " of a system that is closed"
@@ -82,7 +82,7 @@ class Captures:
             self.given[name] = value
             if may_come_back(value):
                 self.returned[name] = arrays_in(value) if has_arrays else frozenset()
-        elif not isinstance(value, AccelRef):
+        elif not isinstance(value, Ref):
             self._keep_all(device, space)
         elif device.holds(value):
             self._keep(space, name, value)  # the namespace has the array; its uses are ordered
@@ -210,7 +210,7 @@ class Captures:
         self._keep_all(device, space)
         deep = [one for one in args if type(one) not in ATOMS and not _is_whole(one)]
         with self.home.entered(), suppress(Exception):  # the call itself says what is wrong
-            pack(deep, lambda one: 0 if isinstance(one, AccelRef) else None)
+            pack(deep, lambda one: 0 if isinstance(one, Ref) else None)
         self.add_behind([function.name], device, space)
         past = self.add_anew(device, space)
         self.gone = [name for name in space.given if name not in self.home.names or name in past]
@@ -218,10 +218,10 @@ class Captures:
     def _keep_all(self, device: Device, space: Space) -> None:
         """Take the arrays that are there: any may be reached through an object."""
         for name, ref in space.bound.items():
-            if isinstance(ref, AccelRef) and device.holds(ref) and not ref.failed:
+            if isinstance(ref, Ref) and device.holds(ref) and not ref.failed:
                 self._keep(space, name, ref)
 
-    def _keep(self, space: Space, name: str, ref: AccelRef) -> None:
+    def _keep(self, space: Space, name: str, ref: Ref[Any]) -> None:
         """Take an array that is there under its name, as the kind of tensor that it may be."""
         self.kept[name] = ref
         tensor, kind = space.tensors.get(name, (None, ""))
@@ -279,7 +279,7 @@ def may_come_back(value: Any) -> bool:
 
 def _is_whole(value: Any) -> bool:
     """Whether there are no functions inside."""
-    return isinstance(value, AccelRef | ObjectRef) or is_array(value)
+    return isinstance(value, Ref | ObjectRef) or is_array(value)
 
 
 def is_lost(device: Device, value: Any) -> bool:
@@ -288,7 +288,7 @@ def is_lost(device: Device, value: Any) -> bool:
         return value.device is device and (
             value.generation != device.generation or bool(value.dropped)
         )
-    return isinstance(value, AccelRef) and value.device is device and not device.holds(value)
+    return isinstance(value, Ref) and value.device is device and not device.holds(value)
 
 
 def _is_there(name: str, value: Any) -> bool:
@@ -331,7 +331,7 @@ def _require_small(device: Device, name: str, value: Any, function: str | None) 
     Raises:
         InvalidArgument: it is; says what to do.
     """
-    if isinstance(value, AccelRef | ObjectRef):
+    if isinstance(value, Ref | ObjectRef):
         return 0, False
     which = f"{name}, which {function} uses," if function else name
     if isinstance(value, Device | System):
@@ -347,7 +347,7 @@ def _require_small(device: Device, name: str, value: Any, function: str | None) 
         if type(part) in ATOMS:
             return None
         has_arrays = has_arrays or is_array(part)
-        return 0 if isinstance(part, AccelRef) else None
+        return 0 if isinstance(part, Ref) else None
 
     if not isinstance(nbytes, int) or nbytes <= CAPTURE_BYTES:
         try:

@@ -16,7 +16,7 @@ from accel_lab.compute.cells.definitions import text
 from accel_lab.compute.cells.global_random import set_states, states
 from accel_lab.compute.cells.plain_data import thawed
 from accel_lab.compute.cells.workspace_registry import Workspaces
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.service import in_context
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.residency.resident import offer_frames
@@ -457,7 +457,7 @@ def _join(space: Space, captures: Captures, ran: Ran) -> None:
     known = space.bound | captures.given
     for name, first in ran.same.items():
         handle = ran.arrays.get(first, known.get(first))
-        if isinstance(handle, AccelRef):
+        if isinstance(handle, Ref):
             ran.arrays[name] = handle
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from accel_lab.compute.cells.cell_execution import Piece, Ran
 from accel_lab.compute.cells.definitions import changed, definitions, globals_behind
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.notebook.names import bound_names
 from accel_lab.notebook.object_ref import ObjectRef
 
@@ -125,7 +125,7 @@ class Space:
         own = (names, self.bound, self.given, *given)
         found = []
         for name in sorted(self.bound.keys() | set[str]().union(*given)):
-            if isinstance(names.get(name), AccelRef | ObjectRef):
+            if isinstance(names.get(name), Ref | ObjectRef):
                 known = sum(one.get(name) is names[name] for one in own)
                 known += self.tensors.get(name, _NO_TENSOR)[0] is names[name]
                 if _references(names, name) - _ALONE == known:
@@ -157,7 +157,7 @@ class Space:
 
     def after_loss(self, generation: int) -> "Space":
         """Return what is known of the next one: the arrays come back."""
-        arrays = {name: ref for name, ref in self.bound.items() if isinstance(ref, AccelRef)}
+        arrays = {name: ref for name, ref in self.bound.items() if isinstance(ref, Ref)}
         return Space(
             generation,
             arrays,

@@ -8,11 +8,11 @@ pieces always add up to what is in use.
 from collections.abc import Iterator
 from itertools import pairwise
 from operator import is_
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from accel_lab.compute.events.samples import Block, KeptObject, MemorySampled
 from accel_lab.compute.events.tree import Node
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.message.service import in_context
 from accel_lab.compute.residency import kept_objects
 from accel_lab.compute.residency.holdings import ContextMemory
@@ -160,7 +160,7 @@ class VramView(View):
             raise InvalidArgument("what is shown is over: there is nothing to act upon")
         return lab
 
-    def _handle(self, device: str, id_: int) -> AccelRef:
+    def _handle(self, device: str, id_: int) -> Ref[Any]:
         ref = handle_in(notebook(), self._lab().device(device), id_)
         if ref is None:
             error = InvalidArgument("no name of the notebook holds its handle")

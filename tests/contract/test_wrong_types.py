@@ -18,7 +18,7 @@ ARRAYS = (np.ones(3), np.ones((2, 2)), np.array([None, 1]))
 SOURCE = "__global__ void step(float* x, int n) {}"
 
 
-def messages(x: AccelRef, at: AccelRef, kernel: AccelRef) -> list[Operation[Any]]:
+def messages(x: AccelRef, at: AccelRef, kernel: Any) -> list[Operation[Any]]:
     """Return one of each kind, of a matrix, indices and a kernel."""
     row = x[0]
     return [

@@ -21,7 +21,11 @@ def places(library: str) -> dict[str, str]:
 
 
 def copy_project(folder: Path, library: str, copy: Path) -> None:
-    """Copy the project and a library into `copy`."""
+    """Copy the project and a library into `copy`, and beside it what its `given.py` has."""
+    if (folder / "given.py").exists():
+        given = copy / (folder / "given.py").relative_to(ROOT)
+        given.parent.mkdir(parents=True)
+        shutil.copy(folder / "given.py", given)
     shutil.copytree(ROOT / "accel_lab", copy / "accel_lab", ignore=_IGNORED)
     for name, place in places(library).items():
         shutil.copy(folder / name, copy / place)
@@ -42,10 +46,10 @@ def run_pytest(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def run_scenarios(folder: Path, library: str, copy: Path) -> None:
-    """Copy the project and a library into `copy`, and run the library's scenarios there."""
+def run_scenarios(folder: Path, library: str, copy: Path, scenarios: str = "scenarios") -> None:
+    """Copy the project and a library into `copy`, and run scenarios of the library there."""
     copy_project(folder, library, copy)
-    shutil.copy(folder / "scenarios.py", copy / "test_scenarios.py")
+    shutil.copy(folder / f"{scenarios}.py", copy / "test_scenarios.py")
     done = run_pytest(copy, "test_scenarios.py")
     assert done.returncode == 0, done.stdout + done.stderr
 

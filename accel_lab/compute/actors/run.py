@@ -12,6 +12,7 @@ from accel_lab.compute.cells.cell_execution import Ran
 from accel_lab.compute.cells.lent_buffers import LentBuffers
 from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.execution.buffer_table import Buffer, BufferTable
+from accel_lab.compute.execution.held_objects import Kept
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.execution.stream import Storage
 from accel_lab.compute.machine.stack_frames import raised_by_user
@@ -113,10 +114,13 @@ class RunActor(LibraryActor):
     def _operands(self, m: Run, launch: Launch) -> list[Any]:
         arrays = []
         for index, ref in enumerate(m.refs):
+            assert isinstance(ref, Buffer)
             reads = m.pure or (m.writes is not None and index not in m.writes)
             array = launch.read(ref) if reads else launch.write(ref)
+            assert ref.storage is not None
             self._seen.note(ref.storage, array)
-            arrays.append(self.context.backend.expose(array, ref.dtype))
+            is_thing = type(ref.storage) is Kept  # a function gets it as it is
+            arrays.append(array if is_thing else self.context.backend.expose(array, ref.dtype))
         return arrays
 
     def _answer(self, value: Any, m: Run, launch: Launch) -> None:
@@ -126,7 +130,8 @@ class RunActor(LibraryActor):
         # What is an array without axes on a card is a number of NumPy's on the host.
         array = np.asarray(value) if isinstance(value, np.generic) else value
         adopted = self.context.backend.adopt(array)
-        near = _Near(self._seen, self.context.backend, self.context.table, m.refs)
+        refs = [ref for ref in m.refs if isinstance(ref, Buffer) and type(ref.storage) is not Kept]
+        near = _Near(self._seen, self.context.backend, self.context.table, refs)
         if adopted is not None:
             launch.shaped = self._enter(launch.result, adopted, near, launch)
             return

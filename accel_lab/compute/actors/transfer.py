@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from accel_lab.compute.actors import things
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.builtin import (
     FAILED,
@@ -18,6 +19,8 @@ from accel_lab.compute.message.builtin import (
     Download,
     Put,
     Receive,
+    RestoreThing,
+    SaveThing,
     TakeBack,
     Unmap,
     Upload,
@@ -123,6 +126,13 @@ class UploadActor(LibraryActor):
             segment, start, value = m.sign
             ipc.write_word(self.context.arena.view(segment, start, WORD), value)
 
+    @handles(RestoreThing)
+    def restore_thing(self, m: RestoreThing, launch: Launch) -> None:
+        """Have its library make it of what was kept."""
+        place = m.place
+        source = self.context.arena.view(place.segment, place.start, place.nbytes)
+        things.restore(launch, m.of, m.kind, source.tobytes())
+
     @handles(Unmap)
     def unmap(self, m: Unmap, launch: Launch) -> None:
         """Have it closed on another thread: the driver may wait for the card then."""
@@ -147,6 +157,12 @@ class DownloadActor(LibraryActor):
         if m.with_axes:
             seq, axes = launch.seq, _axes_of(x)
             launch.finish = lambda: answer_parts(seq, pickle.dumps(axes))
+
+    @handles(SaveThing)
+    def save_thing(self, m: SaveThing, launch: Launch) -> None:
+        """Copy what it is made of."""
+        seq, saved = launch.seq, things.save(launch, m.thing)
+        launch.finish = lambda: answer_parts(seq, pickle.dumps(pickle.dumps(saved)))
 
 
 def soon_s(nbytes: int) -> float:

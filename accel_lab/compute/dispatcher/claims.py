@@ -72,7 +72,7 @@ class Claims:
         claimed = self._exclusive
         if around:
             return _FUNCTIONS in claimed or any(
-                type(one) is Storage and one.seen for one in claimed
+                isinstance(one, Storage) and one.seen for one in claimed
             )
         operands = operands_of(type(entry.message))(entry.message)
         return any(one.storage is not None and one.storage.seen for one in operands)

@@ -5,17 +5,19 @@ its operands, which takes half the time of decoding it.
 """
 
 from functools import cache
-from typing import Annotated, Any, Union
+from typing import Annotated, Any, Union, get_origin
 
 import msgspec
 
 from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.prepared_launch import Prepared
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.bytes_cache import BytesCache
+from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.message.operation import Spec, operands_of, travelling
 
 SKIP_LIMIT = 63
+_HANDLES = (Handle, Ref)
 
 
 class Seen:
@@ -59,7 +61,7 @@ class Entries:
         find = context.table.known
 
         def from_wire(kind: type, value: Any) -> Any:
-            if kind is AccelRef:
+            if kind is AccelRef or get_origin(kind) in _HANDLES:
                 buffer = find(value)
                 return mention(value) if buffer is None else buffer
             text = f"nothing on the wire is a {kind.__name__}"

@@ -84,6 +84,7 @@ class Dispatcher:
         self.tracer = Tracer(context.backend.clock(), context.launched)
         self.collected = threading.Event()
         context.spill.is_busy = self._is_busy
+        context.held.is_busy = self._deferral.touches
         context.spill.collect_there = self._have_garbage_freed
         self.cancelled: set[int] = set()
         self.executing: Any = None
@@ -106,6 +107,8 @@ class Dispatcher:
         completion.complete()
         if self._context.held or self._bell.rang:
             self._drop_held()
+        if self._context.table.changed:
+            self._context.table.measure()
         if self._deferral.ready:
             self._resume()
             self._catch_up()

@@ -7,8 +7,10 @@ an id of another generation is simply not here.
 from collections.abc import Callable, Collection, Container, Iterable
 from typing import Any, NamedTuple
 
+from accel_lab.compute.execution.held_objects import Kept, closing_of
 from accel_lab.compute.execution.stream import Storage
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.message.unwritten import Refusal
 from accel_lab.errors import DependencyFailed, StaleRef
 
@@ -29,14 +31,14 @@ class MemoryOwner(NamedTuple):
     ids: tuple[int, ...]
 
 
-class Buffer(AccelRef):
-    """An operand inside the context: the array, and the storage that tracks its hazards.
+class Buffer(AccelRef, Handle[Any]):
+    """An operand inside the context: the array or thing, and the storage that tracks its hazards.
 
     It exists from the first mention of its id, which may be before the message that makes it
     has run; until then it has no array.
     """
 
-    __slots__ = ("array", "failed_root", "made_by", "storage")
+    __slots__ = ("array", "failed_root", "storage")
 
     # Operators are the notebook's; here two buffers are equal when they are the same one.
     __eq__ = object.__eq__  # type: ignore[assignment]
@@ -48,7 +50,6 @@ class Buffer(AccelRef):
         self.array: Any = None
         self.storage: Storage | None = None
         self.failed_root = 0
-        self.made_by: Any = None  # the message, where it is no array and could not be copied
         self.known = False
 
     def fill(self, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage) -> None:
@@ -90,6 +91,10 @@ class BufferTable:
         """The ids of functions' answers that are no arrays."""
         self.forget: Callable[[int], None] = lambda _: None
         """Drop what is kept elsewhere of a buffer, if anything is."""
+        self.closed: dict[int, str] = {}
+        """Why things are no more whose library was replaced, by id."""
+        self.changed: set[Kept] = set()
+        """Things that were written, and may take more by now."""
         self.moved: Callable[[], None] = lambda: None
         """Called when a buffer that had memory may get other memory."""
 
@@ -119,6 +124,8 @@ class BufferTable:
             return
         if buffer.failed_root:
             raise _never_made(buffer)
+        if buffer.id in self.closed:
+            raise StaleRef(self.closed[buffer.id], buffer=buffer.id)
         self._buffers.pop(buffer.id, None)
         if buffer.id in self.values:
             text = f"the answer of buffer {buffer.id} is not an array, and so no operand"
@@ -157,7 +164,8 @@ class BufferTable:
     def dismiss(self, buffer: AccelRef) -> None:
         """Forget an id that was mentioned and stands for nothing."""
         assert isinstance(buffer, Buffer)
-        if buffer.storage is None and not buffer.failed_root and buffer.id not in self.away:
+        is_here = buffer.storage is not None or buffer.id in self.away or buffer.id in self.closed
+        if not is_here and not buffer.failed_root:
             self._buffers.pop(buffer.id, None)
 
     def require_written(self, operands: Iterable[Any]) -> None:
@@ -233,6 +241,8 @@ class BufferTable:
             self.begun.pop(id_, None)
         if self.values:
             self.values.discard(id_)
+        if self.closed:
+            self.closed.pop(id_, None)
         if buffer is not None:
             if self.away:
                 self.forget(id_)
@@ -260,6 +270,36 @@ class BufferTable:
                 self.withheld.pop(storage, None)
             storage.release()
         buffer.array = None
+
+    # What is no array.
+
+    def things(self, library: str = "") -> list[Buffer]:
+        """Return the things that are kept, of one library or of all."""
+        return [
+            buffer
+            for buffer in self.buffers()
+            if type(buffer.storage) is Kept and library in ("", buffer.storage.library)
+        ]
+
+    def close_things(self, library: str = "") -> None:
+        """Let go of the things of one library, whose actor is replaced, or of all."""
+        for buffer in self.things(library):
+            if closing_of(buffer.array) is None:
+                continue
+            self.closed[buffer.id] = (
+                f"{buffer.dtype} #{buffer.id} was closed when {library} was replaced, which had "
+                "failed; make another, or have its device rebuild it with replace()"
+            )
+            self.leave(buffer)
+
+    def measure(self) -> None:
+        """Find out how much what was written takes by now."""
+        while self.changed:
+            storage = self.changed.pop()
+            if storage.users:
+                nbytes = storage.measured()
+                self.used_bytes += nbytes - storage.nbytes
+                storage.nbytes = nbytes
 
     def largest_owners(self, count: int = 5) -> tuple[MemoryOwner, ...]:
         """Return the messages that made most of what is here, for an OutOfMemory."""

@@ -156,6 +156,8 @@ class Context:
     def take(self, shape: tuple[int, ...], dtype: str) -> tuple[Any, MemoryError | None]:
         """Return an array where there is room, else None and what the pool has raised."""
         nbytes = math.prod(shape) * itemsize(dtype)
+        if self.table.changed:
+            self.table.measure()
         if self.used_bytes + nbytes > self.limit_bytes:
             return None, None
         if self.spill.held and self.backend.free_bytes() < nbytes:
@@ -251,16 +253,23 @@ class Context:
         """Replace a library's actor with a fresh one; False when it has failed too often."""
         if self._windows[name].record() is None:
             return False
+        self.table.close_things(name)
         self.actors[name].close()
         self._start(name)
         self.restarts[name] += 1
         self.table.changes += 1
         return True
 
-    def close(self) -> None:
-        """Drop what launches hold, after their streams, and release every library's handles."""
-        try:
+    def finish(self) -> None:
+        """Close what is kept, after its streams: nothing is asked any more."""
+        self.table.close_things()
+        if self.held:
             self.held.close()
+
+    def close(self) -> None:
+        """Close what is kept and drop what is held, after their streams; release every handle."""
+        try:
+            self.finish()
         finally:
             for actor in self.actors.values():
                 actor.close()

@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from accel_lab.actor.unawaited import name_of, require_plain
 from accel_lab.compute.execution.buffer_table import Buffer
+from accel_lab.compute.execution.held_objects import Kept
 from accel_lab.compute.execution.prepared_launch import Prepared
 from accel_lab.compute.execution.stream import Storage, Stream
 from accel_lab.compute.execution.worker import Worker
-from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Operation, PartialSpec, Spec, Specs, inferred
+from accel_lab.compute.message.buffer import AccelRef, Ref
+from accel_lab.compute.message.operation import (
+    Operation,
+    PartialSpec,
+    Spec,
+    Specs,
+    answered_handle,
+    inferred,
+)
 from accel_lab.compute.message.results import Results, ids_of, results_of
 from accel_lab.errors import AccelError, LibraryError
 
@@ -162,7 +170,7 @@ class Launch:
         results, specs = self._several()
         arrays: list[Any] = []
         for at, (name, spec) in enumerate(zip(results.kind._fields, specs, strict=True)):
-            if spec is None:
+            if spec is None or results.of[at] is not None:  # what is no array is kept
                 arrays.append(None)
                 continue
             shape = self._shape(spec, shapes.get(name), name)
@@ -179,7 +187,7 @@ class Launch:
         results, specs = self._several()
         fields = results.kind._fields
         for at, (name, spec, array) in enumerate(zip(fields, specs, arrays, strict=True)):
-            if spec is not None:
+            if spec is not None and results.of[at] is None:
                 shape = self._shape(spec, tuple(array.shape), name)
                 self._take(self.result + at, array, shape, spec.dtype, name)
 
@@ -240,14 +248,57 @@ class Launch:
         """Enter an array that a user's function made."""
         self._enter(id_, array, shape, dtype, storage)
 
-    def keep(self, thing: Any, nbytes: int, kind: str) -> None:
-        """Make the result a thing that is no array: a compiled kernel, a plan.
+    def keep(self, thing: Any, nbytes: int | None = None, *, result: str = "") -> None:
+        """Make the result a thing that is no array: a compiled kernel, a plan, a state.
 
-        Its token has the shape () and `kind` where an array has its dtype, as `infer` announces.
-        `read` of it returns the thing.
+        `read` of its handle returns the thing, and so does `write`. If it has a `close`, that is
+        called once on the dispatcher thread, behind the last use of it on any stream.
+
+        Parameters:
+            nbytes: how much it takes on the device; if not given it says so itself by `nbytes`, an
+                attribute or a method, which is asked again after each message that writes it.
+            result: which of several results it is.
+
+        Raises:
+            LibraryError: the message announces no handle there.
+            TypeError: it does not say how much it takes.
         """
-        self._enter(self.result, thing, (), kind, Storage(self.stream, nbytes, self.label))
-        self.context.table.mention(self.result).made_by = self.message
+        id_, kind = self._handle(result)
+        kept = self._keep(id_, thing, nbytes, kind, self.message.library)
+        if not result and not self.message.operands():
+            kept.again = self.message
+        if not result:
+            self.shaped = kept.told, kind, 0
+
+    def restored(self, thing: Any, nbytes: int | None, kind: str, library: str) -> None:
+        """Make the result a thing that a library has made of a checkpoint."""
+        self._keep(self.result, thing, nbytes, kind, library)
+
+    def _keep(self, id_: int, thing: Any, nbytes: int | None, kind: str, library: str) -> Kept:
+        context, changed = self.context, self.context.table.changed.add
+        kept = Kept(self.stream, thing, nbytes, self.label, library, context.held, changed)
+        self._enter(id_, thing, (), kind, kept)
+        return kept
+
+    def _handle(self, result: str) -> tuple[int, str]:
+        """Return the id of a handle that the message makes, and of what it is.
+
+        Raises:
+            LibraryError: it makes no such.
+        """
+        if self.spec is None:  # the notebook could not look at it
+            inferred(self.message)
+        kind = type(self.message)
+        results, of = results_of(kind), answered_handle(kind)
+        if results is None and of is not None and not result:
+            return self.result, of.__name__
+        if results is not None and result in results.kind._fields:
+            at = results.kind._fields.index(result)
+            if (one := results.of[at]) is not None and at in results.made(self.message):
+                return self.result + at, one.__name__
+        library, which = self.message.library, f"{result!r} " if result else ""
+        text = f"{library}: the handler of {kind.__name__} keeps a thing, and it makes no handle "
+        raise LibraryError(f"{text}{which}".rstrip(), library=library, name="NO_HANDLE")
 
     def defer(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
         """Have `work`, which may block, called on another thread, and return at once.
@@ -342,8 +393,8 @@ class Launch:
         self,
         call: Callable[[], object] | None,
         *,
-        reads: tuple[AccelRef, ...],
-        writes: tuple[AccelRef, ...],
+        reads: tuple[Ref[Any], ...],
+        writes: tuple[Ref[Any], ...],
     ) -> None:
         """Have `call` enqueue what was just enqueued whenever the very same message comes again.
 
@@ -383,7 +434,8 @@ class Launch:
         told: list[Any] = [None] * len(results.asked_by)
         for at in results.made(self.message):
             made = mention(self.result + at)
-            told[at] = made.shape, made.dtype
+            storage = made.storage
+            told[at] = storage.told if type(storage) is Kept else made.shape, made.dtype
         self.shaped = (), "", -1 if self.message.aliased else 0, told
 
     def require_result(self) -> None:
@@ -392,10 +444,13 @@ class Launch:
         Raises:
             LibraryError: with the result that was announced.
         """
-        if results_of(type(self.message)) is not None:
-            self._require_all()
+        if (results := results_of(type(self.message))) is not None:
+            if any(results.of):  # how large is told of what is no array
+                self._learn_shapes()
+            else:
+                self._require_all()
             return
-        spec = self.spec or self.message.infer()
+        spec = self.spec or inferred(self.message)
         if isinstance(spec, Spec) and spec.dtype and self.result:
             raise self._no_result(f"{spec.dtype}{list(spec.shape)}")
 
@@ -485,6 +540,20 @@ class LibraryActor:
         trim = getattr(self.lib, "trim", None)
         if trim is not None:
             trim()
+
+    def restore(self, kind: str, made_of: Any) -> Any:
+        """Return a thing that is what it was when its `checkpoint` returned this.
+
+        What that had as arrays of the device are such arrays again.
+
+        Raises:
+            LibraryError: the backend's part of the library has no `restore`.
+        """
+        restore = getattr(self.lib, "restore", None)
+        if restore is None:
+            text = f"{self.library} has no restore, and so makes no {kind} of a checkpoint"
+            raise LibraryError(text, library=self.library, name="NO_RESTORE")
+        return restore(kind, made_of)
 
     def forget_addresses(self) -> None:
         """Forget where buffers lie: one has lost its memory, and may come back elsewhere."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from accel_lab.compute.execution.stream import Storage, Stream
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import Ref
 
 
 class Prepared:
@@ -41,8 +41,8 @@ class Prepared:
         self,
         call: Callable[[], object],
         stream: Stream,
-        reads: tuple[AccelRef, ...],
-        writes: tuple[AccelRef, ...],
+        reads: tuple[Ref[Any], ...],
+        writes: tuple[Ref[Any], ...],
         restarts: Mapping[str, int],
         library: str,
         changes: int,

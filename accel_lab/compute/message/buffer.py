@@ -1,14 +1,15 @@
 """The handle of a buffer in the notebook, which is also the answer of the message that makes it.
 
 `AccelRef` never holds a pointer. It names a device, an id and the generation in which it was
-born; the table of the current context process decides whether the id still means memory.
+born; the table of the current context process decides whether the id still means memory. What it
+has in common with the handle of what is no array (`Handle`) is a `Ref`.
 """
 
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from accel_lab.compute.device import Device
     from accel_lab.compute.message.durability import Durability
 
+
+R = TypeVar("R")
 
 FREED = 0
 """The generation of a handle whose buffer was freed: no context ever has it."""
@@ -84,7 +87,139 @@ class Borrowed(Owner):
 _NOBODY = Borrowed(0, deque(maxlen=0))
 
 
-class AccelRef(Reply["AccelRef"], Operators):
+class Ref(Reply[R]):
+    """What a device has for the notebook, usable as an operand before it has been made.
+
+    Its memory is freed when the last handle of it is garbage-collected.
+    """
+
+    # The last two are a `Handle`'s; classes with slots of their own could not have one heir.
+    __slots__ = ("device", "generation", "id", "nbytes_made", "of", "owner")
+
+    device: "Device"
+    known: bool
+    """Whether its shape and dtype are known by now; never of what is no array."""
+
+    def __init__(
+        self, pump: Pump, origin: object, device: "Device", owner: Owner, generation: int
+    ) -> None:
+        self._state = PENDING
+        self._value = None
+        self._error = None
+        self._waiters = None
+        self._pump = pump
+        self.origin = origin
+        self.library = ""
+        self.device = device
+        self.owner = owner
+        self.id = owner.id
+        self.generation = generation
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the buffer is (or is about to be) in the current generation; never blocks."""
+        device = self.device
+        return device.state != "stopped" and not self.failed and device.holds(self)
+
+    @property
+    def durability(self) -> "Durability":
+        """What a fault would do to it: `replayable`, `checkpointed` or `lost on fault`.
+
+        A str with the reason in `.why`. Blocks to read what was recorded: for a moment, or, of
+        100 000 messages and more, for a second.
+        """
+        return self.device.durability(self)
+
+    def free(self) -> None:
+        """Give the memory back after all that was sent before; does not block.
+
+        It goes with the next message, within a second at the latest. Without this it goes with the
+        last handle. What uses the buffer later raises StaleRef, and no fault brings it back; views
+        of it keep their memory.
+        """
+        self.owner.release()
+        self.generation = FREED
+        Handles.lost += 1
+
+    def fail(self, error: AccelError) -> bool:
+        """Complete with a failure; return whether somebody waits, who is told of it."""
+        waited = super().fail(error)
+        Handles.lost += 1
+        return waited
+
+    def let_go(self) -> None:
+        """Give the buffer up as the last handle of it does; for one that only its request has."""
+        self.generation = FREED  # whoever finds it, as by a weak reference, learns that
+        self.owner = _NOBODY
+
+    def take_back(self, error: AccelError) -> Callable[[], object]:
+        """Fail, and hold the memory until the request that writes it is over."""
+        held = [self.owner]
+        self.owner = Owner(self.id, deque(maxlen=0))
+        self.reject(error)
+        return held.clear
+
+    def _outcome(self) -> Any:
+        if self._error is not None:
+            raise self._error.take()
+        return self
+
+    def passed_on(self) -> Any:
+        """Return this handle itself."""
+        return self
+
+    @property
+    def standing(self) -> str:
+        """How it is now: `made`, `in flight`, or why it is of no use; never blocks."""
+        if self._state == FAILED:
+            return f"failed: {type(self._error).__name__}"
+        if self.is_valid:
+            return "made" if self._state == DONE else "in flight"
+        if self.device.state == "stopped":
+            return "closed"
+        if self.generation == FREED:
+            return "freed"
+        if self.generation == self.device.generation:
+            return "dropped when the device was suspended"
+        return f"stale: the device is at generation {self.device.generation}"
+
+    @property
+    def label(self) -> str:
+        """Its number and what it is, as `#3 float32[8, 8]`; never blocks."""
+        return f"#{self.id} {self._what()}"
+
+    def learn(self, shape: tuple[int, ...], dtype: str) -> None:
+        """Take in what only the context could tell."""
+        raise NotImplementedError
+
+    def _what(self) -> str:
+        """Say what it is; never blocks."""
+        raise NotImplementedError
+
+    def _where(self, what: str) -> Iterator[tuple[str, str]]:
+        """Give where it is and how it is as (what, text); never blocks."""
+        yield "device", f"{self.device.name}, {what} {self.id}"
+        if self.generation != FREED:
+            yield "generation", self._born()
+        yield "state", self.standing
+        if self.is_valid:
+            durability = self.device.durability_now(self)
+            waits = "not known yet, .durability waits for it"
+            yield "durability", f"{durability}: {durability.why}" if durability else waits
+
+    def _told(self, called: str, what: str) -> str:
+        """Return it on one line."""
+        born = "" if self.generation == FREED else f" of generation {self._born()}"
+        where = f"{self.device.name}, {what} {self.id}{born}"
+        return f"<{called} {self._what()} on {where}, {self.standing}>"
+
+    def _born(self) -> str:
+        now = self.device.generation
+        again = f", made again in {now}" if self.is_valid and now != self.generation else ""
+        return f"{self.generation}{again}"
+
+
+class AccelRef(Ref["AccelRef"], Operators):
     """A buffer on a device, usable as an operand before it has been computed.
 
     `await ref` or `ref.result()` waits for the computation and returns the ref itself; `ref.get()`
@@ -98,9 +233,9 @@ class AccelRef(Reply["AccelRef"], Operators):
         "pickle that"
     )
     # `shape` and `dtype` are unset while only the context can tell them; see `__getattr__`.
-    __slots__ = ("_dtype", "_shape", "device", "generation", "id", "known", "owner")
+    __slots__ = ("_dtype", "_shape", "known")
 
-    device: "Device"
+    known: bool
     # Nobody sets them: `x.shape = …` would not change what is on the device.
     shape: tuple[int, ...] = property(attrgetter("_shape"))  # type: ignore[assignment]
     dtype: NamedDType = property(attrgetter("_dtype"))  # type: ignore[assignment]
@@ -115,6 +250,7 @@ class AccelRef(Reply["AccelRef"], Operators):
         shape: tuple[int, ...] | None,
         dtype: str | None,
     ) -> None:
+        # Not through `super()`, which would cost each message a call.
         self._state = PENDING
         self._value = None
         self._error = None
@@ -166,89 +302,11 @@ class AccelRef(Reply["AccelRef"], Operators):
         return self.size * itemsize(self.dtype)
 
     @property
-    def is_valid(self) -> bool:
-        """Whether the buffer is (or is about to be) in the current generation; never blocks."""
-        device = self.device
-        return device.state != "stopped" and not self.failed and device.holds(self)
-
-    @property
-    def durability(self) -> "Durability":
-        """What a fault would do to it: `replayable`, `checkpointed` or `lost on fault`.
-
-        A str with the reason in `.why`. Blocks to read what was recorded: for a moment, or, of
-        100 000 messages and more, for a second.
-        """
-        return self.device.durability(self)
-
-    def free(self) -> None:
-        """Give the memory back after all that was sent before; does not block.
-
-        It goes with the next message, within a second at the latest. Without this it goes with the
-        last handle. What uses the buffer later raises StaleRef, and no fault brings it back; views
-        of it keep their memory.
-        """
-        self.owner.release()
-        self.generation = FREED
-        Handles.lost += 1
-
-    @property
     def token(self) -> AccelToken:
         """The name of this buffer, as plain data."""
         shape, dtype = (self.shape, self.dtype) if self.known else (None, None)
         name = None if dtype is None else str(dtype)
         return AccelToken(self.device.name, self.id, self.generation, shape, name)
-
-    def fail(self, error: AccelError) -> bool:
-        """Complete with a failure; return whether somebody waits, who is told of it."""
-        waited = super().fail(error)
-        Handles.lost += 1
-        return waited
-
-    def let_go(self) -> None:
-        """Give the buffer up as the last handle of it does; for one that only its request has."""
-        self.generation = FREED  # whoever finds it, as by a weak reference, learns that
-        self.owner = _NOBODY
-
-    def take_back(self, error: AccelError) -> Callable[[], object]:
-        """Fail, and hold the memory until the request that writes it is over."""
-        held = [self.owner]
-        self.owner = Owner(self.id, deque(maxlen=0))
-        self.reject(error)
-        return held.clear
-
-    @property
-    def said(self) -> Any:
-        """What the context has told of what is no array, as a kernel's limits; None of others."""
-        return getattr(self, "_value", None)
-
-    def _outcome(self) -> "AccelRef":
-        if self._error is not None:
-            raise self._error.take()
-        return self
-
-    def passed_on(self) -> Any:
-        """Return this handle itself."""
-        return self
-
-    @property
-    def standing(self) -> str:
-        """How it is now: `made`, `in flight`, or why it is of no use; never blocks."""
-        if self._state == FAILED:
-            return f"failed: {type(self._error).__name__}"
-        if self.is_valid:
-            return "made" if self._state == DONE else "in flight"
-        if self.device.state == "stopped":
-            return "closed"
-        if self.generation == FREED:
-            return "freed"
-        if self.generation == self.device.generation:
-            return "dropped when the device was suspended"
-        return f"stale: the device is at generation {self.device.generation}"
-
-    @property
-    def label(self) -> str:
-        """Its number and what it is, as `#3 float32[8, 8]`; never blocks."""
-        return f"#{self.id} {self._what()}"
 
     def _what(self) -> str:
         if not self.known:
@@ -266,24 +324,10 @@ class AccelRef(Reply["AccelRef"], Operators):
             )
         else:
             yield "shape", "unknown until the device answers"
-        yield "device", f"{self.device.name}, buffer {self.id}"
-        if self.generation != FREED:
-            yield "generation", self._born()
-        yield "state", self.standing
-        if self.is_valid:
-            durability = self.device.durability_now(self)
-            waits = "not known yet, .durability waits for it"
-            yield "durability", f"{durability}: {durability.why}" if durability else waits
+        yield from self._where("buffer")
 
     def __repr__(self) -> str:
-        born = "" if self.generation == FREED else f" of generation {self._born()}"
-        where = f"{self.device.name}, buffer {self.id}{born}"
-        return f"<AccelRef {self._what()} on {where}, {self.standing}>"
-
-    def _born(self) -> str:
-        now = self.device.generation
-        again = f", made again in {now}" if self.is_valid and now != self.generation else ""
-        return f"{self.generation}{again}"
+        return self._told("AccelRef", "buffer")
 
     def _repr_html_(self) -> str:
         return as_html(f"AccelRef {self.label}", self._lines())

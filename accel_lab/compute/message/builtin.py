@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from accel_lab.compute.arrays.dtypes import itemsize
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
 
@@ -208,6 +208,25 @@ class Location(msgspec.Struct, frozen=True, array_like=True):
     nbytes: int
 
 
+class SaveThing(Operation[bytes], frozen=True, array_like=True, eq=False, tag=27):
+    """Answer with what is no array, as its `checkpoint` gives it, pickled."""
+
+    library: ClassVar[str] = "download"
+    thing: Ref[Any]
+
+
+class RestoreThing(Operation[Any], frozen=True, array_like=True, eq=False, tag=28):
+    """Make what is no array of what `SaveThing` has answered, which lies in the arena.
+
+    `of` is the library that has made it, and `kind` what it is.
+    """
+
+    library: ClassVar[str] = "upload"
+    of: str
+    kind: str
+    place: Location
+
+
 class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
     """Call a pickled function; operand `i` stands where the pickle has the persistent id `i`.
 
@@ -223,14 +242,14 @@ class Run(Operation[Any], frozen=True, array_like=True, eq=False, tag=6):
     timeout_s: ClassVar[float | None] = None
     runs_user_code: ClassVar[bool] = True
     subject: ClassVar[str] = "called"
-    refs: tuple[AccelRef, ...]
+    refs: tuple[Ref[Any], ...]
     blob: bytes
     pure: bool
     blob_at: Location | None = None
     writes: tuple[int, ...] | None = None
     called: str = ""
 
-    def changes(self) -> tuple[AccelRef, ...]:
+    def changes(self) -> tuple[Any, ...]:
         """Return those that it is said to write; of the others nobody knows."""
         return tuple(self.refs[i] for i in self.writes or ())
 

@@ -15,7 +15,9 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from accel_lab.actor.message import Message
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.arrays.dtypes import NAMES
+from accel_lab.compute.message.buffer import AccelRef, Ref
+from accel_lab.compute.message.handle import Handle, fits, is_ref, kind_of
 from accel_lab.compute.message.results import is_tuple_of_refs, is_union, results_of
 from accel_lab.display.summary import as_html
 from accel_lab.errors import AccelError, InvalidArgument
@@ -57,6 +59,8 @@ def is_whole(made: Spec | PartialSpec | Specs | None) -> bool:
 
 NO_RESULT = Spec((), "")
 """Stands on the wire for the result of a message that was checked and makes no buffer."""
+HANDLE = Spec((), "handle")
+"""Stands for a handle among what `infer` returns of several results; of what is known anyway."""
 
 
 class Operation(Message[R], frozen=True, array_like=True, eq=False):
@@ -91,7 +95,8 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
     def infer(self) -> Spec | PartialSpec | Specs | None:
         """Return the result's shape and dtype, or None when the answer is no buffer.
 
-        For several results it is a tuple, with None for each that is not asked for.
+        For several results it is a tuple, with None for each that is not asked for, and `HANDLE`
+        for each that is no buffer.
 
         Raises:
             InvalidArgument: the operands or options do not fit.
@@ -99,7 +104,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         return None
 
     def operands(self) -> tuple[AccelRef, ...]:
-        """Return every buffer this message names, `out` included, in field order."""
+        """Return every buffer and handle this message names, `out` included, in field order."""
         return operands_of(type(self))(self)
 
     def changes(self) -> tuple[AccelRef, ...]:
@@ -135,7 +140,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
 
     def _made(self, operands: tuple[Any, ...]) -> str:
         """Say what the result will be; empty where only the device can tell. Never blocks."""
-        if not all(isinstance(ref, AccelRef) and ref.known for ref in operands):
+        if not all(isinstance(ref, Ref) and (ref.known or type(ref) is Handle) for ref in operands):
             return ""
         try:
             spec = inferred(self)
@@ -144,26 +149,31 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         if spec is None:
             return ""
         specs: Specs = (spec,) if isinstance(spec, Spec | PartialSpec) else spec
-        return ", ".join(f"{one.dtype}{_extents(one.shape)}" for one in specs if one is not None)
+        return ", ".join(spec_text(one) for one in specs if one is not None)
 
     @property
     def title(self) -> str:
         """What people call it: its type, or, in a context, the name of its subject."""
         name = name_of(type(self))
         if name is not None:
-            with suppress(AttributeError):  # the notebook has the token of a kernel only
+            with suppress(AttributeError):  # the notebook has the handle of a kernel only
                 return name(self) or type(self).__name__
         return type(self).__name__
 
     @property
     def dtype_key(self) -> str:
         """The dtype by which a backend decides whether it has this operation."""
-        operands = self.operands()
-        return operands[0].dtype if operands else getattr(self, "dtype", "")
+        arrays = arrays_of(type(self))(self)
+        return arrays[0].dtype if arrays else getattr(self, "dtype", "")
 
 
 def _is_given(ref: object) -> bool:
     return ref is not None
+
+
+def spec_text(spec: Spec | PartialSpec) -> str:
+    """Return what is made in words: `float32[8, 8]`, or `RnnState`."""
+    return f"{spec.dtype}{_extents(spec.shape)}" if spec.dtype in NAMES else spec.dtype
 
 
 def _extents(shape: tuple[int | None, ...]) -> str:
@@ -179,9 +189,9 @@ def name_of(kind: type[Operation[Any]]) -> Callable[[Any], str] | None:
 
 
 def _brief(value: object) -> str:
-    if isinstance(value, AccelRef):
+    if isinstance(value, Ref):
         return value.label
-    if isinstance(value, tuple) and any(isinstance(one, AccelRef) for one in value):
+    if isinstance(value, tuple) and any(isinstance(one, Ref) for one in value):
         return f"({', '.join(map(_brief, value))})"
     return reprlib.repr(value)
 
@@ -202,7 +212,24 @@ def inferred(message: Operation[Any]) -> Spec | PartialSpec | Specs | None:
         raise
     if type(spec) is tuple:  # a Spec is none
         require_fit(message, spec)  # type: ignore[arg-type]
-    return spec
+        return _with_handles(message, spec)  # type: ignore[arg-type]
+    return handle_spec(type(message)) if spec is None else spec
+
+
+@cache
+def handle_spec(kind: type[Operation[Any]]) -> Spec | None:
+    """Return what messages of this type make if that is a handle; else None."""
+    of = answered_handle(kind)
+    return None if of is None else Spec((), of.__name__)
+
+
+def _with_handles(message: Operation[Any], specs: Specs) -> Specs:
+    """Return what is made, each handle by the name of what it is of."""
+    results = results_of(type(message))
+    if results is None or not any(results.of):
+        return specs
+    pairs = zip(specs, results.of, strict=True)
+    return tuple([spec if not of or spec is None else Spec((), of.__name__) for spec, of in pairs])
 
 
 def require_fit(message: Operation[Any], specs: Specs) -> None:
@@ -254,13 +281,21 @@ def answers_buffer(kind: type[Operation[Any]]) -> bool:
     return known
 
 
+@cache
+def answered_handle(kind: type[Operation[Any]]) -> type[Any] | None:
+    """Return `RnnState` where messages of this type answer with a `Handle[RnnState]`; else None."""
+    bases = kind.__orig_bases__  # type: ignore[attr-defined]
+    found = (kind_of(arg) for base in bases for arg in typing.get_args(base))
+    return next(filter(None, found), None)
+
+
 _extractors: dict[type, Callable[[Any], tuple[AccelRef, ...]]] = {}
 
 
 def operands_of(kind: type[Operation[Any]]) -> Callable[[Any], tuple[AccelRef, ...]]:
     """Return the function that lists the operands of a message of this type.
 
-    It does not look at what they are: `no_operand` says what is wrong with one that is no buffer.
+    It does not look at what they are: `no_operand` says what is wrong with one that is none.
     """
     extract = _extractors.get(kind)
     if extract is None:
@@ -269,8 +304,39 @@ def operands_of(kind: type[Operation[Any]]) -> Callable[[Any], tuple[AccelRef, .
     return extract
 
 
+@cache
+def arrays_of(kind: type[Operation[Any]]) -> Callable[[Any], tuple[AccelRef, ...]]:
+    """Return the function that lists those operands of a message of this type that are buffers."""
+    handles = handle_fields(kind)
+    if not handles:
+        return operands_of(kind)
+    fields = [tuple([one for one in names if one not in handles]) for names in operand_fields(kind)]
+    return _build(*fields, gaps=bool(tuples_of(kind)))
+
+
+def require_kinds(message: Operation[Any]) -> bool:
+    """Refuse operands that are not what their fields say; return whether each shape is known.
+
+    Raises:
+        InvalidArgument: one is a handle of something else, a buffer in place of a handle, or a
+            handle in place of a buffer.
+    """
+    for name, of in handle_fields(type(message)).items():
+        value = getattr(message, name)
+        for one in value if type(value) is tuple else (value,):
+            if one is not None and not fits(one, of):
+                raise no_operand(message)
+    is_known = True
+    for ref in arrays_of(type(message))(message):
+        if not isinstance(ref, AccelRef):
+            raise no_operand(message)
+        is_known = is_known and ref.known
+    return is_known
+
+
 def no_operand(message: Operation[Any]) -> InvalidArgument:
-    """Say which field holds something that is no buffer."""
+    """Say which field holds something that does not belong there."""
+    handles = handle_fields(type(message))
     required, optional, many = operand_fields(type(message))
     several = tuples_of(type(message))
     for name in (*required, *optional, *many):
@@ -281,14 +347,40 @@ def no_operand(message: Operation[Any]) -> InvalidArgument:
             what = several[name].__name__ if name in several else "tuple"
             text = f"{type(message).__name__}.{name} must be a {what} of AccelRefs, not {value!r}"
             return InvalidArgument(text)
-        may_be_none = name in optional or name in several
+        may_be_none, of = name in optional or name in several, handles.get(name)
         for one in value if name in many else (value,):
-            if not isinstance(one, AccelRef) and not (one is None and may_be_none):
-                return InvalidArgument(
-                    f"{type(message).__name__}.{name} must be an AccelRef, not "
-                    f"{type(one).__name__}; put() the array on the device first"
-                )
+            if one is None and may_be_none:
+                continue
+            if of is None and not isinstance(one, AccelRef):
+                advice = "put() the array on the device first"
+                return _wrong(message, name, "an AccelRef", one, advice)
+            if of is Ref and not fits(one, of):
+                return _wrong(message, name, "an AccelRef or a Handle", one, "put() an array first")
+            if of is not None and not fits(one, of):
+                makers = [kind.__name__ for kind in travelling() if answered_handle(kind) is of]
+                advice = f"{' or '.join(makers) or 'its library'} makes one"
+                return _wrong(message, name, f"a Handle[{of.__name__}]", one, advice)
     raise AssertionError(message)
+
+
+def _wrong(
+    message: Operation[Any], name: str, wanted: str, given: object, advice: str
+) -> InvalidArgument:
+    what = given.label if isinstance(given, Ref) else type(given).__name__
+    where = f"{type(message).__name__}.{name}"
+    return InvalidArgument(f"{where} must be {wanted}, not {what}; {advice}")
+
+
+@cache
+def handle_fields(kind: type[Operation[Any]]) -> dict[str, type[Any]]:
+    """Return the fields that are handles, one or a tuple of them, and what these are of."""
+    found: dict[str, type[Any]] = {}
+    for name, hint in typing.get_type_hints(kind).items():
+        arms = (hint, *typing.get_args(hint))
+        of = next(filter(None, map(kind_of, arms)), None)
+        if of is not None and name in sum(operand_fields(kind), ()):
+            found[name] = of
+    return found
 
 
 @cache
@@ -302,12 +394,12 @@ def operand_fields(kind: type[Operation[Any]]) -> tuple[Names, Names, Names]:
     many: list[str] = []
     for name, hint in typing.get_type_hints(kind).items():
         arms = typing.get_args(hint)
-        if hint is AccelRef:
+        if is_ref(hint):
             required.append(name)
-        elif is_union(hint) and AccelRef in arms:
+        elif is_union(hint) and any(map(is_ref, arms)):
             optional.append(name)
         elif name in tuples_of(kind) or (
-            typing.get_origin(hint) is tuple and arms and arms[0] is AccelRef
+            typing.get_origin(hint) is tuple and arms and is_ref(arms[0])
         ):
             many.append(name)
     return tuple(required), tuple(optional), tuple(many)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.handle import is_ref, kind_of
 
 
 class Results(NamedTuple):
@@ -21,10 +21,12 @@ class Results(NamedTuple):
     Attributes:
         kind: the NamedTuple.
         asked_by: for each result the field that asks for it; empty for one that is always made.
+        of: for each result what it is a handle of; None for a buffer.
     """
 
     kind: Any
     asked_by: tuple[str, ...]
+    of: tuple[type[Any] | None, ...]
 
     def made(self, message: Any) -> tuple[int, ...]:
         """Return the positions of the results that a message makes."""
@@ -32,24 +34,23 @@ class Results(NamedTuple):
 
 
 def is_tuple_of_refs(hint: Any) -> bool:
-    """Whether this is a NamedTuple of buffers, some of which may be None."""
+    """Whether this is a NamedTuple of buffers and handles, some of which may be None."""
     if not (isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields")):
         return False
     hints = typing.get_type_hints(hint)
-    return bool(hints) and all(map(is_ref, hints.values()))
+    return bool(hints) and all(_ref_in(one) is not None for one in hints.values())
 
 
-def is_ref(hint: Any) -> bool:
-    """Whether this is a buffer, or one that may be None."""
-    return hint is AccelRef or (is_union(hint) and set(typing.get_args(hint)) <= _REF_OR_NONE)
+def _ref_in(hint: Any) -> Any:
+    """Return the buffer or handle that this is, or may be; None if it is something else."""
+    arms = typing.get_args(hint) if is_union(hint) else (hint,)
+    found = [arm for arm in arms if is_ref(arm)]
+    return found[0] if len(found) == len(set(arms) - {type(None)}) == 1 else None
 
 
 def is_union(hint: Any) -> bool:
     """Whether this is one of several types."""
     return typing.get_origin(hint) in (typing.Union, types.UnionType)
-
-
-_REF_OR_NONE = {AccelRef, type(None)}
 
 
 @cache
@@ -65,7 +66,7 @@ def results_of(kind: Any) -> Results | None:
     asked_by, hints = kind.asked_by, typing.get_type_hints(found)
     for name, hint in hints.items():
         by = asked_by.get(name, "")
-        if (hint is not AccelRef) != bool(by) or (by and by not in kind.__struct_fields__):
+        if is_union(hint) != bool(by) or (by and by not in kind.__struct_fields__):
             text = (
                 f"{kind.__name__}: its result {name} is {'always made' if not by else 'asked for'}"
                 f" by asked_by, and {found.__name__} declares it as {hint}; a result that may be "
@@ -74,7 +75,8 @@ def results_of(kind: Any) -> Results | None:
             raise TypeError(text)
     if unknown := asked_by.keys() - hints.keys():
         raise TypeError(f"{kind.__name__}: asked_by names {sorted(unknown)}, and it has no such")
-    return Results(found, tuple(asked_by.get(name, "") for name in hints))
+    asking = tuple(asked_by.get(name, "") for name in hints)
+    return Results(found, asking, tuple(kind_of(_ref_in(hint)) for hint in hints.values()))
 
 
 def tuple_of(kind: Any) -> Any:

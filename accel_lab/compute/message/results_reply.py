@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from accel_lab.actor.reply import PENDING, Pump, Reply
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.results import Results
 from accel_lab.errors import AccelError
 
@@ -29,7 +29,7 @@ class ResultsReply(Reply[Any]):
         pump: Pump,
         origin: object,
         results: Results,
-        handles: tuple[AccelRef | None, ...],
+        handles: tuple[Ref[Any] | None, ...],
         id_: int,
         outs: tuple[AccelRef | None, ...] = (),
     ) -> None:
@@ -44,7 +44,7 @@ class ResultsReply(Reply[Any]):
         return len(self.handles) if self.id else 0
 
     @property
-    def refs(self) -> Iterator[AccelRef]:
+    def refs(self) -> Iterator[Ref[Any]]:
         """The handles that there are."""
         return (ref for ref in self.handles if ref is not None)
 

@@ -12,7 +12,7 @@ from accel_lab.compute.message.operation import Operation
 from accel_lab.errors import InvalidArgument, UnsupportedDtype
 
 FIRST_LIBRARY_TAG = 100
-_CONVERTIBLE = frozenset(NAMES)  # a compiled kernel, say, has a word in place of a dtype
+_CONVERTIBLE = frozenset(NAMES)  # what names no buffer has nothing in place of a dtype
 _names: dict[type[Operation[Any]], str] = {}
 
 

@@ -56,6 +56,8 @@ class ContextProcess:
         self.pid = 0
         self.generation = 0
         self.reaped = False
+        self.may_end = False
+        """Whether it ends by itself, or is killed by others, when its system is closed."""
         self.status = ""
         self.failed = ""
         """Why it could not start, if it has said so."""
@@ -190,7 +192,8 @@ class Spawner:
         """Kill every context, end or keep the zygote, and call `closed` when all are reaped."""
         self._closed = closed
         for process in list(self.processes.values()):
-            process.kill()
+            if not process.may_end:
+                process.kill()
         if self._channel is not None and not self._loaded:
             assert self._child is not None
             self._child.kill()  # it has forked nothing yet

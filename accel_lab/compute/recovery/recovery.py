@@ -303,6 +303,35 @@ class Recovery:
             self._recorder.mark(Failed.of(seq, why))
             reply.reject(why)
 
+    # For what is suspended.
+
+    def slice_of(self, ids: Collection[int]) -> tuple[Slice, set[int]]:
+        """Return what has to be done to have these as they are now, and what is in use.
+
+        Blocks to read the record.
+        """
+        if not ids:
+            return Slice([], {}), set()
+        self._recorder.drain()
+        with self._lineage.still():
+            return self._lineage.slice(ids), self._lineage.live
+
+    def rebuild(self, link: "Link", found: Slice, kept: set[int], live: set[int]) -> dict[int, str]:
+        """Do that in a context that is filled otherwise; return why which could not be had.
+
+        Parameters:
+            live: what is filled afterwards: not freed, for a context knows what has an id.
+
+        Raises:
+            Overtaken: the context is lost.
+        """
+        lost: dict[int, str] = {}
+        self._resending.begin()
+        self._run_slice(link, found, kept | live, lost)
+        spoiled = sorted(kept & lost.keys())
+        self._resending.free(link, spoiled)
+        return {id_: lost[id_] for id_ in spoiled}
+
     @property
     def held(self) -> dict[int, Reply[Any]]:
         """The requests that wait to be run again, or for the reason of their loss."""
@@ -385,7 +414,7 @@ class Recovery:
         began = time.monotonic()
         self._resending.begin()
         self.progress = 0, len(plan.found.steps) + len(self.held)
-        messages = self._run_slice(link, plan.found, plan.kept)
+        messages = self._run_slice(link, plan.found, plan.kept, self.lost)
         self._prove(link, plan)
         spoiled = [id_ for id_ in plan.kept if id_ in self.lost]
         if spoiled:  # whatever is there is not what it was
@@ -418,8 +447,12 @@ class Recovery:
                 return
             time.sleep(0.001)
 
-    def _run_slice(self, link: "Link", found: Slice, kept: set[int]) -> int:
-        """Run the messages of a slice, and free what only they needed; returns how many."""
+    def _run_slice(self, link: "Link", found: Slice, kept: set[int], lost: dict[int, str]) -> int:
+        """Run the messages of a slice, and free what only they needed; returns how many.
+
+        Parameters:
+            lost: gets why something is not had then.
+        """
         last: dict[int, int] = {}
         for position, step in enumerate(found.steps):
             if isinstance(step, Step):
@@ -431,25 +464,33 @@ class Recovery:
             ends.setdefault(position, []).append(id_)
         sent: list[tuple[Step | Restore, Again]] = []
         for position, step in enumerate(found.steps):
-            sent += [(step, reply) for reply in self._send_if_possible(link, step, kept)]
+            replies = self._send_if_possible(link, step, kept, lost)
+            sent += [(step, reply) for reply in replies]
             if position in ends:
                 self._resending.free(link, ends[position])
             if len(sent) >= OUTSTANDING:
-                self._finish(sent.pop(0))
+                self._finish(sent.pop(0), lost)
         for each in sent:
-            self._finish(each)
+            self._finish(each, lost)
         return sum(isinstance(step, Step) for step in found.steps)
 
-    def _send_if_possible(self, link: "Link", step: Step | Restore, kept: set[int]) -> list[Again]:
+    def _send_if_possible(
+        self, link: "Link", step: Step | Restore, kept: set[int], lost: dict[int, str]
+    ) -> list[Again]:
         """Send what a step takes, or give up what comes of it; returns the answers to wait for."""
         try:
             return self._resending.send(link, step)
         except AccelError as error:
-            self._leave_out(link, step, kept, error)
+            self._leave_out(link, step, kept, lost, error)
             return []
 
     def _leave_out(
-        self, link: "Link", step: Step | Restore, kept: set[int], error: AccelError
+        self,
+        link: "Link",
+        step: Step | Restore,
+        kept: set[int],
+        lost: dict[int, str],
+        error: AccelError,
     ) -> None:
         """Give up what a step makes or changes, which may be half done, and views of that.
 
@@ -460,11 +501,11 @@ class Recovery:
         for sharing in self._lineage.sharing(written, kept - ids).values():
             ids |= sharing
         for id_ in ids:
-            self.lost.setdefault(id_, f"its recovery failed: {error}")
+            lost.setdefault(id_, f"its recovery failed: {error}")
         self._resending.free(link, sorted(ids))
         self._resending.hurry()
 
-    def _finish(self, sent: tuple[Step | Restore, Again]) -> None:
+    def _finish(self, sent: tuple[Step | Restore, Again], lost: dict[int, str]) -> None:
         """Wait for one; what it should have made or changed is lost when it has failed."""
         step, reply = sent
         self._requests.pump.wait(reply, None, shown=False)
@@ -476,7 +517,7 @@ class Recovery:
         if isinstance(error, ContextLost):
             raise Overtaken
         for id_ in _changed(step):
-            self.lost.setdefault(id_, f"running its message again failed: {error}")
+            lost.setdefault(id_, f"running its message again failed: {error}")
 
     def _advance(self) -> None:
         if self.progress is not None:

@@ -8,9 +8,10 @@ import numpy as np
 
 from accel_lab.compute.arena.arena import Arena
 from accel_lab.compute.arena.staging import CHUNK_BYTES
-from accel_lab.compute.arrays.dtypes import numpy_dtype
+from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.lineage.content_store import Contents
 from accel_lab.compute.lineage.history import Restore
+from accel_lab.compute.lineage.markers import Checkpoint
 from accel_lab.compute.lineage.recorded_message import (
     ALLOCATE,
     FREE,
@@ -19,7 +20,7 @@ from accel_lab.compute.lineage.recorded_message import (
     Step,
     decode,
 )
-from accel_lab.compute.message.builtin import Allocate, Run, Upload
+from accel_lab.compute.message.builtin import Allocate, RestoreThing, Run, Upload
 from accel_lab.compute.message.operation import Spec
 from accel_lab.compute.message.parts import in_parts
 from accel_lab.compute.requests.answers import Again, Overtaken, Settle
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from accel_lab.compute.requests.requests import Requests
     from accel_lab.compute.wire.link import Link
 
+RESTORE = RestoreThing.__struct_config__.tag
 UPLOAD_TIMEOUT_S = Upload.timeout_s
 ROOM_WITHIN_S = 30.0
 ROOM_AGAIN_WITHIN_S = 1.0
@@ -75,6 +77,8 @@ class Resending:
         """
         if isinstance(step, Restore):
             point = step.checkpoint
+            if point.dtype not in NAMES:
+                return [self._thing(link, point)]
             spec = Spec(point.shape, point.dtype)
             data = self._kept(point.key)
             if point.axes:
@@ -123,6 +127,15 @@ class Resending:
             entry = entry_of(seq, 0, UPLOAD_TIMEOUT_S, [UPLOAD, out, offset + start, *place, axes])
             replies.append(self.again(link, seq, entry, settle))
         return replies
+
+    def _thing(self, link: "Link", point: Checkpoint) -> Again:
+        """Have a library make what is no array of its checkpoint."""
+        place, settle = self._place(memoryview(self._kept(point.key)))
+        library, _, kind = point.dtype.partition(".")
+        seq = self._requests.outbox.number()
+        message = [RESTORE, library, kind, list(place)]
+        entry = entry_of(seq, point.id, RestoreThing.timeout_s, message, Spec((), kind))
+        return self.again(link, seq, entry, settle)
 
     def _call(self, link: "Link", raw: Any, data: bytes) -> list[Again]:
         """Send a call again whose pickle went by the arena."""

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.actors.digest import Digest
-from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.lineage.markers import Result
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.message.buffer import AccelRef
@@ -33,13 +32,12 @@ class ResultDigests:
         """Ask for the digest of what request `seq` made; does not block."""
         if isinstance(reply, ResultsReply):
             for ref in reply.refs:
-                self._ask(ref, seq, ref.id)
+                if isinstance(ref, AccelRef):  # what is no array has no digest
+                    self._ask(ref, seq, ref.id)
         elif isinstance(reply, AccelRef):
             self._ask(reply, seq, 0)
 
     def _ask(self, ref: AccelRef, seq: int, id_: int) -> None:
-        if ref.known and ref.dtype not in NAMES:
-            return
         try:
             self._requests.outbox.send(
                 Digest(ref, self._values),

@@ -16,7 +16,7 @@ from accel_lab.actor.reply import Pump, Reply, Unmade
 from accel_lab.compute.lineage.markers import Arrays, Failed
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.compute.message.unwritten import Refusal, Unwritten, UnwrittenBuffers
 from accel_lab.compute.requests.withdrawal import Withdrawn
@@ -274,10 +274,10 @@ class Answers:
                 self._failed(report)
             elif type(report) is Shaped:
                 shaped = self.take(report.seq)
-                if isinstance(shaped, AccelRef):
+                if isinstance(shaped, Ref):
                     shape = tuple(report.shape)
                     shaped.learn(shape, report.dtype)
-                    if self.learn is not None:
+                    if self.learn is not None and shaped.known:
                         self.learn(shaped.id, shape, report.dtype, report.shares)
                 elif isinstance(shaped, ResultsReply):
                     self._learn_several(shaped, report)
@@ -294,7 +294,7 @@ class Answers:
                 continue
             shape, dtype = told
             ref.learn(tuple(shape), dtype)
-            if self.learn is not None:
+            if self.learn is not None and ref.known:
                 self.learn(ref.id, tuple(shape), dtype, report.shares)
 
     def _done(self, seqs: list[int]) -> None:
@@ -407,7 +407,7 @@ def _let_go(pending: dict[int, Reply[Any]], seqs: Iterable[int]) -> list[int]:
         if type(reply) is ResultsReply:
             held += [seq] if reply.let_go() else []
             continue
-        if not isinstance(reply, AccelRef):
+        if not isinstance(reply, Ref):
             continue
         if getrefcount(reply) <= _OF_NOBODY:
             reply.let_go()

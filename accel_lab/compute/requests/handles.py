@@ -6,7 +6,8 @@ from itertools import islice
 from typing import Any
 
 from accel_lab.actor.reply import FAILED, Pump, Reply
-from accel_lab.compute.message.buffer import FREED, AccelRef, Handles, Owner, RunRef
+from accel_lab.compute.message.buffer import FREED, AccelRef, Handles, Owner, Ref, RunRef
+from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.message.operation import (
     NO_RESULT,
     Operation,
@@ -15,6 +16,7 @@ from accel_lab.compute.message.operation import (
     inferred,
     is_whole,
     no_operand,
+    require_kinds,
     require_tuples,
 )
 from accel_lab.compute.message.results_reply import ResultsReply
@@ -27,7 +29,7 @@ from accel_lab.errors import InvalidArgument, StaleRef
 
 Make = Callable[[Pump, int], Reply[Any]]
 """Builds another kind of handle, for a result of this id."""
-Handle = tuple[Reply[Any], int]
+Answering = tuple[Reply[Any], int]
 """That of an answer, and the result's id on the wire."""
 Checked = tuple[Any, Any, bool, bool]
 """What a message makes; what the context is told of that; whether that is known; whether every
@@ -52,7 +54,10 @@ class DeviceHandles:
         device: returns it; None before it is served, and when nobody holds it any more. Whoever
             sends holds it; what runs on its behalf must not keep it open.
         pump: what a handle waits with.
+        has_closing: whether its contexts may have something that has to be closed.
     """
+
+    has_closing = False
 
     def __init__(
         self,
@@ -87,7 +92,7 @@ class DeviceHandles:
         announced: int,
         *,
         known: bool,
-    ) -> Handle:
+    ) -> Answering:
         """Return the handle of a message's answer and the result's id on the wire.
 
         Parameters:
@@ -103,6 +108,10 @@ class DeviceHandles:
             generation = self._connection.generation
             alias = AccelRef(self.pump, here, self.device(), out.owner, generation, shape, dtype)
             return alias, 0 if out.known else -out.id
+        if plan.handle is not None:
+            id_, generation = announced or next(self._ids), self._connection.generation
+            owner, device = Owner(id_, self._freed), self.device()
+            return Handle(self.pump, here, device, owner, generation, plan.handle), id_
         if make is None and spec is None and (known or not plan.answers_buffer):
             return Reply(self.pump, here), 0
         id_ = announced or next(self._ids)
@@ -110,11 +119,9 @@ class DeviceHandles:
             made = make(self.pump, id_)
             return made, id_ if isinstance(made, AccelRef) else 0
         owner, generation = Owner(id_, self._freed), self._connection.generation
-        if spec is None:
-            return AccelRef(self.pump, here, self.device(), owner, generation, None, None), -id_
-        return AccelRef(
-            self.pump, here, self.device(), owner, generation, spec.shape, spec.dtype
-        ), id_
+        shape, dtype = (None, None) if spec is None else spec
+        ref = AccelRef(self.pump, here, self.device(), owner, generation, shape, dtype)
+        return ref, -id_ if spec is None else id_
 
     def _of_results(
         self, message: Any, plan: MessagePlan, specs: Any, here: object
@@ -128,11 +135,15 @@ class DeviceHandles:
         generation, pump = self._connection.generation, self.pump
         count, library = len(results.asked_by), plan.library
         outs = message.out if plan.has_out else None
-        handles: list[AccelRef | None] = [None] * count
+        handles: list[Ref[Any] | None] = [None] * count
         if outs is None:
             first, is_known = self._new_ids(count), True
             for at in results.made(message):
                 owner, spec = Owner(first + at, self._freed), specs[at] if specs else None
+                if (of := results.of[at]) is not None:
+                    handles[at] = made = Handle(pump, here, device, owner, generation, of)
+                    made.library = library
+                    continue
                 shape, dtype = spec if type(spec) is Spec else (None, None)
                 ref = AccelRef(pump, here, device, owner, generation, shape, dtype)
                 ref.library = library
@@ -177,7 +188,7 @@ class DeviceHandles:
 
     # Checking them.
 
-    def check(  # noqa: C901 - the hot path
+    def check(  # noqa: C901, PLR0912 - the hot path
         self, message: Operation[Any], plan: MessagePlan
     ) -> Checked:
         """Work out what a message makes, and refuse operands and options that do not fit.
@@ -204,6 +215,8 @@ class DeviceHandles:
                     known = False
         except (AttributeError, TypeError):
             raise no_operand(message) from None
+        if plan.handles or not known:
+            known = require_kinds(message)  # of a handle no shape is known, either
         if not known:
             return None, None, False, sound
         spec = inferred(message)
@@ -212,7 +225,8 @@ class DeviceHandles:
             if type(spec) is PartialSpec:
                 spec = None
         if plan.listed:
-            dtype = operands[0].dtype if operands else message.dtype_key
+            is_first = operands and not plan.handles
+            dtype = operands[0].dtype if is_first else message.dtype_key
             if dtype not in plan.supported:
                 check(self._support, message)
                 plan.supported.add(dtype)
@@ -236,7 +250,7 @@ class DeviceHandles:
         inferred(message)
         return True
 
-    def first_failed(self, operands: tuple[AccelRef, ...]) -> AccelRef | None:
+    def first_failed(self, operands: tuple[Ref[Any], ...]) -> Ref[Any] | None:
         """Return an operand that was never made.
 
         Raises:
@@ -249,7 +263,7 @@ class DeviceHandles:
                 raise self._stale(ref)
         return None
 
-    def holds(self, ref: AccelRef) -> bool:
+    def holds(self, ref: Ref[Any]) -> bool:
         """Whether a buffer is, or is about to be, in the current generation; never blocks."""
         connection = self._connection
         if ref.generation == connection.generation:
@@ -257,7 +271,7 @@ class DeviceHandles:
         recovery = connection.recovery
         return recovery is not None and ref.generation != FREED and ref.id not in recovery.lost
 
-    def why_lost(self, ref: AccelRef) -> str:
+    def why_lost(self, ref: Ref[Any]) -> str:
         """Return why a buffer was not rebuilt after the last loss; empty where none knows."""
         recovery = self._connection.recovery
         return "" if recovery is None else recovery.lost.get(ref.id, "")
@@ -267,7 +281,7 @@ class DeviceHandles:
         self._connection.dropped.update(why)
         Handles.lost += len(why)  # what is sent again and again is looked at again
 
-    def _stale(self, ref: AccelRef) -> StaleRef:
+    def _stale(self, ref: Ref[Any]) -> StaleRef:
         """Say why a buffer is not on its device any more, and what to do."""
         connection = self._connection
         name, generation = connection.name, connection.generation
@@ -303,7 +317,7 @@ class DeviceHandles:
         error.args = (f"buffer {error.buffer} {text}; compute or put() it again",)
 
     def _foreign(self, ref: Any, message: Operation[Any]) -> InvalidArgument:
-        if not isinstance(ref, AccelRef):
+        if not isinstance(ref, Ref):
             return no_operand(message)
         name = self._connection.name
         where = f"{ref!r} is not on {name}"

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from accel_lab.compute.message.buffer import AccelRef, Handles
+from accel_lab.compute.message.buffer import AccelRef, Handles, Ref
 from accel_lab.compute.message.bytes_cache import LONGEST
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.compute.wire.codec import encode_message
@@ -130,7 +130,7 @@ class MessageCache:
         if all(map(_is_steady, made_of)):
             if len(self._once) >= MOST:
                 self._once.clear()
-            self._once[key] = [weakref.ref(x) if isinstance(x, AccelRef) else x for x in made_of]
+            self._once[key] = [weakref.ref(x) if isinstance(x, Ref) else x for x in made_of]
         return False
 
     def _held(self, key: Key, made_of: tuple[Any, ...]) -> list[Any]:
@@ -145,7 +145,7 @@ class MessageCache:
             if repeats is not None:
                 repeats._known.pop(key, None)  # noqa: SLF001 - its own
 
-        return [weakref.ref(x, gone) if isinstance(x, AccelRef) else x for x in made_of]
+        return [weakref.ref(x, gone) if isinstance(x, Ref) else x for x in made_of]
 
 
 def _is_steady(one: Any) -> bool:

@@ -7,7 +7,9 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import (
     DEFAULT_TIMEOUT_S,
     Operation,
+    answered_handle,
     answers_buffer,
+    handle_fields,
     operands_of,
 )
 from accel_lab.compute.message.results import Results, results_of
@@ -29,6 +31,8 @@ class MessagePlan(NamedTuple):
         supported: the dtypes that the backend is known to have it for.
         has_out: whether it may name a buffer to write to.
         answers_buffer: whether the answer is a buffer.
+        handle: what the answer is a handle of, if it is one.
+        handles: whether it names handles.
         results: what the answer is if that is several buffers.
         bare: whether there is nothing to check: no buffer, no dtype, no rule.
         timeout_s: how long it may execute when nobody says otherwise.
@@ -43,6 +47,8 @@ class MessagePlan(NamedTuple):
     supported: set[str]
     has_out: bool
     answers_buffer: bool
+    handle: type[Any] | None
+    handles: bool
     results: Results | None
     bare: bool
     timeout_s: float | None
@@ -71,6 +77,8 @@ class MessagePlans(dict[type, MessagePlan]):
             set(),
             has_out="out" in kind.__struct_fields__,
             answers_buffer=answers_buffer(kind),
+            handle=answered_handle(kind),
+            handles=bool(handle_fields(kind)),
             results=results_of(kind),
             bare=not kind.__struct_fields__ and kind.infer is Operation.infer,
             timeout_s=self.timeout_s if own == DEFAULT_TIMEOUT_S else own,

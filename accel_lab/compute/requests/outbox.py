@@ -17,14 +17,14 @@ from msgspec.structs import astuple
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.lineage.recorder import Kept, Recorder
 from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
-from accel_lab.compute.message.buffer import AccelRef, Handles
+from accel_lab.compute.message.buffer import Handles, Ref
 from accel_lab.compute.message.operation import NO_RESULT, OWN_TIMEOUT, Operation
 from accel_lab.compute.message.validation import require_timeout
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.answers import Answers, Settle, Told
 from accel_lab.compute.requests.cancellation import Cancellation
 from accel_lab.compute.requests.connection import Connection
-from accel_lab.compute.requests.handles import DeviceHandles, Handle, Make
+from accel_lab.compute.requests.handles import Answering, DeviceHandles, Make
 from accel_lab.compute.requests.message_cache import MessageCache
 from accel_lab.compute.requests.message_plan import MessagePlan, MessagePlans
 from accel_lab.compute.requests.send_queue import SendQueue
@@ -118,7 +118,7 @@ class Outbox:
         announced: int = 0,
         made_of: tuple[Any, ...] = (),
         repeats: MessageCache | None = None,
-        handle: Handle | None = None,
+        handle: Answering | None = None,
     ) -> Reply[Any]:
         """Send one message and return the handle of its answer.
 
@@ -251,7 +251,12 @@ class Outbox:
         is_odd = self._later or connection.is_mine() or (link is not None and link.writer)
         if (is_odd and not self._is_my_turn()) or (
             not plan.bare
-            and (plan.has_out or plan.answers_buffer or not self._handles.is_plain(message, plan))
+            and (
+                plan.has_out
+                or plan.answers_buffer
+                or plan.handle is not None
+                or not self._handles.is_plain(message, plan)
+            )
         ):
             self.send(message, OWN_TIMEOUT, nowait=nowait)
             return
@@ -333,7 +338,7 @@ class Outbox:
     def _send_later(
         self,
         send: Callable[..., Reply[Any]],
-        handle: Handle,
+        handle: Answering,
         settle: Settle | None,
         kept: Kept | None,
     ) -> Reply[Any]:
@@ -450,7 +455,7 @@ class Outbox:
             self.lock.acquire()
 
     def _refused(
-        self, failed: AccelRef, message: Operation[Any], reply: Reply[Any], link: Link | None
+        self, failed: Ref[Any], message: Operation[Any], reply: Reply[Any], link: Link | None
     ) -> Reply[Any]:
         """Fail an answer because this operand was never made; the lock is held."""
         first = failed.error

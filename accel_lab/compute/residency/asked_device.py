@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from accel_lab.compute.events.samples import MemorySampled
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.wire.side_channel import Downward
 
 
@@ -31,7 +31,7 @@ class AskedDevice(Protocol):
     def ping(self) -> object:
         """Send a message that does nothing."""
 
-    def holds(self, ref: AccelRef) -> bool:
+    def holds(self, ref: Ref[Any]) -> bool:
         """Whether a buffer is, or is about to be, in the current generation."""
 
 

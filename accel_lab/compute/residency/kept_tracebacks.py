@@ -12,7 +12,8 @@ from types import FrameType
 from typing import Any
 
 from accel_lab.compute.machine import stack_frames
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
+from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.residency.notebook_names import Namespace, below, handles, names
 from accel_lab.compute.residency.referrers import referrers
 
@@ -31,7 +32,7 @@ def kept(space: Namespace) -> dict[str, BaseException]:
     return found | {name: v for name, v in named if issubclass(type(v), BaseException)}
 
 
-def handles_in_frames(space: Namespace) -> Iterator[tuple[str, AccelRef]]:
+def handles_in_frames(space: Namespace) -> Iterator[tuple[str, Ref[Any]]]:
     """Yield the handles that frames hold, as ("x in train(), of the last error", handle).
 
     That are the frames of errors that are kept, and of what runs in this and in the main thread.
@@ -61,7 +62,7 @@ def _running() -> Iterator[FrameType]:
             frame = frame.f_back
 
 
-def only_there(error: BaseException) -> dict[int, AccelRef]:
+def only_there(error: BaseException) -> dict[int, Ref[Any]]:
     """Return the handles that nothing but the frames of an error holds, by buffer."""
     passed = stack_frames.within(error)
     space = names()
@@ -73,7 +74,9 @@ def only_there(error: BaseException) -> dict[int, AccelRef]:
     known = [stack_frames.variables(frame) for frame in passed]
     values = [value for one in known for value in one.values()]
     holders = {id(one) for one in (*passed, *known, known, values, there)}
-    below_them = _alone([value for value in values if type(value) is not AccelRef], holders)
+    below_them = _alone(
+        [value for value in values if type(value) not in (AccelRef, Handle)], holders
+    )
     holders |= {id(value) for value in below_them}
     holders |= {id(getattr(value, "__dict__", None)) for value in below_them}
     holders.add(id(below_them))
@@ -111,7 +114,7 @@ def _of_shell() -> list[Any]:
     return [getattr(last, name, None) for name in ("error_in_exec", "error_before_exec")]
 
 
-def _in_frame(frame: FrameType, of: str, space: Namespace) -> Iterator[tuple[str, AccelRef]]:
+def _in_frame(frame: FrameType, of: str, space: Namespace) -> Iterator[tuple[str, Ref[Any]]]:
     function = f" in {frame.f_code.co_name}(){of}"
     users = stack_frames.of_user(frame)
     for name, value in stack_frames.variables(frame).items():

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
 
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import Ref
 
 LIMIT_S = 0.01
 """How much of the processor a search may take; what is not found by then is left out."""
@@ -63,13 +63,13 @@ def held_in(
     return found
 
 
-def handle_in(space: Namespace | None, device: object, id_: int) -> AccelRef | None:
+def handle_in(space: Namespace | None, device: object, id_: int) -> Ref[Any] | None:
     """Return the handle of a buffer, if a name in `space` holds it."""
     found = handles(space, LIMIT_S)
     return next((ref for _, ref in found if ref.id == id_ and ref.device is device), None)
 
 
-def handles(space: Namespace | None, limit_s: float) -> Iterator[tuple[str, AccelRef]]:
+def handles(space: Namespace | None, limit_s: float) -> Iterator[tuple[str, Ref[Any]]]:
     """Yield every handle with its name: the user's own names first, of those the newest first."""
     if space is None:
         return
@@ -91,37 +91,37 @@ def handles(space: Namespace | None, limit_s: float) -> Iterator[tuple[str, Acce
                 continue
 
 
-def below(name: str, value: Any, space: Namespace) -> Iterator[tuple[str, AccelRef]]:
+def below(name: str, value: Any, space: Namespace) -> Iterator[tuple[str, Ref[Any]]]:
     """Yield the handles at a name of the namespace and directly inside what is there."""
     kind = type(value)
-    if issubclass(kind, AccelRef):
+    if issubclass(kind, Ref):
         if not (name[1:].isdigit() and int(name[1:]) in space.get("Out", ())):  # _5 is Out[5]
             yield name, value
     elif issubclass(kind, _NEVER) or name in _LISTS_OF_TEXT:
         return
     elif issubclass(kind, dict):
         for key, item in list(itertools.islice(dict.items(value), ITEMS)):
-            if issubclass(type(item), AccelRef):
+            if issubclass(type(item), Ref):
                 yield f"{name}[{_written(key)}]", item
     elif issubclass(kind, list | tuple):
         base: type[Any] = list if issubclass(kind, list) else tuple
         for index, item in enumerate(base.__getitem__(value, slice(ITEMS))):
-            if issubclass(type(item), AccelRef):
+            if issubclass(type(item), Ref):
                 yield f"{name}[{index}]", item
     else:
         yield from _attributes(name, value)
 
 
-def _attributes(name: str, value: Any) -> Iterator[tuple[str, AccelRef]]:
+def _attributes(name: str, value: Any) -> Iterator[tuple[str, Ref[Any]]]:
     for field in _fields(type(value)):
         if field == "__dict__":
             own = object.__getattribute__(value, field)
             for key, item in list(itertools.islice(dict.items(own), ITEMS)):
-                if issubclass(type(item), AccelRef):
+                if issubclass(type(item), Ref):
                     yield f"{name}.{key}", item
         else:
             item = object.__getattribute__(value, field)
-            if issubclass(type(item), AccelRef):
+            if issubclass(type(item), Ref):
                 yield f"{name}.{field}", item
 
 

@@ -5,9 +5,9 @@ the text is finished where the error arrives.
 """
 
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.residency import kept_tracebacks
 from accel_lab.compute.residency.notebook_names import LIMIT_S, handles, names
 from accel_lab.display.owners import told
@@ -17,7 +17,7 @@ from accel_lab.errors import OutOfMemory
 class Holder(Protocol):
     """A device, as far as the owners of its memory are concerned."""
 
-    def holds(self, ref: AccelRef) -> bool:
+    def holds(self, ref: Ref[Any]) -> bool:
         """Whether a buffer is, or is about to be, in the current generation."""
 
 

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from types import CellType, FrameType
-from typing import overload
+from typing import Any, overload
 
-from accel_lab.compute.message.buffer import AccelRef, RunRef
+from accel_lab.compute.message.buffer import AccelRef, Ref, RunRef
+from accel_lab.compute.message.handle import Handle
+from accel_lab.compute.message.operation import Spec, spec_text
 from accel_lab.compute.message.service import in_context
 from accel_lab.compute.residency import kept_objects, kept_tracebacks
 from accel_lab.compute.residency.asked_device import AskedContext, AskedDevice
@@ -65,7 +67,7 @@ class ResidentBuffer:
     made_by: str
     kept_by: tuple[str, ...]
     _device: AskedDevice
-    _handles: tuple["weakref.ref[AccelRef]", ...]
+    _handles: tuple["weakref.ref[Ref[Any]]", ...]
 
     def free(self) -> None:
         """Give the memory back after all that was sent before; does not block.
@@ -88,7 +90,7 @@ class ResidentBuffer:
     def _cells(self, now: int) -> tuple[str, ...]:
         is_scratch = self.ids[0] < 0
         what = "workspace" if is_scratch else f"buffer {', '.join(map(str, self.ids))}"
-        array = f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+        array = spec_text(Spec(self.shape, self.dtype))
         again = "" if self.generation == now else f", made again in {now}"
         keepers = list(self.kept_by[:KEEPERS])
         if len(self.kept_by) > KEEPERS:
@@ -326,7 +328,7 @@ def release_frames(device: AskedDevice, supervisor: AskedContext) -> Released:
 def offer(error: BaseException) -> str:
     """Say what the frames of an error hold in this notebook; empty when that is next to nothing."""
     found = kept_tracebacks.only_there(error).values()
-    nbytes = sum(ref.nbytes for ref in found if ref.known)
+    nbytes = sum(ref.nbytes for ref in found if isinstance(ref, AccelRef) and ref.known)
     devices = {ref.device.name: ref.device for ref in found}
     return told(nbytes, *devices.values()) if nbytes >= OFFERED_BYTES else ""
 
@@ -412,17 +414,17 @@ def _object(thing: Thing, device: AskedDevice, generation: int) -> ResidentObjec
     )
 
 
-def _keepers(device: AskedDevice) -> dict[int, list[tuple[str, AccelRef]]]:
+def _keepers(device: AskedDevice) -> dict[int, list[tuple[str, Ref[Any]]]]:
     """Return by buffer who holds its handles, and these; names first."""
     space = names()
-    found: dict[int, list[tuple[str, AccelRef]]] = {}
+    found: dict[int, list[tuple[str, Ref[Any]]]] = {}
     named: set[int] = set()
     sources = handles(space, kept_tracebacks.LIMIT_S), kept_tracebacks.handles_in_frames(space)
     for name, ref in itertools.chain(*sources):
         if ref.device is device:
             named.add(id(ref))
             found.setdefault(ref.id, []).append((name, ref))
-    every = [one for one in gc.get_objects() if type(one) in (AccelRef, RunRef)]
+    every = [one for one in gc.get_objects() if type(one) in (AccelRef, RunRef, Handle)]
     mine = [ref for ref in every if getattr(ref, "device", None) is device]
     for ref in mine:
         if not ref.done:
@@ -435,7 +437,7 @@ def _keepers(device: AskedDevice) -> dict[int, list[tuple[str, AccelRef]]]:
     return found
 
 
-def _holders(refs: list[AccelRef]) -> Iterator[tuple[str, AccelRef]]:
+def _holders(refs: list[Ref[Any]]) -> Iterator[tuple[str, Ref[Any]]]:
     """Yield what holds handles that no name leads to, by its type; "" where nothing is found."""
     known = {id(ref): ref for ref in refs}
     holders = referrers(refs)  # before what is yielded holds them, too

@@ -72,6 +72,8 @@ from accel_lab.errors import (
 
 HURRY_LIMIT_S = 5.0
 END_LIMIT_S = 5.0
+CLOSING_LIMIT_S = 2.0
+"""How long a context whose device is closed may take to close what is no array."""
 LAST_READ_S = 1.0
 # What only a change of the code mends.
 MISTAKES = {
@@ -198,7 +200,11 @@ class ContextSupervisor:
         if link is not None and link is not current:
             link.close()
         if process is not None:
-            process.kill()
+            if self.requests.handles.has_closing:
+                process.may_end = True
+                self._services.event_loop.call_later(CLOSING_LIMIT_S, process.kill)
+            else:
+                process.kill()
         in_flight.fail(refusal)
         if self.recovery is not None:
             self.recovery.abandon(refusal)

@@ -9,7 +9,7 @@ from accel_lab.compute.arrays import torch_interop
 from accel_lab.compute.cells.workspace import Kept
 from accel_lab.compute.cells.workspace_registry import Workspaces
 from accel_lab.compute.machine.anonymous_files import in_pages
-from accel_lab.compute.message.operation import operands_of
+from accel_lab.compute.message.operation import inferred
 from accel_lab.compute.message.unwritten import Refusal
 from accel_lab.compute.residency.holdings import ContextMemory
 from accel_lab.compute.suspension import cell_pickle
@@ -37,7 +37,8 @@ class Inventory:
 
     Attributes:
         lost: why something cannot be kept, by buffer or by name.
-        again: messages that make what is no array.
+        things: what is no array, and has to be made again by its messages.
+        again: messages that make other such things by themselves.
         objects: how many objects are kept.
     """
 
@@ -48,20 +49,20 @@ class Inventory:
         self._arrays: list[Any] = []  # those inside objects, by number
         self.lost: dict[int | str, str] = {}
         self.again: list[bytes] = []
+        self.things: list[int] = []
         self.objects = 0
-        self._things: set[int] = set()
-        for buffer in context.table.buffers():
-            if buffer.storage is not None and context.backend.address(buffer.array) is None:
-                self._take_thing(buffer)
+        self._kept: set[int] = set()
+        for buffer in context.table.things():
+            self._take_thing(buffer)
 
     def _take_thing(self, buffer: "Buffer") -> None:
-        """Have what is no array made again by its message."""
-        self._things.add(buffer.id)
-        message = buffer.made_by
-        if message is None or operands_of(type(message))(message):
-            self.lost[buffer.id] = f"a {buffer.dtype} is no array"
+        """Have what is no array made again."""
+        self._kept.add(buffer.id)
+        message: Any = buffer.storage.again  # type: ignore[union-attr]
+        if message is None:
+            self.things.append(buffer.id)
         else:
-            spec = message.infer()
+            spec: Any = inferred(message)
             self.again.append(encode_entry(0, buffer.id, message.timeout_s, message, spec))
 
     def take_objects(self) -> bytes:
@@ -123,7 +124,7 @@ class Inventory:
         keyed = [(one.id, one.array) for one in self._context.table.buffers() if one.storage]
         keyed += [(-number, array) for number, array in enumerate(self._arrays, 1)]
         for key, array in keyed:
-            if key not in self._things:
+            if key not in self._kept:
                 found.append(seen_at(address(array) or 0, key, array))
         return found
 

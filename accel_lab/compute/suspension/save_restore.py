@@ -64,6 +64,7 @@ class Saved(NamedTuple):
         record: the piece and the length of the record; a length of 0 when nothing was kept.
         again: messages that make what is no array, as kernels, encoded without a number.
         nbytes: of the host's memory.
+        things: what else is no array, and is rebuilt by its messages.
     """
 
     lost: dict[int | str, str]
@@ -72,6 +73,7 @@ class Saved(NamedTuple):
     buffers: int = 0
     objects: int = 0
     nbytes: int = 0
+    things: tuple[int, ...] = ()
 
     @property
     def lost_buffers(self) -> dict[int, str]:
@@ -210,10 +212,12 @@ def _save(
         )
         data = pickle.dumps(record)
         _write(pool, files, at, np.frombuffer(data, np.uint8))
-    kept = sum(len(one.entries) for one in memories) + len(inventory.again)
+    kept = sum(len(one.entries) for one in memories)
+    kept += len(inventory.again) + len(inventory.things)
     nbytes += len(objects) + len(data)
     again = tuple(inventory.again)
-    return Saved(inventory.lost, (at, len(data)), again, kept, inventory.objects, nbytes)
+    things = tuple(inventory.things)
+    return Saved(inventory.lost, (at, len(data)), again, kept, inventory.objects, nbytes, things)
 
 
 def _download(

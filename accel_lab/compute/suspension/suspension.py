@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from accel_lab.actor.event_loop import EventLoop
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.events import lifecycle as facts
+from accel_lab.compute.lineage.history import Slice
 from accel_lab.compute.lineage.recorded_message import decode, encode, step_of
 from accel_lab.compute.machine.anonymous_files import Stripes
 from accel_lab.compute.machine.host_memory import free_host_bytes, host_memory_bytes
@@ -35,6 +36,7 @@ from accel_lab.errors import AccelError, CannotKeep, ContextLost
 
 if TYPE_CHECKING:
     from accel_lab.compute.process.spawner import ContextProcess
+    from accel_lab.compute.recovery.recovery import Recovery
     from accel_lab.compute.requests.requests import Requests
     from accel_lab.compute.wire.link import Link
 
@@ -72,9 +74,14 @@ class Suspended(NamedTuple):
 
 
 class Suspending(Protocol):
-    """The context of one device, as far as it is suspended and resumed."""
+    """The context of one device, as far as it is suspended and resumed.
+
+    Attributes:
+        recovery: rebuilds what cannot be copied; None where nothing is recorded for that.
+    """
 
     name: str
+    recovery: "Recovery | None"
     requests: "Requests"
     events: EventStream
 
@@ -98,11 +105,18 @@ class Suspending(Protocol):
 
 
 class _Kept(NamedTuple):
-    """What waits, and where."""
+    """What waits, and where.
+
+    Attributes:
+        rebuilding: the messages that rebuild what could not be copied.
+        live: what was in use.
+    """
 
     told: Suspended
     files: Stripes
     saved: Saved
+    rebuilding: Slice
+    live: set[int]
 
 
 class Suspension:
@@ -189,11 +203,21 @@ class Suspension:
             _, blob = pack_call(SaveRestore.save, (in_context(SaveRestore), room), {"drop": drop})
             save = Run((), blob, pure=True)
             saved: Saved = self._ask(link, deadline, save, lambda: bar.at(files.written_bytes()))
+            rebuilding, live = self._rebuilding(saved.things)
+            saved = saved._replace(lost=saved.lost | dict[int | str, str](rebuilding.lost.items()))
             told = self._told(saved, drop=drop)
-            return self._give_up(link, _Kept(told, files, saved), began)
+            return self._give_up(link, _Kept(told, files, saved, rebuilding, live), began)
         finally:
             if self._kept is None or self._kept.files is not files:
                 files.close()
+
+    def _rebuilding(self, things: tuple[int, ...]) -> tuple[Slice, set[int]]:
+        """Return what makes things again that are no arrays, and what is in use."""
+        recovery = self._supervisor.recovery
+        if recovery is not None:
+            return recovery.slice_of(things)
+        why = 'it is no array, and only a System(recover="replay") rebuilds that'
+        return Slice([], dict.fromkeys(things, why)), set()
 
     def _told(self, saved: Saved, *, drop: bool) -> Suspended:
         """Say what was kept; refuse what would be lost.
@@ -316,9 +340,11 @@ class Suspension:
     def _fill(self, kept: _Kept, link: "Link", pid: int, up: Callable[[], None]) -> None:
         requests, began = self._supervisor.requests, time.monotonic()
         try:
+            gone = self._rebuild(kept, link)
             place, freed = kept.saved.record, self._freed()
             _, blob = pack_call(SaveRestore.restore, (in_context(SaveRestore), place, freed), {})
             lost: dict[int | str, str] = self._ask(link, None, Run((), blob, pure=True))
+            lost.update(gone.items())
             for message in kept.saved.again:
                 _, made, timeout_s, fields, *specs = decode(message)
                 seq = requests.outbox.number()
@@ -348,6 +374,19 @@ class Suspension:
                 seconds=time.monotonic() - began,
             )
         )
+
+    def _rebuild(self, kept: _Kept, link: "Link") -> dict[int, str]:
+        """Rebuild what could not be copied; return why something could not.
+
+        First, for its messages read what others held then: what was kept takes the place of that.
+        """
+        recovery, things = self._supervisor.recovery, kept.saved.things
+        if recovery is None or not things:
+            return {}
+        wanted = set(things) - kept.rebuilding.lost.keys()
+        gone = recovery.rebuild(link, kept.rebuilding, wanted, kept.live)
+        self._supervisor.requests.handles.drop(gone)
+        return gone
 
     def _freed(self) -> frozenset[int]:
         """Return the buffers that were freed meanwhile, and that nothing names which waits."""

@@ -21,7 +21,7 @@ from accel_lab.compute.arrays.cuda_arrays import DeviceArray, Export, device_arr
 from accel_lab.compute.arrays.host_array import host_array
 from accel_lab.compute.lineage.markers import Checkpoint
 from accel_lab.compute.lineage.recorder import Kept, Recorder
-from accel_lab.compute.message.buffer import AccelRef, Borrowed
+from accel_lab.compute.message.buffer import AccelRef, Borrowed, Ref
 from accel_lab.compute.message.builtin import (
     INLINE_BYTES,
     Allocate,
@@ -30,8 +30,10 @@ from accel_lab.compute.message.builtin import (
     Location,
     Put,
     Run,
+    SaveThing,
     Upload,
 )
+from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.message.operation import OWN_TIMEOUT
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.answers import Settle
@@ -136,6 +138,36 @@ class CheckpointReply(ArrayReply):
         else:
             Reply.resolve(self, None)
         return Checkpoint(self._id, self._seq, key or "", self._shape, self._dtype, self._axes)
+
+
+class ThingReply(Reply[None]):
+    """The answer of `checkpoint` of what is no array: done when that is kept.
+
+    Parameters:
+        handle: what is kept.
+    """
+
+    __slots__ = ("_dtype", "_id", "_recorder", "_seq")
+
+    def __init__(self, pump: Pump, handle: Handle[Any], recorder: Recorder, seq: int) -> None:
+        super().__init__(pump, cell_origin.current())
+        self._recorder, self._id, self._seq = recorder, handle.id, seq
+        self._dtype = f"{handle.library}.{handle.kind}"
+
+    def resolve(self, value: Any = None) -> None:
+        """Have what was saved kept by the thread that writes the record."""
+        self._value = value
+        self._recorder.later(self._kept)
+
+    def _kept(self) -> Checkpoint:
+        data: bytes = self._look()
+        key = self._recorder.contents.put(data)
+        if key is None:
+            text = f"what it is made of, {size(len(data))}, exceeds what may be kept"
+            self.reject(OutOfMemory(text, asked_bytes=len(data)))
+        else:
+            super().resolve(None)
+        return Checkpoint(self._id, self._seq, key or "", (), self._dtype)
 
 
 class Transfers:
@@ -370,22 +402,33 @@ class Transfers:
                 block.release()
             raise
 
-    def checkpoint(self, ref: AccelRef, timeout_s: float) -> Reply[Any]:
+    def checkpoint(self, ref: Ref[Any], timeout_s: float) -> Reply[Any]:
         """Keep a buffer's contents on the host as they are after what was sent before.
 
-        The answer is `InvalidArgument` where the elements do not follow each other in memory.
+        The answer is `InvalidArgument` where the elements do not follow each other in memory, and
+        where what is no array has no checkpoint.
         """
         return self._keep(ref, timeout_s)
 
-    def _keep(self, ref: AccelRef, timeout_s: float, *, nowait: bool = False) -> Reply[Any]:
+    def _keep(self, ref: Any, timeout_s: float, *, nowait: bool = False) -> Reply[Any]:
         recorder = self._requests.recorder
         if recorder is None or self._requests.connection.recovery is None:
             text = 'a checkpoint is of use only to a System(recover="replay")'
             raise InvalidArgument(text)
+        if type(ref) is Handle:
+            return self._requests.outbox.send(
+                SaveThing(ref),
+                OWN_TIMEOUT,
+                make=lambda pump, _: ThingReply(pump, ref, recorder, self._requests.last_number),
+                recorded=False,
+                nowait=nowait,
+            )
         return self._fetch(ref, timeout_s, CheckpointReply, recorder, nowait=nowait)
 
     def checkpoint_soon(self, id_: int, shape: tuple[int, ...], dtype: str) -> None:
         """Keep the contents of a buffer that is in use, unless that would take long or much."""
+        if dtype not in dtypes.NAMES:  # its messages rebuild it
+            return
         requests = self._requests
         owner = Borrowed(id_, deque())
         ref = AccelRef(

@@ -12,7 +12,7 @@ import cloudpickle
 from accel_lab.compute.arrays import jax_interop
 from accel_lab.compute.arrays.torch_interop import is_whole
 from accel_lab.compute.cells.global_random import by_name
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.message.service import Service
 from accel_lab.compute.user_code.notebook_globals import entered
 from accel_lab.compute.user_code.pickler import Pickler
@@ -27,16 +27,16 @@ _ABOUT_BYTES, _AXIS_BYTES = 64, 9  # of a buffer in an answer, and of each of it
 
 def pack_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[AccelRef, ...], bytes]:
+) -> tuple[tuple[Ref[Any], ...], bytes]:
     """Pickle a call; buffers anywhere in it become operands.
 
     Raises:
         InvalidArgument: the function or an argument does not pickle.
     """
-    refs: list[AccelRef] = []
+    refs: list[Ref[Any]] = []
 
     def place(value: Any) -> int | None:
-        if not isinstance(value, AccelRef):
+        if not isinstance(value, Ref):
             return None
         refs.append(value)
         return len(refs) - 1

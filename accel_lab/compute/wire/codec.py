@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from accel_lab.compute.arrays.named_dtype import NamedDType
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.message.operation import NO_RESULT, Spec, Specs
 from accel_lab.compute.message.unwritten import Refusal
 from accel_lab.display.sizes import compared
@@ -162,7 +162,7 @@ Report: TypeAlias = (
 def _to_wire(value: Any) -> Any:
     if type(value) is NamedDType:
         return str(value)
-    if isinstance(value, AccelRef):
+    if isinstance(value, Ref):
         return value.id
     if isinstance(value, complex):
         return [value.real, value.imag]

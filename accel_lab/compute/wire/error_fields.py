@@ -13,7 +13,7 @@ from typing import Any
 import cloudpickle
 import msgspec
 
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.wire import main_classes
 from accel_lab.compute.wire.codec import FRAME_LIMIT, Field
 from accel_lab.compute.wire.text import NAME_LIMIT, TEXT_LIMIT, fitting, repr_of
@@ -46,7 +46,7 @@ class _File(io.BytesIO):
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, AccelRef):
+        if isinstance(obj, Ref):
             return int, (obj.id,)
         return super().reducer_override(obj)
 
@@ -176,7 +176,7 @@ def _length(plain: Any) -> int:
 
 
 def _as_plain(value: Any, depth: int) -> Any:
-    if isinstance(value, AccelRef):
+    if isinstance(value, Ref):
         return value.id
     if isinstance(value, bool | float | str | None):
         return value
@@ -243,4 +243,4 @@ def _is_plain(value: Any) -> bool:
         return all(map(_is_plain, value))
     if type(value) is dict:
         return all(_is_plain(key) and _is_plain(one) for key, one in value.items())
-    return type(value) in _PLAIN or isinstance(value, AccelRef)
+    return type(value) in _PLAIN or isinstance(value, Ref)

@@ -16,7 +16,13 @@ from accel_lab.compute.actors.fault import Inject
 from accel_lab.compute.lineage import markers
 from accel_lab.compute.lineage.markers import marker_of
 from accel_lab.compute.message.builtin import Free, Receive, Run, Upload
-from accel_lab.compute.message.operation import Operation, Spec, operand_fields, travelling
+from accel_lab.compute.message.operation import (
+    Operation,
+    Spec,
+    operand_fields,
+    spec_text,
+    travelling,
+)
 from accel_lab.compute.message.results import results_of
 from accel_lab.errors import Cancelled, Interrupted, JournalDamaged, JournalError
 from accel_lab.journal.entries.aftermath import Aftermath
@@ -272,7 +278,7 @@ def describe(entry: Entry) -> str:
     required, optional, many = operand_fields(kind_of(entry.raw[3][0]))
     text = f"{entry.title}({_listed(entry.fields, (*required, *optional, *many))})"
     made = [
-        f"#{id_}" if spec is None else f"#{id_} {spec.dtype}{list(spec.shape)}"
+        f"#{id_}" if spec is None else f"#{id_} {spec_text(spec)}"
         for id_, spec in entry.makes.items()
     ]
     return f"{text} -> {', '.join(made)}" if made else text

@@ -14,7 +14,7 @@ import msgspec
 
 from accel_lab.compute.actors.digest import Digest
 from accel_lab.compute.device import Device
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.builtin import Download, Ping
 from accel_lab.compute.message.operation import Operation
 from accel_lab.compute.residency.notebook_names import held_in, names
@@ -199,19 +199,26 @@ def _involved(entry: Entry, message: Operation[Any]) -> tuple[Involved, ...]:
     found: list[Involved] = []
     for name in message.__struct_fields__:
         value, ids = getattr(message, name), entry.fields.get(name)
-        if isinstance(value, AccelRef):
+        if isinstance(value, Ref):
             found.append(_operand(name, ids, value))
         elif isinstance(value, tuple):
             found += [
                 _operand(f"{name}[{i}]", ids[i], ref)
                 for i, ref in enumerate(value)
-                if isinstance(ref, AccelRef) and ids is not None
+                if isinstance(ref, Ref) and ids is not None
             ]
     return tuple(found)
 
 
-def _operand(name: str, id_: Any, ref: AccelRef) -> Involved:
-    return Involved(name, id_, *((ref.shape, ref.dtype) if ref.known else (None, "")))
+def _operand(name: str, id_: Any, ref: Ref[Any]) -> Involved:
+    return Involved(name, id_, *_shape_of(ref))
+
+
+def _shape_of(ref: Ref[Any]) -> tuple[tuple[int, ...] | None, str]:
+    """Return the shape and dtype, or what a handle is of; None and nothing where not known."""
+    if isinstance(ref, AccelRef):
+        return (ref.shape, ref.dtype) if ref.known else (None, "")
+    return None, getattr(ref, "kind", "")
 
 
 def _named(operands: tuple[Involved, ...], device: Device) -> tuple[Involved, ...]:

@@ -17,8 +17,8 @@ class Involved(msgspec.Struct, frozen=True):
     Attributes:
         name: the field that names it, as `a` or `refs[1]`.
         id: its number when it was recorded.
-        shape: None when it is not known.
-        dtype: empty when it is not known.
+        shape: None when it is not known, and of what is no array.
+        dtype: empty when it is not known; of what is no array, its kind.
         held_by: the names of the notebook, or of the script, that lead to its handle.
     """
 
@@ -29,7 +29,8 @@ class Involved(msgspec.Struct, frozen=True):
     held_by: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        what = f" {self.dtype}{list(self.shape)}" if self.shape is not None else ""
+        what = f" {self.dtype}" if self.dtype else ""
+        what += f"{list(self.shape)}" if self.shape is not None else ""
         if self.held_by:
             return f"{self.name} = {', '.join(self.held_by)} (#{self.id}{what})"
         return f"{self.name} = #{self.id}{what}"

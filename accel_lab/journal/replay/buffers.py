@@ -1,11 +1,11 @@
 """The buffers of one recorded device while its messages are replayed."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from accel_lab.compute.lineage.aliasing import Aliasing
 from accel_lab.compute.lineage.recorded_message import Step
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import Ref
 
 _PARTED = "memory that it may have shared was written, and it was made of its checkpoint by then"
 
@@ -25,7 +25,7 @@ class Buffers:
     """
 
     def __init__(self) -> None:
-        self.refs: dict[int, AccelRef] = {}
+        self.refs: dict[int, Ref[Any]] = {}
         self._aliasing = Aliasing()
         self._now = 0
         self._since: dict[int, int] = {}  # when a buffer was entered or mended
@@ -38,7 +38,7 @@ class Buffers:
         """Return what tells a buffer's memory; those that may share it have one in common."""
         return self._aliasing.of(id_)
 
-    def enter(self, id_: int, ref: AccelRef, shares: Iterable[int] = ()) -> None:
+    def enter(self, id_: int, ref: Ref[Any], shares: Iterable[int] = ()) -> None:
         """A message has made a buffer; `shares` are those whose memory it may share."""
         self.refs[id_] = ref
         self.join(id_, shares)
@@ -74,7 +74,7 @@ class Buffers:
         here = id_ in self.refs and not self._why(id_)
         return not here and all(self._touched.get(root, 0) <= seq for root in self.roots(id_))
 
-    def mend(self, id_: int, ref: AccelRef) -> None:
+    def mend(self, id_: int, ref: Ref[Any]) -> None:
         """A buffer is what it was once more, in memory that it shares with none."""
         self.refs[id_] = ref
         self._gone.pop(id_, None)

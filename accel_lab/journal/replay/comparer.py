@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.actors.digest import Digest
-from accel_lab.compute.arrays.dtypes import NAMES
 from accel_lab.compute.lineage.recorded_message import Step
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.builtin import Allocate, Upload
 from accel_lab.errors import AccelError
 from accel_lab.journal.entries.entry import Entry
@@ -41,9 +40,9 @@ class Comparer:
         if not sent.made:
             self._sent.append(_Pending(entry, sent.step, 0, None, 0.0))
 
-    def _asked(self, entry: Entry, sent: Sent, id_: int, made: AccelRef) -> "_Pending":
+    def _asked(self, entry: Entry, sent: Sent, id_: int, made: Ref[Any]) -> "_Pending":
         was, step = entry.digests.get(id_), sent.step
-        if _undefined(sent) or (made.known and made.dtype not in NAMES):
+        if _undefined(sent) or not isinstance(made, AccelRef):  # what is no array has no digest
             return _Pending(entry, step, id_, None, 0.0)
         if was is None:
             self._report.uncompared += 1

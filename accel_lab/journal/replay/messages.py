@@ -5,13 +5,14 @@ from typing import Any
 
 import msgspec
 
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import Ref
+from accel_lab.compute.message.handle import is_ref
 from accel_lab.compute.message.operation import Operation
 from accel_lab.errors import JournalError
 from accel_lab.journal.entries.entry import kind_of
 
 
-def message_of(raw: list[Any], refs: Mapping[int, AccelRef]) -> Operation[Any]:
+def message_of(raw: list[Any], refs: Mapping[int, Ref[Any]]) -> Operation[Any]:
     """Return the message that `[tag, *fields]` is.
 
     A complex number stays the list of its two parts, which every message takes. What a message
@@ -27,7 +28,7 @@ def message_of(raw: list[Any], refs: Mapping[int, AccelRef]) -> Operation[Any]:
     kind = kind_of(raw[0])
 
     def from_record(expected: type, value: Any) -> Any:
-        if expected is not AccelRef:
+        if not is_ref(expected):
             raise NotImplementedError
         ref = refs.get(value)
         if ref is None:

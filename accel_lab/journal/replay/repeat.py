@@ -15,11 +15,11 @@ import msgspec
 import numpy as np
 
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.arrays.dtypes import numpy_dtype
+from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.device import Device
 from accel_lab.compute.lineage.markers import Checkpoint
 from accel_lab.compute.lineage.recorded_message import Step, step_of
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.message.operation import Operation
 from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.errors import AccelError, StaleRef
@@ -56,7 +56,7 @@ class Sent(NamedTuple):
     step: Step
     message: Operation[Any]
     reply: Reply[Any]
-    made: dict[int, AccelRef]
+    made: dict[int, Ref[Any]]
 
 
 class NotSent(NamedTuple):
@@ -183,8 +183,8 @@ class Repeater:
         if point is None:
             point = msgspec.convert(entry.raw, Checkpoint)
         buffers = self.buffers(entry)
-        if not buffers.lacks(point.id, point.seq):
-            return
+        if point.dtype not in NAMES or not buffers.lacks(point.id, point.seq):
+            return  # what is no array is made again by its messages
         data = self._journal.content(point.key)
         if data is None:
             return
@@ -200,29 +200,29 @@ class _Finder(cloudpickle.Pickler):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__(io.BytesIO())
-        self.found: dict[int, AccelRef] = {}
+        self.found: dict[int, Ref[Any]] = {}
 
     def persistent_id(self, obj: Any) -> int | None:
         """Note a buffer; None for everything else."""
-        if not isinstance(obj, AccelRef):
+        if not isinstance(obj, Ref):
             return None
         self.found[obj.id] = obj
         return obj.id
 
 
-def _refs_in(value: Any) -> Iterable[AccelRef]:
+def _refs_in(value: Any) -> Iterable[Ref[Any]]:
     finder = _Finder()
     finder.dump(value)
     return finder.found.values()
 
 
-def _made(step: Step, message: Operation[Any], reply: Reply[Any]) -> dict[int, AccelRef]:
+def _made(step: Step, message: Operation[Any], reply: Reply[Any]) -> dict[int, Ref[Any]]:
     """Return the buffers that hold the results of a message, as `Sent` does."""
     if isinstance(reply, ResultsReply):
         ids = step.makes or step.writes
         return dict(zip(ids, reply.refs, strict=True))
     if step.made:  # a function may answer with no buffer
-        return {0: reply} if isinstance(reply, AccelRef) else {}
+        return {0: reply} if isinstance(reply, Ref) else {}
     out = getattr(message, "out", None)
     return {} if out is None else {0: out}
 

@@ -166,8 +166,12 @@ class Replay(Uncopied):
         return max(self._position - len(self._open), 0)
 
     def buffer(self, entry: Entry) -> AccelRef | None:
-        """Return the live buffer that a message has made, until the record frees it."""
-        return self._repeater.buffers(entry).refs.get(abs(entry.result))
+        """Return the live buffer that a message has made, until the record frees it.
+
+        None also for what is no array.
+        """
+        ref = self._repeater.buffers(entry).refs.get(abs(entry.result))
+        return ref if isinstance(ref, AccelRef) else None
 
     def __iter__(self) -> Iterator[Replayed]:
         """Run one message for each step, and wait for its answer."""

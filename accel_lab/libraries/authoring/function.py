@@ -7,14 +7,21 @@ by hand costs, and `help`, IPython and profilers see an ordinary function.
 import inspect
 import sys
 from collections.abc import Callable
+from types import GenericAlias
 from typing import Any, ParamSpec, TypeVar, get_args, overload
 
 import msgspec
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.device import device_of
-from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Operation, answers_buffer, operand_fields
+from accel_lab.compute.message.buffer import AccelRef, Ref
+from accel_lab.compute.message.handle import Handle
+from accel_lab.compute.message.operation import (
+    Operation,
+    answered_handle,
+    answers_buffer,
+    operand_fields,
+)
 from accel_lab.compute.message.results import results_of
 from accel_lab.libraries.authoring.operand import Scalar, plain
 from accel_lab.libraries.authoring.options import Factor, factors_of, hints_of, options_of
@@ -22,11 +29,12 @@ from accel_lab.libraries.authoring.registration import function_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
-T = TypeVar("T", bound=tuple[AccelRef | None, ...])
+Made = TypeVar("Made", bound=Ref[Any])
+T = TypeVar("T", bound=tuple[Ref[Any] | None, ...])
 
 
 @overload
-def function(kind: Callable[P, Operation[AccelRef]]) -> Callable[P, AccelRef]: ...
+def function(kind: Callable[P, Operation[Made]]) -> Callable[P, Made]: ...
 @overload
 def function(  # type: ignore[overload-overlap]  # a tuple of buffers is answered at once
     kind: Callable[P, Operation[T]],
@@ -70,8 +78,12 @@ def function(kind: Any) -> Callable[..., Any]:
     made.__doc__ = _help(kind)
     made.__annotations__ = {field.name: _shown(hints[field.name]) for field in fields}
     results = results_of(kind)
-    answer = Reply if results is None else results.kind
-    made.__annotations__["return"] = AccelRef if answers_buffer(kind) else answer
+    answer: Any = Reply if results is None else results.kind
+    if answers_buffer(kind):
+        answer = AccelRef
+    elif (of := answered_handle(kind)) is not None:
+        answer = GenericAlias(Handle, (of,))
+    made.__annotations__["return"] = answer
     return made
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from accel_lab.compute.arrays.dtypes import NAMES, is_complex, is_float, numpy_dtype
 from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.launch import Launch
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
 
@@ -47,8 +47,8 @@ def named(message: Operation[Any], ref: AccelRef) -> str:
     return f"{name} is {describe(ref)}"
 
 
-def array_of(ref: AccelRef) -> Any:
-    """Return an operand's array to make a view of it, which needs no order; context only."""
+def array_of(ref: Ref[Any]) -> Any:
+    """Return an operand's array to make a view of it, or the thing, without order; context only."""
     assert isinstance(ref, Buffer)
     return ref.array
 

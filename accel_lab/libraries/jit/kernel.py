@@ -1,4 +1,4 @@
-"""A kernel as the notebook holds it: its source, and the token of what a context made of it."""
+"""A kernel as the notebook holds it: its source, and the handle of what a context made of it."""
 
 import asyncio
 import time
@@ -11,6 +11,7 @@ import numpy as np
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.device import Device, device_first
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.message.operation import OWN_TIMEOUT
 from accel_lab.compute.message.validation import require_timeout
 from accel_lab.compute.requests.message_cache import MessageCache
@@ -19,6 +20,7 @@ from accel_lab.errors import CompileError, InvalidArgument, StaleRef
 from accel_lab.libraries.jit.messages import (
     NULL,
     Compile,
+    CompiledKernel,
     Extents,
     InspectKernel,
     KernelFacts,
@@ -47,7 +49,7 @@ class Kernel(Address):
     Attributes:
         device: where it runs.
         source, name, options, headers: what it was made of.
-        ref: the token of the compiled kernel.
+        ref: the handle of the compiled kernel.
     """
 
     _instead = "compile its source where you need it"
@@ -70,7 +72,7 @@ class Kernel(Address):
             text = f"options are texts, and headers texts by names, not {options!r} and {headers!r}"
             raise InvalidArgument(text) from None
         self._repeats = MessageCache()
-        self.ref: AccelRef = self._compile()
+        self.ref = self._compile()
 
     def __call__(
         self,
@@ -159,7 +161,7 @@ class Kernel(Address):
         """Why it does not compile, or None; never blocks."""
         return self.ref.error
 
-    def _compile(self) -> AccelRef:
+    def _compile(self) -> Handle[CompiledKernel]:
         return self.device.ask(Compile(self.source, self.name, self.options, self.headers))
 
     def __repr__(self) -> str:
@@ -186,7 +188,7 @@ def _several(args: Any) -> Iterable[Any]:
 
 
 def _launch(
-    kernel: AccelRef, grid: Extents, block: Extents, shared_bytes: int, *args: Any
+    kernel: Handle[CompiledKernel], grid: Extents, block: Extents, shared_bytes: int, *args: Any
 ) -> LaunchKernel:
     """Return the message: grid and block as they travel, a value of None for each buffer."""
     blocks, threads = triples(grid, block)

@@ -18,7 +18,6 @@ from accel_lab.libraries.jit.arguments import Arguments
 from accel_lab.libraries.jit.kernel import Kernel
 from accel_lab.libraries.jit.limits import Limits
 from accel_lab.libraries.jit.messages import (
-    KERNEL,
     Compile,
     Extents,
     InspectKernel,
@@ -135,7 +134,7 @@ class JitActor(LibraryActor):
 
         def keep(built: Any) -> None:
             kernel = self.lib.load(built)
-            launch.keep(kernel, kernel.nbytes, KERNEL)
+            launch.keep(kernel)
             limits = pickle.dumps(kernel.limits)  # so that a launch is refused at the call
             launch.finish = lambda: [Answer(launch.seq, limits, True, [])]  # noqa: FBT003
 
@@ -144,7 +143,7 @@ class JitActor(LibraryActor):
     @handles(LaunchKernel)
     def launch_kernel(self, m: LaunchKernel, launch: Launch) -> None:
         """Pack the arguments, in order after what they wait for, and enqueue."""
-        kernel: Loaded = m.kernel.array
+        kernel: Loaded = array_of(m.kernel)
         stream = launch.stream
         kernel.arguments.pack(m.refs, m.values, stream)
         kernel.enqueue(m.grid, m.block, m.shared_bytes, stream.native)
@@ -164,9 +163,8 @@ class JitActor(LibraryActor):
 
     def forget_addresses(self) -> None:
         """Have every kernel take its buffers anew."""
-        for buffer in self.context.table.buffers():
-            if buffer.known and buffer.dtype == KERNEL and buffer.array is not None:
-                buffer.array.arguments.forget()
+        for kernel in self.context.table.things(self.library):
+            kernel.array.arguments.forget()
 
     def statistics(self) -> Mapping[str, int]:
         """Count kernels, and how often the disk had one."""

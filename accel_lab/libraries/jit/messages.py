@@ -8,16 +8,14 @@ from itertools import zip_longest
 from typing import Any, ClassVar, NamedTuple, SupportsIndex, TypeAlias
 
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.compute.message.handle import Handle
+from accel_lab.compute.message.operation import Operation
 from accel_lab.errors import CompileError, InvalidArgument
 from accel_lab.libraries.authoring.shape import ints
 from accel_lab.libraries.jit.limits import Limits
 
 Extents: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...]
 Triple: TypeAlias = tuple[int, int, int]
-
-KERNEL = "kernel"
-"""What stands for a dtype in the token of a compiled kernel."""
 
 NULL = b""
 """What travels for None, a pointer to nothing; a number would be taken for one."""
@@ -60,8 +58,12 @@ class KernelFacts(NamedTuple):
     numbers: dict[str, int]
 
 
-class Compile(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=260):
-    """Compile the kernel `name` of CUDA C++ `source`; the answer is a token to launch it by.
+class CompiledKernel:
+    """A kernel of a context, compiled and loaded."""
+
+
+class Compile(Operation[Handle[CompiledKernel]], frozen=True, array_like=True, eq=False, tag=260):
+    """Compile the kernel `name` of CUDA C++ `source`; the answer is a handle to launch it by.
 
     `name` has the template arguments: "scale<float, 4>". `headers` maps names to texts, for
     `#include`. It does not hold up other messages.
@@ -74,8 +76,8 @@ class Compile(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=2
     options: tuple[str, ...] = ()
     headers: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
 
-    def infer(self) -> Spec:
-        """Return the token's: no axes, and `kernel` for a dtype."""
+    def infer(self) -> None:
+        """Refuse what no compiler takes."""
         texts = (self.source, *self.headers.values())
         for text in (*self.headers.values(), *self.headers, *self.options):
             if not isinstance(text, str):
@@ -97,7 +99,6 @@ class Compile(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=2
         for option in self.options:
             if _OPTIONS.fullmatch(option) is None:
                 raise InvalidArgument(_unknown_option(option))
-        return Spec((), KERNEL)
 
     @property
     def text(self) -> str:
@@ -130,11 +131,11 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
     """
 
     library: ClassVar[str] = "jit"
-    dtypes: ClassVar = frozenset({KERNEL})
+    dtypes: ClassVar = frozenset({""})
     runs_user_code: ClassVar[bool] = True
     written: ClassVar[str] = "refs"
     subject: ClassVar[str] = "kernel"
-    kernel: AccelRef
+    kernel: Handle[CompiledKernel]
     grid: Triple
     block: Triple
     refs: tuple[AccelRef, ...] = ()
@@ -143,8 +144,6 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
 
     def infer(self) -> None:
         """Refuse what no device can launch; there is no result."""
-        if self.kernel.dtype != KERNEL:
-            raise InvalidArgument(f"LaunchKernel: {self.kernel!r} is no kernel of jit.compile")
         if triples(self.grid, self.block) != (self.grid, self.block):
             raise InvalidArgument("LaunchKernel: grid and block are (x, y, z)")
         if self.values.count(None) != len(self.refs):
@@ -173,21 +172,16 @@ class LaunchKernel(Operation[None], frozen=True, array_like=True, eq=False, tag=
 
     @property
     def dtype_key(self) -> str:
-        """What stands for a dtype, whatever the buffers are."""
-        return KERNEL
+        """Nothing: a kernel takes buffers of any dtype."""
+        return ""
 
 
 class InspectKernel(Operation[KernelFacts], frozen=True, array_like=True, eq=False, tag=262):
     """Tell what became of a kernel: its parameters, its files, the compiler's warnings."""
 
     library: ClassVar[str] = "jit"
-    dtypes: ClassVar = frozenset({KERNEL})
-    kernel: AccelRef
-
-    def infer(self) -> None:
-        """Refuse what is no kernel; there is no result on the device."""
-        if self.kernel.dtype != KERNEL:
-            raise InvalidArgument(f"InspectKernel: {self.kernel!r} is no kernel of jit.compile")
+    dtypes: ClassVar = frozenset({""})
+    kernel: Handle[CompiledKernel]
 
 
 def as_compiled(text: str) -> str:

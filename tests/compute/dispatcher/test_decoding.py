@@ -48,7 +48,8 @@ def named(id_: int) -> AccelRef:
 def launch(factor: float, *ids: int) -> Any:
     refs = tuple(map(named, ids))
     values = (factor, *(None for _ in refs))
-    return LaunchKernel(named(1), (1, 1, 1), (32, 1, 1), refs, values, 0)
+    kernel: Any = named(1)
+    return LaunchKernel(kernel, (1, 1, 1), (32, 1, 1), refs, values, 0)
 
 
 def frame(messages: list[Any], first: int = 1) -> memoryview:

@@ -22,7 +22,7 @@ from accel_lab.compute.message.operation import NO_RESULT, Operation
 from accel_lab.compute.wire.codec import Done, Failure, LibraryRestarted, batch, encode_entry
 from accel_lab.errors import LibraryError
 from accel_lab.libraries.jit.library import JitActor
-from accel_lab.libraries.jit.messages import KERNEL, Compile, LaunchKernel
+from accel_lab.libraries.jit.messages import Compile, LaunchKernel
 from tests.compute.wires import Wire, service_of
 from tests.conftest import require
 
@@ -294,10 +294,13 @@ def test_a_kernel_says_what_it_reads_and_what_it_writes(monkeypatch: pytest.Monk
     lib = bench.context.actors["jit"].lib
     kernel = lib.load(lib.build(Compile(source, "next")))
     jit = bench.context.stream("jit")
-    held = bench.context.table.fill(9, kernel, (), KERNEL, Storage(jit, kernel.nbytes, "kernel"))
+    held = bench.context.table.fill(
+        9, kernel, (), "CompiledKernel", Storage(jit, kernel.nbytes, "kernel")
+    )
     x, y, prepared = bench.number, bench.put(2), 0
     one = (1, 1, 1)
-    launch = LaunchKernel(handle(9), one, one, (handle(1), handle(2)), (None, None), 0)
+    kernel_9: Any = handle(9)
+    launch = LaunchKernel(kernel_9, one, one, (handle(1), handle(2)), (None, None), 0)
     for seq in range(1, 9):
         bench.serve(launch)
         assert x.storage is not None
