@@ -13,35 +13,51 @@ import numpy as np
 import pytest
 
 from accel_lab import array
-from accel_lab.compute.arrays.dtypes import NAMES, is_complex, numpy_dtype
+from accel_lab.compute.arrays.dtypes import NAMES, is_complex, is_float, numpy_dtype
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import DependencyFailed, InvalidArgument, StaleRef, UnsupportedDtype
 from accel_lab.libraries.authoring.options import factors_of
 from accel_lab.libraries.authoring.shaped import Shaped
-from accel_lab.libraries.authoring.signature import BATCH, parse
+from accel_lab.libraries.authoring.signature import BATCH
 from accel_lab.system import System
-from tests.contract.declared import DECLARED, Sample, has_out, sample
+from tests.contract.declared import DECLARED, Sample, sample, turned
 from tests.contract.samples import LAYOUTS, Layout, assert_same, refused, unanswered, value
 
-Kind = type[Shaped[Any]]
 Support = Mapping[str, frozenset[str]]
-WITH_OUT = {name: kind for name, kind in DECLARED.items() if has_out(kind)}
 WAIT_S = 30.0
 
 of_each = pytest.mark.parametrize("name", DECLARED)
-of_each_with_out = pytest.mark.parametrize("name", WITH_OUT)
+of_each_with_out = pytest.mark.parametrize(
+    "name", [name for name, one in DECLARED.items() if one.has_out]
+)
+of_each_that_turns = pytest.mark.parametrize(
+    "name", [n for n, one in DECLARED.items() if any(t.turned_by for t in one.takes.values())]
+)
+of_each_that_scales = pytest.mark.parametrize(
+    "name", [name for name, one in DECLARED.items() if one.whole and one.kind.scaled_by]
+)
+
+
+def dtypes_of(support: Support, name: str) -> frozenset[str]:
+    return support[DECLARED[name].row]
 
 
 def one_of(support: Support, name: str) -> str:
     """Return the dtype to try a message with where any will do."""
-    return "float64" if "float64" in support[name] else min(support[name])
+    dtypes = dtypes_of(support, name)
+    return "float64" if "float64" in dtypes else min(dtypes)
 
 
 def different(axis: str) -> int:
     """Return another extent for each axis, so that two in each other's place are seen."""
     return 3 + sum(map(ord, axis)) % 5
+
+
+def alike(axis: str) -> int:
+    """Return one extent for every axis, so that any operand has the shape of the result."""
+    return 3
 
 
 def none_of(empty: str, axis: str) -> int:
@@ -75,7 +91,7 @@ def assert_close(got: Any, expected: Any) -> None:
 def test_strides_change_nothing_and_operands_stay(
     device: Device, support: Support, name: str, layout: Layout, dtype: str
 ) -> None:
-    if dtype not in support[name]:
+    if dtype not in dtypes_of(support, name):
         pytest.skip(f"there is no {name} of {dtype}")
     one = sample(DECLARED[name], dtype, different)
     expected = answer(device, one.message(one.placed(device)))
@@ -92,59 +108,135 @@ def test_a_dtype_is_taken_or_refused_by_name(
 ) -> None:
     one = sample(DECLARED[name], dtype, different)
     operands = one.placed(device)
-    if dtype in support[name]:
+    taken = dtypes_of(support, name)
+    if dtype in taken:
         device.ask(one.message(operands)).result(WAIT_S)
         return
-    with refused(device, name, dtype, error=UnsupportedDtype):
+    words = (DECLARED[name].row, f"of {dtype}", *taken, "array.cast")
+    with refused(device, *words, error=UnsupportedDtype):
         device.ask(one.message(operands))
 
 
 @of_each
 def test_an_extent_may_be_zero(device: Device, support: Support, name: str) -> None:
-    dtype, kind = one_of(support, name), DECLARED[name]
-    axes = {axis for operand in parse(kind.shapes).takes for axis in operand} - {BATCH}
-    for empty in (*axes, "first", "second"):
-        one = sample(kind, dtype, partial(none_of, empty))
+    dtype, declared = one_of(support, name), DECLARED[name]
+    for empty in (*declared.axes, "first", "second"):
+        one = sample(declared, dtype, partial(none_of, empty))
         answer(device, one.message(one.placed(device)))
 
 
 @of_each
 def test_no_axes_and_many_stand_for_dots(device: Device, support: Support, name: str) -> None:
-    kind = DECLARED[name]
-    if not any(BATCH in operand for operand in parse(kind.shapes).takes):
+    declared = DECLARED[name]
+    if not declared.has_dots:
         pytest.skip("its operands have all their axes")
-    bare = [] if hasattr(kind, "check") else [()]  # it may ask for an axis
+    bare = [] if hasattr(declared.kind, "check") else [()]  # it may ask for an axis
     for batch in (*bare, (2,), (2, 1, 3, 2)):
-        one = with_batch(drawn(support, name), batch)
+        one = drawn(support, name).with_batch(*batch)
         whole = answer(device, one.message(one.placed(device)))
         assert_close(answer(device, one.message(one.placed(device, "transposed"))), whole)
 
 
-def with_batch(one: Sample, batch: tuple[int, ...]) -> Sample:
-    return Sample(one.kind, one.dtype, one.extents, batch)
+@of_each
+def test_an_operand_without_the_dots_serves_all(
+    device: Device, support: Support, name: str
+) -> None:
+    declared = DECLARED[name]
+    if not declared.signature.bare:
+        pytest.skip("all its operands have the same axes there")
+    one = drawn(support, name)
+    for operand in declared.takes:
+        operands = one.placed(device)
+        single = operands[operand][0, 0]
+        every = np.broadcast_to(value(device, single), operands[operand].shape)
+        expected = answer(device, one.message({**operands, operand: device.put(every.copy())}))
+        assert_close(answer(device, one.message({**operands, operand: single})), expected)
+
+
+@of_each_that_turns
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_an_operand_that_is_turned_is_its_transpose(
+    device: Device, support: Support, name: str, layout: Layout, dtype: str
+) -> None:
+    one = sample(DECLARED[name], dtype, different)
+    for operand, taken in one.declared.takes.items():
+        if not taken.turned_by:
+            continue
+        there, back = one.arrays()[operand], one.declared.options.get(taken.turned_by, "n")
+        straight = one.turned_by(taken.turned_by, "n")
+        expected = answer(
+            device,
+            straight.message({**one.placed(device), operand: device.put(turned(there, back))}),
+        )
+        assert_close(answer(device, one.message(one.placed(device, layout))), expected)
+        said = msgspec.structs.replace(one.message(one.placed(device)), **{taken.turned_by: "T"})
+        with refused(device, one.name, f"{taken.turned_by} is 'T'", "'n', 't' or 'c'"):
+            device.ask(said)
+
+
+@of_each_that_scales
+def test_an_operand_is_not_read_where_its_factor_is_zero(
+    device: Device, support: Support, name: str
+) -> None:
+    one = drawn(support, name)
+    dtype = one.dtype
+    assert is_float(dtype)
+    for operand, factor in one.declared.kind.scaled_by.items():
+        operands = one.placed(device)
+        without = {other: ref for other, ref in operands.items() if other != operand}
+        expected = answer(device, one.message(without))
+        nans = array.full(device, operands[operand].shape, float("nan"), dtype)
+        message = msgspec.structs.replace(one.message({**operands, operand: nans}), **{factor: 0.0})
+        assert_close(answer(device, message), expected)
+        assert_close(answer(device, msgspec.structs.replace(message, out=nans)), expected)
+
+
+@of_each_that_scales
+def test_an_operand_and_its_factor_come_together(
+    device: Device, support: Support, name: str
+) -> None:
+    one = drawn(support, name)
+    for operand, factor in one.declared.kind.scaled_by.items():
+        message = one.message(one.placed(device))
+        words = (f"{operand} is {one.dtype}", f"without {factor}", "not be read")
+        with refused(device, one.name, *words):
+            device.ask(msgspec.structs.replace(message, **{factor: None}))
+        with refused(device, one.name, f"{factor} is 2", f"no {operand}"):
+            device.ask(msgspec.structs.replace(message, **{operand: None}))
 
 
 @of_each
 def test_an_axis_more_or_less_is_refused(device: Device, support: Support, name: str) -> None:
     one = drawn(support, name)
-    for operand, axes in zip(one.arrays(), parse(one.kind.shapes).takes, strict=True):
+    if not one.declared.derived:
+        pytest.skip("it has an infer of its own")
+    for operand, taken in one.declared.takes.items():
         operands = one.placed(device)
-        if BATCH not in axes:
-            operands[operand] = operands[operand][None]
-            with refused(device, one.kind.__name__, f"{operand} is ", "it takes"):
-                device.ask(one.message(operands))
+        ref = operands[operand]
+        wrong = [] if BATCH in taken.axes else [ref[None]]
+        if taken.inner:
+            wrong += [ref[(0,) * (ref.ndim - len(taken.inner) + 1)]]
+        for other in wrong:
+            with refused(device, one.name, f"{operand} is {one.dtype}", "it takes"):
+                device.ask(one.message({**operands, operand: other}))
 
 
 @of_each
 def test_an_extent_that_differs_is_refused(device: Device, support: Support, name: str) -> None:
     one = drawn(support, name)
-    operands = one.placed(device)
-    if len(operands) == 1:
-        pytest.skip("it has one operand")
-    for operand, ref in one.placed(device).items():
-        for axis in range(ref.ndim):
+    shared, operands = one.declared.shared, one.placed(device)
+    if not shared:
+        pytest.skip("no two of its operands have an axis in common")
+    words = ("it takes", one.declared.signature.text) if one.declared.derived else ()
+    for operand, taken in one.declared.takes.items():
+        ref = operands[operand]
+        dots = [BATCH] * (ref.ndim - len(taken.inner))
+        for axis, called in enumerate((*dots, *one.in_memory(taken))):
+            if called not in shared:
+                continue
             part = ref[(slice(None),) * axis + (slice(1, None),)]
-            with refused(device, one.kind.__name__, "it takes", one.kind.shapes.split(";")[0]):
+            with refused(device, one.name, *words, operand):
                 device.ask(one.message({**operands, operand: part}))
 
 
@@ -152,11 +244,11 @@ def test_an_extent_that_differs_is_refused(device: Device, support: Support, nam
 def test_operands_of_two_dtypes_are_refused(device: Device, support: Support, name: str) -> None:
     one = drawn(support, name)
     operands = one.placed(device)
-    if len(operands) == 1:
-        pytest.skip("it has one operand")
+    if len(operands) == 1 or not one.declared.derived:
+        pytest.skip("it has one operand, or converts them")
     for operand, ref in operands.items():
         other = array.cast(ref, "float32" if ref.dtype != "float32" else "float64")
-        with refused(device, one.kind.__name__, "of one dtype", operand, "array.cast"):
+        with refused(device, one.name, "of one dtype", operand, "array.cast"):
             device.ask(one.message({**operands, operand: other}))
 
 
@@ -179,20 +271,25 @@ def test_out_may_be_a_part_and_the_rest_stays(
 
 
 @of_each_with_out
+@pytest.mark.parametrize("dtype", NAMES)
 def test_out_may_be_an_operand_if_the_message_says_so(
-    device: Device, support: Support, name: str
+    device: Device, support: Support, name: str, dtype: str
 ) -> None:
-    one = drawn(support, name)
+    if dtype not in dtypes_of(support, name):
+        pytest.skip(f"there is no {name} of {dtype}")
+    one = sample(DECLARED[name], dtype, alike)
     expected = answer(device, one.message(one.placed(device)))
     for operand in one.arrays():
         for layout in LAYOUTS:
             operands = one.placed(device, layout)
             message = one.message(operands, operands[operand])
-            if operand in one.kind.in_place:
+            fits = (operands[operand].shape, dtype) == (expected.shape, str(expected.dtype))
+            if operand in one.declared.kind.in_place and fits:
                 assert_close(answer(device, message), expected)
                 assert_close(value(device, operands[operand]), expected)
             else:
-                with refused(device, one.kind.__name__, "out is "):
+                words = ("reads", operand, "out is the same") if fits else ("but out is ",)
+                with refused(device, one.name, *words):
                     device.ask(message)
 
 
@@ -200,18 +297,24 @@ def test_out_may_be_an_operand_if_the_message_says_so(
 def test_out_that_overlaps_an_operand_is_refused(
     device: Device, support: Support, name: str
 ) -> None:
-    one = drawn(support, name)
+    one = sample(DECLARED[name], one_of(support, name), alike)
     made = one.message(one.placed(device)).infer()
     assert isinstance(made, Spec)
     for operand, x in one.arrays().items():
-        base = device.put(np.ones([n + 1 for n in np.maximum(x.shape, made.shape)], x.dtype))
+        if made.dtype != one.dtype:
+            continue  # then no array can be both
+        size = int(np.prod(made.shape))
+        base = device.put(np.ones(size + x.size, x.dtype))
         operands = one.placed(device)
-        operands[operand] = base[tuple(slice(0, n) for n in x.shape)]
+        operands[operand] = base[: x.size].reshape(x.shape)
         for begin in (0, 1):
-            out = base[tuple(slice(begin, n + begin) for n in made.shape)]
+            out = base[begin : begin + size].reshape(made.shape)
             with pytest.raises(InvalidArgument, match=f"{operand} .* overlapping views of one"):
                 device.ask(one.message(operands, out)).result(WAIT_S)
         assert (value(device, base) == 1).all()
+        apart = base[x.size :].reshape(made.shape)
+        expected = answer(device, one.message(operands))
+        assert_close(answer(device, one.message(operands, apart)), expected)
 
 
 @of_each_with_out
@@ -225,7 +328,7 @@ def test_out_that_is_none_of_its_shape_or_dtype_is_refused(
     other = "float32" if made.dtype != "float32" else "float64"
     for shape, dtype in (((*made.shape, 1), made.dtype), (made.shape, other)):
         out = array.zeros(device, shape, dtype)
-        with refused(device, f"{one.kind.__name__} results in {made.dtype}", "but out is"):
+        with refused(device, f"{one.name} results in {made.dtype}", "but out is"):
             device.ask(one.message(operands, out))
 
 
@@ -238,20 +341,20 @@ def test_what_only_the_context_can_see_is_refused_there(
     operands = one.placed(device)
     first = next(iter(operands))
     expected = answer(device, one.message(operands))
+    out = device.put(np.zeros(expected.shape, expected.dtype)) if one.declared.has_out else None
     with unanswered(device):
         same = device.run(lambda x: x, operands[first])
         fits = device.ask(one.message({**operands, first: ref_of(same)}))
         turned = device.run(lambda x: x[None, ..., None], operands[first])
-        wrong = [device.ask(one.message({**operands, first: ref_of(turned)}))]
-        if len(operands) == 1 and not has_out(one.kind):
-            wrong.clear()  # any shape will do
-        elif len(operands) == 1:
-            out = device.put(np.zeros(expected.shape, expected.dtype))
-            wrong = [device.ask(one.message({first: ref_of(turned)}, out))]
+        wrong = {**operands, first: ref_of(turned)}
+        sent = [device.ask(one.message(wrong, out))] if out is not None else []
+        if one.declared.derived and one.declared.shared:
+            sent += [device.ask(one.message(wrong))]
     assert_close(value(device, fits), expected)
-    for ref in wrong:
-        with pytest.raises(InvalidArgument, match=one.kind.__name__):
+    for ref in sent:
+        with pytest.raises(InvalidArgument, match=one.name):
             ref.result(WAIT_S)
+    assert out is None or not value(device, out).any()
 
 
 def ref_of(answered: object) -> AccelRef:
@@ -273,6 +376,21 @@ def test_an_operand_that_failed_fails_it_with_the_root(
             after.result(WAIT_S)
         assert "no_such_thing" in str(caught.value.__cause__)
         assert never.error is not None
+
+
+def test_an_operand_of_an_earlier_generation_is_refused(backend: Any) -> None:
+    with System(backend.__name__.rpartition(".")[2], devices=1) as lab:
+        device, support = lab.devices[0], backend.SUPPORT
+        samples = [drawn(support, name) for name in DECLARED]
+        olds = [one.placed(device) for one in samples]
+        for operands in olds:
+            device.run(id, operands).result(WAIT_S)  # it may change them: they do not come back
+        device.replace()
+        device.run(id, 1).result(WAIT_S)
+        for one, old in zip(samples, olds, strict=True):
+            for operand, ref in old.items():
+                with pytest.raises(StaleRef, match="generation 2"):
+                    device.ask(one.message({**one.placed(device), operand: ref}))
 
 
 @of_each
@@ -308,17 +426,22 @@ def test_what_is_of_another_type_is_refused_in_every_field(
     message = one.message(one.placed(device))
     for field in message.__struct_fields__:
         for wrong in (np.ones(3), np.ones((2, 2)), "2", object()):
-            with pytest.raises(InvalidArgument, match=one.kind.__name__):
+            with pytest.raises(InvalidArgument, match=one.name):
                 device.ask(msgspec.structs.replace(message, **{field: wrong}))
 
 
 @of_each
 def test_a_number_is_one_of_the_dtypes(device: Device, support: Support, name: str) -> None:
-    kind = DECLARED[name]
-    real = one_of(support, name)
-    for factor in factors_of(kind):
-        one = sample(kind, real, different)
-        message = one.message(one.placed(device))
-        wrong = (1j, "complex") if not is_complex(real) else ("1", "number")
-        with refused(device, kind.__name__, f"{factor} is 1j", wrong[1]):
-            device.ask(msgspec.structs.replace(message, **{factor: wrong[0]}))
+    for factor in factors_of(DECLARED[name].kind):
+        for dtype in sorted(dtypes_of(support, name)):
+            one = sample(DECLARED[name], dtype, different)
+            message = one.message(one.placed(device))
+            if is_complex(dtype) or is_float(dtype):
+                wrong: dict[Any, str] = {"2": "number, not str"}
+                wrong |= {} if is_complex(dtype) else {1j: "has no complex values"}
+            else:
+                wrong = {0.5: "has the integers from", 2**70: "has the integers from"}
+                wrong |= {2**53 + 1: "no exact double"} if dtype.endswith("int64") else {}
+            for number, why in wrong.items():
+                with refused(device, one.name, factor, why):
+                    device.ask(msgspec.structs.replace(message, **{factor: number}))

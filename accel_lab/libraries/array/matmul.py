@@ -16,12 +16,12 @@ from accel_lab.libraries.array.message import ArrayMessage
 from accel_lab.libraries.authoring.operand import describe, require_out, result
 from accel_lab.libraries.authoring.promotion import promote
 from accel_lab.libraries.blas import library as blas
-from accel_lab.libraries.blas.product import MATRIX
 
 _BLAS = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
 """The dtypes of which every backend has BLAS."""
 
 
+MATRIX = 2  # axes
 _MESSAGES: dict[tuple[int, int], Callable[[AccelRef, AccelRef], Operation[AccelRef]]] = {
     (2, 2): blas.Gemm,
     (2, 1): blas.Gemv,

@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 
 from accel_lab.backends import host
 from accel_lab.backends.host.array import HostArray
-from accel_lab.backends.host.blas import HostBlas
 from accel_lab.backends.host.device import HostBackend
 from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.execution.backend import Backend, Poison
 from accel_lab.errors import InvalidArgument, LibraryError, OutOfMemory
 from accel_lab.libraries.array.library import ArrayLibrary
-from accel_lab.libraries.blas.library import BlasLibrary
 
 
 @pytest.fixture
@@ -30,9 +28,8 @@ def backend() -> HostBackend:
 def test_the_protocols_are_met(backend: HostBackend) -> None:
     """mypy compares the signatures; this compares what is there."""
     device: Backend = backend
-    blas: BlasLibrary = HostBlas()
     array: ArrayLibrary = HostArray()
-    for protocol, made in ((Backend, device), (BlasLibrary, blas), (ArrayLibrary, array)):
+    for protocol, made in ((Backend, device), (ArrayLibrary, array)):
         promised = [name for name in vars(protocol) if not name.startswith("_")]
         assert [name for name in promised if not hasattr(made, name)] == []
     assert set(device.libraries) == {name.partition(".")[0] for name in host.SUPPORT}
