@@ -4,10 +4,12 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from accel_lab.backends import listed
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import operand_fields
@@ -61,6 +63,12 @@ class Declared:
         return sorted(axis for axis in found if not axis.isdecimal())
 
     @property
+    def offered(self) -> set[str]:
+        """The dtypes for which some backend has it."""
+        tables = [import_module(f"accel_lab.backends.{one}.support").SUPPORT for one in listed()]
+        return set().union(*(table[self.row] for table in tables))
+
+    @property
     def has_dots(self) -> bool:
         """Whether an operand may have any axes."""
         return any(BATCH in taken.axes for taken in self.takes.values())
@@ -74,6 +82,10 @@ class Declared:
     def derived(self) -> bool:
         """Whether `shapes` is all there is to say: it has no `infer` of its own."""
         return self.kind.infer.__code__.co_filename.startswith("<infer of")
+
+
+NEED_POINTS = {f"fft.{one}": "at least one" for one in ("C2C", "R2C", "C2R")}
+"""What has no answer without an element along an axis, and the words of its refusal."""
 
 
 def _declared() -> Iterator[tuple[str, Declared]]:

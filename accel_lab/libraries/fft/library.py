@@ -7,17 +7,16 @@ are not transformed are a batch.
 """
 
 import operator
-from typing import ClassVar, SupportsIndex
+from functools import partial
+from typing import Any, ClassVar, SupportsIndex
 
-from accel_lab.compute.arrays.dtypes import real_of
-from accel_lab.compute.device import device_of
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.dtype_sets import REAL_SINGLE_AND_DOUBLE
-from accel_lab.libraries.authoring.operand import flag
-from accel_lab.libraries.authoring.shape import Integers, ints
-from accel_lab.libraries.fft.transform import Norm, Transform, complex_of, transform_spec
+from accel_lab.libraries.authoring.function import function, named
+from accel_lab.libraries.authoring.options import Options
+from accel_lab.libraries.authoring.shape import Integers
+from accel_lab.libraries.fft.transform import Kind, Norm, Transform
 
 
 class C2C(Transform, frozen=True, tag=180):
@@ -26,11 +25,10 @@ class C2C(Transform, frozen=True, tag=180):
     Real `x` is taken as complex. `out` may be `x`.
     """
 
+    kind: ClassVar[Kind] = "C2C"
+    in_place: ClassVar = ("x",)
+    _: Options
     inverse: bool = False
-
-    def infer(self) -> Spec:
-        """Return the shape with the axes' new extents, and the complex dtype."""
-        return transform_spec(self, "C2C", complex_of(self.x.dtype))
 
 
 class R2C(Transform, frozen=True, tag=181):
@@ -39,11 +37,8 @@ class R2C(Transform, frozen=True, tag=181):
     The others are their conjugates.
     """
 
+    kind: ClassVar[Kind] = "R2C"
     dtypes: ClassVar = REAL_SINGLE_AND_DOUBLE
-
-    def infer(self) -> Spec:
-        """Return the shape with the last axis halved, and the complex dtype."""
-        return transform_spec(self, "R2C", complex_of(self.x.dtype))
 
 
 class C2R(Transform, frozen=True, tag=182):
@@ -53,221 +48,54 @@ class C2R(Transform, frozen=True, tag=182):
     result complex is ignored, as the imaginary part of the mean. Real `x` is taken as complex.
     """
 
-    def infer(self) -> Spec:
-        """Return the shape of the real result and its dtype."""
-        return transform_spec(self, "C2R", real_of(complex_of(self.x.dtype)))
+    kind: ClassVar[Kind] = "C2R"
 
 
-def c2c(
+c2c, r2c, c2r = function(C2C), function(R2C), function(C2R)
+_SENT: dict[str, Any] = {"fft": c2c, "ifft": partial(c2c, inverse=True), "rfft": r2c, "irfft": c2r}
+_WHAT = {
+    "fft": ("C2C", "Transform {}; real `x` is taken as complex"),
+    "ifft": ("C2C", "Transform back {}"),
+    "rfft": ("R2C", "Transform real numbers {}"),
+    "irfft": ("C2R", "Return the real numbers of which `x` is half of the transform {}"),
+}
+
+
+def _along_one(
+    name: str, x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = None
+) -> AccelRef:
+    ref: AccelRef = _SENT[name](x, s=_points(n), axes=_one("axis", axis), norm=norm)
+    return ref
+
+
+def _along_several(
+    name: str,
     x: AccelRef,
-    *,
     s: Integers | None = None,
     axes: Integers | None = None,
     norm: Norm | None = None,
-    inverse: bool = False,
-    out: AccelRef | None = None,
 ) -> AccelRef:
-    """Return the complex transform along `axes`, as `C2C` says; does not block.
-
-    Raises:
-        InvalidArgument: the extents, axes, norm or `out` do not fit.
-        UnsupportedDtype: `x` is neither single nor double; cast it first.
-    """
-    turned = flag("inverse", inverse)
-    return device_of(x).ask(C2C(x, _ints("s", s), _ints("axes", axes), _norm(norm), out, turned))
+    ref: AccelRef = _SENT[name[:-1]](x, s=s, axes=axes, norm=norm)
+    return ref
 
 
-def r2c(
-    x: AccelRef,
-    *,
-    s: Integers | None = None,
-    axes: Integers | None = None,
-    norm: Norm | None = None,
-    out: AccelRef | None = None,
-) -> AccelRef:
-    """Return half of the transform of real numbers, as `R2C` says; does not block.
-
-    Raises:
-        InvalidArgument: the extents, axes, norm or `out` do not fit.
-        UnsupportedDtype: `x` is neither float32 nor float64; cast it first.
-    """
-    return device_of(x).ask(R2C(x, _ints("s", s), _ints("axes", axes), _norm(norm), out))
-
-
-def c2r(
-    x: AccelRef,
-    *,
-    s: Integers | None = None,
-    axes: Integers | None = None,
-    norm: Norm | None = None,
-    out: AccelRef | None = None,
-) -> AccelRef:
-    """Return the real numbers of which `x` is half of the transform, as `C2R` says.
-
-    Does not block; `x` stays as it is.
-
-    Raises:
-        InvalidArgument: the extents, axes, norm or `out` do not fit.
-        UnsupportedDtype: `x` is neither single nor double; cast it first.
-    """
-    return device_of(x).ask(C2R(x, _ints("s", s), _ints("axes", axes), _norm(norm), out))
-
-
-def fft(x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = None) -> AccelRef:
-    """Transform along one axis of `n` points, as scipy.fft.fft; real `x` is taken as complex.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2c`.
-    """
-    return c2c(x, s=_points(n), axes=_one("axis", axis), norm=norm)
-
-
-def ifft(x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = None) -> AccelRef:
-    """Transform back along one axis of `n` points, as scipy.fft.ifft.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2c`.
-    """
-    return c2c(x, s=_points(n), axes=_one("axis", axis), norm=norm, inverse=True)
-
-
-def fft2(
+def _along_two(
+    name: str,
     x: AccelRef,
     s: Integers | None = None,
     axes: Integers = (-2, -1),
     norm: Norm | None = None,
 ) -> AccelRef:
-    """Transform along two axes, as scipy.fft.fft2.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2c`.
-    """
-    return c2c(x, s=s, axes=axes, norm=norm)
+    return _along_several(name, x, s, axes, norm)
 
 
-def ifft2(
-    x: AccelRef,
-    s: Integers | None = None,
-    axes: Integers = (-2, -1),
-    norm: Norm | None = None,
-) -> AccelRef:
-    """Transform back along two axes, as scipy.fft.ifft2.
+def _help(name: str, along: str) -> str:
+    sent, what = _WHAT[name.rstrip("2n")]
+    return f"""{what.format(along)}, as scipy.fft.{name}; does not block.
 
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2c`.
-    """
-    return c2c(x, s=s, axes=axes, norm=norm, inverse=True)
-
-
-def fftn(
-    x: AccelRef,
-    s: Integers | None = None,
-    axes: Integers | None = None,
-    norm: Norm | None = None,
-) -> AccelRef:
-    """Transform along several axes, all by default, as scipy.fft.fftn.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2c`.
-    """
-    return c2c(x, s=s, axes=axes, norm=norm)
-
-
-def ifftn(
-    x: AccelRef,
-    s: Integers | None = None,
-    axes: Integers | None = None,
-    norm: Norm | None = None,
-) -> AccelRef:
-    """Transform back along several axes, all by default, as scipy.fft.ifftn.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2c`.
-    """
-    return c2c(x, s=s, axes=axes, norm=norm, inverse=True)
-
-
-def rfft(x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = None) -> AccelRef:
-    """Transform real numbers along one axis of `n` points, as scipy.fft.rfft.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `r2c`.
-    """
-    return r2c(x, s=_points(n), axes=_one("axis", axis), norm=norm)
-
-
-def irfft(x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = None) -> AccelRef:
-    """Return the `n` real numbers of which `x` is the `rfft`, as scipy.fft.irfft.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2r`.
-    """
-    return c2r(x, s=_points(n), axes=_one("axis", axis), norm=norm)
-
-
-def rfft2(
-    x: AccelRef,
-    s: Integers | None = None,
-    axes: Integers = (-2, -1),
-    norm: Norm | None = None,
-) -> AccelRef:
-    """Transform real numbers along two axes, as scipy.fft.rfft2.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `r2c`.
-    """
-    return r2c(x, s=s, axes=axes, norm=norm)
-
-
-def irfft2(
-    x: AccelRef,
-    s: Integers | None = None,
-    axes: Integers = (-2, -1),
-    norm: Norm | None = None,
-) -> AccelRef:
-    """Return the real numbers of which `x` is the `rfft2`, as scipy.fft.irfft2.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2r`.
-    """
-    return c2r(x, s=s, axes=axes, norm=norm)
-
-
-def rfftn(
-    x: AccelRef,
-    s: Integers | None = None,
-    axes: Integers | None = None,
-    norm: Norm | None = None,
-) -> AccelRef:
-    """Transform real numbers along several axes, all by default, as scipy.fft.rfftn.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `r2c`.
-    """
-    return r2c(x, s=s, axes=axes, norm=norm)
-
-
-def irfftn(
-    x: AccelRef,
-    s: Integers | None = None,
-    axes: Integers | None = None,
-    norm: Norm | None = None,
-) -> AccelRef:
-    """Return the real numbers of which `x` is the `rfftn`, as scipy.fft.irfftn.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2r`.
-    """
-    return c2r(x, s=s, axes=axes, norm=norm)
-
-
-def _ints(name: str, value: Integers | None) -> tuple[int, ...] | None:
-    """Return integers as they travel; None stays None."""
-    return None if value is None else ints(name, value)
-
-
-def _norm(norm: Norm | None) -> Norm:
-    return "backward" if norm is None else norm
+Raises:
+    InvalidArgument, UnsupportedDtype: as `{sent.lower()}`, which sends `{sent}`.
+"""
 
 
 def _one(name: str, value: SupportsIndex) -> int:
@@ -286,3 +114,17 @@ def _points(n: int | None) -> tuple[int, ...] | None:
     if points < 1:
         raise InvalidArgument(f"n is {points}; a transform needs at least one point")
     return (points,)
+
+
+fft = named(_along_one, "fft", _help("fft", "along one axis of `n` points"))
+ifft = named(_along_one, "ifft", _help("ifft", "along one axis of `n` points"))
+rfft = named(_along_one, "rfft", _help("rfft", "along one axis of `n` points"))
+irfft = named(_along_one, "irfft", _help("irfft", "along one axis of `n` points"))
+fft2 = named(_along_two, "fft2", _help("fft2", "along two axes"))
+ifft2 = named(_along_two, "ifft2", _help("ifft2", "along two axes"))
+rfft2 = named(_along_two, "rfft2", _help("rfft2", "along two axes"))
+irfft2 = named(_along_two, "irfft2", _help("irfft2", "along two axes"))
+fftn = named(_along_several, "fftn", _help("fftn", "along several axes, all by default"))
+ifftn = named(_along_several, "ifftn", _help("ifftn", "along several axes, all by default"))
+rfftn = named(_along_several, "rfftn", _help("rfftn", "along several axes, all by default"))
+irfftn = named(_along_several, "irfftn", _help("irfftn", "along several axes, all by default"))
