@@ -2,22 +2,24 @@
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+import pytest
 
 from accel_lab.backends import listed
+from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import operand_fields
+from accel_lab.compute.message.operation import Spec, operand_fields
 from accel_lab.libraries.authoring.options import factors_of
 from accel_lab.libraries.authoring.registration import messages
 from accel_lab.libraries.authoring.shaped import Shaped, operands_in
 from accel_lab.libraries.authoring.signature import BATCH, Signature, Taken, parse
-from tests.contract.samples import Layout, place, small
+from tests.contract.samples import Layout, place, small, value
 
 
 @dataclass(frozen=True)
@@ -88,20 +90,40 @@ NEED_POINTS = {f"fft.{one}": "at least one" for one in ("C2C", "R2C", "C2R")}
 """What has no answer without an element along an axis, and the words of its refusal."""
 
 
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "array.Binary": {"op": "maximum"},
+    "array.Cast": {"dtype": "complex128"},
+    "array.Reduce": {"op": "sum"},
+    "array.Reshape": {"shape": (-1,)},
+    "array.Slice": {"index": (None,)},
+    "array.Unary": {"op": "absolute"},
+    "array.Where": {"numbers": (0, 1)},
+}
+"""What the fields are that every message of a kind has; every dtype has these functions."""
+
+
 def _declared() -> Iterator[tuple[str, Declared]]:
     for kind in messages():
         if not issubclass(kind, Shaped) or not kind.shapes:
             continue
-        one = Declared(kind)
-        yield one.row, one
-        signature = one.signature
-        turns = {taken.turned_by for taken in signature.takes} - {""}
-        if turns or any(taken.optional for taken in signature.takes):
+        takes = parse(kind.shapes).takes
+        row = f"{kind.library}.{kind.__name__}"
+        example = EXAMPLES.get(row, {})
+        if not all(taken.optional for taken in takes):
+            yield row, Declared(kind, example)
+        turns = {taken.turned_by for taken in takes} - {""}
+        if turns or any(taken.optional for taken in takes):
+            example = {name: one for name, one in example.items() if name != "numbers"}
             for turn in ("t", "c") if turns else ("whole",):
-                yield f"{one.row} {turn}", Declared(kind, dict.fromkeys(turns, turn), whole=True)
+                options = {**example, **dict.fromkeys(turns, turn)}
+                yield f"{row} {turn}", Declared(kind, options, whole=True)
 
 
 DECLARED = dict(_declared())
+Support = Mapping[str, frozenset[str]]
+WAIT_S = 30.0
+
+of_each = pytest.mark.parametrize("name", DECLARED)
 
 
 @dataclass(frozen=True)
@@ -151,7 +173,8 @@ class Sample:
         factors = [name for name in factors_of(declared.kind) if name not in lone]
         numbers = dict.fromkeys(factors, 1 if self.dtype == "bool" else 2)
         written = {} if out is None else {"out": out}
-        return declared.kind(**operands, **declared.options, **numbers, **written)
+        given = {**dict.fromkeys(operands_in(declared.kind)), **operands, **declared.options}
+        return declared.kind(**given, **numbers, **written)
 
     def with_batch(self, *batch: int) -> "Sample":
         """Return one with other axes at `...`."""
@@ -174,3 +197,49 @@ def turned(x: Any, turn: str) -> Any:
     if turn == "n":
         return x
     return np.swapaxes(x.conj() if turn == "c" and x.dtype.kind == "c" else x, -1, -2)
+
+
+def dtypes_of(support: Support, name: str) -> frozenset[str]:
+    return support[DECLARED[name].row]
+
+
+def one_of(support: Support, name: str) -> str:
+    """Return the dtype to try a message with where any will do."""
+    dtypes = dtypes_of(support, name)
+    return "float64" if "float64" in dtypes else min(dtypes)
+
+
+def different(axis: str) -> int:
+    """Return another extent for each axis, so that two in each other's place are seen."""
+    return 3 + sum(map(ord, axis)) % 5
+
+
+def alike(axis: str) -> int:
+    """Return one extent for every axis, so that any operand has the shape of the result."""
+    return 3
+
+
+def none_of(empty: str, axis: str) -> int:
+    """Return the extents where one axis has none."""
+    return 0 if axis == empty else 3
+
+
+def drawn(support: Support, name: str) -> Sample:
+    return sample(DECLARED[name], one_of(support, name), different)
+
+
+def answer(device: Device, message: Shaped[Any]) -> Any:
+    """Return what a message answers, which is what it announces."""
+    ref, spec = device.ask(message), message.infer()
+    assert type(spec) is Spec
+    assert (ref.shape, ref.dtype) == (spec.shape, spec.dtype)
+    got = value(device, ref)
+    assert (got.shape, got.dtype) == (spec.shape, numpy_dtype(spec.dtype))
+    return got
+
+
+def assert_close(got: Any, expected: Any) -> None:
+    """Compare sums that were formed in another order."""
+    wide = "complex128" if got.dtype.kind == "c" else "float64"
+    x, y = got.astype(wide), expected.astype(wide)
+    np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-6 * np.abs(y).max(initial=0))

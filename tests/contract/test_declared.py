@@ -4,31 +4,37 @@ What each computes its library's own tests say. Here the oracle is its answer of
 contiguous operands.
 """
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
 from accel_lab import array
-from accel_lab.compute.arrays.dtypes import NAMES, is_complex, is_float, numpy_dtype
+from accel_lab.compute.arrays.dtypes import NAMES, is_float
 from accel_lab.compute.device import Device
-from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
-from accel_lab.errors import DependencyFailed, InvalidArgument, StaleRef, UnsupportedDtype
-from accel_lab.libraries.authoring.options import factors_of
-from accel_lab.libraries.authoring.shaped import Shaped
+from accel_lab.errors import InvalidArgument, UnsupportedDtype
 from accel_lab.libraries.authoring.signature import BATCH
-from accel_lab.system import System
-from tests.contract.declared import DECLARED, NEED_POINTS, Sample, sample, turned
-from tests.contract.samples import LAYOUTS, Layout, assert_same, refused, unanswered, value
+from tests.contract.declared import (
+    DECLARED,
+    NEED_POINTS,
+    WAIT_S,
+    Support,
+    alike,
+    answer,
+    assert_close,
+    different,
+    drawn,
+    dtypes_of,
+    none_of,
+    of_each,
+    one_of,
+    sample,
+    turned,
+)
+from tests.contract.samples import LAYOUTS, Layout, assert_same, refused, value
 
-Support = Mapping[str, frozenset[str]]
-WAIT_S = 30.0
-
-of_each = pytest.mark.parametrize("name", DECLARED)
 of_each_dtype = pytest.mark.parametrize(
     ("name", "dtype"),
     [(name, dtype) for name, one in DECLARED.items() for dtype in NAMES if dtype in one.offered],
@@ -42,52 +48,6 @@ of_each_that_turns = pytest.mark.parametrize(
 of_each_that_scales = pytest.mark.parametrize(
     "name", [name for name, one in DECLARED.items() if one.whole and one.kind.scaled_by]
 )
-
-
-def dtypes_of(support: Support, name: str) -> frozenset[str]:
-    return support[DECLARED[name].row]
-
-
-def one_of(support: Support, name: str) -> str:
-    """Return the dtype to try a message with where any will do."""
-    dtypes = dtypes_of(support, name)
-    return "float64" if "float64" in dtypes else min(dtypes)
-
-
-def different(axis: str) -> int:
-    """Return another extent for each axis, so that two in each other's place are seen."""
-    return 3 + sum(map(ord, axis)) % 5
-
-
-def alike(axis: str) -> int:
-    """Return one extent for every axis, so that any operand has the shape of the result."""
-    return 3
-
-
-def none_of(empty: str, axis: str) -> int:
-    """Return the extents where one axis has none."""
-    return 0 if axis == empty else 3
-
-
-def drawn(support: Support, name: str) -> Sample:
-    return sample(DECLARED[name], one_of(support, name), different)
-
-
-def answer(device: Device, message: Shaped[Any]) -> Any:
-    """Return what a message answers, which is what it announces."""
-    ref, spec = device.ask(message), message.infer()
-    assert type(spec) is Spec
-    assert (ref.shape, ref.dtype) == (spec.shape, spec.dtype)
-    got = value(device, ref)
-    assert (got.shape, got.dtype) == (spec.shape, numpy_dtype(spec.dtype))
-    return got
-
-
-def assert_close(got: Any, expected: Any) -> None:
-    """Compare sums that were formed in another order."""
-    wide = "complex128" if got.dtype.kind == "c" else "float64"
-    x, y = got.astype(wide), expected.astype(wide)
-    np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-6 * np.abs(y).max(initial=0))
 
 
 @of_each_dtype
@@ -342,118 +302,3 @@ def test_out_that_is_none_of_its_shape_or_dtype_is_refused(
         out = array.zeros(device, shape, dtype)
         with refused(device, f"{one.name} results in {made.dtype}", "but out is"):
             device.ask(one.message(operands, out))
-
-
-@of_each
-def test_what_only_the_context_can_see_is_refused_there(
-    device: Device, support: Support, name: str
-) -> None:
-    """The shape of an answer of `run` is unknown when the next message is sent."""
-    one = drawn(support, name)
-    operands = one.placed(device)
-    first = next(iter(operands))
-    expected = answer(device, one.message(operands))
-    out = device.put(np.zeros(expected.shape, expected.dtype)) if one.declared.has_out else None
-    with unanswered(device):
-        same = device.run(lambda x: x, operands[first])
-        fits = device.ask(one.message({**operands, first: ref_of(same)}))
-        turned = device.run(lambda x: x[None, ..., None], operands[first])
-        wrong = {**operands, first: ref_of(turned)}
-        sent = [device.ask(one.message(wrong, out))] if out is not None else []
-        if one.declared.derived and one.declared.shared:
-            sent += [device.ask(one.message(wrong))]
-    assert_close(value(device, fits), expected)
-    for ref in sent:
-        with pytest.raises(InvalidArgument, match=one.name):
-            ref.result(WAIT_S)
-    assert out is None or not value(device, out).any()
-
-
-def ref_of(answered: object) -> AccelRef:
-    assert isinstance(answered, AccelRef)
-    return answered
-
-
-@of_each
-def test_an_operand_that_failed_fails_it_with_the_root(
-    device: Device, support: Support, name: str
-) -> None:
-    one = drawn(support, name)
-    operands = one.placed(device)
-    for operand in operands:
-        with unanswered(device):
-            never = ref_of(device.run(lambda x: x.no_such_thing, operands[operand]))
-            after = device.ask(one.message({**operands, operand: never}))
-        with pytest.raises(DependencyFailed) as caught:
-            after.result(WAIT_S)
-        assert "no_such_thing" in str(caught.value.__cause__)
-        assert never.error is not None
-
-
-def test_an_operand_of_an_earlier_generation_is_refused(backend: Any) -> None:
-    with System(backend.__name__.rpartition(".")[2], devices=1) as lab:
-        device, support = lab.devices[0], backend.SUPPORT
-        samples = [drawn(support, name) for name in DECLARED]
-        olds = [one.placed(device) for one in samples]
-        for operands in olds:
-            device.run(id, operands).result(WAIT_S)  # it may change them: they do not come back
-        device.replace()
-        device.run(id, 1).result(WAIT_S)
-        for one, old in zip(samples, olds, strict=True):
-            for operand, ref in old.items():
-                with pytest.raises(StaleRef, match="generation 2"):
-                    device.ask(one.message({**one.placed(device), operand: ref}))
-
-
-@of_each
-def test_an_operand_that_was_freed_is_refused(device: Device, support: Support, name: str) -> None:
-    one = drawn(support, name)
-    for operand in one.arrays():
-        operands = one.placed(device)
-        operands[operand].free()
-        with pytest.raises(StaleRef):
-            device.ask(one.message(operands))
-
-
-def test_a_buffer_of_another_device_is_refused(device: Device, backend: Any) -> None:
-    if backend.device_count() < 2:
-        pytest.skip("there is one device")
-    support: Support = backend.SUPPORT
-    with System(backend.__name__.rpartition(".")[2], devices=2) as lab:
-        here, there = lab.devices
-        for name in DECLARED:
-            one = drawn(support, name)
-            foreign = one.placed(there)
-            for operand in foreign:
-                operands = {**one.placed(here), operand: foreign[operand]}
-                with pytest.raises(InvalidArgument, match=there.name):
-                    here.ask(one.message(operands))
-
-
-@of_each
-def test_what_is_of_another_type_is_refused_in_every_field(
-    device: Device, support: Support, name: str
-) -> None:
-    one = drawn(support, name)
-    message = one.message(one.placed(device))
-    for field in message.__struct_fields__:
-        for wrong in (np.ones(3), np.ones((2, 2)), "2", object()):
-            with pytest.raises(InvalidArgument, match=one.name):
-                device.ask(msgspec.structs.replace(message, **{field: wrong}))
-
-
-@of_each
-def test_a_number_is_one_of_the_dtypes(device: Device, support: Support, name: str) -> None:
-    for factor in factors_of(DECLARED[name].kind):
-        for dtype in sorted(dtypes_of(support, name)):
-            one = sample(DECLARED[name], dtype, different)
-            message = one.message(one.placed(device))
-            if is_complex(dtype) or is_float(dtype):
-                wrong: dict[Any, str] = {"2": "number, not str"}
-                wrong |= {} if is_complex(dtype) else {1j: "has no complex values"}
-            else:
-                wrong = {0.5: "has the integers from", 2**70: "has the integers from"}
-                wrong |= {2**53 + 1: "no exact double"} if dtype.endswith("int64") else {}
-            for number, why in wrong.items():
-                with refused(device, one.name, factor, why):
-                    device.ask(msgspec.structs.replace(message, **{factor: number}))

@@ -5,6 +5,7 @@ message of its own.
 """
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,6 +39,8 @@ class Matmul(ArrayMessage, frozen=True, tag=111):
     promote as NumPy's; integers wrap. Narrow floats are computed in float32 and rounded once.
     """
 
+    shapes: ClassVar = "(...,m,k),(...,k,n)->(...,m,n)"
+    broadcasts: ClassVar = True
     a: AccelRef
     b: AccelRef
     out: AccelRef | None = None

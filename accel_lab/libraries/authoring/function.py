@@ -54,25 +54,29 @@ def maker(kind: Callable[P, Operation[AccelRef]]) -> Callable[Concatenate[Device
     return _sender(kind, "device_first(device)", sys._getframe(1))  # noqa: SLF001 - as above
 
 
-def named(send: Callable[Concatenate[N, P], R], name: N, help_: str) -> Callable[P, R]:
-    """Return the function of this name, which calls `send` with its name as first argument.
+def named(send: Callable[Concatenate[N, P], R], help_: str) -> Callable[[N, str], Callable[P, R]]:
+    """Return what makes a function of a name and a text: it calls `send` with its name first.
 
-    It takes what `send` takes behind that.
+    It takes what `send` takes behind that. Its help has the name and the text in their places.
     """
-    (_, *given), space = inspect.signature(send).parameters.values(), dict[str, Any](send=send)
+    (_, *given), hints = inspect.signature(send).parameters.values(), inspect.get_annotations(send)
+    space: dict[str, Any] = {f"_{one.name}": one.default for one in given}
     parameters, arguments = [], []
     for one in given:
         if one.kind is one.KEYWORD_ONLY and "*" not in parameters:
             parameters.append("*")
         arguments.append(f"{one.name}={one.name}" if "*" in parameters else one.name)
         parameters.append(one.name if one.default is one.empty else f"{one.name}=_{one.name}")
-        space[f"_{one.name}"] = one.default
-    text = f"def {name}({', '.join(parameters)}): return send({name!r}, {', '.join(arguments)})"
-    made = _compiled(str(name), text, space, sys._getframe(1))  # noqa: SLF001 - as above
-    made.__doc__ = help_
-    hints = {**inspect.get_annotations(send)}
-    made.__annotations__ = {one: hints[one] for one in (*(p.name for p in given), "return")}
-    return made
+
+    def make(name: N, text: str) -> Callable[P, R]:
+        body = f"return send({name!r}, {', '.join(arguments)})"
+        code = f"def {name}({', '.join(parameters)}): {body}"
+        made = _compiled(str(name), code, {**space, "send": send}, sys._getframe(1))  # noqa: SLF001
+        made.__doc__ = help_.format(name=name, text=text)
+        made.__annotations__ = {one: hints[one] for one in (*(p.name for p in given), "return")}
+        return made
+
+    return make
 
 
 def _sender(kind: Any, device: str, caller: FrameType) -> Callable[..., Any]:

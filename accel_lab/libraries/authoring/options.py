@@ -30,7 +30,7 @@ else:
     Ints = Annotated[tuple[int, ...], Integers]
     """Integers, as a shape or axes; one alone is a tuple of it."""
     DType = Annotated[str, object]
-    """A dtype as NumPy takes it; None is the empty text."""
+    """A dtype as NumPy takes it."""
 
 
 def travelling(name: str, hint: Any) -> tuple[str, dict[str, Callable[..., Any]]]:
@@ -45,7 +45,7 @@ def travelling(name: str, hint: Any) -> tuple[str, dict[str, Callable[..., Any]]
     if Ints in arms:
         return f"{unless}as_ints({name!r}, {name})", {"as_ints": ints}
     if DType in arms:
-        return f"as_dtype({name})", {"as_dtype": _dtype}
+        return f"{unless}as_dtype({name})", {"as_dtype": canonical}
     if bool in arms:
         text = f"{name} if {name} is True or {name} is False else as_flag({name!r}, {name})"
         return text, {"as_flag": flag}
@@ -60,10 +60,6 @@ def shown(hint: Any) -> Any:
 
 def _arms(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if is_union(hint) else (hint,)
-
-
-def _dtype(value: Any) -> str:
-    return "" if value is None else value if value == "" else canonical(value)
 
 
 def hints_of(kind: type[Operation[Any]]) -> dict[str, Any]:

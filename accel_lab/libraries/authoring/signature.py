@@ -141,7 +141,8 @@ def parse(text: str) -> Signature:
         if taken.turned_by and len(taken.inner) != len("mn"):
             raise TypeError(f"shapes = {text!r}: {taken.turned_by} turns two axes")
     defined = dict(one.split("=", 1) for one in definitions if "=" in one)
-    known = {axis for taken in takes if not taken.optional for axis in taken.axes}
+    required = [taken for taken in takes if not taken.optional]
+    known = {axis for taken in required or takes for axis in taken.axes}
     for name, made in defined.items():
         used = {one.id for one in ast.walk(ast.parse(made)) if isinstance(one, ast.Name)}
         if not used <= known | _CALLS:

@@ -53,12 +53,6 @@ class C2R(Transform, frozen=True, tag=182):
 
 c2c, r2c, c2r = function(C2C), function(R2C), function(C2R)
 _SENT: dict[str, Any] = {"fft": c2c, "ifft": partial(c2c, inverse=True), "rfft": r2c, "irfft": c2r}
-_WHAT = {
-    "fft": ("C2C", "Transform {}; real `x` is taken as complex"),
-    "ifft": ("C2C", "Transform back {}"),
-    "rfft": ("R2C", "Transform real numbers {}"),
-    "irfft": ("C2R", "Return the real numbers of which `x` is half of the transform {}"),
-}
 
 
 def _along_one(
@@ -89,15 +83,6 @@ def _along_two(
     return _along_several(name, x, s, axes, norm)
 
 
-def _help(name: str, along: str) -> str:
-    sent, what = _WHAT[name.rstrip("2n")]
-    return f"""{what.format(along)}, as scipy.fft.{name}; does not block.
-
-Raises:
-    InvalidArgument, UnsupportedDtype: as `{sent.lower()}`, which sends `{sent}`.
-"""
-
-
 def _one(name: str, value: SupportsIndex) -> int:
     """Return the only integer that an argument may be."""
     try:
@@ -116,15 +101,25 @@ def _points(n: int | None) -> tuple[int, ...] | None:
     return (points,)
 
 
-fft = named(_along_one, "fft", _help("fft", "along one axis of `n` points"))
-ifft = named(_along_one, "ifft", _help("ifft", "along one axis of `n` points"))
-rfft = named(_along_one, "rfft", _help("rfft", "along one axis of `n` points"))
-irfft = named(_along_one, "irfft", _help("irfft", "along one axis of `n` points"))
-fft2 = named(_along_two, "fft2", _help("fft2", "along two axes"))
-ifft2 = named(_along_two, "ifft2", _help("ifft2", "along two axes"))
-rfft2 = named(_along_two, "rfft2", _help("rfft2", "along two axes"))
-irfft2 = named(_along_two, "irfft2", _help("irfft2", "along two axes"))
-fftn = named(_along_several, "fftn", _help("fftn", "along several axes, all by default"))
-ifftn = named(_along_several, "ifftn", _help("ifftn", "along several axes, all by default"))
-rfftn = named(_along_several, "rfftn", _help("rfftn", "along several axes, all by default"))
-irfftn = named(_along_several, "irfftn", _help("irfftn", "along several axes, all by default"))
+_HELP = """{{text}} along {}, as scipy.fft.{{name}}; does not block.
+
+Raises:
+    InvalidArgument, UnsupportedDtype: as `c2c`, `r2c` for real numbers, or `c2r` back to them.
+"""
+_axis = named(_along_one, _HELP.format("one axis of `n` points"))
+_pair = named(_along_two, _HELP.format("two axes"))
+_several = named(_along_several, _HELP.format("several axes, all by default"))
+_BACK = "Return the real numbers of which `x` is half of the transform"
+
+fft = _axis("fft", "Transform")
+ifft = _axis("ifft", "Transform back")
+rfft = _axis("rfft", "Transform real numbers")
+irfft = _axis("irfft", _BACK)
+fft2 = _pair("fft2", "Transform")
+ifft2 = _pair("ifft2", "Transform back")
+rfft2 = _pair("rfft2", "Transform real numbers")
+irfft2 = _pair("irfft2", _BACK)
+fftn = _several("fftn", "Transform")
+ifftn = _several("ifftn", "Transform back")
+rfftn = _several("rfftn", "Transform real numbers")
+irfftn = _several("irfftn", _BACK)
