@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -29,11 +30,13 @@ class Declared:
     Attributes:
         options: what its fields are that are neither operands nor numbers.
         whole: whether it has the operands that may be None.
+        numbers: whether it has the numbers that may be left out.
     """
 
     kind: type[Shaped[Any]]
     options: dict[str, Any] = field(default_factory=dict)
     whole: bool = False
+    numbers: bool = True
 
     @property
     def row(self) -> str:
@@ -76,6 +79,11 @@ class Declared:
         return any(BATCH in taken.axes for taken in self.takes.values())
 
     @property
+    def needs_an_axis(self) -> bool:
+        """Whether it may refuse what has no axes: a `check` may ask for one."""
+        return hasattr(self.kind, "check") or self.row in NEED_POINTS
+
+    @property
     def has_out(self) -> bool:
         """Whether it can be told where to write."""
         return "out" in self.kind.__struct_fields__
@@ -109,10 +117,11 @@ def _declared() -> Iterator[tuple[str, Declared]]:
         takes = parse(kind.shapes).takes
         row = f"{kind.library}.{kind.__name__}"
         example = EXAMPLES.get(row, {})
-        if not all(taken.optional for taken in takes):
-            yield row, Declared(kind, example)
         turns = {taken.turned_by for taken in takes} - {""}
-        if turns or any(taken.optional for taken in takes):
+        several = bool(turns) or any(taken.optional for taken in takes)
+        if not all(taken.optional for taken in takes):
+            yield row, Declared(kind, example, numbers=not several)
+        if several:
             example = {name: one for name, one in example.items() if name != "numbers"}
             for turn in ("t", "c") if turns else ("whole",):
                 options = {**example, **dict.fromkeys(turns, turn)}
@@ -170,7 +179,12 @@ class Sample:
         """Return the message of these operands, with numbers that every dtype has."""
         declared = self.declared
         lone = {factor for of, factor in declared.kind.scaled_by.items() if of not in operands}
-        factors = [name for name in factors_of(declared.kind) if name not in lone]
+        needed = {one.name for one in msgspec.structs.fields(declared.kind) if one.required}
+        factors = [
+            name
+            for name in factors_of(declared.kind)
+            if name not in lone and (declared.numbers or name in needed)
+        ]
         numbers = dict.fromkeys(factors, 1 if self.dtype == "bool" else 2)
         written = {} if out is None else {"out": out}
         given = {**dict.fromkeys(operands_in(declared.kind)), **operands, **declared.options}

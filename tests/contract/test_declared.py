@@ -20,6 +20,7 @@ from tests.contract.declared import (
     DECLARED,
     NEED_POINTS,
     WAIT_S,
+    Sample,
     Support,
     alike,
     answer,
@@ -99,8 +100,7 @@ def test_no_axes_and_many_stand_for_dots(device: Device, support: Support, name:
     declared = DECLARED[name]
     if not declared.has_dots:
         pytest.skip("its operands have all their axes")
-    # What has a `check` may ask for an axis.
-    bare = [] if hasattr(declared.kind, "check") or declared.row in NEED_POINTS else [()]
+    bare = [] if declared.needs_an_axis else [()]
     for batch in (*bare, (2,), (2, 1, 3, 2)):
         one = drawn(support, name).with_batch(*batch)
         whole = answer(device, one.message(one.placed(device)))
@@ -249,8 +249,15 @@ def test_out_may_be_an_operand_if_the_message_says_so(
 ) -> None:
     if dtype not in dtypes_of(support, name) or not DECLARED[name].has_out:
         pytest.skip(f"there is no {name} of {dtype}, or it has no out")
-    one = sample(DECLARED[name], dtype, alike)
-    expected = answer(device, one.message(one.placed(device)))
+    whole = sample(DECLARED[name], dtype, alike)
+    # Of a number what is made of all elements has the shape, too.
+    bare = [] if DECLARED[name].needs_an_axis else [whole.with_batch()]
+    for one in (whole, *bare):
+        answer_in_place(device, one)
+
+
+def answer_in_place(device: Device, one: Sample) -> None:
+    expected, dtype = answer(device, one.message(one.placed(device))), one.dtype
     for operand in one.arrays():
         for layout in LAYOUTS:
             operands = one.placed(device, layout)
@@ -284,9 +291,13 @@ def test_out_that_overlaps_an_operand_is_refused(
             with pytest.raises(InvalidArgument, match=f"{operand} .* overlapping views of one"):
                 device.ask(one.message(operands, out)).result(WAIT_S)
         assert (value(device, base) == 1).all()
-        apart = base[x.size :].reshape(made.shape)
         expected = answer(device, one.message(operands))
+        apart = base[x.size :].reshape(made.shape)
         assert_close(answer(device, one.message(operands, apart)), expected)
+        base = device.put(np.ones(2 * max(size, x.size), x.dtype))
+        operands[operand] = base[::2][: x.size].reshape(x.shape)
+        between = base[1::2][:size].reshape(made.shape)
+        assert_close(answer(device, one.message(operands, between)), expected)
 
 
 @of_each_with_out

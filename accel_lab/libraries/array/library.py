@@ -257,12 +257,16 @@ class ArrayActor(LibraryActor):
         """Enqueue one product."""
         self._apply(launch, "matmul", output(launch, "a", "b"), m.a, m.b)
 
-    def _apply(self, launch: Launch, op: Any, out: Any, *operands: AccelRef | Number) -> None:
-        refs = [isinstance(operand, AccelRef) for operand in operands]
-        arrays = tuple(
-            launch.read(one) if is_ref else one for one, is_ref in zip(operands, refs, strict=True)
-        )
-        dtypes = tuple(one.dtype if isinstance(one, AccelRef) else "" for one in operands)
+    def _apply(self, launch: Launch, op: str, out: Any, *operands: AccelRef | Number) -> None:
+        arrays: list[Any] = []
+        dtypes: list[str] = []
+        for operand in operands:
+            if isinstance(operand, AccelRef):
+                arrays.append(launch.read(operand))
+                dtypes.append(operand.dtype)
+            else:
+                arrays.append(operand)
+                dtypes.append("")
         message: Any = launch.message
         spec = launch.spec or message.infer()
-        self.lib.apply(op, arrays, dtypes, out, dtype=spec.dtype)
+        self.lib.apply(op, tuple(arrays), tuple(dtypes), out, dtype=spec.dtype)
