@@ -185,6 +185,15 @@ WIRE: dict[str, Operation[Any]] = {
     "94cc910102c3": blas.Dot(A, B, conjugate=True),
     "92cc9201": blas.Nrm2(A),
     "93660104": array.Copy(A, out=OUT),
+    "97ccb40191039100a86261636b7761726404c3": fft.C2C(
+        A, s=(3,), axes=(0,), norm="backward", out=OUT, inverse=True
+    ),
+    "986ea373756d019100c301a004": array.Reduce(
+        "sum", A, (0,), keepdims=True, ddof=1, dtype="", out=OUT
+    ),
+    "946ba36578700104": array.Unary("exp", A, out=OUT),
+    "94659102cb3ff8000000000000a7666c6f61743634": array.Full((2,), 1.5, "float64"),
+    "936a01920100": array.Transpose(A, (1, 0)),
 }
 """Bytes that older journals hold."""
 
