@@ -1,24 +1,138 @@
 """Messages of what they declare: operands whose shapes fit, for the suite that all of them pass."""
 
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any
 
+import msgspec
+import numpy as np
+import pytest
+
+from accel_lab.backends import listed
+from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import operand_fields
+from accel_lab.compute.message.operation import Spec, operand_fields
 from accel_lab.libraries.authoring.options import factors_of
 from accel_lab.libraries.authoring.registration import messages
-from accel_lab.libraries.authoring.shaped import Shaped
-from accel_lab.libraries.authoring.signature import BATCH, parse
-from tests.contract.samples import Layout, place, small
+from accel_lab.libraries.authoring.shaped import Shaped, operands_in
+from accel_lab.libraries.authoring.signature import BATCH, Signature, Taken, parse
+from tests.contract.samples import Layout, place, small, value
 
-DECLARED: dict[str, type[Shaped[Any]]] = {
-    f"{kind.library}.{kind.__name__}": kind
-    for kind in messages()
-    if issubclass(kind, Shaped) and kind.shapes
+
+@dataclass(frozen=True)
+class Declared:
+    """A message, and with which options.
+
+    Attributes:
+        options: what its fields are that are neither operands nor numbers.
+        whole: whether it has the operands that may be None.
+        numbers: whether it has the numbers that may be left out.
+    """
+
+    kind: type[Shaped[Any]]
+    options: dict[str, Any] = field(default_factory=dict)
+    whole: bool = False
+    numbers: bool = True
+
+    @property
+    def row(self) -> str:
+        """What a backend's table calls it."""
+        return f"{self.kind.library}.{self.kind.__name__}"
+
+    @property
+    def signature(self) -> Signature:
+        """What it takes and makes."""
+        return parse(self.kind.shapes)
+
+    @property
+    def takes(self) -> dict[str, Taken]:
+        """The operands it has."""
+        _, optional, _ = operand_fields(self.kind)
+        named = zip(operands_in(self.kind), self.signature.takes, strict=True)
+        return {name: taken for name, taken in named if self.whole or name not in optional}
+
+    @property
+    def shared(self) -> set[str]:
+        """The axes that several operands have; those at `...` are one."""
+        seen = Counter(axis for taken in self.takes.values() for axis in taken.axes)
+        return {axis for axis, times in seen.items() if times > 1}
+
+    @property
+    def axes(self) -> list[str]:
+        """The names of the axes behind `...`."""
+        found = {axis for taken in self.takes.values() for axis in taken.inner}
+        return sorted(axis for axis in found if not axis.isdecimal())
+
+    @property
+    def offered(self) -> set[str]:
+        """The dtypes for which some backend has it."""
+        tables = [import_module(f"accel_lab.backends.{one}.support").SUPPORT for one in listed()]
+        return set().union(*(table[self.row] for table in tables))
+
+    @property
+    def has_dots(self) -> bool:
+        """Whether an operand may have any axes."""
+        return any(BATCH in taken.axes for taken in self.takes.values())
+
+    @property
+    def needs_an_axis(self) -> bool:
+        """Whether it may refuse what has no axes: a `check` may ask for one."""
+        return hasattr(self.kind, "check") or self.row in NEED_POINTS
+
+    @property
+    def has_out(self) -> bool:
+        """Whether it can be told where to write."""
+        return "out" in self.kind.__struct_fields__
+
+    @property
+    def derived(self) -> bool:
+        """Whether `shapes` is all there is to say: it has no `infer` of its own."""
+        return self.kind.infer.__code__.co_filename.startswith("<infer of")
+
+
+NEED_POINTS = {f"fft.{one}": "at least one" for one in ("C2C", "R2C", "C2R")}
+"""What has no answer without an element along an axis, and the words of its refusal."""
+
+
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "array.Binary": {"op": "maximum"},
+    "array.Cast": {"dtype": "complex128"},
+    "array.Reduce": {"op": "sum"},
+    "array.Reshape": {"shape": (-1,)},
+    "array.Slice": {"index": (None,)},
+    "array.Unary": {"op": "absolute"},
+    "array.Where": {"numbers": (0, 1)},
 }
+"""What the fields are that every message of a kind has; every dtype has these functions."""
+
+
+def _declared() -> Iterator[tuple[str, Declared]]:
+    for kind in messages():
+        if not issubclass(kind, Shaped) or not kind.shapes:
+            continue
+        takes = parse(kind.shapes).takes
+        row = f"{kind.library}.{kind.__name__}"
+        example = EXAMPLES.get(row, {})
+        turns = {taken.turned_by for taken in takes} - {""}
+        several = bool(turns) or any(taken.optional for taken in takes)
+        if not all(taken.optional for taken in takes):
+            yield row, Declared(kind, example, numbers=not several)
+        if several:
+            example = {name: one for name, one in example.items() if name != "numbers"}
+            for turn in ("t", "c") if turns else ("whole",):
+                options = {**example, **dict.fromkeys(turns, turn)}
+                yield f"{row} {turn}", Declared(kind, options, whole=True)
+
+
+DECLARED = dict(_declared())
+Support = Mapping[str, frozenset[str]]
+WAIT_S = 30.0
+
+of_each = pytest.mark.parametrize("name", DECLARED)
 
 
 @dataclass(frozen=True)
@@ -29,24 +143,33 @@ class Sample:
         extents: of each axis by its name; those at `...` are `batch`.
     """
 
-    kind: type[Shaped[Any]]
+    declared: Declared
     dtype: str
     extents: dict[str, int]
     batch: tuple[int, ...]
 
+    @property
+    def name(self) -> str:
+        """What the message is called."""
+        return self.declared.kind.__name__
+
     def arrays(self) -> dict[str, Any]:
         """Return an array for each operand."""
-        names, _, _ = operand_fields(self.kind)
-        shapes = map(self.shape, parse(self.kind.shapes).takes)
         return {
-            name: small(zlib.crc32(name.encode()), shape, self.dtype)
-            for name, shape in zip(names, shapes, strict=True)
+            name: small(zlib.crc32(name.encode()), self.shape(taken), self.dtype)
+            for name, taken in self.declared.takes.items()
         }
 
-    def shape(self, axes: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the shape of what has these axes."""
-        inner = (int(one) if one.isdecimal() else self.extents[one] for one in axes if one != BATCH)
-        return (*(self.batch if BATCH in axes else ()), *inner)
+    def shape(self, taken: Taken) -> tuple[int, ...]:
+        """Return the shape of an operand."""
+        axes = self.in_memory(taken)
+        inner = [int(one) if one.isdecimal() else self.extents[one] for one in axes]
+        return (*(self.batch if BATCH in taken.axes else ()), *inner)
+
+    def in_memory(self, taken: Taken) -> tuple[str, ...]:
+        """Return the axes behind `...` as the operand has them, before it is turned."""
+        straight = self.declared.options.get(taken.turned_by, "n") == "n"
+        return taken.inner if straight else taken.inner[::-1]
 
     def placed(self, device: Device, layout: Layout = "contiguous") -> dict[str, AccelRef]:
         """Put the operands, as views with strides of this kind."""
@@ -54,18 +177,111 @@ class Sample:
 
     def message(self, operands: dict[str, AccelRef], out: AccelRef | None = None) -> Shaped[Any]:
         """Return the message of these operands, with numbers that every dtype has."""
-        numbers = dict.fromkeys(factors_of(self.kind), 1 if self.dtype == "bool" else 2)
+        declared = self.declared
+        lone = {factor for of, factor in declared.kind.scaled_by.items() if of not in operands}
+        needed = {one.name for one in msgspec.structs.fields(declared.kind) if one.required}
+        factors = [
+            name
+            for name in factors_of(declared.kind)
+            if name not in lone and (declared.numbers or name in needed)
+        ]
+        numbers = dict.fromkeys(factors, 1 if self.dtype == "bool" else 2)
         written = {} if out is None else {"out": out}
-        return self.kind(**operands, **numbers, **written)
+        given = {**dict.fromkeys(operands_in(declared.kind)), **operands, **declared.options}
+        return declared.kind(**given, **numbers, **written)
+
+    def with_batch(self, *batch: int) -> "Sample":
+        """Return one with other axes at `...`."""
+        return replace(self, batch=batch)
+
+    def turned_by(self, option: str, turn: str) -> "Sample":
+        """Return one with this option."""
+        options = {**self.declared.options, option: turn}
+        return replace(self, declared=replace(self.declared, options=options))
 
 
-def sample(kind: type[Shaped[Any]], dtype: str, extent: Callable[[str], int]) -> Sample:
+def sample(declared: Declared, dtype: str, extent: Callable[[str], int]) -> Sample:
     """Return a sample with these extents; `...` stands for two axes."""
-    axes = {axis for operand in parse(kind.shapes).takes for axis in operand}
-    extents = {axis: extent(axis) for axis in sorted(axes - {BATCH}) if not axis.isdecimal()}
-    return Sample(kind, dtype, extents, (extent("first"), extent("second")))
+    extents = {axis: extent(axis) for axis in declared.axes}
+    return Sample(declared, dtype, extents, (extent("first"), extent("second")))
 
 
-def has_out(kind: type[Shaped[Any]]) -> bool:
-    """Whether a message can be told where to write."""
-    return "out" in kind.__struct_fields__
+def turned(x: Any, turn: str) -> Any:
+    """Return what an operand stands for with this option."""
+    if turn == "n":
+        return x
+    return np.swapaxes(x.conj() if turn == "c" and x.dtype.kind == "c" else x, -1, -2)
+
+
+def dtypes_of(support: Support, name: str) -> frozenset[str]:
+    return support[DECLARED[name].row]
+
+
+def one_of(support: Support, name: str) -> str:
+    """Return the dtype to try a message with where any will do."""
+    dtypes = dtypes_of(support, name)
+    return "float64" if "float64" in dtypes else min(dtypes)
+
+
+def different(axis: str) -> int:
+    """Return another extent for each axis, so that two in each other's place are seen."""
+    return 3 + sum(map(ord, axis)) % 5
+
+
+def alike(axis: str) -> int:
+    """Return one extent for every axis, so that any operand has the shape of the result."""
+    return 3
+
+
+def none_of(empty: str, axis: str) -> int:
+    """Return the extents where one axis has none."""
+    return 0 if axis == empty else 3
+
+
+def drawn(support: Support, name: str) -> Sample:
+    return sample(DECLARED[name], one_of(support, name), different)
+
+
+def answer(device: Device, message: Shaped[Any]) -> Any:
+    """Return what a message answers, which is what it announces: an array, or a tuple of several.
+
+    What it does not ask for is not in the tuple.
+    """
+    inferred: Any = message.infer()
+    answered: Any = device.ask(message)
+    is_one = type(inferred) is Spec
+    specs: tuple[Spec | None, ...] = (inferred,) if is_one else inferred
+    several = (answered,) if is_one else answered
+    assert [ref is None for ref in several] == [spec is None for spec in specs]
+    refs, announced = handles(answered), [spec for spec in specs if spec is not None]
+    for ref, spec in zip(refs, announced, strict=True):
+        assert (ref.shape, ref.dtype) == (spec.shape, spec.dtype)
+    got = fetched(device, answered)
+    arrays = (got,) if is_one else got
+    for x, spec in zip(arrays, announced, strict=True):
+        assert (x.shape, x.dtype) == (spec.shape, numpy_dtype(spec.dtype))
+    return got
+
+
+def handles(answered: Any) -> list[AccelRef]:
+    """Return each handle that a message is answered with."""
+    several = (answered,) if isinstance(answered, AccelRef) else answered
+    return [ref for ref in several if ref is not None]
+
+
+def fetched(device: Device, answered: Any) -> Any:
+    """Return what stands behind a message's answer: an array, or a tuple of several."""
+    if isinstance(answered, AccelRef):
+        return value(device, answered)
+    return tuple([value(device, ref) for ref in handles(answered)])
+
+
+def assert_close(got: Any, expected: Any) -> None:
+    """Compare sums that were formed in another order; of several results each."""
+    if isinstance(expected, tuple):
+        for one, other in zip(got, expected, strict=True):
+            assert_close(one, other)
+        return
+    wide = "complex128" if got.dtype.kind == "c" else "float64"
+    x, y = got.astype(wide), expected.astype(wide)
+    np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-6 * np.abs(y).max(initial=0))

@@ -1,4 +1,4 @@
-"""What the contract tests of `libraries.blas` share: cases, definitions, and who offers what."""
+"""What the contract tests of `libraries.blas` share: cases and definitions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from accel_lab import array, blas
 from accel_lab.compute.arrays.dtypes import is_complex, numpy_dtype
-from accel_lab.compute.device import Device
-from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.errors import UnsupportedDtype
-from accel_lab.libraries.blas.product import Trans
-from tests.contract.samples import Layout, extents, layouts, refused, seeds
+from accel_lab.libraries.blas.library import Trans
+from tests.contract.samples import Layout, extents, layouts, seeds
 
 Support = Mapping[str, frozenset[str]]
 Draw = Callable[[int, tuple[int, ...], str], Any]
@@ -70,23 +66,3 @@ def sum_of_products(a: Any, b: Any, dtype: str, c: Any = 0) -> Any:
     kind = complex if is_complex(dtype) else int
     exact = a.astype(kind) @ b.astype(kind) + np.asarray(c).astype(kind)
     return np.asarray(exact).astype(numpy_dtype(dtype))
-
-
-def offered(device: Device, support: Support, operation: str, dtype: str) -> bool:
-    """Tell whether the backend has the pair; if not, check that it refuses it by name."""
-    if dtype in support[operation]:
-        return True
-    x = array.zeros(device, 2, dtype)
-    a = array.zeros(device, (2, 2), dtype)
-    sends: dict[str, Callable[[], AccelRef]] = {
-        "blas.Gemm": lambda: blas.gemm(a, a),
-        "blas.GemmStridedBatched": lambda: blas.gemm_strided_batched(a, a),
-        "blas.Gemv": lambda: blas.gemv(a, x),
-        "blas.Axpy": lambda: blas.axpy(x, x),
-        "blas.Scal": lambda: blas.scal(x, 1),
-        "blas.Dot": lambda: blas.dot(x, x),
-        "blas.Nrm2": lambda: blas.nrm2(x),
-    }
-    with refused(device, operation, dtype, *support[operation], error=UnsupportedDtype):
-        sends[operation]()
-    return False

@@ -1,5 +1,7 @@
 """The contract of `libraries.blas`: definitions and laws, then SciPy's BLAS, then the host."""
 
+import gc
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,14 +14,13 @@ from accel_lab import array, blas
 from accel_lab.backends.host.blas import HostBlas
 from accel_lab.compute.arrays.dtypes import NAMES, is_complex, numpy_dtype
 from accel_lab.compute.device import Device
-from accel_lab.libraries.blas.product import Trans
+from accel_lab.libraries.blas.library import Trans
 from tests.contract.products import (
     PREFIX,
     TRANS,
     Case,
     Support,
     cases,
-    offered,
     sum_of_products,
     turn,
     turned_shape,
@@ -28,6 +29,7 @@ from tests.contract.samples import (
     assert_equal,
     place,
     reals,
+    refused,
     seeds,
     small,
     value,
@@ -44,7 +46,7 @@ def test_gemm_is_the_sum_of_products(
     device: Device, support: Support, dtype: str, case: Case
 ) -> None:
     """Sums of integers this small are exact on the way, so not one may differ."""
-    if not offered(device, support, "blas.Gemm", dtype):
+    if dtype not in support["blas.Gemm"]:
         return
     a, b, _ = case.operands(small, dtype)
     got = blas.gemm(
@@ -63,7 +65,7 @@ def test_gemm_is_the_sum_of_products(
 def test_gemm_adds_beta_c_within_rounding(
     device: Device, support: Support, dtype: str, case: Case
 ) -> None:
-    if not offered(device, support, "blas.Gemm", dtype):
+    if dtype not in support["blas.Gemm"]:
         return
     a, b, c = case.operands(reals, dtype)
     alpha, beta = (0.5 - 2j, -1.25 + 1j) if is_complex(dtype) else (0.5, -1.25)
@@ -82,7 +84,7 @@ def test_gemm_adds_beta_c_within_rounding(
 
 @pytest.mark.parametrize("dtype", NAMES)
 def test_the_identity_changes_nothing(device: Device, support: Support, dtype: str) -> None:
-    if not offered(device, support, "blas.Gemm", dtype):
+    if dtype not in support["blas.Gemm"]:
         return
     a = small(0, (4, 5), dtype)
     eye = device.put(np.eye(5).astype(a.dtype))
@@ -170,12 +172,13 @@ def test_gemv_agrees_with_scipy(device: Device, dtype: str, case: Case) -> None:
 def test_every_backend_agrees_with_the_host(
     device: Device, support: Support, dtype: str, case: Case
 ) -> None:
-    if not offered(device, support, "blas.Gemm", dtype):
+    if dtype not in support["blas.Gemm"]:
         return
     a, b, c = case.operands(reals if dtype in INEXACT else small, dtype)
     expected, one = np.empty_like(c), c.dtype.type(1).item()
     words: dict[str, Any] = {"trans_a": case.trans_a, "trans_b": case.trans_b}
-    HostBlas().gemm(a, b, c, expected, dtype=dtype, alpha=one, beta=one, **words)
+    said: Any = SimpleNamespace(a=SimpleNamespace(dtype=dtype), **words)
+    HostBlas().gemm(said, a, b, c, expected, one, one)
     placed = (place(device, x, case.layout) for x in (a, b, c))
     got = value(device, blas.gemm(*placed, alpha=1, beta=1, **words))
     if dtype not in INEXACT:
@@ -189,7 +192,7 @@ def test_every_backend_agrees_with_the_host(
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integers_wrap(device: Device, support: Support, dtype: str) -> None:
-    if not offered(device, support, "blas.Gemm", dtype):
+    if dtype not in support["blas.Gemm"]:
         return
     top = int(np.iinfo(dtype).max)
     x = array.full(device, (1, 3), top, dtype)
@@ -202,13 +205,13 @@ def test_integers_wrap(device: Device, support: Support, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "bfloat16", "float16"])
 def test_narrow_floats_are_rounded_once(device: Device, support: Support, dtype: str) -> None:
     """A sum of ones kept in the dtype would stop growing where one is half of its spacing."""
-    if not offered(device, support, "blas.Gemm", dtype):
+    if dtype not in support["blas.Gemm"]:
         return
     count = round(8 / EPS[dtype])
     ones = array.full(device, (1, count), 1, dtype)
     assert value(device, blas.gemm(ones, ones, trans_b="t")).tolist() == [[count]]
     flat = array.reshape(ones, -1)
-    if offered(device, support, "blas.Dot", dtype):
+    if dtype in support["blas.Dot"]:
         assert value(device, blas.dot(flat, flat)) == count
 
 
@@ -229,7 +232,7 @@ def test_without_inner_extent_only_beta_c_is_left(device: Device, trans: Trans) 
 def test_a_batch_is_one_gemm_after_the_other(
     device: Device, support: Support, dtype: str, batch: tuple[tuple[int, ...], tuple[int, ...]]
 ) -> None:
-    if not offered(device, support, "blas.GemmStridedBatched", dtype):
+    if dtype not in support["blas.GemmStridedBatched"]:
         return
     a, b = small(0, (*batch[0], 3, 2), dtype), small(1, (*batch[1], 2, 4), dtype)
     got = blas.gemm_strided_batched(place(device, a, "stepped"), device.put(b))
@@ -263,7 +266,7 @@ def test_a_batch_adds_beta_c_and_turns(
 def test_gemv_is_gemm_with_one_column(
     device: Device, support: Support, dtype: str, case: Case
 ) -> None:
-    if not offered(device, support, "blas.Gemv", dtype):
+    if dtype not in support["blas.Gemv"]:
         return
     a, _, _ = case.operands(small, dtype)
     x = small(case.seed + 3, (case.k,), dtype)
@@ -271,3 +274,36 @@ def test_gemv_is_gemm_with_one_column(
     got = blas.gemv(*placed, trans=case.trans_a)
     assert_equal(value(device, got), sum_of_products(turn(a, case.trans_a), x, dtype))
     assert (got.shape, got.dtype) == ((case.m,), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+def test_where_alpha_is_zero_the_product_is_left_out(device: Device, dtype: str) -> None:
+    nans, c = array.full(device, (2, 2), float("nan"), dtype), array.full(device, (2, 2), 2, dtype)
+    nan, y = array.full(device, 2, float("nan"), dtype), array.full(device, 2, 2, dtype)
+    batch = array.full(device, (3, 2, 2), float("nan"), dtype)
+    assert (value(device, blas.gemm(nans, nans, alpha=0)) == 0).all()
+    assert (value(device, blas.gemm_strided_batched(batch, nans, alpha=0)) == 0).all()
+    assert (value(device, blas.gemm(nans, nans.T, c, alpha=0, beta=3, trans_a="t")) == 6).all()
+    assert (value(device, blas.gemm(nans, nans, c, alpha=0, beta=1, out=c)) == 2).all()
+    assert (value(device, blas.gemv(nans, nan, alpha=0)) == 0).all()
+    assert (value(device, blas.gemv(nans, nan, y, alpha=0, beta=3)) == 6).all()
+
+
+def test_a_chain_needs_no_answer_in_between(device: Device) -> None:
+    x = device.put(np.array([[0.0, 1], [1, 1]]))
+    power = x
+    for _ in range(30):
+        power = blas.gemm(power, x)
+    gc.collect()
+    assert value(device, power).tolist() == [[832040, 1346269], [1346269, 2178309]]
+
+
+def test_what_gemm_does_not_take_is_refused_with_what_does(device: Device) -> None:
+    a, x = array.zeros(device, (2, 3)), array.zeros(device, 3)
+    with refused(device, "b is float32[3]", "Gemv takes vectors, GemmStridedBatched stacks"):
+        blas.gemm(a, x)
+    with refused(device, "AccelRef", "ndarray", "put()"):
+        blas.gemm(np.ones((2, 3)), a)  # type: ignore[arg-type]
+    wide = array.zeros(device, (0, 2**30))
+    with refused(device, "Gemm would make float32[1073741824, 1073741824]"):
+        blas.gemm(wide, wide, trans_a="t")

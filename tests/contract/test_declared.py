@@ -4,99 +4,61 @@ What each computes its library's own tests say. Here the oracle is its answer of
 contiguous operands.
 """
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
 from accel_lab import array
-from accel_lab.compute.arrays.dtypes import NAMES, is_complex, numpy_dtype
+from accel_lab.compute.arrays.dtypes import NAMES, is_float
 from accel_lab.compute.device import Device
-from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.compute.message.results import results_of
-from accel_lab.errors import DependencyFailed, InvalidArgument, StaleRef, UnsupportedDtype
-from accel_lab.libraries.authoring.options import factors_of
-from accel_lab.libraries.authoring.shaped import Shaped
-from accel_lab.libraries.authoring.signature import BATCH, parse
-from accel_lab.system import System
-from tests.contract.declared import DECLARED, Sample, has_out, sample
-from tests.contract.samples import LAYOUTS, Layout, assert_same, refused, unanswered, value
+from accel_lab.errors import InvalidArgument, UnsupportedDtype
+from accel_lab.libraries.authoring.signature import BATCH
+from tests.contract.declared import (
+    DECLARED,
+    NEED_POINTS,
+    WAIT_S,
+    Sample,
+    Support,
+    alike,
+    answer,
+    assert_close,
+    different,
+    drawn,
+    dtypes_of,
+    handles,
+    none_of,
+    of_each,
+    one_of,
+    sample,
+    turned,
+)
+from tests.contract.samples import LAYOUTS, Layout, assert_same, refused, value
 
-Kind = type[Shaped[Any]]
-Support = Mapping[str, frozenset[str]]
-WITH_OUT = {name: kind for name, kind in DECLARED.items() if has_out(kind)}
-WAIT_S = 30.0
-
-of_each = pytest.mark.parametrize("name", DECLARED)
-of_each_with_out = pytest.mark.parametrize("name", WITH_OUT)
-
-
-def one_of(support: Support, name: str) -> str:
-    """Return the dtype to try a message with where any will do."""
-    return "float64" if "float64" in support[name] else min(support[name])
-
-
-def different(axis: str) -> int:
-    """Return another extent for each axis, so that two in each other's place are seen."""
-    return 3 + sum(map(ord, axis)) % 5
-
-
-def none_of(empty: str, axis: str) -> int:
-    """Return the extents where one axis has none."""
-    return 0 if axis == empty else 3
-
-
-def drawn(support: Support, name: str) -> Sample:
-    return sample(DECLARED[name], one_of(support, name), different)
-
-
-def answer(device: Device, message: Shaped[Any]) -> Any:
-    """Return what a message answers, which is what it announces: an array, or a tuple of several.
-
-    What it does not ask for is not in the tuple.
-    """
-    inferred: Any = message.infer()
-    answered: Any = device.ask(message)
-    is_one = type(inferred) is Spec
-    specs: tuple[Spec | None, ...] = (inferred,) if is_one else inferred
-    several = (answered,) if is_one else answered
-    assert [ref is None for ref in several] == [spec is None for spec in specs]
-    refs, announced = handles(answered), [spec for spec in specs if spec is not None]
-    for ref, spec in zip(refs, announced, strict=True):
-        assert (ref.shape, ref.dtype) == (spec.shape, spec.dtype)
-    got = [value(device, ref) for ref in refs]
-    for x, spec in zip(got, announced, strict=True):
-        assert (x.shape, x.dtype) == (spec.shape, numpy_dtype(spec.dtype))
-    return got[0] if is_one else tuple(got)
+of_each_dtype = pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, dtype) for name, one in DECLARED.items() for dtype in NAMES if dtype in one.offered],
+)
+of_each_with_out = pytest.mark.parametrize(
+    "name", [name for name, one in DECLARED.items() if one.has_out]
+)
+of_each_that_turns = pytest.mark.parametrize(
+    "name", [n for n, one in DECLARED.items() if any(t.turned_by for t in one.takes.values())]
+)
+of_each_that_scales = pytest.mark.parametrize(
+    "name", [name for name, one in DECLARED.items() if one.whole and one.kind.scaled_by]
+)
 
 
-def handles(answered: Any) -> list[AccelRef]:
-    """Return each handle that a message is answered with."""
-    several = (answered,) if isinstance(answered, AccelRef) else answered
-    return [ref for ref in several if ref is not None]
-
-
-def assert_close(got: Any, expected: Any) -> None:
-    """Compare sums that were formed in another order; of several results each."""
-    if isinstance(expected, tuple):
-        for one, other in zip(got, expected, strict=True):
-            assert_close(one, other)
-        return
-    wide = "complex128" if got.dtype.kind == "c" else "float64"
-    np.testing.assert_allclose(got.astype(wide), expected.astype(wide), rtol=1e-6)
-
-
-@of_each
+@of_each_dtype
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", NAMES)
 def test_strides_change_nothing_and_operands_stay(
     device: Device, support: Support, name: str, layout: Layout, dtype: str
 ) -> None:
-    if dtype not in support[name]:
+    if dtype not in dtypes_of(support, name):
         pytest.skip(f"there is no {name} of {dtype}")
     one = sample(DECLARED[name], dtype, different)
     expected = answer(device, one.message(one.placed(device)))
@@ -113,37 +75,111 @@ def test_a_dtype_is_taken_or_refused_by_name(
 ) -> None:
     one = sample(DECLARED[name], dtype, different)
     operands = one.placed(device)
-    if dtype in support[name]:
+    taken = dtypes_of(support, name)
+    if dtype in taken:
         for ref in handles(device.ask(one.message(operands))):
             ref.result(WAIT_S)
         return
-    with refused(device, name, dtype, error=UnsupportedDtype):
+    words = (DECLARED[name].row, f"of {dtype}", *taken, "array.cast")
+    with refused(device, *words, error=UnsupportedDtype):
         device.ask(one.message(operands))
 
 
 @of_each
 def test_an_extent_may_be_zero(device: Device, support: Support, name: str) -> None:
-    dtype, kind = one_of(support, name), DECLARED[name]
-    axes = {axis for operand in parse(kind.shapes).takes for axis in operand} - {BATCH}
-    for empty in (*axes, "first", "second"):
-        one = sample(kind, dtype, partial(none_of, empty))
-        answer(device, one.message(one.placed(device)))
+    dtype, declared = one_of(support, name), DECLARED[name]
+    for empty in (*declared.axes, "first", "second"):
+        one = sample(declared, dtype, partial(none_of, empty))
+        message = one.message(one.placed(device))
+        if declared.row in NEED_POINTS:
+            with refused(device, one.name, NEED_POINTS[declared.row]):
+                device.ask(message)
+        else:
+            answer(device, message)
 
 
 @of_each
 def test_no_axes_and_many_stand_for_dots(device: Device, support: Support, name: str) -> None:
-    kind = DECLARED[name]
-    if not any(BATCH in operand for operand in parse(kind.shapes).takes):
+    declared = DECLARED[name]
+    if not declared.has_dots:
         pytest.skip("its operands have all their axes")
-    bare = [] if hasattr(kind, "check") else [()]  # it may ask for an axis
+    bare = [] if declared.needs_an_axis else [()]
     for batch in (*bare, (2,), (2, 1, 3, 2)):
-        one = with_batch(drawn(support, name), batch)
+        one = drawn(support, name).with_batch(*batch)
         whole = answer(device, one.message(one.placed(device)))
-        assert_close(answer(device, one.message(one.placed(device, "transposed"))), whole)
+        operands = one.placed(device, "transposed")
+        assert_close(answer(device, one.message(operands)), whole)
+        for operand, x in one.arrays().items():
+            assert_same(value(device, operands[operand]), x)
 
 
-def with_batch(one: Sample, batch: tuple[int, ...]) -> Sample:
-    return Sample(one.kind, one.dtype, one.extents, batch)
+@of_each
+def test_an_operand_without_the_dots_serves_all(
+    device: Device, support: Support, name: str
+) -> None:
+    declared = DECLARED[name]
+    if not declared.signature.bare:
+        pytest.skip("all its operands have the same axes there")
+    one = drawn(support, name)
+    for operand in declared.takes:
+        operands = one.placed(device)
+        single = operands[operand][0, 0]
+        every = np.broadcast_to(value(device, single), operands[operand].shape)
+        expected = answer(device, one.message({**operands, operand: device.put(every.copy())}))
+        assert_close(answer(device, one.message({**operands, operand: single})), expected)
+
+
+@of_each_that_turns
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_an_operand_that_is_turned_is_its_transpose(
+    device: Device, support: Support, name: str, layout: Layout, dtype: str
+) -> None:
+    one = sample(DECLARED[name], dtype, different)
+    for operand, taken in one.declared.takes.items():
+        if not taken.turned_by:
+            continue
+        there, back = one.arrays()[operand], one.declared.options.get(taken.turned_by, "n")
+        straight = one.turned_by(taken.turned_by, "n")
+        expected = answer(
+            device,
+            straight.message({**one.placed(device), operand: device.put(turned(there, back))}),
+        )
+        assert_close(answer(device, one.message(one.placed(device, layout))), expected)
+        said = msgspec.structs.replace(one.message(one.placed(device)), **{taken.turned_by: "T"})
+        with refused(device, one.name, f"{taken.turned_by} is 'T'", "'n', 't' or 'c'"):
+            device.ask(said)
+
+
+@of_each_that_scales
+def test_an_operand_is_not_read_where_its_factor_is_zero(
+    device: Device, support: Support, name: str
+) -> None:
+    one = drawn(support, name)
+    dtype = one.dtype
+    assert is_float(dtype)
+    for operand, factor in one.declared.kind.scaled_by.items():
+        operands = one.placed(device)
+        without = {other: ref for other, ref in operands.items() if other != operand}
+        expected = answer(device, one.message(without))
+        nans = array.full(device, operands[operand].shape, float("nan"), dtype)
+        message = msgspec.structs.replace(one.message({**operands, operand: nans}), **{factor: 0.0})
+        assert_close(answer(device, message), expected)
+        assert_close(answer(device, msgspec.structs.replace(message, out=nans)), expected)
+
+
+@of_each_that_scales
+def test_an_operand_and_its_factor_come_together(
+    device: Device, support: Support, name: str
+) -> None:
+    one = drawn(support, name)
+    for operand, factor in one.declared.kind.scaled_by.items():
+        message = one.message(one.placed(device))
+        words = (f"{operand} is {one.dtype}", f"without {factor}", "not be read")
+        with refused(device, one.name, *words):
+            device.ask(msgspec.structs.replace(message, **{factor: None}))
+        with refused(device, one.name, f"{factor} is 2", f"no {operand}"):
+            device.ask(msgspec.structs.replace(message, **{operand: None}))
 
 
 @of_each
@@ -151,7 +187,7 @@ def test_what_is_not_asked_for_is_none_and_changes_no_other(
     device: Device, support: Support, name: str
 ) -> None:
     one = drawn(support, name)
-    results = results_of(one.kind)
+    results = results_of(one.declared.kind)
     if results is None or not any(results.asked_by):
         pytest.skip("all its results are made always")
     message = one.message(one.placed(device))
@@ -168,24 +204,34 @@ def test_what_is_not_asked_for_is_none_and_changes_no_other(
 @of_each
 def test_an_axis_more_or_less_is_refused(device: Device, support: Support, name: str) -> None:
     one = drawn(support, name)
-    for operand, axes in zip(one.arrays(), parse(one.kind.shapes).takes, strict=True):
+    if not one.declared.derived:
+        pytest.skip("it has an infer of its own")
+    for operand, taken in one.declared.takes.items():
         operands = one.placed(device)
-        if BATCH not in axes:
-            operands[operand] = operands[operand][None]
-            with refused(device, one.kind.__name__, f"{operand} is ", "it takes"):
-                device.ask(one.message(operands))
+        ref = operands[operand]
+        wrong = [] if BATCH in taken.axes else [ref[None]]
+        if taken.inner:
+            wrong += [ref[(0,) * (ref.ndim - len(taken.inner) + 1)]]
+        for other in wrong:
+            with refused(device, one.name, f"{operand} is {one.dtype}", "it takes"):
+                device.ask(one.message({**operands, operand: other}))
 
 
 @of_each
 def test_an_extent_that_differs_is_refused(device: Device, support: Support, name: str) -> None:
     one = drawn(support, name)
-    operands = one.placed(device)
-    if len(operands) == 1:
-        pytest.skip("it has one operand")
-    for operand, ref in one.placed(device).items():
-        for axis in range(ref.ndim):
+    shared, operands = one.declared.shared, one.placed(device)
+    if not shared:
+        pytest.skip("no two of its operands have an axis in common")
+    words = ("it takes", one.declared.signature.text) if one.declared.derived else ()
+    for operand, taken in one.declared.takes.items():
+        ref = operands[operand]
+        dots = [BATCH] * (ref.ndim - len(taken.inner))
+        for axis, called in enumerate((*dots, *one.in_memory(taken))):
+            if called not in shared:
+                continue
             part = ref[(slice(None),) * axis + (slice(1, None),)]
-            with refused(device, one.kind.__name__, "it takes", one.kind.shapes.split(";")[0]):
+            with refused(device, one.name, *words, operand):
                 device.ask(one.message({**operands, operand: part}))
 
 
@@ -193,11 +239,11 @@ def test_an_extent_that_differs_is_refused(device: Device, support: Support, nam
 def test_operands_of_two_dtypes_are_refused(device: Device, support: Support, name: str) -> None:
     one = drawn(support, name)
     operands = one.placed(device)
-    if len(operands) == 1:
-        pytest.skip("it has one operand")
+    if len(operands) == 1 or not one.declared.derived:
+        pytest.skip("it has one operand, or converts them")
     for operand, ref in operands.items():
         other = array.cast(ref, "float32" if ref.dtype != "float32" else "float64")
-        with refused(device, one.kind.__name__, "of one dtype", operand, "array.cast"):
+        with refused(device, one.name, "of one dtype", operand, "array.cast"):
             device.ask(one.message({**operands, operand: other}))
 
 
@@ -219,21 +265,32 @@ def test_out_may_be_a_part_and_the_rest_stays(
     assert_same(value(device, base), around)
 
 
-@of_each_with_out
+@of_each_dtype
 def test_out_may_be_an_operand_if_the_message_says_so(
-    device: Device, support: Support, name: str
+    device: Device, support: Support, name: str, dtype: str
 ) -> None:
-    one = drawn(support, name)
-    expected = answer(device, one.message(one.placed(device)))
+    if dtype not in dtypes_of(support, name) or not DECLARED[name].has_out:
+        pytest.skip(f"there is no {name} of {dtype}, or it has no out")
+    whole = sample(DECLARED[name], dtype, alike)
+    # Of a number what is made of all elements has the shape, too.
+    bare = [] if DECLARED[name].needs_an_axis else [whole.with_batch()]
+    for one in (whole, *bare):
+        answer_in_place(device, one)
+
+
+def answer_in_place(device: Device, one: Sample) -> None:
+    expected, dtype = answer(device, one.message(one.placed(device))), one.dtype
     for operand in one.arrays():
         for layout in LAYOUTS:
             operands = one.placed(device, layout)
             message = one.message(operands, operands[operand])
-            if operand in one.kind.in_place:
+            fits = (operands[operand].shape, dtype) == (expected.shape, str(expected.dtype))
+            if operand in one.declared.kind.in_place and fits:
                 assert_close(answer(device, message), expected)
                 assert_close(value(device, operands[operand]), expected)
             else:
-                with refused(device, one.kind.__name__, "out is "):
+                words = ("reads", operand, "out is the same") if fits else ("but out is ",)
+                with refused(device, one.name, *words):
                     device.ask(message)
 
 
@@ -241,18 +298,28 @@ def test_out_may_be_an_operand_if_the_message_says_so(
 def test_out_that_overlaps_an_operand_is_refused(
     device: Device, support: Support, name: str
 ) -> None:
-    one = drawn(support, name)
+    one = sample(DECLARED[name], one_of(support, name), alike)
     made = one.message(one.placed(device)).infer()
     assert isinstance(made, Spec)
     for operand, x in one.arrays().items():
-        base = device.put(np.ones([n + 1 for n in np.maximum(x.shape, made.shape)], x.dtype))
+        if made.dtype != one.dtype:
+            continue  # then no array can be both
+        size = int(np.prod(made.shape))
+        base = device.put(np.ones(size + x.size, x.dtype))
         operands = one.placed(device)
-        operands[operand] = base[tuple(slice(0, n) for n in x.shape)]
+        operands[operand] = base[: x.size].reshape(x.shape)
         for begin in (0, 1):
-            out = base[tuple(slice(begin, n + begin) for n in made.shape)]
+            out = base[begin : begin + size].reshape(made.shape)
             with pytest.raises(InvalidArgument, match=f"{operand} .* overlapping views of one"):
                 device.ask(one.message(operands, out)).result(WAIT_S)
         assert (value(device, base) == 1).all()
+        expected = answer(device, one.message(operands))
+        apart = base[x.size :].reshape(made.shape)
+        assert_close(answer(device, one.message(operands, apart)), expected)
+        base = device.put(np.ones(2 * max(size, x.size), x.dtype))
+        operands[operand] = base[::2][: x.size].reshape(x.shape)
+        between = base[1::2][:size].reshape(made.shape)
+        assert_close(answer(device, one.message(operands, between)), expected)
 
 
 @of_each_with_out
@@ -266,104 +333,5 @@ def test_out_that_is_none_of_its_shape_or_dtype_is_refused(
     other = "float32" if made.dtype != "float32" else "float64"
     for shape, dtype in (((*made.shape, 1), made.dtype), (made.shape, other)):
         out = array.zeros(device, shape, dtype)
-        with refused(device, f"{one.kind.__name__} results in {made.dtype}", "but out is"):
+        with refused(device, f"{one.name} results in {made.dtype}", "but out is"):
             device.ask(one.message(operands, out))
-
-
-@of_each
-def test_what_only_the_context_can_see_is_refused_there(
-    device: Device, support: Support, name: str
-) -> None:
-    """The shape of an answer of `run` is unknown when the next message is sent."""
-    one = drawn(support, name)
-    operands = one.placed(device)
-    first = next(iter(operands))
-    expected = answer(device, one.message(operands))
-    with unanswered(device):
-        same = device.run(lambda x: x, operands[first])
-        fits = device.ask(one.message({**operands, first: ref_of(same)}))
-        turned = device.run(lambda x: x[None, ..., None], operands[first])
-        wrong = [device.ask(one.message({**operands, first: ref_of(turned)}))]
-        any_fits = len(operands) == 1 and BATCH in parse(one.kind.shapes).takes[0]
-        if any_fits and not has_out(one.kind):
-            wrong.clear()
-        elif any_fits:
-            out = device.put(np.zeros(expected.shape, expected.dtype))
-            wrong = [device.ask(one.message({first: ref_of(turned)}, out))]
-    got = [value(device, ref) for ref in handles(fits)]
-    assert_close(tuple(got) if isinstance(expected, tuple) else got[0], expected)
-    for answered in wrong:
-        for ref in handles(answered):
-            with pytest.raises(InvalidArgument, match=one.kind.__name__):
-                ref.result(WAIT_S)
-
-
-def ref_of(answered: object) -> AccelRef:
-    assert isinstance(answered, AccelRef)
-    return answered
-
-
-@of_each
-def test_an_operand_that_failed_fails_it_with_the_root(
-    device: Device, support: Support, name: str
-) -> None:
-    one = drawn(support, name)
-    operands = one.placed(device)
-    for operand in operands:
-        with unanswered(device):
-            never = ref_of(device.run(lambda x: x.no_such_thing, operands[operand]))
-            after = device.ask(one.message({**operands, operand: never}))
-        for ref in handles(after):
-            with pytest.raises(DependencyFailed) as caught:
-                ref.result(WAIT_S)
-            assert "no_such_thing" in str(caught.value.__cause__)
-        assert never.error is not None
-
-
-@of_each
-def test_an_operand_that_was_freed_is_refused(device: Device, support: Support, name: str) -> None:
-    one = drawn(support, name)
-    for operand in one.arrays():
-        operands = one.placed(device)
-        operands[operand].free()
-        with pytest.raises(StaleRef):
-            device.ask(one.message(operands))
-
-
-def test_a_buffer_of_another_device_is_refused(device: Device, backend: Any) -> None:
-    if backend.device_count() < 2:
-        pytest.skip("there is one device")
-    support: Support = backend.SUPPORT
-    with System(backend.__name__.rpartition(".")[2], devices=2) as lab:
-        here, there = lab.devices
-        for name in DECLARED:
-            one = drawn(support, name)
-            foreign = one.placed(there)
-            for operand in foreign:
-                operands = {**one.placed(here), operand: foreign[operand]}
-                with pytest.raises(InvalidArgument, match=there.name):
-                    here.ask(one.message(operands))
-
-
-@of_each
-def test_what_is_of_another_type_is_refused_in_every_field(
-    device: Device, support: Support, name: str
-) -> None:
-    one = drawn(support, name)
-    message = one.message(one.placed(device))
-    for field in message.__struct_fields__:
-        for wrong in (np.ones(3), np.ones((2, 2)), "2", object()):
-            with pytest.raises(InvalidArgument, match=one.kind.__name__):
-                device.ask(msgspec.structs.replace(message, **{field: wrong}))
-
-
-@of_each
-def test_a_number_is_one_of_the_dtypes(device: Device, support: Support, name: str) -> None:
-    kind = DECLARED[name]
-    real = one_of(support, name)
-    for factor in factors_of(kind):
-        one = sample(kind, real, different)
-        message = one.message(one.placed(device))
-        wrong = (1j, "complex") if not is_complex(real) else ("1", "number")
-        with refused(device, kind.__name__, f"{factor} is 1j", wrong[1]):
-            device.ask(msgspec.structs.replace(message, **{factor: wrong[0]}))

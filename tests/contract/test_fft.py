@@ -1,6 +1,8 @@
 """The contract of `libraries.fft`: the definition and laws, then SciPy in long double."""
 
 import math
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from accel_lab import array, blas, fft
 from accel_lab.compute.arrays.dtypes import is_complex, real_of
 from accel_lab.compute.device import Device
 from accel_lab.libraries.fft.transform import NORMS, Norm
-from tests.contract.samples import place, reals, seeds, value
+from tests.contract.samples import assert_equal, place, reals, refused, seeds, value
 from tests.contract.tolerances import assert_transformed, wide
 from tests.contract.transforms import (
     COMPLEX,
@@ -236,3 +238,87 @@ def test_empty_arrays_are_treated_as_scipy_does(
     exact = scipy_s(name, x, **options)
     got = value(device, getattr(fft, name)(device.put(x), **options))
     assert_transformed(got, exact, "complex64", points=32)
+
+
+@settings(max_examples=40)
+@given(case=cases(), inverse=st.booleans())
+def test_out_of_c2c_may_be_its_operand(device: Device, case: Case, inverse: bool) -> None:  # noqa: FBT001
+    x = reals(case.seed, case.shape, "complex128")
+    on = place(device, x, case.layout)
+    exact = scipy_s("ifftn" if inverse else "fftn", x, axes=case.axes, norm=case.norm)
+    got = fft.c2c(on, axes=case.axes, norm=case.norm, inverse=inverse, out=on)
+    assert got.id == on.id
+    assert_transformed(value(device, on), exact, "complex128", points=case.points)
+
+
+@pytest.mark.parametrize("name", ["fftn", "rfftn", "irfftn"])
+@settings(max_examples=40)
+@given(case=cases())
+def test_out_may_be_a_part_and_the_rest_stays(device: Device, name: str, case: Case) -> None:
+    s = case.s or tuple(case.shape[axis] for axis in case.axes)
+    dtypes = {"fftn": "complex128", "rfftn": "float64", "irfftn": "complex128"}
+    x = reals(case.seed, case.shape, dtypes[name])
+    exact = scipy_s(name, x, s=s, axes=case.axes, norm=case.norm)
+    around = np.full([2 * n + 1 for n in exact.shape], 9, exact.real.astype(float).dtype)
+    around = around.astype(np.float64 if name == "irfftn" else np.complex128)
+    base = device.put(around)
+    odd = (slice(1, None, 2),) * exact.ndim
+    send = {"fftn": fft.c2c, "rfftn": fft.r2c, "irfftn": fft.c2r}[name]
+    on = place(device, x, case.layout)
+    send(on, s=s, axes=case.axes, norm=case.norm, out=array.slice(base, odd))
+    got = value(device, base)
+    assert_transformed(got[odd], exact, "complex128", points=case.points)
+    got[odd] = 9
+    assert_equal(got, around)
+
+
+REFUSED: dict[str, tuple[Callable[[Any], object], tuple[str, ...]]] = {
+    "axis": (lambda b: fft.fft(b.x, axis=2), ("C2C", "axis 2", "2 axes", "x is complex64[3, 4]")),
+    "axis of a number": (lambda b: fft.fft(b.number), ("axis -1", "complex64[]")),
+    "two axes of one": (lambda b: fft.fft2(b.vector), ("axis -2", "complex64[5]")),
+    "axis twice": (lambda b: fft.fftn(b.x, axes=(0, -2)), ("[0, -2]", "twice")),
+    "no axis": (lambda b: fft.rfftn(b.real, axes=()), ("at least one axis", "float32[3, 4]")),
+    "no axis back": (lambda b: fft.irfftn(b.x, axes=()), ("C2R", "at least one axis")),
+    "no axis of a number": (lambda b: fft.irfftn(b.number), ("at least one axis", "complex64[]")),
+    "extents and axes": (
+        lambda b: fft.fftn(b.x, (3,), axes=(0, 1)),
+        ("s has 1 extents for 2 axes",),
+    ),
+    "more extents than axes": (lambda b: fft.fftn(b.x, (3, 3, 3)), ("3 extents", "only 2 axes")),
+    "no points": (lambda b: fft.fft(b.empty), ("at least one point", "[0]", "complex64[2, 0]")),
+    "no points asked for": (lambda b: fft.fft(b.x, 0), ("n is 0", "at least one point")),
+    "minus one points": (lambda b: fft.irfft(b.x, -1), ("n is -1", "at least one point")),
+    "no points of several": (lambda b: fft.fftn(b.x, (2, 0)), ("at least one point", "[2, 0]")),
+    "one component back": (lambda b: fft.irfft(b.column), ("C2R", "[0]", "complex64[3, 1]")),
+    "norm": (
+        lambda b: fft.fft(b.x, norm=b.text),
+        ("C2C: norm is '2'", "'backward', 'ortho' or 'forward'"),
+    ),
+    "n that is no integer": (lambda b: fft.fft(b.x, b.text), ("n must be one integer, not '2'",)),
+    "n for two axes": (lambda b: fft.fft(b.x, b.two), ("n must be one integer, not (2, 2)",)),
+    "two axes for one": (lambda b: fft.rfft(b.real, axis=b.two), ("axis must be one integer",)),
+    "no axis for one": (lambda b: fft.ifft(b.x, axis=b.none), ("axis must be one integer",)),
+    "axes that are no integers": (
+        lambda b: fft.fftn(b.x, axes=b.text),
+        ("axes must be integers, not '2'",),
+    ),
+    "larger than can be": (lambda b: fft.fft(b.x, 2**57), ("C2C would make complex64",)),
+}
+
+
+@pytest.mark.parametrize("mistake", REFUSED)
+def test_a_mistake_is_refused_with_what_and_what_was_expected(device: Device, mistake: str) -> None:
+    send, words = REFUSED[mistake]
+    buffers = SimpleNamespace(
+        x=array.zeros(device, (3, 4), "complex64"),
+        real=array.zeros(device, (3, 4)),
+        vector=array.zeros(device, 5, "complex64"),
+        column=array.zeros(device, (3, 1), "complex64"),
+        empty=array.zeros(device, (2, 0), "complex64"),
+        number=array.zeros(device, (), "complex64"),
+        two=(2, 2),
+        none=None,
+        text="2",
+    )
+    with refused(device, *words):
+        send(buffers)

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
+from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handled_by, handles
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
@@ -16,6 +18,7 @@ from accel_lab.libraries.authoring.default_actor import (
     complete,
     default_handler,
 )
+from accel_lab.libraries.authoring.options import Factor
 
 
 class Solve(Operation[AccelRef], frozen=True):
@@ -31,11 +34,33 @@ class Fresh(Operation[AccelRef], frozen=True):
     a: AccelRef
 
 
+class Sum(Operation[AccelRef], frozen=True):
+    library: ClassVar[str] = "made_up"
+    scaled_by: ClassVar = {"y": "beta"}
+    x: AccelRef
+    y: AccelRef | None = None
+    alpha: Factor = 1.0
+    beta: Factor | None = None
+    shift: Factor | None = None
+    out: AccelRef | None = None
+
+
+class Part(Operation[AccelRef], frozen=True):
+    library: ClassVar[str] = "made_up"
+    aliased: ClassVar[str] = "x"
+    x: AccelRef
+    first: int
+
+    def infer(self) -> Spec:
+        return Spec((7,), "float64")
+
+
 class Reads:
     """A launch that says what was asked of it."""
 
-    def __init__(self, message: Operation[Any]) -> None:
+    def __init__(self, message: Operation[Any], *, comes_again: bool = False) -> None:
         self.message, self.spec, self.calls = message, Spec((), "bool"), list[str]()
+        self.comes_again, self.prepared = comes_again, list[Any]()
 
     def read(self, ref: Any) -> str:
         self.calls.append(f"read {ref.name}")
@@ -49,20 +74,24 @@ class Reads:
         self.calls.append(f"write {ref.name}")
         return f"array of {ref.name}"
 
+    def view(self, *given: Any) -> None:
+        self.calls.append(f"view {given[1:]}")
+
+    def prepare(self, call: Any, *, reads: Any, writes: Any) -> None:
+        self.prepared = [call, [ref.name for ref in reads], [ref.name for ref in writes]]
+
 
 def handled(message: Operation[Any]) -> tuple[list[str], list[Any]]:
     """Return what the default handler does with a launch, and what it gives a backend."""
     given: list[Any] = []
-    lib = SimpleNamespace(
-        solve=lambda *all_: given.extend(all_), fresh=lambda *all_: given.extend(all_)
-    )
+    called = SimpleNamespace(**dict.fromkeys(("solve", "fresh", "sum"), lambda *m: given.extend(m)))
     launch: Any = Reads(message)
-    default_handler(type(message))(SimpleNamespace(lib=lib), message, launch)
+    default_handler(type(message))(SimpleNamespace(lib=called), message, launch)
     return launch.calls, given
 
 
 def named(name: str) -> Any:
-    return SimpleNamespace(name=name, storage=object())
+    return SimpleNamespace(name=name, storage=object(), dtype="complex64")
 
 
 def test_operands_are_read_and_the_output_is_new() -> None:
@@ -87,6 +116,42 @@ def test_out_is_written() -> None:
 def test_a_message_without_out_makes_a_buffer() -> None:
     message = Fresh(named("a"))
     assert handled(message) == (["empty", "read a"], [message, "array of a", "new"])
+
+
+def test_factors_come_as_numbers_of_the_dtype_and_what_they_make_zero_is_not_read() -> None:
+    number: Any = [1.0, 2.0]  # as a complex one arrives
+    whole = Sum(named("x"), named("y"), number, 3, 4)
+    calls, given = handled(whole)
+    assert calls == ["empty", "read x", "read y"]
+    assert given == [whole, "array of x", "array of y", "new", 1 + 2j, 3.0, 4.0]
+    assert [type(one) for one in given[-3:]] == [complex, float, float]
+    for one in (Sum(named("x"), named("y"), 1, 0), Sum(named("x"), None, 1)):
+        calls, given = handled(one)
+        assert calls == ["empty", "read x"]
+        assert given == [one, "array of x", None, "new", 1.0, 0, None]
+
+
+def test_what_writes_in_place_again_is_prepared_if_the_backend_can() -> None:
+    ready = object()
+    message = Sum(named("x"), None, 2, out=named("o"))
+    for again, comes_again, expected in (
+        ({"sum_again": lambda *_: ready}, True, [ready, ["x"], ["o"]]),
+        ({"sum_again": lambda *_: ready}, False, []),
+        ({}, True, []),
+    ):
+        launch: Any = Reads(message, comes_again=comes_again)
+        lib = SimpleNamespace(sum=lambda *_: None, **again)
+        default_handler(Sum)(SimpleNamespace(lib=lib), message, launch)
+        assert launch.prepared == expected
+
+
+def test_a_view_is_what_the_backend_makes_of_the_operands_array() -> None:
+    x = Buffer(1)
+    x.array = np.arange(3)
+    message, launch = Part(x, 2), Reads(Part(x, 2))
+    lib = SimpleNamespace(part=lambda m, x: x[m.first])
+    default_handler(Part)(SimpleNamespace(lib=lib), message, launch)  # type: ignore[arg-type]
+    assert launch.calls == ["view (np.int64(2), (7,), 'float64')"]
 
 
 class Own(LibraryActor):

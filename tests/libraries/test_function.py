@@ -4,19 +4,20 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar, Literal, cast, get_type_hints
 
 import msgspec
 import numpy as np
 import pytest
 
-from accel_lab import array, blas
+from accel_lab import array, blas, fft
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries.authoring.function import function
+from accel_lab.libraries.authoring.function import function, named
 from accel_lab.libraries.authoring.operand import Scalar
 from accel_lab.libraries.authoring.options import Factor, Options
+from accel_lab.libraries.authoring.shape import Integers
 
 MADE: dict[str, Callable[..., Any]] = {
     "(a, b, c=None, *, alpha=1.0, beta=None, trans_a='n', trans_b='n', out=None)": blas.gemm,
@@ -26,6 +27,10 @@ MADE: dict[str, Callable[..., Any]] = {
     "(x, y, *, conjugate=False)": blas.dot,
     "(x)": blas.nrm2,
     "(x, *, out=None)": array.copy,
+    "(x, shape)": array.reshape,
+    "(x, axes=None)": array.transpose,
+    "(op, x, axis=None, *, keepdims=False, ddof=0, dtype=None, out=None)": array.reduce,
+    "(x, *, s=None, axes=None, norm=None, out=None, inverse=False)": fft.c2c,
 }
 """What each is called with."""
 
@@ -48,9 +53,54 @@ def test_a_function_has_its_name_its_help_and_its_place(one: Callable[..., Any])
     assert f"Sends `{kind.__name__}` and does not block." in shown
 
 
-def test_numbers_are_shown_as_what_may_be_given() -> None:
+def test_fields_are_shown_as_what_may_be_given() -> None:
     hints = get_type_hints(blas.gemm)
     assert (hints["alpha"], hints["beta"], hints["c"]) == (Scalar, Scalar | None, AccelRef | None)
+    assert get_type_hints(array.reduce)["axis"] == Integers | None
+    assert get_type_hints(array.zeros)["shape"] == Integers
+
+
+def test_integers_dtypes_and_truths_of_any_kind_are_sent_as_they_can_travel() -> None:
+    device = Sent()
+    x, true, three = Held(1, device), cast("Any", np.True_), cast("Any", np.int8(3))
+    array.reduce("std", x, np.int64(1), keepdims=true, ddof=three, dtype=np.dtype(">f8"))
+    array.reduce("sum", x, [0, three])
+    sent = [msgspec.structs.astuple(one)[2:] for one in device.messages]
+    assert sent == [((1,), True, 3, "float64", None), ((0, 3), False, 0, None, None)]
+    assert [type(one) for one in sent[0]] == [tuple, bool, int, str, type(None)]
+    for wrong, said in (
+        ({"axis": "x"}, "axis must be integers, not 'x'"),
+        ({"keepdims": np.ones(2)}, "keepdims is to be True or False"),
+        ({"dtype": "float31"}, "dtype 'float31' is not one of"),
+    ):
+        with pytest.raises(InvalidArgument, match=said):
+            array.reduce("sum", x, **wrong)
+
+
+def test_one_that_makes_a_buffer_of_nothing_is_given_a_device_first() -> None:
+    made = inspect.signature(array.full)
+    assert list(made.parameters) == ["device", "shape", "value", "dtype"]
+    assert made.parameters["dtype"].default == "float32"
+    with pytest.raises(InvalidArgument, match="a device comes first"):
+        array.full(3, 2, 1.0)  # type: ignore[arg-type]
+
+
+def scaled(name: Literal["twice", "thrice"], x: int, *, by: int = 1) -> tuple[str, int]:
+    return name, x * by
+
+
+_scale = named(scaled, "Return {text}, called {name}.")
+twice = _scale("twice", "it two times")
+
+
+def test_a_named_function_is_one_like_any_other() -> None:
+    with pytest.raises(TypeError):
+        twice("x", 2)  # type: ignore[call-arg, arg-type]
+    assert twice(3, by=2) == ("twice", 6)
+    assert str(inspect.signature(twice)) == "(x: int, *, by: int = 1) -> tuple[str, int]"
+    assert twice.__name__ == twice.__qualname__ == twice.__code__.co_name == "twice"
+    assert twice.__doc__ == "Return it two times, called twice."
+    assert (twice.__code__.co_filename, twice.__module__) == (__file__, __name__)
 
 
 class Sent:
@@ -135,6 +185,15 @@ WIRE: dict[str, Operation[Any]] = {
     "94cc910102c3": blas.Dot(A, B, conjugate=True),
     "92cc9201": blas.Nrm2(A),
     "93660104": array.Copy(A, out=OUT),
+    "97ccb40191039100a86261636b7761726404c3": fft.C2C(
+        A, s=(3,), axes=(0,), norm="backward", out=OUT, inverse=True
+    ),
+    "986ea373756d019100c301a004": array.Reduce(
+        "sum", A, (0,), keepdims=True, ddof=1, dtype="", out=OUT
+    ),
+    "946ba36578700104": array.Unary("exp", A, out=OUT),
+    "94659102cb3ff8000000000000a7666c6f61743634": array.Full((2,), 1.5, "float64"),
+    "936a01920100": array.Transpose(A, (1, 0)),
 }
 """Bytes that older journals hold."""
 

@@ -63,6 +63,28 @@ class Along(Shaped[AccelRef], frozen=True):
             raise InvalidArgument("there is no such axis")
 
 
+class Turn(Shaped[AccelRef], frozen=True):
+    shapes: ClassVar = "turn_a(...?,m,k),turn_b(...?,k,n),(...?,m,n)?->(...,m,n)"
+    scaled_by: ClassVar = {"c": "beta"}
+    in_place: ClassVar = ("c",)
+    a: AccelRef
+    b: AccelRef
+    c: AccelRef | None = None
+    beta: Factor | None = None
+    turn_a: str = "n"
+    turn_b: str = "n"
+    out: AccelRef | None = None
+
+
+class Solid(Shaped[AccelRef], frozen=True):
+    shapes: ClassVar = "turn(n,n),(...,n),(...)?->(...)"
+    instead: ClassVar = "send Along"
+    a: AccelRef
+    x: AccelRef
+    y: AccelRef | None = None
+    turn: str = "c"
+
+
 class Own(Shaped[AccelRef], frozen=True):
     shapes: ClassVar = "(n)->()"
     x: AccelRef
@@ -89,6 +111,14 @@ INFERRED: list[tuple[Operation[Any], object]] = [
     (Cross(ref(2, 3), ref(2, 3)), Spec((2, 3), "float32")),
     (Along(ref(2, 3), 1), Spec((2, 3), "float32")),
     (Own(ref(2, 3)), Spec((7,), "bool")),
+    (Turn(ref(4, 5), ref(5, 6)), Spec((4, 6), "float32")),
+    (Turn(ref(5, 4), ref(6, 5), turn_a="t", turn_b="c"), Spec((4, 6), "float32")),
+    (Turn(ref(2, 4, 5), ref(5, 6)), Spec((2, 4, 6), "float32")),
+    (Turn(ref(4, 5), ref(2, 5, 6), ref(4, 6), 2.0), Spec((2, 4, 6), "float32")),
+    (Turn(ref(4, 5), ref(2, 5, 6), ref(2, 4, 6), 0), Spec((2, 4, 6), "float32")),
+    (Turn(ref(4, 5), ref(5, 6), beta=0), Spec((4, 6), "float32")),
+    (Solid(ref(3, 3), ref(2, 3)), Spec((2,), "float32")),
+    (Solid(ref(3, 3), ref(2, 3), ref(2)), Spec((2,), "float32")),
     (
         Svd(ref(4, 2, dtype="complex64")),
         (Spec((4, 2), "complex64"), Spec((2,), "float32"), Spec((2, 2), "int32")),
@@ -110,9 +140,9 @@ X = ref(3, 3)
 REFUSED: list[tuple[Operation[Any], str]] = [
     (
         Solve(ref(3, 3), ref(4, 2)),
-        r"^Solve: n is 3 in a and 4 in b; it takes \(n,n\),\(n,r\)->\(n,r\)$",
+        r"^Solve: n is 3 in a float32\[3, 3\] and 4 in b float32\[4, 2\]; it takes \(n,n\),",
     ),
-    (Solve(ref(3, 2), ref(3, 2)), r"^Solve: n is 3 and 2 in a; it takes"),
+    (Solve(ref(3, 2), ref(3, 2)), r"^Solve: n is 3 and 2 in a float32\[3, 2\]; it takes"),
     (Solve(ref(3, 3), ref(3)), r"^Solve: b is float32\[3\], not \(n,r\); it takes"),
     (
         Solve(ref(3, 3), ref(3, 2, dtype="float64")),
@@ -136,6 +166,26 @@ REFUSED: list[tuple[Operation[Any], str]] = [
     (Batches(ref(4, 5), ref()), r"x is float32\[\], not \(\.\.\.,k\)"),
     (Cross(ref(2, 3), ref(2, 4)), r"y is float32\[2, 4\], with 4 in place of 3"),
     (Along(ref(2, 3), 2), "there is no such axis"),
+    (
+        Turn(ref(4, 5), ref(6, 5)),
+        r"k is 5 in a float32\[4, 5\] with turn_a='n' and 6 in b float32\[6, 5\] with turn_b='n'",
+    ),
+    (Turn(ref(4, 5), ref(5, 6), turn_b="T"), "Turn: turn_b is 'T'; it may be 'n', 't' or 'c'"),
+    (Turn(ref(3, 4, 5), ref(2, 5, 6)), r"whose axes at \.\.\. differ; it takes turn_a\(\.\.\.\?"),
+    (Turn(ref(4, 5), ref(5, 6), ref(2, 4, 6), 1), r"c is float32\[2, 4, 6\], whose axes at"),
+    (Turn(ref(4, 5), ref(5, 6), ref(4, 7), 1), r"n is 6 in b .* and 7 in c float32\[4, 7\]"),
+    (Turn(ref(4, 5), ref(5, 6), ref(6), 1), r"c is float32\[6\], not \(\.\.\.,m,n\)"),
+    (
+        Turn(ref(4, 5), ref(5, 6), ref(4, 6, dtype="int8"), 1),
+        r"a is float32\[4, 5\] and c is int8\[4, 6\]; convert",
+    ),
+    (Turn(ref(4, 5), ref(5, 6), ref(4, 6)), "but without beta it would not be read"),
+    (Turn(ref(4, 5), ref(5, 6), beta=1), "beta is 1, but there is no c to scale"),
+    (Turn(ref(4, 5), ref(5, 6), ref(4, 6), 1j), "beta is 1j, and float32 has no complex values"),
+    (Solid(ref(3), ref(2, 3)), r"a is float32\[3\], not \(n,n\); send Along; it takes turn\("),
+    (Solid(ref(3, 2), ref(2, 3)), r"n is 2 and 3 in a float32\[3, 2\] with turn='c'"),
+    (Solid(ref(3, 3), ref(2, 3), ref(3)), r"y is float32\[3\], whose axes at \.\.\. differ"),
+    (Turn(ref(2**30, 1), ref(1, 2**30)), "Turn would make float32"),
     (Inner(ref(2**30, 1), ref(1, 2**30)), "whose extents above 0 multiply to more than"),
 ]
 
@@ -162,6 +212,9 @@ def test_an_operand_that_may_be_out_is_taken() -> None:
         ("(n)->(...)", r"no operand has \.\.\."),
         ("(n,...)->(n)", "is no name of an axis"),
         ("(n)->(k); k=min(m,n)", "is made of what no operand has"),
+        ("(n),(m)?->(n)", "no operand has m"),
+        ("turn(n)->(n)", "turn turns two axes"),
+        ("(n)->(n)?", "is no signature"),
     ],
 )
 def test_a_text_that_says_nothing_is_refused(text: str, why: str) -> None:
@@ -175,6 +228,13 @@ def test_a_message_is_refused_whose_text_is_of_other_operands() -> None:
         class Short(Shaped[AccelRef], frozen=True):
             shapes: ClassVar = "(n),(n)->()"
             x: AccelRef
+
+    with pytest.raises(TypeError, match=r"Unsaid has the operands x, y, .* \(n\),\(n\)->\(\)"):
+
+        class Unsaid(Shaped[AccelRef], frozen=True):
+            shapes: ClassVar = "(n),(n)->()"
+            x: AccelRef
+            y: AccelRef | None = None
 
     with pytest.raises(TypeError, match=r"Many has 1 results"):
 

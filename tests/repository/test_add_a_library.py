@@ -88,8 +88,8 @@ def test_its_tests_pass(project: Path) -> None:
 
 
 def test_it_keeps_the_contract_of_every_library(project: Path) -> None:
-    suite = "tests/contract/test_declared.py"
-    run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", suite, "-k", "scan.Cumsum")
+    suite = (f"tests/contract/test_declared{part}.py" for part in ("", "_operands"))
+    run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", *suite, "-k", "scan.Cumsum")
 
 
 def test_its_session_runs(project: Path) -> None:

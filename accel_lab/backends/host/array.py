@@ -7,8 +7,18 @@ import numpy as np
 
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries.array.library import Full, Take, Zeros
-from accel_lab.libraries.array.reduction import PLACES, SPREADS
+from accel_lab.libraries.array.library import (
+    Cast,
+    Copy,
+    Full,
+    Reshape,
+    Slice,
+    Take,
+    Transpose,
+    Zeros,
+)
+from accel_lab.libraries.array.reduction import PLACES, SPREADS, Reduce
+from accel_lab.libraries.authoring.operand import Number
 
 _NARROW = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2"})
 _MEANS = frozenset({"mean"}) | SPREADS
@@ -22,22 +32,22 @@ class HostArray:
         out[...] = 0
 
     @np.errstate(all="ignore")
-    def full(self, m: Full, out: Any) -> None:
+    def full(self, m: Full, out: Any, value: Number) -> None:  # noqa: ARG002 - `out` has its dtype
         """Write the value, rounded to the dtype."""
-        out[...] = m.element()
+        out[...] = value
 
-    def copy(self, x: Any, out: Any) -> None:
-        """Copy `x` into `out`."""
+    def copy(self, m: Copy | Reshape, x: Any, out: Any) -> None:  # noqa: ARG002 - as above
+        """Copy `x` into `out`; they do not overlap, or are one array."""
         np.copyto(out, x)
 
     @np.errstate(all="ignore")
-    def cast(self, x: Any, out: Any, *, source: str, target: str) -> None:  # noqa: ARG002 - as above
+    def cast(self, m: Cast, x: Any, out: Any) -> None:  # noqa: ARG002 - as above
         """Convert `x` into `out`."""
         np.copyto(out, x, casting="unsafe")
 
-    def slice(self, x: Any, index: tuple[int | slice | None, ...]) -> Any:
+    def slice(self, m: Slice, x: Any) -> Any:
         """Return a view; the Ellipsis keeps one without axes from becoming a scalar."""
-        return x[(*index, ...)]
+        return x[(*m.entries, ...)]
 
     def reshape(self, x: Any, shape: tuple[int, ...]) -> Any | None:
         """Return a view, or None where NumPy would have to copy."""
@@ -46,9 +56,9 @@ class HostArray:
         except ValueError:
             return None
 
-    def transpose(self, x: Any, axes: tuple[int, ...]) -> Any:
+    def transpose(self, m: Transpose, x: Any) -> Any:
         """Return a view with permuted axes."""
-        return x.transpose(axes)
+        return x.transpose(m.order)
 
     @np.errstate(all="ignore")
     def apply(
@@ -79,28 +89,17 @@ class HostArray:
             raise InvalidArgument(text) from None
 
     @np.errstate(all="ignore")
-    def reduce(
-        self,
-        op: str,
-        x: Any,
-        out: Any,
-        *,
-        axes: tuple[int, ...],
-        keepdims: bool,
-        ddof: int,
-        source: str,
-        computed: str,
-        dtype: str,  # noqa: ARG002 - `out` has it
-    ) -> None:
+    def reduce(self, m: Reduce, x: Any, out: Any) -> None:
         """Write a reduction, of narrow floats in float32 and rounded once."""
-        options: dict[str, Any] = {"axis": axes, "keepdims": keepdims}
+        op, axes = m.op, m.axes()
+        options: dict[str, Any] = {"axis": axes, "keepdims": m.keepdims}
         if op in PLACES:
             options["axis"] = axes[0] if len(axes) == 1 else None
         if op in SPREADS:
-            options["ddof"] = ddof
-        if computed:
-            options["dtype"] = np.float32 if computed in _NARROW else numpy_dtype(computed)
-        function, x = getattr(np, op), _wide(x, source)
+            options["ddof"] = m.ddof
+        if m.dtype:
+            options["dtype"] = np.float32 if m.dtype in _NARROW else numpy_dtype(m.dtype)
+        function, x = getattr(np, op), _wide(x, m.x.dtype)
         if op in _MEANS:
             with warnings.catch_warnings():  # NumPy's of nothing, whose mean is NaN
                 warnings.simplefilter("ignore", RuntimeWarning)

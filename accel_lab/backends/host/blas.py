@@ -11,8 +11,7 @@ from scipy.linalg import blas
 
 from accel_lab.compute.arrays.dtypes import NAMES, is_float, itemsize
 from accel_lab.libraries.authoring.operand import Number
-from accel_lab.libraries.blas.library import Dot, Nrm2
-from accel_lab.libraries.blas.product import Trans, UpdateName
+from accel_lab.libraries.blas.library import Axpy, Dot, Gemv, Nrm2, Product, Scal, Trans
 
 _NARROW = frozenset(
     name for name in NAMES if is_float(name) and itemsize(name) < itemsize("float32")
@@ -26,57 +25,35 @@ class HostBlas:
 
     @np.errstate(all="ignore")
     def gemm(
-        self,
-        a: Any,
-        b: Any,
-        c: Any | None,
-        out: Any,
-        *,
-        dtype: str,
-        alpha: Number,
-        beta: Number,
-        trans_a: Trans,
-        trans_b: Trans,
+        self, m: Product, a: Any, b: Any, c: Any, out: Any, alpha: Number, beta: Number
     ) -> None:
         """Write alpha op(a) @ op(b) + beta c, for one product or a batch."""
-        _multiply(_turn(a, trans_a), _turn(b, trans_b), c, out, dtype=dtype, alpha=alpha, beta=beta)
+        _multiply(m.a.dtype, _turn(a, m.trans_a), _turn(b, m.trans_b), c, out, alpha, beta)
+
+    gemm_strided_batched = gemm
 
     @np.errstate(all="ignore")
-    def gemv(
-        self,
-        a: Any,
-        x: Any,
-        y: Any | None,
-        out: Any,
-        *,
-        dtype: str,
-        alpha: Number,
-        beta: Number,
-        trans: Trans,
-    ) -> None:
+    def gemv(self, m: Gemv, a: Any, x: Any, y: Any, out: Any, alpha: Number, beta: Number) -> None:
         """Write alpha op(a) @ x + beta y."""
-        _multiply(_turn(a, trans), x, y, out, dtype=dtype, alpha=alpha, beta=beta)
+        _multiply(m.a.dtype, _turn(a, m.trans), x, y, out, alpha, beta)
 
     @np.errstate(all="ignore")
-    def axpy(self, x: Any, y: Any, out: Any, *, dtype: str, alpha: Number) -> None:
+    def axpy(self, m: Axpy, x: Any, y: Any, out: Any, alpha: Number) -> None:
         """Write alpha x + y."""
+        dtype = m.x.dtype
         if dtype in _NARROW:
             out[...] = _wide(x, dtype) * alpha + _wide(y, dtype)
         else:
             np.add(x if alpha == 1 else np.multiply(x, alpha), y, out=out)
 
     @np.errstate(all="ignore")
-    def scal(self, x: Any, out: Any, *, dtype: str, alpha: Number) -> None:
+    def scal(self, m: Scal, x: Any, out: Any, alpha: Number) -> None:
         """Write alpha x."""
+        dtype = m.x.dtype
         if dtype in _NARROW:
             out[...] = _wide(x, dtype) * alpha
         else:
             np.multiply(x, alpha, out=out)
-
-    def update_again(
-        self, name: UpdateName, x: Any, y: Any, out: Any, *, dtype: str, alpha: Number
-    ) -> None:
-        """Return nothing: to call NumPy takes the arrays, which must not be kept."""
 
     @np.errstate(all="ignore")
     def dot(self, m: Dot, x: Any, y: Any, out: Any) -> None:
@@ -94,7 +71,7 @@ class HostBlas:
 
 
 def _multiply(
-    a: Any, b: Any, c: Any | None, out: Any, *, dtype: str, alpha: Number, beta: Number
+    dtype: str, a: Any, b: Any, c: Any | None, out: Any, alpha: Number, beta: Number
 ) -> None:
     if alpha == 0:  # the BLAS does not read a and b then, nor may what is in them count
         out[...] = 0 if c is None else np.multiply(_wide(c, dtype), beta)

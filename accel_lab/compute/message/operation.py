@@ -256,9 +256,16 @@ def _require_types(message: Operation[Any]) -> None:
         try:
             msgspec.convert(value, hint, dec_hook=lambda _, given: given)
         except Exception:  # noqa: BLE001 - msgspec asks an array for its keys
-            wanted = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+            arms = typing.get_args(hint) if is_union(hint) else (hint,)
+            wanted = " | ".join(map(_type_name, arms))
             text = f"{kind.__name__}: {name} is of type {wanted}, and {value!r} is not"
             raise InvalidArgument(text) from None
+
+
+def _type_name(hint: Any) -> str:
+    if hint is type(None):
+        return "None"
+    return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
 
 
 def travelling(root: type[Operation[Any]] = Operation) -> Iterator[type[Operation[Any]]]:

@@ -4,46 +4,17 @@ They send `Unary`, `Binary` and `Reduce` of `array` and return at once. What a f
 refuses, those messages say: shapes broadcast, dtypes promote as NumPy's.
 """
 
-from typing import Any, Protocol
-
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.libraries.array.elementwise import BinaryOp, Operand, UnaryOp, binary, unary
-from accel_lab.libraries.array.reduction import reduce
+from accel_lab.libraries.array.elementwise import Operand, binary, unary
+from accel_lab.libraries.array.reduction import ReduceOp, reduce
+from accel_lab.libraries.authoring.function import named
 from accel_lab.libraries.authoring.shape import Integers
 
 # ruff: noqa: A001 - NumPy's names
 
 
-def _name(function: Any, op: str, returns: str) -> None:
-    """Give a function the name by which it is called, pickled and profiled, and its help."""
-    function.__name__ = function.__qualname__ = op
-    function.__doc__ = f"Return {returns}; does not block."
-    function.__code__ = function.__code__.replace(co_name=op, co_qualname=op)
-
-
-class _Unary(Protocol):
-    def __call__(self, x: AccelRef, *, out: AccelRef | None = None) -> AccelRef: ...
-
-
-def _unary(op: UnaryOp, returns: str) -> _Unary:
-    def function(x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-        return unary(op, x, out=out)
-
-    _name(function, op, returns)
-    return function
-
-
-class _Binary(Protocol):
-    def __call__(self, x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef: ...
-
-
-def _binary(op: BinaryOp, returns: str) -> _Binary:
-    def function(x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:
-        return binary(op, x, y, out=out)
-
-    _name(function, op, returns)
-    return function
-
+_HELP = "Return {text}; does not block."
+_unary, _binary = named(unary, _HELP), named(binary, _HELP)
 
 negative = _unary("negative", "the negative")
 positive = _unary("positive", "a copy; of bool there is none")
@@ -110,7 +81,8 @@ left_shift = _binary("left_shift", "x << y")
 right_shift = _binary("right_shift", "x >> y")
 
 
-def sum(
+def _sum(
+    op: ReduceOp,
     x: AccelRef,
     axis: Integers | None = None,
     dtype: object = None,
@@ -118,35 +90,11 @@ def sum(
     *,
     keepdims: bool = False,
 ) -> AccelRef:
-    """Return the sum; of bool and small integers in 64 bits; does not block."""
-    return reduce("sum", x, axis, keepdims=keepdims, dtype=dtype, out=out)
+    return reduce(op, x, axis, keepdims=keepdims, dtype=dtype, out=out)
 
 
-def prod(
-    x: AccelRef,
-    axis: Integers | None = None,
-    dtype: object = None,
-    out: AccelRef | None = None,
-    *,
-    keepdims: bool = False,
-) -> AccelRef:
-    """Return the product; of bool and small integers in 64 bits; does not block."""
-    return reduce("prod", x, axis, keepdims=keepdims, dtype=dtype, out=out)
-
-
-def mean(
-    x: AccelRef,
-    axis: Integers | None = None,
-    dtype: object = None,
-    out: AccelRef | None = None,
-    *,
-    keepdims: bool = False,
-) -> AccelRef:
-    """Return the mean; of integers in float64; does not block."""
-    return reduce("mean", x, axis, keepdims=keepdims, dtype=dtype, out=out)
-
-
-def std(
+def _spread(
+    op: ReduceOp,
     x: AccelRef,
     axis: Integers | None = None,
     dtype: object = None,
@@ -155,84 +103,41 @@ def std(
     ddof: int = 0,
     keepdims: bool = False,
 ) -> AccelRef:
-    """Return the standard deviation, by n - ddof; does not block."""
-    return reduce("std", x, axis, keepdims=keepdims, ddof=ddof, dtype=dtype, out=out)
+    return reduce(op, x, axis, keepdims=keepdims, ddof=ddof, dtype=dtype, out=out)
 
 
-def var(
-    x: AccelRef,
-    axis: Integers | None = None,
-    dtype: object = None,
-    out: AccelRef | None = None,
-    *,
-    ddof: int = 0,
-    keepdims: bool = False,
-) -> AccelRef:
-    """Return the variance, by n - ddof; does not block."""
-    return reduce("var", x, axis, keepdims=keepdims, ddof=ddof, dtype=dtype, out=out)
-
-
-def max(
+def _choice(
+    op: ReduceOp,
     x: AccelRef,
     axis: Integers | None = None,
     out: AccelRef | None = None,
     *,
     keepdims: bool = False,
 ) -> AccelRef:
-    """Return the largest element; NaN if one is; does not block."""
-    return reduce("max", x, axis, keepdims=keepdims, out=out)
+    return reduce(op, x, axis, keepdims=keepdims, out=out)
 
 
-def min(
-    x: AccelRef,
-    axis: Integers | None = None,
-    out: AccelRef | None = None,
-    *,
-    keepdims: bool = False,
-) -> AccelRef:
-    """Return the smallest element; NaN if one is; does not block."""
-    return reduce("min", x, axis, keepdims=keepdims, out=out)
-
-
-def any(
-    x: AccelRef,
-    axis: Integers | None = None,
-    out: AccelRef | None = None,
-    *,
-    keepdims: bool = False,
-) -> AccelRef:
-    """Return whether an element is not zero; does not block."""
-    return reduce("any", x, axis, keepdims=keepdims, out=out)
-
-
-def all(
-    x: AccelRef,
-    axis: Integers | None = None,
-    out: AccelRef | None = None,
-    *,
-    keepdims: bool = False,
-) -> AccelRef:
-    """Return whether no element is zero; does not block."""
-    return reduce("all", x, axis, keepdims=keepdims, out=out)
-
-
-def argmax(
+def _place(
+    op: ReduceOp,
     x: AccelRef,
     axis: int | None = None,
     out: AccelRef | None = None,
     *,
     keepdims: bool = False,
 ) -> AccelRef:
-    """Return where the first largest element is, as int64; does not block."""
-    return reduce("argmax", x, axis, keepdims=keepdims, out=out)
+    return reduce(op, x, axis, keepdims=keepdims, out=out)
 
 
-def argmin(
-    x: AccelRef,
-    axis: int | None = None,
-    out: AccelRef | None = None,
-    *,
-    keepdims: bool = False,
-) -> AccelRef:
-    """Return where the first smallest element is, as int64; does not block."""
-    return reduce("argmin", x, axis, keepdims=keepdims, out=out)
+_sums, _spreads = named(_sum, _HELP), named(_spread, _HELP)
+_chooses, _places = named(_choice, _HELP), named(_place, _HELP)
+sum = _sums("sum", "the sum; of bool and small integers in 64 bits")
+prod = _sums("prod", "the product; of bool and small integers in 64 bits")
+mean = _sums("mean", "the mean; of integers in float64")
+std = _spreads("std", "the standard deviation, by n - ddof")
+var = _spreads("var", "the variance, by n - ddof")
+max = _chooses("max", "the largest element; NaN if one is")
+min = _chooses("min", "the smallest element; NaN if one is")
+any = _chooses("any", "whether an element is not zero")
+all = _chooses("all", "whether no element is zero")
+argmax = _places("argmax", "where the first largest element is, as int64")
+argmin = _places("argmin", "where the first smallest element is, as int64")

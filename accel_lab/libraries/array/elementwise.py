@@ -7,7 +7,7 @@ uploaded, which waits for nothing on the device.
 """
 
 import math
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array.message import ArrayMessage
+from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.operand import (
     RANGES,
     TRAVELLING,
@@ -28,69 +29,22 @@ from accel_lab.libraries.authoring.operand import (
     require_out,
     result,
 )
+from accel_lab.libraries.authoring.options import Options
 from accel_lab.libraries.authoring.promotion import Promoted, promote, weak
 from accel_lab.libraries.authoring.shape import broadcast
 
 UnaryOp: TypeAlias = Literal[
-    "negative",
-    "positive",
-    "absolute",
-    "sign",
-    "square",
-    "reciprocal",
-    "sqrt",
-    "exp",
-    "expm1",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "sin",
-    "cos",
-    "tan",
-    "arcsin",
-    "arccos",
-    "arctan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "floor",
-    "ceil",
-    "trunc",
-    "rint",
-    "isnan",
-    "isinf",
-    "isfinite",
-    "conjugate",
-    "invert",
-    "logical_not",
-]
+    "negative", "positive", "absolute", "sign", "square", "reciprocal", "sqrt", "exp", "expm1",
+    "log", "log1p", "log2", "log10", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh",
+    "cosh", "tanh", "floor", "ceil", "trunc", "rint", "isnan", "isinf", "isfinite", "conjugate",
+    "invert", "logical_not",
+]  # fmt: skip
 BinaryOp: TypeAlias = Literal[
-    "add",
-    "subtract",
-    "multiply",
-    "divide",
-    "floor_divide",
-    "remainder",
-    "power",
-    "arctan2",
-    "maximum",
-    "minimum",
-    "equal",
-    "not_equal",
-    "less",
-    "less_equal",
-    "greater",
-    "greater_equal",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "left_shift",
-    "right_shift",
-]
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power", "arctan2",
+    "maximum", "minimum", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+    "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor",
+    "left_shift", "right_shift",
+]  # fmt: skip
 Operand: TypeAlias = AccelRef | Scalar | npt.NDArray[Any]
 
 UNARY: frozenset[str] = frozenset(get_args(UnaryOp))
@@ -103,8 +57,11 @@ _INT64 = range(-(2**63), 2**63)
 class Unary(ArrayMessage, frozen=True, tag=107):
     """Take NumPy's function `op` of each element of `x`; `out` may be `x`."""
 
+    shapes: ClassVar = "(...)->(...)"
+    in_place: ClassVar = ("x",)
     op: UnaryOp
     x: AccelRef
+    _: Options
     out: AccelRef | None = None
 
     def infer(self) -> Spec:
@@ -122,6 +79,9 @@ class Binary(ArrayMessage, frozen=True, tag=108):
     of its two parts. `out` may be `x` or `y`.
     """
 
+    shapes: ClassVar = "(...)?,(...)?->(...)"
+    broadcasts: ClassVar = True
+    in_place: ClassVar = ("x", "y")
     op: BinaryOp
     x: AccelRef | None
     y: AccelRef | None
@@ -161,6 +121,8 @@ class Where(ArrayMessage, frozen=True, tag=109):
     Where `x` or `y` is None, the next of `numbers` stands in its place.
     """
 
+    shapes: ClassVar = "(...),(...)?,(...)?->(...)"
+    broadcasts: ClassVar = True
     condition: AccelRef
     x: AccelRef | None
     y: AccelRef | None
@@ -191,13 +153,7 @@ class Where(ArrayMessage, frozen=True, tag=109):
         return x, number_of(self, next(left)) if self.y is None else self.y
 
 
-def unary(op: UnaryOp, x: AccelRef, *, out: AccelRef | None = None) -> AccelRef:
-    """Return NumPy's function `op` of each element, as `Unary` says; does not block.
-
-    Raises:
-        InvalidArgument: there is no such function of this dtype, or `out` does not fit.
-    """
-    return device_of(x).ask(Unary(op, x, out))
+unary = function(Unary)
 
 
 def binary(op: BinaryOp, x: Operand, y: Operand, *, out: AccelRef | None = None) -> AccelRef:

@@ -8,16 +8,16 @@ through one is read through the other, in the order in which the messages were s
 # ruff: noqa: PLC0414 - names of this module, wherever they are written
 
 import builtins
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar
 
-from accel_lab.compute.arrays.dtypes import canonical, is_complex
-from accel_lab.compute.device import Device, device_first, device_of
+from accel_lab.compute.arrays.dtypes import is_complex, numpy_dtype
+from accel_lab.compute.device import device_of
 from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array.arithmetic import *  # noqa: F403 - array.add and all the others
-from accel_lab.libraries.array.elementwise import BINARY, UNARY, BinaryOp, UnaryOp, paired
+from accel_lab.libraries.array.elementwise import BINARY, UNARY, paired
 from accel_lab.libraries.array.elementwise import Binary as Binary
 from accel_lab.libraries.array.elementwise import Unary as Unary
 from accel_lab.libraries.array.elementwise import Where as Where
@@ -31,28 +31,23 @@ from accel_lab.libraries.array.matmul import Matmul as Matmul
 from accel_lab.libraries.array.matmul import matmul as matmul
 from accel_lab.libraries.array.message import ArrayMessage
 from accel_lab.libraries.array.reduction import Reduce as Reduce
-from accel_lab.libraries.array.reduction import ReduceOp
 from accel_lab.libraries.array.reduction import reduce as reduce
-from accel_lab.libraries.authoring.function import function
+from accel_lab.libraries.authoring.function import function, maker
 from accel_lab.libraries.authoring.operand import (
     Number,
-    Scalar,
     array_of,
     describe,
     element,
     output,
-    plain,
     result,
 )
-from accel_lab.libraries.authoring.options import Options
+from accel_lab.libraries.authoring.options import DType, Factor, Ints, Options
 from accel_lab.libraries.authoring.shape import (
     Index,
-    Integers,
     axis_order,
     filled_shape,
     index_entries,
     indexed_shape,
-    ints,
     require_extents,
 )
 
@@ -60,33 +55,28 @@ from accel_lab.libraries.authoring.shape import (
 class Zeros(ArrayMessage, frozen=True, tag=100):
     """Make a buffer of zeros."""
 
-    shape: tuple[int, ...]
-    dtype: str
+    shape: Ints
+    dtype: DType = "float32"
 
     def infer(self) -> Spec:
         """Return the shape and dtype that were given."""
+        numpy_dtype(self.dtype)  # refuses what is none
         return result(self, require_extents("Zeros", self.shape), self.dtype)
 
 
 class Full(ArrayMessage, frozen=True, tag=101):
-    """Make a buffer whose every element is `value`, a number that the dtype can hold.
+    """Make a buffer whose every element is `value`, a number that the dtype can hold."""
 
-    On the wire a complex value is the list of its two parts.
-    """
-
-    shape: tuple[int, ...]
-    value: Any
-    dtype: str
+    shape: Ints
+    value: Factor
+    dtype: DType = "float32"
 
     def infer(self) -> Spec:
         """Return the shape and dtype that were given."""
+        numpy_dtype(self.dtype)  # refuses what is none
         spec = result(self, require_extents("Full", self.shape), self.dtype)
-        self.element()
+        element(self, "value", self.value, self.dtype)
         return spec
-
-    def element(self) -> Number:
-        """Return the value as the Python type of the dtype's elements."""
-        return element(self, "value", self.value, self.dtype)
 
 
 class Copy(ArrayMessage, frozen=True, tag=102):
@@ -106,13 +96,14 @@ class Cast(ArrayMessage, frozen=True, tag=103):
     a float that an integer dtype does not have, and complex becomes no real dtype but `bool`.
     """
 
+    shapes: ClassVar = "(...)->(...)"
     x: AccelRef
-    dtype: str
+    dtype: DType
 
     def infer(self) -> Spec:
         """Return the shape of `x` and the dtype that was given."""
-        source = self.x.dtype
-        spec = result(self, self.x.shape, self.dtype)
+        source, spec = self.x.dtype, Spec(self.x.shape, self.dtype)
+        numpy_dtype(self.dtype)  # refuses what is none
         if is_complex(source) and not is_complex(self.dtype) and self.dtype != "bool":
             raise InvalidArgument(
                 f"Cast: x is {describe(self.x)}, and {self.dtype} has no imaginary part; "
@@ -128,6 +119,7 @@ class Slice(ArrayMessage, frozen=True, tag=104):
     (start, stop, step) is a range of it, None adds an axis of length 1. Axes left out are whole.
     """
 
+    shapes: ClassVar = "(...)->?"
     aliased: ClassVar[str] = "x"
     x: AccelRef
     index: tuple[Index, ...]
@@ -135,6 +127,11 @@ class Slice(ArrayMessage, frozen=True, tag=104):
     def infer(self) -> Spec:
         """Return the shape of the part."""
         return Spec(indexed_shape(self.x, self.index), self.x.dtype)
+
+    @property
+    def entries(self) -> tuple[int | builtins.slice | None, ...]:
+        """The index as Python has it."""
+        return tuple(builtins.slice(*e) if isinstance(e, tuple) else e for e in self.index)
 
 
 class Reshape(ArrayMessage, frozen=True, tag=105):
@@ -144,9 +141,10 @@ class Reshape(ArrayMessage, frozen=True, tag=105):
     contiguous; otherwise it is a copy. Copy first when later writes must not be shared.
     """
 
+    shapes: ClassVar = "(...)->?"
     aliased: ClassVar[str] = "x"
     x: AccelRef
-    shape: tuple[int, ...]
+    shape: Ints
 
     def infer(self) -> Spec:
         """Return the shape that was given, with -1 worked out."""
@@ -156,49 +154,25 @@ class Reshape(ArrayMessage, frozen=True, tag=105):
 class Transpose(ArrayMessage, frozen=True, tag=106):
     """View `x` with its axes permuted; None reverses them."""
 
+    shapes: ClassVar = "(...)->?"
     aliased: ClassVar[str] = "x"
     x: AccelRef
-    axes: tuple[int, ...] | None = None
+    axes: Ints | None = None
 
     def infer(self) -> Spec:
         """Return the permuted shape."""
         shape = self.x.shape
-        return Spec(tuple(shape[axis] for axis in axis_order(self.x, self.axes)), self.x.dtype)
+        return Spec(tuple(shape[axis] for axis in self.order), self.x.dtype)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The permutation of the axes, counted from 0."""
+        return axis_order(self.x, self.axes)
 
 
-def zeros(device: Device, shape: Integers, dtype: object = "float32") -> AccelRef:
-    """Make a buffer of zeros on a device; does not block.
-
-    Raises:
-        InvalidArgument: no such shape or dtype.
-    """
-    return device_first(device).ask(Zeros(ints("shape", shape), canonical(dtype)))
-
-
-def full(
-    device: Device,
-    shape: Integers,
-    value: Scalar,
-    dtype: object = "float32",
-) -> AccelRef:
-    """Make a buffer whose every element is `value` on a device; does not block.
-
-    Raises:
-        InvalidArgument: no such shape or dtype, or the dtype does not hold the value.
-    """
-    return device_first(device).ask(Full(ints("shape", shape), plain(value), canonical(dtype)))
-
-
-copy = function(Copy)
-
-
-def cast(x: AccelRef, dtype: object) -> AccelRef:
-    """Convert `x` to another dtype in a new buffer, as `Cast` says; does not block.
-
-    Raises:
-        InvalidArgument: no such dtype, or it would lose imaginary parts.
-    """
-    return device_of(x).ask(Cast(x, canonical(dtype)))
+zeros, full = maker(Zeros), maker(Full)
+copy, cast = function(Copy), function(Cast)
+reshape, transpose = function(Reshape), function(Transpose)
 
 
 def slice(x: AccelRef, index: Any) -> AccelRef:  # noqa: A001 - read as array.slice
@@ -211,24 +185,6 @@ def slice(x: AccelRef, index: Any) -> AccelRef:  # noqa: A001 - read as array.sl
     """
     device = device_of(x)
     return device.ask(Slice(x, index_entries(x, index)))
-
-
-def reshape(x: AccelRef, shape: Integers) -> AccelRef:
-    """Give `x` another shape, as a view where its strides allow one; does not block.
-
-    Raises:
-        InvalidArgument: its elements do not fill the shape.
-    """
-    return device_of(x).ask(Reshape(x, ints("shape", shape)))
-
-
-def transpose(x: AccelRef, axes: Integers | None = None) -> AccelRef:
-    """View `x` with its axes permuted, reversed when `axes` is None; does not block.
-
-    Raises:
-        InvalidArgument: the axes are no permutation.
-    """
-    return device_of(x).ask(Transpose(x, None if axes is None else ints("axes", axes)))
 
 
 def part(x: AccelRef, index: Any) -> AccelRef:
@@ -265,85 +221,10 @@ def called(function: Any, *operands: Any) -> AccelRef:
     )
 
 
-class ArrayLibrary(Protocol):
-    """What a backend provides; arrays may have any strides, and each call only enqueues.
-
-    dtypes are the buffers' own, because a backend may store narrow floats as integers.
-    """
-
-    def copy(self, x: Any, out: Any) -> None:
-        """Copy `x` into `out` of the same shape and dtype; they do not overlap."""
-
-    def cast(self, x: Any, out: Any, *, source: str, target: str) -> None:
-        """Convert `x` into `out`, a new array of the same shape."""
-
-    def slice(self, x: Any, index: tuple[int | builtins.slice | None, ...]) -> Any:
-        """Return a view by basic indexing; an array even when it has no axes."""
-
-    def reshape(self, x: Any, shape: tuple[int, ...]) -> Any | None:
-        """Return a view in C order, or None when the strides allow none; never copies."""
-
-    def transpose(self, x: Any, axes: tuple[int, ...]) -> Any:
-        """Return a view with permuted axes."""
-
-    def apply(
-        self,
-        op: UnaryOp | BinaryOp | Literal["where", "matmul"],
-        operands: tuple[Any, ...],
-        dtypes: tuple[str, ...],
-        out: Any,
-        *,
-        dtype: str,
-    ) -> None:
-        """Write NumPy's function `op` of arrays and Python's numbers; `out` may be an operand.
-
-        `dtypes` are those of the operands, empty for a number; `dtype` is that of `out`.
-        """
-
-    def reduce(
-        self,
-        op: ReduceOp,
-        x: Any,
-        out: Any,
-        *,
-        axes: tuple[int, ...],
-        keepdims: bool,
-        ddof: int,
-        source: str,
-        computed: str,
-        dtype: str,
-    ) -> None:
-        """Write a reduction along `axes`.
-
-        `source` and `dtype` are those of `x` and `out`; `computed` is that to compute in, empty
-        for NumPy's choice.
-        """
-
-
 class ArrayActor(LibraryActor):
     """Makes, copies, converts and views buffers, and computes with them."""
 
     library = "array"
-    lib: ArrayLibrary
-
-    @handles(Copy)
-    def copy(self, m: Copy, launch: Launch) -> None:
-        """Copy; nothing is to be done for a buffer that is its own `out`."""
-        out, x = output(launch, "x"), launch.read(m.x)
-        if out is not x:
-            self.lib.copy(x, out)
-
-    @handles(Cast)
-    def cast(self, m: Cast, launch: Launch) -> None:
-        """Convert into a new buffer."""
-        self.lib.cast(launch.read(m.x), launch.empty(), source=m.x.dtype, target=m.dtype)
-
-    @handles(Slice)
-    def slice(self, m: Slice, launch: Launch) -> None:
-        """Make a view; nothing is enqueued."""
-        spec = m.infer()  # refuses what is out of range, where the notebook could not
-        index = tuple(builtins.slice(*e) if isinstance(e, tuple) else e for e in m.index)
-        launch.view(m.x, self.lib.slice(array_of(m.x), index), *spec)
 
     @handles(Reshape)
     def reshape(self, m: Reshape, launch: Launch) -> None:
@@ -354,13 +235,7 @@ class ArrayActor(LibraryActor):
             launch.view(m.x, view, *spec)
             return
         x, out = launch.read(m.x), launch.empty()
-        self.lib.copy(x, self.lib.reshape(out, m.x.shape))
-
-    @handles(Transpose)
-    def transpose(self, m: Transpose, launch: Launch) -> None:
-        """Make a view; nothing is enqueued."""
-        spec = m.infer()
-        launch.view(m.x, self.lib.transpose(array_of(m.x), axis_order(m.x, m.axes)), *spec)
+        self.lib.copy(m, x, self.lib.reshape(out, m.x.shape))
 
     @handles(Unary)
     def unary(self, m: Unary, launch: Launch) -> None:
@@ -382,28 +257,16 @@ class ArrayActor(LibraryActor):
         """Enqueue one product."""
         self._apply(launch, "matmul", output(launch, "a", "b"), m.a, m.b)
 
-    @handles(Reduce)
-    def reduce(self, m: Reduce, launch: Launch) -> None:
-        """Enqueue one reduction; the answer stays on the device."""
-        out, x = output(launch, "x"), launch.read(m.x)
-        self.lib.reduce(
-            m.op,
-            x,
-            out,
-            axes=m.axes(),
-            keepdims=m.keepdims,
-            ddof=m.ddof,
-            source=m.x.dtype,
-            computed=m.dtype,
-            dtype=(launch.spec or m.infer()).dtype,
-        )
-
-    def _apply(self, launch: Launch, op: Any, out: Any, *operands: AccelRef | Number) -> None:
-        refs = [isinstance(operand, AccelRef) for operand in operands]
-        arrays = tuple(
-            launch.read(one) if is_ref else one for one, is_ref in zip(operands, refs, strict=True)
-        )
-        dtypes = tuple(one.dtype if isinstance(one, AccelRef) else "" for one in operands)
+    def _apply(self, launch: Launch, op: str, out: Any, *operands: AccelRef | Number) -> None:
+        arrays: list[Any] = []
+        dtypes: list[str] = []
+        for operand in operands:
+            if isinstance(operand, AccelRef):
+                arrays.append(launch.read(operand))
+                dtypes.append(operand.dtype)
+            else:
+                arrays.append(operand)
+                dtypes.append("")
         message: Any = launch.message
         spec = launch.spec or message.infer()
-        self.lib.apply(op, arrays, dtypes, out, dtype=spec.dtype)
+        self.lib.apply(op, tuple(arrays), tuple(dtypes), out, dtype=spec.dtype)

@@ -5,6 +5,7 @@ message of its own.
 """
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,12 +17,12 @@ from accel_lab.libraries.array.message import ArrayMessage
 from accel_lab.libraries.authoring.operand import describe, require_out, result
 from accel_lab.libraries.authoring.promotion import promote
 from accel_lab.libraries.blas import library as blas
-from accel_lab.libraries.blas.product import MATRIX
 
 _BLAS = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
 """The dtypes of which every backend has BLAS."""
 
 
+MATRIX = 2  # axes
 _MESSAGES: dict[tuple[int, int], Callable[[AccelRef, AccelRef], Operation[AccelRef]]] = {
     (2, 2): blas.Gemm,
     (2, 1): blas.Gemv,
@@ -38,6 +39,8 @@ class Matmul(ArrayMessage, frozen=True, tag=111):
     promote as NumPy's; integers wrap. Narrow floats are computed in float32 and rounded once.
     """
 
+    shapes: ClassVar = "(...,m,k),(...,k,n)->(...,m,n)"
+    broadcasts: ClassVar = True
     a: AccelRef
     b: AccelRef
     out: AccelRef | None = None

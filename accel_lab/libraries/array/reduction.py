@@ -1,17 +1,17 @@
 """Reductions along axes: sums, extremes, means and where they are."""
 
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
-from accel_lab.compute.arrays.dtypes import canonical, is_complex
-from accel_lab.compute.device import device_of
+from accel_lab.compute.arrays.dtypes import is_complex
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array.elementwise import require_word
 from accel_lab.libraries.array.message import ArrayMessage
-from accel_lab.libraries.authoring.operand import describe, flag, plain, require_out, result
+from accel_lab.libraries.authoring.function import function
+from accel_lab.libraries.authoring.operand import describe, require_out, result
+from accel_lab.libraries.authoring.options import DType, Ints, Options
 from accel_lab.libraries.authoring.promotion import reduced
-from accel_lab.libraries.authoring.shape import Integers, ints
 
 ReduceOp: TypeAlias = Literal[
     "sum", "prod", "max", "min", "mean", "any", "all", "argmax", "argmin", "std", "var"
@@ -29,15 +29,17 @@ class Reduce(ArrayMessage, frozen=True, tag=110):
 
     bfloat16 and float8 are reduced in float32 and rounded once. `keepdims` leaves reduced axes in
     with one element. `ddof` is for `std` and `var`, which divide by n - ddof. `dtype` is that in
-    which `sum`, `prod`, `mean`, `std` and `var` are computed, empty for NumPy's choice.
+    which `sum`, `prod`, `mean`, `std` and `var` are computed, without it NumPy's choice.
     """
 
+    shapes: ClassVar = "(...)->?"
     op: ReduceOp
     x: AccelRef
-    axis: tuple[int, ...] | None = None
+    axis: Ints | None = None
+    _: Options
     keepdims: bool = False
     ddof: int = 0
-    dtype: str = ""
+    dtype: DType | None = None
     out: AccelRef | None = None
 
     def infer(self) -> Spec:
@@ -50,7 +52,7 @@ class Reduce(ArrayMessage, frozen=True, tag=110):
             left = tuple(1 if axis in axes else n for axis, n in enumerate(shape))
         else:
             left = tuple(n for axis, n in enumerate(shape) if axis not in axes)
-        spec = result(self, left, self._dtype())
+        spec = result(self, left, self.made_dtype())
         require_out(self, self.out, spec, self.x)
         return spec
 
@@ -60,21 +62,25 @@ class Reduce(ArrayMessage, frozen=True, tag=110):
         Raises:
             InvalidArgument: there are no such axes, or too many of them.
         """
-        ndim = self.x.ndim
-        if self.axis is None:
+        ndim, given = self.x.ndim, cast("tuple[int, ...] | None", self.axis)
+        if given is None:
             return tuple(range(ndim))
-        axes = tuple(axis + ndim if axis < 0 else axis for axis in self.axis)
+        axes = tuple(axis + ndim if axis < 0 else axis for axis in given)
         if any(not 0 <= axis < ndim for axis in axes) or len(set(axes)) != len(axes):
             raise InvalidArgument(
-                f"Reduce: axis {_shown(self.axis)} is none of x {describe(self.x)}, or is there "
-                "twice"
+                f"Reduce: axis {_shown(given)} is none of x {describe(self.x)}, or is there twice"
             )
         if self.op in PLACES and len(axes) != 1:
-            raise InvalidArgument(f"Reduce: {self.op} takes one axis or None, not {self.axis!r}")
+            raise InvalidArgument(f"Reduce: {self.op} takes one axis or None, not {given!r}")
         return axes
 
-    def _dtype(self) -> str:
-        source, asked = self.x.dtype, self.dtype
+    def made_dtype(self) -> str:
+        """Return the dtype that NumPy's function has for it.
+
+        Raises:
+            InvalidArgument: there is none, or it is no such one that was asked for.
+        """
+        source, asked = self.x.dtype, self.dtype or ""
         if asked and self.op not in _TYPED:
             raise InvalidArgument(f"Reduce: {self.op} takes no dtype; cast the result")
         if asked and is_complex(source) and not is_complex(asked):
@@ -86,26 +92,7 @@ class Reduce(ArrayMessage, frozen=True, tag=110):
             raise InvalidArgument(text) from None
 
 
-def reduce(
-    op: ReduceOp,
-    x: AccelRef,
-    axis: Integers | None = None,
-    *,
-    keepdims: bool = False,
-    ddof: int = 0,
-    dtype: object = None,
-    out: AccelRef | None = None,
-) -> AccelRef:
-    """Reduce `x` along an axis, several, or all of them, as `Reduce` says; does not block.
-
-    Raises:
-        InvalidArgument: an axis or option does not fit, or there is nothing to reduce.
-    """
-    along = None if axis is None else ints("axis", axis)
-    asked = "" if dtype is None else canonical(dtype)
-    return device_of(x).ask(
-        Reduce(op, x, along, flag("keepdims", keepdims), plain(ddof), asked, out)
-    )
+reduce = function(Reduce)
 
 
 def _shown(axis: tuple[Any, ...]) -> Any:

@@ -1,19 +1,22 @@
 """The function beside a message, made of its fields: `gemm = function(Gemm)`.
 
-It is written as text and compiled, as a dataclass's `__init__`, so that it costs what one written
-by hand costs, and `help`, IPython and profilers see an ordinary function.
+A message that makes a buffer of none is sent to a device that comes first: `zeros = maker(Zeros)`.
+Of a function whose first argument says what is computed, `named` makes one for each.
+
+They are written as text and compiled, as a dataclass's `__init__`, so that each costs what one
+written by hand costs, and `help`, IPython and profilers see an ordinary function.
 """
 
 import inspect
 import sys
 from collections.abc import Callable
-from types import GenericAlias
-from typing import Any, ParamSpec, TypeVar, get_args, overload
+from types import FrameType, GenericAlias
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 import msgspec
 
 from accel_lab.actor.reply import Reply
-from accel_lab.compute.device import device_of
+from accel_lab.compute.device import Device, device_first, device_of
 from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.message.operation import (
@@ -23,13 +26,13 @@ from accel_lab.compute.message.operation import (
     operand_fields,
 )
 from accel_lab.compute.message.results import results_of
-from accel_lab.libraries.authoring.operand import Scalar, plain
-from accel_lab.libraries.authoring.options import Factor, factors_of, hints_of, options_of
+from accel_lab.libraries.authoring.options import hints_of, options_of, shown, travelling
 from accel_lab.libraries.authoring.registration import function_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Made = TypeVar("Made", bound=Ref[Any])
+N = TypeVar("N", bound=str)
 T = TypeVar("T", bound=tuple[Ref[Any] | None, ...])
 
 
@@ -46,37 +49,66 @@ def function(kind: Callable[P, Operation[R]]) -> Callable[P, Reply[R]]: ...
 def function(kind: Any) -> Callable[..., Any]:
     """Return the function that sends a message to the device of its first operand.
 
-    It takes the message's fields, those behind `_: Options` by keyword, and numbers of any kind.
+    It takes the message's fields, those behind `_: Options` by keyword: numbers, shapes and dtypes
+    of any kind.
     """
-    name, fields = function_name(kind), msgspec.structs.fields(kind)
-    options, numbers, hints = options_of(kind), factors_of(kind), hints_of(kind)
     first = operand_fields(kind)[0][0]
-    space: dict[str, Any] = {"device_of": device_of, "plain": plain, "Message": kind}
-    parameters, given = [], []
-    for field in fields:
-        default = field.default
-        is_option = field.name in options
-        if is_option and "*" not in parameters:
+    return _sender(kind, f"device_of({first})", sys._getframe(1))  # noqa: SLF001 - for tracebacks
+
+
+def maker(kind: Callable[P, Operation[AccelRef]]) -> Callable[Concatenate[Device, P], AccelRef]:
+    """Return the function that sends a message without operands to a device, which comes first."""
+    return _sender(kind, "device_first(device)", sys._getframe(1))  # noqa: SLF001 - as above
+
+
+def named(send: Callable[Concatenate[N, P], R], help_: str) -> Callable[[N, str], Callable[P, R]]:
+    """Return what makes a function of a name and a text: it calls `send` with its name first.
+
+    It takes what `send` takes behind that. Its help has the name and the text in their places.
+    """
+    (_, *given), hints = inspect.signature(send).parameters.values(), inspect.get_annotations(send)
+    space: dict[str, Any] = {f"_{one.name}": one.default for one in given}
+    parameters, arguments = [], []
+    for one in given:
+        if one.kind is one.KEYWORD_ONLY and "*" not in parameters:
             parameters.append("*")
-        if default is msgspec.NODEFAULT:
+        arguments.append(f"{one.name}={one.name}" if "*" in parameters else one.name)
+        parameters.append(one.name if one.default is one.empty else f"{one.name}=_{one.name}")
+
+    def make(name: N, text: str) -> Callable[P, R]:
+        body = f"return send({name!r}, {', '.join(arguments)})"
+        code = f"def {name}({', '.join(parameters)}): {body}"
+        made = _compiled(str(name), code, {**space, "send": send}, sys._getframe(1))  # noqa: SLF001
+        made.__doc__ = help_.format(name=name, text=text)
+        made.__annotations__ = {one: hints[one] for one in (*(p.name for p in given), "return")}
+        return made
+
+    return make
+
+
+def _sender(kind: Any, device: str, caller: FrameType) -> Callable[..., Any]:
+    name, fields = function_name(kind), msgspec.structs.fields(kind)
+    options, hints = options_of(kind), hints_of(kind)
+    space: dict[str, Any] = {"device_of": device_of, "device_first": device_first, "Message": kind}
+    parameters, given = ["device"] if "(device)" in device else [], []
+    for field in fields:
+        if field.name in options and "*" not in parameters:
+            parameters.append("*")
+        if field.default is msgspec.NODEFAULT:
             parameters.append(field.name)
         else:
-            space[f"_{field.name}"] = default
+            space[f"_{field.name}"] = field.default
             parameters.append(f"{field.name}=_{field.name}")
-        given.append(f"plain({field.name})" if field.name in numbers else field.name)
+        text, called = travelling(field.name, hints[field.name])
+        given.append(text)
+        space |= called
     # A function's own names must not hide those that its body uses.
     assert space.keys().isdisjoint(field.name for field in fields), kind
-    text = (
-        f"def {name}({', '.join(parameters)}): "
-        f"return device_of({first}).ask(Message({', '.join(given)}))"
-    )
-    caller = sys._getframe(1)  # noqa: SLF001 - a traceback shows where the function was made
-    code = compile("\n" * (caller.f_lineno - 1) + text, caller.f_code.co_filename, "exec")
-    exec(code, space)  # noqa: S102 - the text above, of the names of fields
-    made: Callable[..., Any] = space[name]
-    made.__module__ = kind.__module__
+    text = f"def {name}({', '.join(parameters)}): return {device}.ask(Message({', '.join(given)}))"
+    made = _compiled(name, text, space, caller)
     made.__doc__ = _help(kind)
-    made.__annotations__ = {field.name: _shown(hints[field.name]) for field in fields}
+    made.__annotations__ = {"device": Device} if "device" in parameters else {}
+    made.__annotations__ |= {field.name: shown(hints[field.name]) for field in fields}
     results = results_of(kind)
     answer: Any = Reply if results is None else results.kind
     if answers_buffer(kind):
@@ -87,11 +119,13 @@ def function(kind: Any) -> Callable[..., Any]:
     return made
 
 
-def _shown(hint: Any) -> Any:
-    """Return the type of a field as a user reads it."""
-    if hint == Factor:
-        return Scalar
-    return Scalar | None if Factor in get_args(hint) else hint
+def _compiled(name: str, text: str, space: dict[str, Any], caller: FrameType) -> Callable[..., Any]:
+    """Return the function of a text; a traceback shows where it was made."""
+    code = compile("\n" * (caller.f_lineno - 1) + text, caller.f_code.co_filename, "exec")
+    exec(code, space)  # noqa: S102 - texts of the names of fields and parameters
+    made: Callable[..., Any] = space[name]
+    made.__module__ = caller.f_globals["__name__"]
+    return made
 
 
 def _help(kind: type[Operation[Any]]) -> str:

@@ -220,3 +220,23 @@ def coefficient(message: Operation[Any], name: str, value: Scalar, dtype: str) -
     if type(exact) is int and int(float(exact)) != exact:
         raise InvalidArgument(f"{kind(message)}: {name} is {exact}, which is no exact double")
     return exact
+
+
+def require_scaled(
+    message: Operation[Any], name: str, ref: AccelRef | None, factor: str, dtype: str
+) -> None:
+    """Refuse an operand without the factor that scales it, or a factor but 0 without the operand.
+
+    Raises:
+        InvalidArgument: one is there without the other, or the factor is none of the dtype's.
+    """
+    value = getattr(message, factor)
+    if value is None:
+        if ref is not None:
+            raise InvalidArgument(
+                f"{kind(message)}: {name} is {describe(ref)}, but without {factor} it would not be "
+                "read"
+            )
+    elif coefficient(message, factor, value, dtype) and ref is None:
+        text = f"{kind(message)}: {factor} is {value}, but there is no {name} to scale"
+        raise InvalidArgument(text)

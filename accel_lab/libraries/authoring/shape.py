@@ -11,7 +11,7 @@ import numpy as np
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries.authoring.operand import describe, kind
+from accel_lab.libraries.authoring.operand import describe, kind, named
 
 Range: TypeAlias = tuple[int | None, int | None, int | None]
 Index: TypeAlias = int | Range | None
@@ -59,20 +59,20 @@ def broadcast(message: Operation[Any], *refs: AccelRef) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*(ref.shape for ref in refs))
     except ValueError:
-        texts = " and ".join(map(describe, refs))
+        texts = " and ".join(named(message, ref) for ref in refs)
         raise InvalidArgument(
-            f"{kind(message)}: {texts} do not broadcast to one shape: counted from the last, "
-            "axes are equal, or one of them is 1"
+            f"{kind(message)}: {texts}, which do not broadcast to one shape: counted from the "
+            "last, axes are equal, or one of them is 1"
         ) from None
 
 
-def filled_shape(x: AccelRef, shape: tuple[int, ...]) -> tuple[int, ...]:
+def filled_shape(x: AccelRef, shape: Any) -> tuple[int, ...]:
     """Return a shape with its -1 worked out for the elements of `x`.
 
     Raises:
         InvalidArgument: they do not fill it.
     """
-    require_extents("Reshape", shape, least=-1)
+    shape = require_extents("Reshape", shape, least=-1)
     unknown = shape.count(-1)
     count = math.prod(extent for extent in shape if extent != -1)
     exact = unknown == 0 and x.size == count
@@ -83,7 +83,7 @@ def filled_shape(x: AccelRef, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(x.size // count if extent == -1 else extent for extent in shape)
 
 
-def axis_order(x: AccelRef, axes: tuple[int, ...] | None) -> tuple[int, ...]:
+def axis_order(x: AccelRef, axes: Any) -> tuple[int, ...]:
     """Return a permutation of the axes of `x`, counted from 0; None reverses them.
 
     Raises:

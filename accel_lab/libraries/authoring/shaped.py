@@ -6,16 +6,28 @@ hand costs.
 
 import ast
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from accel_lab.compute.arrays.dtypes import real_of
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.compute.message.operation import Operation, Spec, operand_fields
 from accel_lab.compute.message.results import tuple_of
-from accel_lab.libraries.authoring.operand import coefficient, one_dtype, require_out, result
+from accel_lab.libraries.authoring.operand import (
+    coefficient,
+    one_dtype,
+    require_out,
+    require_scaled,
+    result,
+)
 from accel_lab.libraries.authoring.options import Factor
-from accel_lab.libraries.authoring.signature import BATCH, Signature, broadcast_batch, parse
+from accel_lab.libraries.authoring.signature import (
+    BATCH,
+    Signature,
+    Taken,
+    broadcast_batch,
+    parse,
+)
 
 R = TypeVar("R")
 DtypeRule: TypeAlias = str | Callable[[str], str]
@@ -39,18 +51,30 @@ class Shaped(Operation[R], frozen=True, array_like=True, eq=False):
         broadcasts: whether `...` stands for shapes that broadcast; else they are equal.
         results: the dtype of each result, `same`, `real_of`, or always this one.
         in_place: the operands that `out` may be.
+        scaled_by: of operands that may be None the factor of each, given with it and not without
+            it; where it is 0 the operand is not read.
+        instead: what to send for operands of another number of axes.
     """
 
     shapes: ClassVar[str] = ""
     broadcasts: ClassVar[bool] = False
     results: ClassVar[tuple[DtypeRule, ...]] = (same,)
     in_place: ClassVar[tuple[str, ...]] = ()
+    scaled_by: ClassVar[Mapping[str, str]] = {}
+    instead: ClassVar[str] = ""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "shapes" in vars(cls) and "infer" not in vars(cls):
             made = infer_of(cls, parse(cls.shapes))
             setattr(cls, made.__name__, made)
+
+
+def operands_in(kind: type[Operation[Any]]) -> tuple[str, ...]:
+    """Return the fields that a message reads, in their order: all buffers but `out`."""
+    required, optional, _ = operand_fields(kind)
+    hints = typing.get_type_hints(kind)
+    return tuple(name for name in hints if name in {*required, *optional} - {"out"})
 
 
 def infer_of(kind: type[Shaped[Any]], signature: Signature) -> Callable[[Any], Any]:
@@ -60,8 +84,10 @@ def infer_of(kind: type[Shaped[Any]], signature: Signature) -> Callable[[Any], A
         TypeError: the message has more operands than its signature, or fewer; or results.
     """
     hints = typing.get_type_hints(kind, include_extras=True)
-    operands = tuple(name for name, hint in hints.items() if hint is AccelRef)
-    if len(operands) != len(signature.takes):
+    operands = operands_in(kind)
+    optional = operand_fields(kind)[1]
+    of_text = [taken.optional for taken in signature.takes]
+    if [name in optional for name in operands] != of_text:
         raise TypeError(
             f"{kind.__name__} has the operands {', '.join(operands) or 'none'}, and its shapes "
             f"are {signature.text}"
@@ -78,32 +104,32 @@ def infer_of(kind: type[Shaped[Any]], signature: Signature) -> Callable[[Any], A
         "one_dtype": one_dtype,
         "operands": operands,
         "require_out": require_out,
+        "require_scaled": require_scaled,
         "result": result,
         "signature": signature,
     }
+    refs = ", ".join(f"ref{at}" for at in range(len(operands)))
+    first = of_text.index(False)
     lines = [f"ref{at} = self.{name}" for at, name in enumerate(operands)]
-    lines += ["dtype = ref0.dtype"]
-    for at in range(1, len(operands)):
-        # Nearly always it is the same object, which costs less than to compare two.
-        lines += [
-            f"if ref{at}.dtype is not dtype and ref{at}.dtype != dtype:",
-            f"    one_dtype(self, {', '.join(f'ref{one}' for one in range(len(operands)))})",
-        ]
+    lines += [f"dtype = ref{first}.dtype"]
+    for at, may_be_none in enumerate(of_text):
+        if at != first:
+            given = f"ref{at} is not None and " * may_be_none
+            # Nearly always it is the same object, which costs less than to compare two.
+            lines += [
+                f"if {given}ref{at}.dtype is not dtype and ref{at}.dtype != dtype:",
+                f"    one_dtype(self, ref{first}, {refs})",
+            ]
     taken, batch = _taken(signature, broadcasts=kind.broadcasts)
     lines += taken
-    for name, hint in hints.items():
-        if hint == Factor:
-            lines += [f"coefficient(self, {name!r}, self.{name}, dtype)"]
-        elif Factor in typing.get_args(hint):
-            lines += [f"if self.{name} is not None:"]
-            lines += [f"    coefficient(self, {name!r}, self.{name}, dtype)"]
+    lines += _factors(kind, hints, operands)
     if hasattr(kind, "check"):
         lines += ["self.check()"]
     lines += _made(signature, kind, batch, space)
     if "out" in hints:
-        apart = [f", ref{at}" for at, name in enumerate(operands) if name not in kind.in_place]
+        apart = [at for at, name in enumerate(operands) if name not in kind.in_place]
         lines += ["out = self.out", "if out is not None:"]
-        lines += [f"    require_out(self, out, spec0{''.join(apart)})"]
+        lines += [f"    require_out(self, out, spec0{''.join(f', ref{at}' for at in apart)})"]
     lines += [f"return {', '.join(_returned(signature, kind))}"]
     text = "def infer(self):\n" + "".join(f"    {line}\n" for line in lines)
     exec(compile(text, f"<infer of {kind.__name__}>", "exec"), space)  # noqa: S102 - of names alone
@@ -113,41 +139,99 @@ def infer_of(kind: type[Shaped[Any]], signature: Signature) -> Callable[[Any], A
     return made
 
 
+def _factors(
+    kind: type[Shaped[Any]], hints: dict[str, Any], operands: tuple[str, ...]
+) -> list[str]:
+    """Return what refuses a number that the operands' dtype does not have."""
+    lines: list[str] = []
+    scales = {factor: name for name, factor in kind.scaled_by.items()}
+    for name, hint in hints.items():
+        if name in scales:
+            ref = f"ref{operands.index(scales[name])}"
+            lines += [f"if {ref} is not None or self.{name} is not None:"]
+            lines += [f"    require_scaled(self, {scales[name]!r}, {ref}, {name!r}, dtype)"]
+        elif hint == Factor:
+            lines += [f"coefficient(self, {name!r}, self.{name}, dtype)"]
+        elif Factor in typing.get_args(hint):
+            lines += [f"if self.{name} is not None:"]
+            lines += [f"    coefficient(self, {name!r}, self.{name}, dtype)"]
+    return lines
+
+
 def _taken(signature: Signature, *, broadcasts: bool) -> tuple[list[str], str]:
     """Return what binds each extent to `n_…`, and the name of the leading axes."""
     refuse = f"    raise signature.refusal(self, operands, broadcasts={broadcasts})"
     lines: list[str] = []
     names: dict[str, str] = {}
     batches: list[str] = []
-    for at, axes in enumerate(signature.takes):
-        lines += [f"shape{at} = ref{at}.shape"]
-        inner, batch = axes, ""
-        if BATCH in axes:
-            inner = axes[1:]
-            batch = f"shape{at}[:-{len(inner)}]" if inner else f"shape{at}"
-        if inner or not batch:
-            differs = "<" if batch else "!="
-            lines += [f"if len(shape{at}) {differs} {len(inner)}:", refuse]
-        if batch and inner:
-            lines += [f"batch{at} = {batch}"]
-        if batch:
-            batches.append(f"batch{at}" if inner else batch)
-        for place, axis in enumerate(inner, -len(inner)):
-            known = axis if axis.isdecimal() else names.get(axis)
-            if known is None:
-                names[axis] = f"n_{axis}"
-                lines += [f"n_{axis} = shape{at}[{place}]"]
-            else:
-                lines += [f"if shape{at}[{place}] != {known}:", refuse]
+    for at, taken in enumerate(signature.takes):
+        if not taken.optional:
+            lines += _bound(at, taken, names, refuse)
+            batches += [_batch(at, taken)] if BATCH in taken.axes else []
     leading = batches[0] if batches else ""
-    if len(batches) > 1:
+    if len(batches) > 1 and signature.bare:
+        lines += [f"batch = {' or '.join(batches)}"]
+        leading = "batch"
+        for one in batches:
+            lines += [f"if {one} and {one} != batch:", refuse]
+    elif len(batches) > 1:
         lines += [f"if not {' == '.join(batches)}:"]
         together = f"broadcast_batch(self, signature, operands, {', '.join(batches)})"
         lines += [f"    {leading} = {together}" if broadcasts else refuse]
     for name, made in signature.defined.items():
         lines += [f"n_{name} = {_renamed(made, names)}"]
         names[name] = f"n_{name}"
+    for at, taken in enumerate(signature.takes):
+        if taken.optional:
+            inside = _bound(at, taken, names, refuse)
+            if BATCH in taken.axes:
+                one = _batch(at, taken)
+                inside += [f"if {f'{one} and ' * signature.bare}{one} != {leading}:", refuse]
+            lines += [f"if ref{at} is not None:", *(f"    {line}" for line in inside)]
     return lines, leading
+
+
+def _batch(at: int, taken: Taken) -> str:
+    return f"batch{at}" if taken.inner else f"shape{at}"
+
+
+def _bound(at: int, taken: Taken, names: dict[str, str], refuse: str) -> list[str]:
+    """Return what binds the extents of one operand, or compares those that are bound."""
+    inner = taken.inner
+    lines = [f"shape{at} = ref{at}.shape"]
+    if BATCH not in taken.axes:
+        lines += [f"if len(shape{at}) != {len(inner)}:", refuse]
+    elif inner:
+        lines += [f"if len(shape{at}) < {len(inner)}:", refuse]
+        lines += [f"batch{at} = shape{at}[:-{len(inner)}]"]
+    compared: list[tuple[str, str]] = []
+    places = [f"shape{at}[{place}]" for place in range(-len(inner), 0)]
+    if taken.turned_by:
+        places = [f"row{at}", f"column{at}"]
+    for place, axis in enumerate(inner):
+        known = axis if axis.isdecimal() else names.get(axis)
+        if known is not None:
+            compared += [(places[place], known)]
+            continue
+        names[axis] = f"n_{axis}"
+        if taken.turned_by:
+            places[place] = names[axis]
+        else:
+            lines += [f"{names[axis]} = {places[place]}"]
+    if taken.turned_by:
+        last = f"shape{at}[-2:]" if BATCH in taken.axes else f"shape{at}"
+        lines += [
+            f"turn = self.{taken.turned_by}",
+            'if turn == "n":',
+            f"    {', '.join(places)} = {last}",
+            'elif turn == "t" or turn == "c":',
+            f"    {', '.join(places[::-1])} = {last}",
+            "else:",
+            f"    raise signature.no_turn(self, {taken.turned_by!r})",
+        ]
+    for one, other in compared:
+        lines += [f"if {one} != {other}:", refuse]
+    return lines
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:
@@ -164,6 +248,7 @@ def _made(
 ) -> list[str]:
     """Return what makes `spec0`, `spec1` and so on."""
     lines: list[str] = []
+    taken = [one.axes for one in signature.takes if not one.optional]
     for at, (axes, rule) in enumerate(zip(signature.makes, kind.results, strict=True)):
         space[f"rule{at}"] = rule
         dtype = "dtype" if rule is same else f"rule{at}(dtype)" if callable(rule) else f"rule{at}"
@@ -174,7 +259,7 @@ def _made(
         if axes == (BATCH,):
             shape = batch
         # What an operand has, or has nothing of, is never too large.
-        grows = axes and (axes not in signature.takes or kind.broadcasts)
+        grows = axes and (axes not in taken or kind.broadcasts or signature.bare)
         make = "result(self, " if grows else "Spec("
         lines += [f"spec{at} = {make}{shape}, {dtype})"]
     return lines

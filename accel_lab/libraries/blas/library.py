@@ -7,38 +7,39 @@ semiring of `or` and `and`. A factor is any number; on the wire a complex one is
 parts.
 """
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Literal, TypeAlias
 
 from accel_lab.compute.arrays.dtypes import real_of
-from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Spec
-from accel_lab.errors import InvalidArgument
-from accel_lab.libraries.authoring.dtype_sets import INEXACT
+from accel_lab.libraries.authoring.dtype_sets import ALL, INEXACT
 from accel_lab.libraries.authoring.function import function
-from accel_lab.libraries.authoring.operand import (
-    Number,
-    coefficient,
-    describe,
-    element,
-    one_dtype,
-    output,
-    require_out,
-    result,
-)
 from accel_lab.libraries.authoring.options import Factor, Options
-from accel_lab.libraries.blas.product import (
-    MATRIX,
-    BlasMessage,
-    Product,
-    Trans,
-    UpdateName,
-    factors,
-    product_spec,
-    require_update,
-    turned,
-)
+from accel_lab.libraries.authoring.shaped import Shaped
+
+Trans: TypeAlias = Literal["n", "t", "c"]
+
+
+class BlasMessage(Shaped[AccelRef], frozen=True, array_like=True, eq=False):
+    """A message of `blas`: it answers with a buffer, and every dtype has it on some backend."""
+
+    library: ClassVar[str] = "blas"
+    dtypes: ClassVar = ALL
+
+
+class Product(BlasMessage, frozen=True):
+    """The fields of `Gemm` and `GemmStridedBatched`."""
+
+    scaled_by: ClassVar = {"c": "beta"}
+    in_place: ClassVar = ("c",)
+    a: AccelRef
+    b: AccelRef
+    c: AccelRef | None = None
+    _: Options
+    alpha: Factor = 1.0
+    beta: Factor | None = None
+    trans_a: Trans = "n"
+    trans_b: Trans = "n"
+    out: AccelRef | None = None
 
 
 class Gemm(Product, frozen=True, tag=140):
@@ -49,9 +50,8 @@ class Gemm(Product, frozen=True, tag=140):
     alpha of 0 the product is left out, and with a beta of 0 `c`: no infinity or NaN there counts.
     """
 
-    def infer(self) -> Spec:
-        """Return (m, n) and the operands' dtype."""
-        return product_spec(self, batched=False)
+    shapes: ClassVar = "trans_a(m,k),trans_b(k,n),(m,n)?->(m,n)"
+    instead: ClassVar = "Gemv takes vectors, GemmStridedBatched stacks of matrices"
 
 
 class GemmStridedBatched(Product, frozen=True, tag=141):
@@ -61,9 +61,7 @@ class GemmStridedBatched(Product, frozen=True, tag=141):
     has none, a single matrix, is used for the whole batch.
     """
 
-    def infer(self) -> Spec:
-        """Return (..., m, n) and the operands' dtype."""
-        return product_spec(self, batched=True)
+    shapes: ClassVar = "trans_a(...?,m,k),trans_b(...?,k,n),(...?,m,n)?->(...,m,n)"
 
 
 class Gemv(BlasMessage, frozen=True, tag=142):
@@ -72,6 +70,9 @@ class Gemv(BlasMessage, frozen=True, tag=142):
     `y` (m,) and `beta` come together. `out` may be `y`, and must not be `a` or `x`.
     """
 
+    shapes: ClassVar = "trans(m,n),(n),(m)?->(m)"
+    scaled_by: ClassVar = {"y": "beta"}
+    in_place: ClassVar = ("y",)
     a: AccelRef
     x: AccelRef
     y: AccelRef | None = None
@@ -80,27 +81,6 @@ class Gemv(BlasMessage, frozen=True, tag=142):
     beta: Factor | None = None
     trans: Trans = "n"
     out: AccelRef | None = None
-
-    def infer(self) -> Spec:
-        """Return (m,) and the operands' dtype."""
-        a, x = self.a.shape, self.x.shape
-        if len(a) != MATRIX or len(x) != 1:
-            raise InvalidArgument(
-                f"Gemv multiplies a matrix (m, n) and a vector (n,), but a is {describe(self.a)} "
-                f"and x is {describe(self.x)}"
-            )
-        dtype = one_dtype(self, self.a, self.x, self.y)
-        m, n = turned(self, "trans", self.trans, self.a)
-        if n != x[0]:
-            raise InvalidArgument(
-                f"Gemv: op(a) has {n} columns and x {x[0]} elements; a is {describe(self.a)} "
-                f"with trans={self.trans!r}, x is {describe(self.x)}"
-            )
-        coefficient(self, "alpha", self.alpha, dtype)
-        spec = result(self, (m,), dtype)
-        require_update(self, "y", self.y, self.beta, spec)
-        require_out(self, self.out, spec, self.a, self.x)
-        return spec
 
 
 class Axpy(BlasMessage, frozen=True, tag=143):
@@ -158,129 +138,3 @@ class Nrm2(BlasMessage, frozen=True, tag=146):
 gemm, gemm_strided_batched = function(Gemm), function(GemmStridedBatched)
 gemv = function(Gemv)
 axpy, scal, dot, nrm2 = function(Axpy), function(Scal), function(Dot), function(Nrm2)
-
-
-class BlasLibrary(Protocol):
-    """What a backend provides; arrays may have any strides, and each call only enqueues.
-
-    `out` is the very array `c`, `y` or `x` when it is updated in place; other operands never
-    share memory with it. `c` and `y` are None where `beta` is 0. Factors are of the Python type
-    of the dtype's elements. The dtype is the buffers' own, because a backend may store narrow
-    floats as integers.
-    """
-
-    def gemm(
-        self,
-        a: Any,
-        b: Any,
-        c: Any | None,
-        out: Any,
-        *,
-        dtype: str,
-        alpha: Number,
-        beta: Number,
-        trans_a: Trans,
-        trans_b: Trans,
-    ) -> None:
-        """Write alpha op(a) @ op(b) + beta c.
-
-        `out` is one matrix, or (..., m, n); then an operand of two axes serves the whole batch.
-        """
-
-    def gemv(
-        self,
-        a: Any,
-        x: Any,
-        y: Any | None,
-        out: Any,
-        *,
-        dtype: str,
-        alpha: Number,
-        beta: Number,
-        trans: Trans,
-    ) -> None:
-        """Write alpha op(a) @ x + beta y."""
-
-    def axpy(self, x: Any, y: Any, out: Any, *, dtype: str, alpha: Number) -> None:
-        """Write alpha x + y; any shape."""
-
-    def scal(self, x: Any, out: Any, *, dtype: str, alpha: Number) -> None:
-        """Write alpha x; any shape."""
-
-    def update_again(
-        self, name: UpdateName, x: Any, y: Any, out: Any, *, dtype: str, alpha: Number
-    ) -> Callable[[], object] | None:
-        """Return what enqueues a sum once more on the same memory, if there is less to do then.
-
-        It keeps addresses, and none of the arrays. For `scal` y is x.
-        """
-
-
-class BlasActor(LibraryActor):
-    """Owns the BLAS handle and the stream of one context."""
-
-    library = "blas"
-    lib: BlasLibrary
-
-    @handles(Gemm)
-    def gemm(self, m: Gemm, launch: Launch) -> None:
-        """Enqueue one product."""
-        self._multiply(m, launch)
-
-    @handles(GemmStridedBatched)
-    def gemm_strided_batched(self, m: GemmStridedBatched, launch: Launch) -> None:
-        """Enqueue a batch of products."""
-        self._multiply(m, launch)
-
-    @handles(Gemv)
-    def gemv(self, m: Gemv, launch: Launch) -> None:
-        """Enqueue one product with a vector."""
-        out, dtype = output(launch, "a", "x", "y"), m.a.dtype
-        alpha, beta, y = factors(m, m.alpha, m.beta, m.y, dtype)
-        self.lib.gemv(
-            launch.read(m.a),
-            launch.read(m.x),
-            None if y is None else launch.read(y),
-            out,
-            dtype=dtype,
-            alpha=alpha,
-            beta=beta,
-            trans=m.trans,
-        )
-
-    @handles(Axpy)
-    def axpy(self, m: Axpy, launch: Launch) -> None:
-        """Enqueue one sum."""
-        out = output(launch, "x", "y")
-        alpha = element(m, "alpha", m.alpha, m.x.dtype)
-        x, y = launch.read(m.x), launch.read(m.y)
-        self.lib.axpy(x, y, out, dtype=m.x.dtype, alpha=alpha)
-        if launch.comes_again and m.out is not None:
-            again = self.lib.update_again("axpy", x, y, out, dtype=m.x.dtype, alpha=alpha)
-            launch.prepare(again, reads=(m.x, m.y), writes=(m.out,))
-
-    @handles(Scal)
-    def scal(self, m: Scal, launch: Launch) -> None:
-        """Enqueue one scaling."""
-        out = output(launch, "x")
-        alpha = element(m, "alpha", m.alpha, m.x.dtype)
-        x = launch.read(m.x)
-        self.lib.scal(x, out, dtype=m.x.dtype, alpha=alpha)
-        if launch.comes_again and m.out is not None:
-            again = self.lib.update_again("scal", x, x, out, dtype=m.x.dtype, alpha=alpha)
-            launch.prepare(again, reads=(m.x,), writes=(m.out,))
-
-    def _multiply(self, m: Product, launch: Launch) -> None:
-        out, dtype = output(launch, "a", "b", "c"), m.a.dtype
-        alpha, beta, c = factors(m, m.alpha, m.beta, m.c, dtype)
-        self.lib.gemm(
-            launch.read(m.a),
-            launch.read(m.b),
-            None if c is None else launch.read(c),
-            out,
-            dtype=dtype,
-            alpha=alpha,
-            beta=beta,
-            trans_a=m.trans_a,
-            trans_b=m.trans_b,
-        )

@@ -7,17 +7,16 @@ are not transformed are a batch.
 """
 
 import operator
-from typing import ClassVar, SupportsIndex
+from functools import partial
+from typing import Any, ClassVar, SupportsIndex
 
-from accel_lab.compute.arrays.dtypes import real_of
-from accel_lab.compute.device import device_of
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.dtype_sets import REAL_SINGLE_AND_DOUBLE
-from accel_lab.libraries.authoring.operand import flag
-from accel_lab.libraries.authoring.shape import Integers, ints
-from accel_lab.libraries.fft.transform import Norm, Transform, complex_of, transform_spec
+from accel_lab.libraries.authoring.function import function, named
+from accel_lab.libraries.authoring.options import Options
+from accel_lab.libraries.authoring.shape import Integers
+from accel_lab.libraries.fft.transform import Kind, Norm, Transform
 
 
 class C2C(Transform, frozen=True, tag=180):
@@ -26,11 +25,10 @@ class C2C(Transform, frozen=True, tag=180):
     Real `x` is taken as complex. `out` may be `x`.
     """
 
+    kind: ClassVar[Kind] = "C2C"
+    in_place: ClassVar = ("x",)
+    _: Options
     inverse: bool = False
-
-    def infer(self) -> Spec:
-        """Return the shape with the axes' new extents, and the complex dtype."""
-        return transform_spec(self, "C2C", complex_of(self.x.dtype))
 
 
 class R2C(Transform, frozen=True, tag=181):
@@ -39,11 +37,8 @@ class R2C(Transform, frozen=True, tag=181):
     The others are their conjugates.
     """
 
+    kind: ClassVar[Kind] = "R2C"
     dtypes: ClassVar = REAL_SINGLE_AND_DOUBLE
-
-    def infer(self) -> Spec:
-        """Return the shape with the last axis halved, and the complex dtype."""
-        return transform_spec(self, "R2C", complex_of(self.x.dtype))
 
 
 class C2R(Transform, frozen=True, tag=182):
@@ -53,221 +48,39 @@ class C2R(Transform, frozen=True, tag=182):
     result complex is ignored, as the imaginary part of the mean. Real `x` is taken as complex.
     """
 
-    def infer(self) -> Spec:
-        """Return the shape of the real result and its dtype."""
-        return transform_spec(self, "C2R", real_of(complex_of(self.x.dtype)))
+    kind: ClassVar[Kind] = "C2R"
 
 
-def c2c(
+c2c, r2c, c2r = function(C2C), function(R2C), function(C2R)
+_SENT: dict[str, Any] = {"fft": c2c, "ifft": partial(c2c, inverse=True), "rfft": r2c, "irfft": c2r}
+
+
+def _along_one(
+    name: str, x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = None
+) -> AccelRef:
+    ref: AccelRef = _SENT[name](x, s=_points(n), axes=_one("axis", axis), norm=norm)
+    return ref
+
+
+def _along_several(
+    name: str,
     x: AccelRef,
-    *,
     s: Integers | None = None,
     axes: Integers | None = None,
     norm: Norm | None = None,
-    inverse: bool = False,
-    out: AccelRef | None = None,
 ) -> AccelRef:
-    """Return the complex transform along `axes`, as `C2C` says; does not block.
-
-    Raises:
-        InvalidArgument: the extents, axes, norm or `out` do not fit.
-        UnsupportedDtype: `x` is neither single nor double; cast it first.
-    """
-    turned = flag("inverse", inverse)
-    return device_of(x).ask(C2C(x, _ints("s", s), _ints("axes", axes), _norm(norm), out, turned))
+    ref: AccelRef = _SENT[name[:-1]](x, s=s, axes=axes, norm=norm)
+    return ref
 
 
-def r2c(
-    x: AccelRef,
-    *,
-    s: Integers | None = None,
-    axes: Integers | None = None,
-    norm: Norm | None = None,
-    out: AccelRef | None = None,
-) -> AccelRef:
-    """Return half of the transform of real numbers, as `R2C` says; does not block.
-
-    Raises:
-        InvalidArgument: the extents, axes, norm or `out` do not fit.
-        UnsupportedDtype: `x` is neither float32 nor float64; cast it first.
-    """
-    return device_of(x).ask(R2C(x, _ints("s", s), _ints("axes", axes), _norm(norm), out))
-
-
-def c2r(
-    x: AccelRef,
-    *,
-    s: Integers | None = None,
-    axes: Integers | None = None,
-    norm: Norm | None = None,
-    out: AccelRef | None = None,
-) -> AccelRef:
-    """Return the real numbers of which `x` is half of the transform, as `C2R` says.
-
-    Does not block; `x` stays as it is.
-
-    Raises:
-        InvalidArgument: the extents, axes, norm or `out` do not fit.
-        UnsupportedDtype: `x` is neither single nor double; cast it first.
-    """
-    return device_of(x).ask(C2R(x, _ints("s", s), _ints("axes", axes), _norm(norm), out))
-
-
-def fft(x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = None) -> AccelRef:
-    """Transform along one axis of `n` points, as scipy.fft.fft; real `x` is taken as complex.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2c`.
-    """
-    return c2c(x, s=_points(n), axes=_one("axis", axis), norm=norm)
-
-
-def ifft(x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = None) -> AccelRef:
-    """Transform back along one axis of `n` points, as scipy.fft.ifft.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2c`.
-    """
-    return c2c(x, s=_points(n), axes=_one("axis", axis), norm=norm, inverse=True)
-
-
-def fft2(
+def _along_two(
+    name: str,
     x: AccelRef,
     s: Integers | None = None,
     axes: Integers = (-2, -1),
     norm: Norm | None = None,
 ) -> AccelRef:
-    """Transform along two axes, as scipy.fft.fft2.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2c`.
-    """
-    return c2c(x, s=s, axes=axes, norm=norm)
-
-
-def ifft2(
-    x: AccelRef,
-    s: Integers | None = None,
-    axes: Integers = (-2, -1),
-    norm: Norm | None = None,
-) -> AccelRef:
-    """Transform back along two axes, as scipy.fft.ifft2.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2c`.
-    """
-    return c2c(x, s=s, axes=axes, norm=norm, inverse=True)
-
-
-def fftn(
-    x: AccelRef,
-    s: Integers | None = None,
-    axes: Integers | None = None,
-    norm: Norm | None = None,
-) -> AccelRef:
-    """Transform along several axes, all by default, as scipy.fft.fftn.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2c`.
-    """
-    return c2c(x, s=s, axes=axes, norm=norm)
-
-
-def ifftn(
-    x: AccelRef,
-    s: Integers | None = None,
-    axes: Integers | None = None,
-    norm: Norm | None = None,
-) -> AccelRef:
-    """Transform back along several axes, all by default, as scipy.fft.ifftn.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2c`.
-    """
-    return c2c(x, s=s, axes=axes, norm=norm, inverse=True)
-
-
-def rfft(x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = None) -> AccelRef:
-    """Transform real numbers along one axis of `n` points, as scipy.fft.rfft.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `r2c`.
-    """
-    return r2c(x, s=_points(n), axes=_one("axis", axis), norm=norm)
-
-
-def irfft(x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = None) -> AccelRef:
-    """Return the `n` real numbers of which `x` is the `rfft`, as scipy.fft.irfft.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2r`.
-    """
-    return c2r(x, s=_points(n), axes=_one("axis", axis), norm=norm)
-
-
-def rfft2(
-    x: AccelRef,
-    s: Integers | None = None,
-    axes: Integers = (-2, -1),
-    norm: Norm | None = None,
-) -> AccelRef:
-    """Transform real numbers along two axes, as scipy.fft.rfft2.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `r2c`.
-    """
-    return r2c(x, s=s, axes=axes, norm=norm)
-
-
-def irfft2(
-    x: AccelRef,
-    s: Integers | None = None,
-    axes: Integers = (-2, -1),
-    norm: Norm | None = None,
-) -> AccelRef:
-    """Return the real numbers of which `x` is the `rfft2`, as scipy.fft.irfft2.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2r`.
-    """
-    return c2r(x, s=s, axes=axes, norm=norm)
-
-
-def rfftn(
-    x: AccelRef,
-    s: Integers | None = None,
-    axes: Integers | None = None,
-    norm: Norm | None = None,
-) -> AccelRef:
-    """Transform real numbers along several axes, all by default, as scipy.fft.rfftn.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `r2c`.
-    """
-    return r2c(x, s=s, axes=axes, norm=norm)
-
-
-def irfftn(
-    x: AccelRef,
-    s: Integers | None = None,
-    axes: Integers | None = None,
-    norm: Norm | None = None,
-) -> AccelRef:
-    """Return the real numbers of which `x` is the `rfftn`, as scipy.fft.irfftn.
-
-    Raises:
-        InvalidArgument, UnsupportedDtype: as `c2r`.
-    """
-    return c2r(x, s=s, axes=axes, norm=norm)
-
-
-def _ints(name: str, value: Integers | None) -> tuple[int, ...] | None:
-    """Return integers as they travel; None stays None."""
-    return None if value is None else ints(name, value)
-
-
-def _norm(norm: Norm | None) -> Norm:
-    return "backward" if norm is None else norm
+    return _along_several(name, x, s, axes, norm)
 
 
 def _one(name: str, value: SupportsIndex) -> int:
@@ -286,3 +99,27 @@ def _points(n: int | None) -> tuple[int, ...] | None:
     if points < 1:
         raise InvalidArgument(f"n is {points}; a transform needs at least one point")
     return (points,)
+
+
+_HELP = """{{text}} along {}, as scipy.fft.{{name}}; does not block.
+
+Raises:
+    InvalidArgument, UnsupportedDtype: as `c2c`, `r2c` for real numbers, or `c2r` back to them.
+"""
+_axis = named(_along_one, _HELP.format("one axis of `n` points"))
+_pair = named(_along_two, _HELP.format("two axes"))
+_several = named(_along_several, _HELP.format("several axes, all by default"))
+_BACK = "Return the real numbers of which `x` is half of the transform"
+
+fft = _axis("fft", "Transform")
+ifft = _axis("ifft", "Transform back")
+rfft = _axis("rfft", "Transform real numbers")
+irfft = _axis("irfft", _BACK)
+fft2 = _pair("fft2", "Transform")
+ifft2 = _pair("ifft2", "Transform back")
+rfft2 = _pair("rfft2", "Transform real numbers")
+irfft2 = _pair("irfft2", _BACK)
+fftn = _several("fftn", "Transform")
+ifftn = _several("ifftn", "Transform back")
+rfftn = _several("rfftn", "Transform real numbers")
+irfftn = _several("irfftn", _BACK)

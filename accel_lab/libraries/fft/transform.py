@@ -8,11 +8,14 @@ import math
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
+from accel_lab.compute.arrays.dtypes import real_of
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.dtype_sets import SINGLE_AND_DOUBLE
 from accel_lab.libraries.authoring.operand import describe, kind, require_out, result
+from accel_lab.libraries.authoring.options import Ints, Options
+from accel_lab.libraries.authoring.shaped import Shaped
 
 Kind: TypeAlias = Literal["C2C", "R2C", "C2R"]
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
@@ -36,29 +39,54 @@ class Frame(NamedTuple):
     source: tuple[int, ...]
     shape: tuple[int, ...]
 
-    def factor(self, norm: Norm, *, inverse: bool) -> float:
+    def factor(self, norm: Norm | None, *, inverse: bool) -> float:
         """Return what the bare sum is multiplied by."""
         points = math.prod(self.lengths)
         if norm == "ortho":
             return 1 / math.sqrt(points)
-        return 1 / points if (norm == "backward") == inverse else 1.0
+        return 1 / points if (norm in (None, "backward")) == inverse else 1.0
 
 
-class Transform(Operation[AccelRef], frozen=True, array_like=True, eq=False):
+class Transform(Shaped[AccelRef], frozen=True, array_like=True, eq=False):
     """The fields of all transforms.
 
     `s` has the points along each of `axes`, by which `x` is cropped or padded with zeros at the
     end; -1 is as many as `x` has. Without `s` nothing is cropped. Without `axes` they are the
-    last ones, as many as `s` has, or all. `norm` is "backward", "ortho" or "forward".
+    last ones, as many as `s` has, or all. `norm` is "backward", as without it, "ortho" or
+    "forward".
     """
 
     library: ClassVar[str] = "fft"
     dtypes: ClassVar = SINGLE_AND_DOUBLE
+    shapes: ClassVar = "(...)->?"
+    kind: ClassVar[Kind]
     x: AccelRef
-    s: tuple[int, ...] | None = None
-    axes: tuple[int, ...] | None = None
-    norm: Norm = "backward"
+    _: Options
+    s: Ints | None = None
+    axes: Ints | None = None
+    norm: Norm | None = None
     out: AccelRef | None = None
+
+    @property
+    def given(self) -> tuple[Any, Any, Norm | None]:
+        """What SciPy's functions take behind `x`: s, axes and norm."""
+        return self.s, self.axes, self.norm
+
+    def infer(self) -> Spec:
+        """Return the shape with the axes' new extents, and the dtype of the same precision."""
+        if self.norm is not None and self.norm not in NORMS:
+            raise InvalidArgument(f"{kind(self)}: norm is {self.norm!r}; it may be {_words(NORMS)}")
+        s, axes, _ = self.given
+        _require_integers(self, "s", s)
+        _require_integers(self, "axes", axes)
+        try:
+            shape = frame(self.kind, self.x.shape, s, axes).shape
+        except InvalidArgument as error:
+            raise InvalidArgument(f"{kind(self)}: {error}; x is {describe(self.x)}") from None
+        made = complex_of(self.x.dtype)
+        spec = result(self, shape, real_of(made) if self.kind == "C2R" else made)
+        require_out(self, self.out, spec)
+        return spec
 
 
 def complex_of(dtype: str) -> str:
@@ -66,33 +94,14 @@ def complex_of(dtype: str) -> str:
     return "complex128" if dtype in _WIDE else "complex64"
 
 
-def transform_spec(m: Transform, transform: Kind, dtype: str) -> Spec:
-    """Return the result's description.
-
-    Raises:
-        InvalidArgument: the extents, axes, norm or `out` do not fit.
-    """
-    if m.norm not in NORMS:
-        raise InvalidArgument(f"{kind(m)}: norm is {m.norm!r}; it may be {_words(NORMS)}")
-    _require_integers(m, "s", m.s)
-    _require_integers(m, "axes", m.axes)
-    try:
-        shape = frame(transform, m.x.shape, m.s, m.axes).shape
-    except InvalidArgument as error:
-        raise InvalidArgument(f"{kind(m)}: {error}; x is {describe(m.x)}") from None
-    spec = result(m, shape, dtype)
-    require_out(m, m.out, spec)
-    return spec
-
-
 @lru_cache(maxsize=4096)
 def frame(
     transform: Kind,
     shape: tuple[int, ...],
-    s: tuple[int, ...] | None,
-    axes: tuple[int, ...] | None,
+    s: Any,
+    axes: Any,
 ) -> Frame:
-    """Work out what a transform does to a shape; `s` and `axes` are tuples of integers.
+    """Work out what a transform does to a shape; `s` and `axes` are tuples of integers, or None.
 
     Raises:
         InvalidArgument: the extents or axes do not fit.

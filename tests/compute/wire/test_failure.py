@@ -9,9 +9,11 @@ import pytest
 from accel_lab import System
 from accel_lab.backends.host.array import HostArray
 from accel_lab.backends.host.device import HostBackend
+from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.wire.codec import FRAME_LIMIT, encode_reports
 from accel_lab.compute.wire.failure import pack, unpack, user_code_error
 from accel_lab.errors import AccelError, InvalidArgument, UserCodeError
+from accel_lab.libraries.array.library import Copy
 
 WAIT = 60.0
 
@@ -26,7 +28,7 @@ def noted(error: BaseException) -> str:
 def test_a_failed_library_call_is_noted_with_its_line() -> None:
     """The traceback stays in the context, and without it a handler's mistake is hard to find."""
     try:
-        HostArray().copy(np.zeros(2), np.zeros(3))
+        HostArray().copy(Copy(Buffer(1)), np.zeros(2), np.zeros(3))
     except ValueError as error:
         note = noted(error)
     place, _, line = note.rpartition(", line ")

@@ -33,8 +33,8 @@ def add_to_products(off: float) -> None:
 
     right = blas.HostBlas.gemm
 
-    def wrong(self: Any, a: Any, b: Any, c: Any, out: Any, **options: Any) -> None:
-        right(self, a, b, c, out, **options)
+    def wrong(self: Any, m: Any, a: Any, b: Any, c: Any, out: Any, alpha: Any, beta: Any) -> None:
+        right(self, m, a, b, c, out, alpha, beta)
         out *= np.float32(1 + off)
 
     blas.HostBlas.gemm = wrong  # type: ignore[method-assign]

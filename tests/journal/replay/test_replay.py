@@ -67,8 +67,10 @@ def services(gpu: Device, at_call: int) -> None:
 
         right, calls = host.HostBlas.gemm, [0]
 
-        def wrong(self: Any, a: Any, b: Any, c: Any, out: Any, **options: Any) -> None:
-            right(self, a, b, c, out, **options)
+        def wrong(
+            self: Any, m: Any, a: Any, b: Any, c: Any, out: Any, alpha: Any, beta: Any
+        ) -> None:
+            right(self, m, a, b, c, out, alpha, beta)
             calls[0] += 1
             if calls[0] == at_call:
                 out.flat[5] = np.nextafter(out.flat[5], np.float32(np.inf))

@@ -1,13 +1,19 @@
-"""A message with several results that declares their shapes; for tests alone."""
+"""A message with several results and a status, all of which it declares; for tests alone."""
 
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
-from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.errors import AccelError
 from accel_lab.libraries.authoring.dtype_sets import REAL_SINGLE_AND_DOUBLE
 from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.options import Options
 from accel_lab.libraries.authoring.shaped import Shaped, same
+
+
+class NoConvergence(AccelError, fields=("superdiagonals",)):
+    """The decomposition has not converged."""
+
+    superdiagonals: int
 
 
 class Parts(NamedTuple):
@@ -30,24 +36,9 @@ class SVD(Shaped[Parts], frozen=True, tag=903):
     _: Options
     right: bool = True
 
+    def judge(self, info: Any) -> AccelError | None:
+        """Refuse what has not converged."""
+        return NoConvergence(f"{self}: info is {info}", superdiagonals=int(info)) if info else None
+
 
 svd = function(SVD)
-
-
-class SpectralLibrary(Protocol):
-    """What a backend provides."""
-
-    def svd(self, a: Any, out: Parts) -> None:
-        """Write the parts; vt is None where nobody asks for it."""
-
-
-class SpectralActor(LibraryActor):
-    """Owns the stream of one context."""
-
-    library = "spectral"
-    lib: SpectralLibrary
-
-    @handles(SVD)
-    def svd(self, m: SVD, launch: Launch) -> None:
-        """Enqueue one."""
-        self.lib.svd(launch.read(m.a), launch.empties())

@@ -4,7 +4,6 @@ bfloat16 and float8 buffers are held as uint16 and uint8 arrays of their bits; w
 them is computed in float32 and rounded once.
 """
 
-import builtins
 from typing import TYPE_CHECKING, Any
 
 import cupy
@@ -14,8 +13,18 @@ from cupy.cuda import runtime
 from accel_lab.backends.cuda.array.elementwise import cast_kernel
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.compute.arrays.dtypes import numpy_dtype
-from accel_lab.libraries.array.library import Full, Take, Zeros
-from accel_lab.libraries.array.reduction import PLACES, SPREADS
+from accel_lab.libraries.array.library import (
+    Cast,
+    Copy,
+    Full,
+    Reshape,
+    Slice,
+    Take,
+    Transpose,
+    Zeros,
+)
+from accel_lab.libraries.array.reduction import PLACES, SPREADS, Reduce
+from accel_lab.libraries.authoring.operand import Number
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
@@ -42,10 +51,10 @@ class CudaArray:
         else:
             out.fill(0)
 
-    def full(self, m: Full, out: Any) -> None:
+    def full(self, m: Full, out: Any, value: Number) -> None:
         """Write the value, rounded to the dtype as NumPy does."""
         with np.errstate(all="ignore"):
-            element = np.asarray(m.element(), numpy_dtype(m.dtype))
+            element = np.asarray(value, numpy_dtype(m.dtype))
         # As bits: a few kernels then serve all dtypes, and -0.0 keeps its sign.
         bits = _BITS.get(element.itemsize)
         if bits is None:
@@ -53,12 +62,16 @@ class CudaArray:
         else:
             out.view(bits).fill(element.view(bits))
 
-    def copy(self, x: Any, out: Any) -> None:
-        """Copy `x` into `out` of the same shape and dtype."""
-        cupy.copyto(out, x)
+    def copy(self, m: Copy | Reshape, x: Any, out: Any) -> None:  # noqa: ARG002 - `out` has all
+        """Copy `x` into `out` of the same shape and dtype; nothing, where they are one array."""
+        if out is not x:
+            cupy.copyto(out, x)
 
-    def cast(self, x: Any, out: Any, *, source: str, target: str) -> None:
+    def cast(self, m: Cast, x: Any, out: Any) -> None:
         """Convert `x` into `out`, rounding to nearest."""
+        self._convert(x, out, m.x.dtype, m.dtype)
+
+    def _convert(self, x: Any, out: Any, source: str, target: str) -> None:
         if source == target:
             cupy.copyto(out, x)
         elif target == "float16" and source == "float64":
@@ -68,9 +81,9 @@ class CudaArray:
         else:
             cupy.copyto(out, x, casting="unsafe")
 
-    def slice(self, x: Any, index: tuple[int | builtins.slice | None, ...]) -> Any:
+    def slice(self, m: Slice, x: Any) -> Any:
         """Return a view by basic indexing; CuPy's is an array even when it has no axes."""
-        return x[index]
+        return x[m.entries]
 
     def reshape(self, x: Any, shape: tuple[int, ...]) -> Any | None:
         """Return a view in C order, or None when the strides allow none."""
@@ -81,9 +94,9 @@ class CudaArray:
             return None
         return view
 
-    def transpose(self, x: Any, axes: tuple[int, ...]) -> Any:
+    def transpose(self, m: Transpose, x: Any) -> Any:
         """Return a view with permuted axes."""
-        return x.transpose(axes)
+        return x.transpose(m.order)
 
     def apply(
         self,
@@ -107,29 +120,19 @@ class CudaArray:
             if enqueued is not None:
                 enqueued()
 
-    def reduce(
-        self,
-        op: str,
-        x: Any,
-        out: Any,
-        *,
-        axes: tuple[int, ...],
-        keepdims: bool,
-        ddof: int,
-        source: str,
-        computed: str,
-        dtype: str,
-    ) -> None:
+    def reduce(self, m: Reduce, x: Any, out: Any) -> None:
         """Write CuPy's reduction of the same name."""
+        op, axes = m.op, m.axes()
         along = None if len(axes) == x.ndim else axes
-        options: dict[str, Any] = {"axis": along, "keepdims": keepdims}
+        options: dict[str, Any] = {"axis": along, "keepdims": m.keepdims}
         if op in PLACES and along is not None:
             (options["axis"],) = axes
         if op in SPREADS:
-            options["ddof"] = ddof
-        if computed:
-            options["dtype"] = "float32" if computed in FORMATS else computed
-        self._answer(getattr(cupy, op)(self._wide(x, source), **options), out, dtype)
+            options["ddof"] = m.ddof
+        if m.dtype:
+            options["dtype"] = "float32" if m.dtype in FORMATS else m.dtype
+        answer = getattr(cupy, op)(self._wide(x, m.x.dtype), **options)
+        self._answer(answer, out, m.made_dtype())
 
     def take(self, m: Take, x: Any, indices: Any, out: Any) -> None:
         """Write the elements at `indices` (cupy.take), which wrap around."""
@@ -145,7 +148,7 @@ class CudaArray:
 
     def _answer(self, answer: Any, out: Any, dtype: str) -> None:
         """Put what CuPy has computed in its place, in the dtype that was announced."""
-        self.cast(answer, out, source=str(answer.dtype), target=dtype)
+        self._convert(answer, out, str(answer.dtype), dtype)
 
     def _cast(self, x: Any, out: Any, source: str, target: str) -> None:
         kernel = self._casts.get((source, target))

@@ -19,11 +19,10 @@ from accel_lab.backends.cuda.blas.layout import Axes, matrices, product
 from accel_lab.backends.cuda.blas.multiplication import Multiply, multiplication
 from accel_lab.backends.cuda.blas.precision import PRECISIONS
 from accel_lab.backends.cuda.blas.strides import common_walk, dense_walk
-from accel_lab.backends.cuda.blas.update import Update
+from accel_lab.backends.cuda.blas.update import Update, UpdateName
 from accel_lab.backends.cuda.handles.binding import HandleBinding
 from accel_lab.libraries.authoring.operand import Number
-from accel_lab.libraries.blas.library import Dot, Nrm2
-from accel_lab.libraries.blas.product import Trans, UpdateName
+from accel_lab.libraries.blas.library import Axpy, Dot, Gemv, Nrm2, Product, Scal, Trans
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
 Layout: TypeAlias = tuple[Axes, Axes]
 Factor: TypeAlias = tuple[int, Any]
 """Where cuBLAS reads an alpha or beta during its call, and the array that holds it."""
+How: TypeAlias = tuple[str, Trans, Trans]
+"""The dtype of a product, and how its operands are turned."""
+Again: TypeAlias = Callable[[], object] | None
 
 WORKSPACE_BYTES = 32 << 20  # what cuBLAS recommends on Hopper; given one, it allocates none
 CACHE_LIMIT = 4096
@@ -66,70 +68,55 @@ class CudaBlas:
         self._bind, self._answers_on_device = binding.bind, binding.numbers_on_device
 
     def gemm(
-        self,
-        a: Any,
-        b: Any,
-        c: Any | None,
-        out: Any,
-        *,
-        dtype: str,
-        alpha: Number,
-        beta: Number,
-        trans_a: Trans,
-        trans_b: Trans,
+        self, m: Product, a: Any, b: Any, c: Any, out: Any, alpha: Number, beta: Number
     ) -> None:
         """Write alpha op(a) @ op(b) + beta c (cublasGemmEx, cublasGemmStridedBatchedEx)."""
+        how = m.a.dtype, m.trans_a, m.trans_b
         if not alpha or not a.size or not out.size:
-            self._update_only(c, out, dtype, beta)
-            return
+            self._update_only(c, out, how[0], beta)
+        else:
+            self._multiply(how, a, b, c, out, alpha, beta)
+
+    gemm_strided_batched = gemm
+
+    def _multiply(
+        self, how: How, a: Any, b: Any, c: Any | None, out: Any, alpha: Number, beta: Number
+    ) -> None:
         # `_c_contiguous` is ten times cheaper than `flags`, and a small product is all overhead.
         if a._c_contiguous and b._c_contiguous and out._c_contiguous:  # noqa: SLF001
-            key: Any = (dtype, trans_a, trans_b, a.shape, b.shape)
+            key: Any = (how, a.shape, b.shape)
         else:
-            key = (dtype, trans_a, trans_b, _layout(a), _layout(b), _layout(out))
+            key = (how, _layout(a), _layout(b), _layout(out))
         try:
             multiply = self._products[key]
         except KeyError:
-            layouts = (_layout(a), _layout(b), _layout(out))
-            multiply = self._plan(key, layouts, dtype, trans_a, trans_b)
+            multiply = self._plan(key, (_layout(a), _layout(b), _layout(out)), how)
         if multiply is None:
-            options = {"dtype": dtype, "trans_a": trans_a, "trans_b": trans_b}
-            self._gemm_of_copies(a, b, c, out, alpha=alpha, beta=beta, **options)
+            self._multiply_copies(how, a, b, c, out, alpha, beta)
             return
         if c is not None and c is not out:
             enqueued = self._device.active.enqueuing()
             cupy.copyto(out, c)
             if enqueued is not None:
                 enqueued()
-        self._enqueue(multiply, (b, a, out), dtype, alpha, beta)
+        self._enqueue(multiply, (b, a, out), how[0], alpha, beta)
 
-    def gemv(
-        self,
-        a: Any,
-        x: Any,
-        y: Any | None,
-        out: Any,
-        *,
-        dtype: str,
-        alpha: Number,
-        beta: Number,
-        trans: Trans,
-    ) -> None:
+    def gemv(self, m: Gemv, a: Any, x: Any, y: Any, out: Any, alpha: Number, beta: Number) -> None:
         """Write alpha op(a) @ x + beta y, as the product with a matrix of one column."""
+        dtype, trans = m.a.dtype, m.trans
         if not alpha or not a.size or not out.size:
             self._update_only(y, out, dtype, beta)
             return
         key = (dtype, trans, _layout(a), x.strides, out.strides)
+        how: How = (dtype, trans, "n")
         try:
             multiply = self._products[key]
         except KeyError:
-            layouts = (_layout(a), _column(x), _column(out))
-            multiply = self._plan(key, layouts, dtype, trans, "n")
+            multiply = self._plan(key, (_layout(a), _column(x), _column(out)), how)
         if multiply is None:
             column = out[:, None]
             added = None if y is None else column if y is out else y[:, None]
-            options = {"dtype": dtype, "trans_a": trans, "trans_b": "n"}
-            self._gemm_of_copies(a, x[:, None], added, column, alpha=alpha, beta=beta, **options)
+            self._multiply_copies(how, a, x[:, None], added, column, alpha, beta)
             return
         if y is not None and y is not out:
             enqueued = self._device.active.enqueuing()
@@ -138,8 +125,9 @@ class CudaBlas:
                 enqueued()
         self._enqueue(multiply, (x, a, out), dtype, alpha, beta)
 
-    def axpy(self, x: Any, y: Any, out: Any, *, dtype: str, alpha: Number) -> None:
+    def axpy(self, m: Axpy, x: Any, y: Any, out: Any, alpha: Number) -> None:
         """Write alpha x + y (cublasAxpyEx when `out` is `y`, a vector with gaps)."""
+        dtype = m.x.dtype
         p = PRECISIONS[dtype]
         # cuBLAS would copy y first, and it skips infinities and NaNs where alpha is 0. Where there
         # are no gaps, our own kernel takes less to launch.
@@ -157,8 +145,11 @@ class CudaBlas:
         each_y = (y.data.ptr, p.element, walk.steps[1])
         _AXPY[walk.wide](self._handle, x.size, at_alpha, p.factor, *each_x, *each_y, p.factor)
 
-    def scal(self, x: Any, out: Any, *, dtype: str, alpha: Number) -> None:
+    def scal(self, m: Scal, x: Any, out: Any, alpha: Number) -> None:
         """Write alpha x (cublasScalEx when `out` is `x`, a vector with gaps)."""
+        self._scale(m.x.dtype, x, out, alpha)
+
+    def _scale(self, dtype: str, x: Any, out: Any, alpha: Number) -> None:
         p = PRECISIONS[dtype]
         walk = None
         if out is x and alpha != 0 and not x._c_contiguous:  # noqa: SLF001
@@ -209,10 +200,9 @@ class CudaBlas:
         with contextlib.suppress(cublas.cuBLASError):
             cublas.destroy(self._handle)
 
-    def _plan(
-        self, key: Any, layouts: tuple[Layout, Layout, Layout], dtype: str, *trans: Trans
-    ) -> Multiply | None:
+    def _plan(self, key: Any, layouts: tuple[Layout, Layout, Layout], how: How) -> Multiply | None:
         """Find out, once, how to ask cuBLAS for a product; None when operands must be copied."""
+        dtype, *trans = how
         p = PRECISIONS[dtype]
         trans_a, trans_b = ("t" if t == "c" and not p.is_complex else t for t in trans)
         found = product(*layouts, itemsize=p.itemsize, trans_a=trans_a, trans_b=trans_b)
@@ -221,19 +211,22 @@ class CudaBlas:
         call = self._products[key] = found and multiplication(self._handle, found, p)
         return call
 
-    def _gemm_of_copies(self, a: Any, b: Any, c: Any | None, out: Any, **options: Any) -> None:
+    def _multiply_copies(
+        self, how: How, a: Any, b: Any, c: Any | None, out: Any, alpha: Number, beta: Number
+    ) -> None:
         """Multiply with a contiguous copy of each operand that cuBLAS cannot address."""
         self._device.active.enqueuing()
-        complex_ = PRECISIONS[options["dtype"]].is_complex
-        a = _addressable(a, conjugated=complex_ and options["trans_a"] == "c")
-        b = _addressable(b, conjugated=complex_ and options["trans_b"] == "c")
+        dtype, trans_a, trans_b = how
+        complex_ = PRECISIONS[dtype].is_complex
+        a = _addressable(a, conjugated=complex_ and trans_a == "c")
+        b = _addressable(b, conjugated=complex_ and trans_b == "c")
         found = matrices(*_layout(out), out.itemsize)
         direct = found is not None and found.by_rows
         target = out if direct else cupy.ndarray(out.shape, out.dtype)
         if c is not None and c is not target:
             cupy.copyto(target, c)
             c = target
-        self.gemm(a, b, c, target, **options)
+        self._multiply(how, a, b, c, target, alpha, beta)
         if not direct:
             cupy.copyto(out, target)
 
@@ -268,7 +261,7 @@ class CudaBlas:
             return
         if c is not out:
             cupy.copyto(out, c)
-        self.scal(out, out, dtype=dtype, alpha=beta)
+        self._scale(dtype, out, out, beta)
 
     def _factor(self, dtype: str, value: Number) -> Factor:
         """Return an alpha or beta in host memory; keep the result until cuBLAS's call returns."""
@@ -283,10 +276,18 @@ class CudaBlas:
             factor = known[key] = (held.ctypes.data, held)
         return factor
 
-    def update_again(
-        self, name: UpdateName, x: Any, y: Any, out: Any, *, dtype: str, alpha: Number
-    ) -> Callable[[], object] | None:
+    def axpy_again(self, m: Axpy, x: Any, y: Any, out: Any, alpha: Number) -> Again:
         """Return a launch of our own kernel with these arguments, where that does it."""
+        return self._update_again("axpy", (x, y, out), m.x.dtype, alpha)
+
+    def scal_again(self, m: Scal, x: Any, out: Any, alpha: Number) -> Again:
+        """Return a launch of our own kernel with these arguments, where that does it."""
+        return self._update_again("scal", (x, x, out), m.x.dtype, alpha)
+
+    def _update_again(
+        self, name: UpdateName, arrays: tuple[Any, Any, Any], dtype: str, alpha: Number
+    ) -> Again:
+        x, y, out = arrays
         update = self._updates.get((name, dtype))
         dense = x._c_contiguous and y._c_contiguous and out._c_contiguous  # noqa: SLF001 - as above
         if update is None or not dense or not out.size:

@@ -7,15 +7,16 @@ packed at once and cuLaunchKernel is called with them.
 from collections.abc import Callable
 from functools import partial
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import cupy
 import numpy as np
 from cupy.cuda import driver
 
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS, HALF, SOURCE
-from accel_lab.libraries.blas.product import UpdateName
 from accel_lab.libraries.jit.arguments import keeping
+
+UpdateName: TypeAlias = Literal["axpy", "scal"]
 
 THREADS = 256
 BLOCK_LIMIT = 1 << 16  # each thread goes on to the elements that are left

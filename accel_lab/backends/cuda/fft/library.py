@@ -20,7 +20,7 @@ from accel_lab.backends.cuda.fft.route import Array, Run, Step, Task, route
 from accel_lab.backends.cuda.handles.fences import StreamFences
 from accel_lab.libraries.authoring.plan_cache import PlanCache
 from accel_lab.libraries.fft.library import C2C, C2R, R2C
-from accel_lab.libraries.fft.transform import Kind, Norm, frame
+from accel_lab.libraries.fft.transform import Kind, frame
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
@@ -126,15 +126,15 @@ class CudaFft:
 
     def c2c(self, m: C2C, x: Any, out: Any) -> None:
         """Write the complex transform (cufftExecC2C, cufftExecZ2Z)."""
-        self._transform("C2C", x, out, m.s, m.axes, m.norm, inverse=m.inverse)
+        self._transform(m, x, out, inverse=m.inverse)
 
     def r2c(self, m: R2C, x: Any, out: Any) -> None:
         """Write half of the transform of a real array (cufftExecR2C, cufftExecD2Z)."""
-        self._transform("R2C", x, out, m.s, m.axes, m.norm, inverse=False)
+        self._transform(m, x, out, inverse=False)
 
     def c2r(self, m: C2R, x: Any, out: Any) -> None:
         """Write the real array of a half (cufftExecC2R, cufftExecZ2D), of a copy of it."""
-        self._transform("C2R", x, out, m.s, m.axes, m.norm, inverse=True)
+        self._transform(m, x, out, inverse=True)
 
     def statistics(self) -> Mapping[str, int]:
         """Return the plans there are, what they hold, and how often one was there; any thread."""
@@ -160,19 +160,10 @@ class CudaFft:
         with contextlib.suppress(runtime.CUDARuntimeError):
             self._plans.close()
 
-    def _transform(
-        self,
-        kind: Kind,
-        x: Any,
-        out: Any,
-        s: tuple[int, ...] | None,
-        axes: tuple[int, ...] | None,
-        norm: Norm,
-        *,
-        inverse: bool,
-    ) -> None:
+    def _transform(self, m: C2C | R2C | C2R, x: Any, out: Any, *, inverse: bool) -> None:
         if not out.size:
             return
+        kind, (s, axes, norm) = m.kind, m.given
         at_x, at_out = x.data.ptr, out.data.ptr
         key = (
             kind,
