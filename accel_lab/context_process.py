@@ -49,6 +49,7 @@ from accel_lab.compute.wire.side_channel import (
     Collected,
     DropSegment,
     Expired,
+    GroupWord,
     Heartbeat,
     Keep,
     Look,
@@ -155,6 +156,8 @@ class Control(threading.Thread):
             busy = self._service.busy_seq
             if busy in packet.seqs:
                 INTERRUPTS.interrupt(busy)
+        elif isinstance(packet, GroupWord):
+            self._service.groups.hear(packet.group, packet.why, cancelled=packet.cancelled)
         elif isinstance(packet, Collected):
             self._service.collected.set()
         elif isinstance(packet, Keep):

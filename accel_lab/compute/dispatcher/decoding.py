@@ -48,7 +48,8 @@ class Entries:
     """Decodes frames, for the dispatcher thread; buffers are looked up while decoding.
 
     An entry has what `encode_entry` says, by the names `seq`, `result`, `timeout_s`, `message`,
-    `spec` and `several`, and `seen`: what is known of a message that came before, else None.
+    `spec`, `several` and `place`, and `seen`: what is known of a message that came before, else
+    None.
     """
 
     def __init__(self, context: Context) -> None:
@@ -168,6 +169,7 @@ def _entry(message: Any) -> Any:
         ("message", message),
         ("spec", Spec | None),
         ("several", Any, None),
+        ("place", Any, None),
         ("seen", Any, None),
     ]
     # As a launch, where it is enqueued without one: nothing is left to be finished.

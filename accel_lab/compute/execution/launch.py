@@ -13,6 +13,7 @@ from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.prepared_launch import Prepared
 from accel_lab.compute.execution.stream import Storage, Stream
 from accel_lab.compute.execution.worker import Worker
+from accel_lab.compute.groups.group import Group
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, PartialSpec, Spec, Specs, inferred
 from accel_lab.compute.message.results import Results, ids_of, results_of
@@ -95,6 +96,8 @@ class Launch:
     """What decides about it, and what judges that."""
     soon_s: float = 0.0
     """For how long the end of its work is worth being looked for without sleeping."""
+    group: Group | None = None
+    """What it knows of the other parts, if it is one of a message to several devices."""
     once: bool = False
     """Whether it uses what is gone the next time: a workspace, or an object that it holds."""
 
@@ -259,8 +262,11 @@ class Launch:
         """Have `then` finish the launch once `ready` says that something has happened elsewhere.
 
         As `defer`, for what only waits: however many wait, they hold up no work. `ready` is called
-        again and again, on another thread, and returns at once.
+        again and again, on another thread, and returns at once. Where the group is aborted of which
+        this is a part, nobody is asked any more, and the launch fails with that.
         """
+        if self.group is not None:
+            ready = self.group.until_aborted(ready)
         self.deferred = Later("poll", ready, lambda _: then())
 
     def blocking(

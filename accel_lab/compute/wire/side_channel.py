@@ -67,6 +67,19 @@ class Keep(msgspec.Struct, frozen=True, array_like=True, tag=7):
     """Where to keep what the device has while it is suspended; the files come with the packet."""
 
 
+class GroupWord(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """What became of a message to several devices.
+
+    Attributes:
+        why: the reason for which it is aborted; empty where all its parts are done.
+        cancelled: whether somebody asked for that.
+    """
+
+    group: int
+    why: str = ""
+    cancelled: bool = False
+
+
 class StartFailed(msgspec.Struct, frozen=True, array_like=True, tag=11):
     """The device could not be opened."""
 
@@ -112,7 +125,9 @@ class Traced(msgspec.Struct, frozen=True, array_like=True, tag=15):
     last: bool
 
 
-Downward: TypeAlias = Bind | Segment | DropSegment | CancelRequests | Look | Collected | Keep
+Downward: TypeAlias = (
+    Bind | Segment | DropSegment | CancelRequests | Look | Collected | Keep | GroupWord
+)
 Upward: TypeAlias = StartFailed | Heartbeat | Expired | Blocks | Traced
 
 _encode = msgspec.msgpack.Encoder().encode
