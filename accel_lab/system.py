@@ -53,8 +53,6 @@ from accel_lab.compute.supervision.unclaimed_failures import UnclaimedFailures
 from accel_lab.compute.suspension.suspension import Suspended
 from accel_lab.compute.transfer.transfers import Array
 from accel_lab.compute.world.group_reply import GroupReply
-from accel_lab.compute.world.group_sender import GroupSender
-from accel_lab.compute.world.member import Member
 from accel_lab.errors import BackendUnavailable, InvalidArgument, NameTaken
 from accel_lab.journal.explanation.explainer import Explainer
 from accel_lab.journal.explanation.explanation import Explanation
@@ -188,7 +186,6 @@ class System(Uncopied):
         self._writer: Writer | None = None
         self._journal: Journal | None = None
         self._supervisors: list[ContextSupervisor] = []
-        self._group_sender = GroupSender(self._event_loop)
         self._indices: dict[str, int] = {}
         self._explainer = Explainer(self._indices)
         self._outputs = OutputQueue(self._patient, self.events)
@@ -335,7 +332,6 @@ class System(Uncopied):
         supervisor, device = self._assembly.device(name, index, options, recorder, self)
         self._supervisors.append(supervisor)
         self._indices[name] = index
-        self._group_sender.add(Member(supervisor.requests, supervisor))
         if options.suspend_after_s is not None:
             IdleSuspension(supervisor, self._event_loop, options.suspend_after_s)
         return device
@@ -382,7 +378,7 @@ class System(Uncopied):
             InvalidArgument: a part does not fit, or is a message for one device; nothing was sent.
             AccelError: as `Device.ask`, of any of the devices; nothing was sent.
         """
-        return self._group_sender.send(parts, timeout_s, nowait=nowait)
+        return self._assembly.groups.send(parts, timeout_s, nowait=nowait)
 
     def ready(self, timeout_s: float = 120.0) -> Self:
         """Block until every device's context is up, those apart that are suspended.

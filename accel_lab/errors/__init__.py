@@ -14,7 +14,7 @@
     ├── ContextLost                       the context process is gone, with the reason
     │   ├── DeadlineExceeded (TimeoutError)   … because this request ran longer than it may
     │   └── ContextReplaced               … because somebody asked for another one
-    ├── GroupAborted                      a part failed of a message to several devices, or was missing
+    ├── GroupAborted                      a part of a message to several devices failed, or was late
     ├── CircuitOpen                       the device lost its context too often; `reset()` it
     ├── QueueFull                         the bounded queue has no room
     ├── Cancelled                         the request was cancelled

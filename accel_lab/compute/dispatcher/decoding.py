@@ -173,5 +173,5 @@ def _entry(message: Any) -> Any:
         ("seen", Any, None),
     ]
     # As a launch, where it is enqueued without one: nothing is left to be finished.
-    plain = {"finish": None, "shaped": None, "trace": None, "soon_s": 0.0}
+    plain = {"finish": None, "shaped": None, "trace": None, "soon_s": 0.0, "group": None}
     return msgspec.defstruct("Entry", fields, namespace=plain, array_like=True)

@@ -20,6 +20,7 @@ from accel_lab.compute.dispatcher.task import Task
 from accel_lab.compute.execution.launch import Later, Launch
 from accel_lab.compute.execution.stream import Storage
 from accel_lab.compute.execution.worker import Worker
+from accel_lab.compute.groups.group import Group
 from accel_lab.compute.message.builtin import Free
 
 WORKERS = 4
@@ -44,10 +45,19 @@ class Deferred:
         self.claim = claim_of(entry, launch.made_storages())
         self.future: Future[Any] | None = None
 
+    @property
+    def group(self) -> Group | None:
+        """What it is a part of, as long as its work goes on; any thread."""
+        future = self.future
+        return None if future is None or future.done() else self.launch.group
+
     def resume(self) -> None:
         """Finish the launch; raises what the work raised."""
         assert self.future is not None
-        self.then(self.future.result())
+        value, group = self.future.result(), self.launch.group
+        if group is not None:
+            group.require()
+        self.then(value)
 
 
 class Deferral:
@@ -180,6 +190,7 @@ class Deferral:
                 deferred.launch.stream,
                 deferred.entry.timeout_s,
                 traced=deferred.launch.trace is not None,
+                group=deferred.group,
             )
             for deferred in list(self.begun.values())
         ]

@@ -160,7 +160,10 @@ class Dispatcher:
         entry = self.executing
         route = None if entry is None else self._context.routes.get(type(entry.message))
         if route is not None:
-            found.append(Task(entry, entry.seq, entry.message, route.stream, entry.timeout_s))
+            group = self.groups.of(entry.place)
+            found.append(
+                Task(entry, entry.seq, entry.message, route.stream, entry.timeout_s, group=group)
+            )
         return [*found, *self._completion.tasks(), *self._deferral.tasks()]
 
     def recent(self) -> list[str]:
@@ -276,7 +279,7 @@ class Dispatcher:
             if launch.deferred is None:
                 if launch.trace is not None:
                     self.tracer.end(launch.trace)
-                if awaits or launch.checks is not None or launch.group is not None:
+                if awaits or launch.is_decided_later:
                     self._verdicts.add(launch, timeout_s, awaits)
                 else:
                     self._completion.add(launch, stream, timeout_s, alone=alone)
@@ -425,8 +428,6 @@ class Dispatcher:
             if self.cancelled:
                 self._require_wanted(deferred.entry.seq)
             self._told[0] = deferred.entry.seq
-            if launch.group is not None:
-                launch.group.require()
             deferred.resume()
             if deferred.entry.result < 0:
                 launch.learn_shape()
@@ -439,7 +440,7 @@ class Dispatcher:
         else:
             if launch.trace is not None:
                 self.tracer.end(launch.trace)
-            if awaits or launch.checks is not None or launch.group is not None:
+            if awaits or launch.is_decided_later:
                 self._verdicts.add(launch, deferred.entry.timeout_s, awaits)
             else:
                 self._completion.add(launch, launch.stream, deferred.entry.timeout_s)
@@ -493,6 +494,8 @@ class Dispatcher:
     def _handle_part(self, handler: Callable[..., None], launch: Launch, group: Group) -> None:
         """Have a part of a message to several devices handled, unless that was aborted."""
         group.require()
+        if launch.trace is not None:
+            launch.trace.place = group.place
         self.send([Began(launch.seq)])
         handler(launch.message, launch)
         if launch.finish is not None:

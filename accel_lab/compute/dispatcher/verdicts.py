@@ -22,6 +22,7 @@ from accel_lab.compute.groups.group import Groups
 from accel_lab.errors import AccelError, DependencyFailed
 
 Memory = int | Storage
+_UNKNOWN = AccelError("what became of the other parts is not known")
 
 
 class Undecided:
@@ -255,25 +256,20 @@ class Verdicts:
         if one.is_deferred:  # it is not before its work is done
             return
         error: Exception | None
-        launch = one.launch
         if one.root:
             error = self.came_of(one)
         elif one.awaits or (one.is_watchable and not one.has_come):
             return
         else:
-            error = one.error or one.judge()
-            if error is None and not self._has_word(one):
+            error = one.error or one.judge() or self._of_group(one)
+            if error is _UNKNOWN:
                 return
-            if error is None and launch.group is not None and launch.group.aborted:
-                error = launch.group.error()
         one.decided = True
         root = 0
         if error is None:
             self._complete(one)
         else:
-            root = self._fail(launch, error, one)
-        if launch.group is not None:
-            self._groups.leave(launch.group)
+            root = self._fail(one.launch, error, one)
         self._clear(one)
         for follower in one.followers:
             follower.awaits.discard(one)
@@ -281,15 +277,21 @@ class Verdicts:
             yield follower
         one.followers = []
 
-    def _has_word(self, one: Undecided) -> bool:
-        """Whether it is known what became of the other parts; if not, tell that this one is done."""
+    def _of_group(self, one: Undecided) -> AccelError | None:
+        """Return why the other parts are not done; where that is not known, tell that this one is.
+
+        It is `_UNKNOWN` then.
+        """
         group = one.launch.group
-        if group is None or group.has_word:
-            return True
+        if group is None:
+            return None
+        if group.has_word:
+            self._groups.leave(group)
+            return group.error() if group.aborted else None
         if not one.is_ready:
             one.is_ready = True
             self._ready(one.launch)
-        return False
+        return _UNKNOWN
 
     def _complete(self, one: Undecided) -> None:
         launch = one.launch

@@ -118,6 +118,11 @@ class Launch:
         self.spec = spec
         stream.operations += 1
 
+    @property
+    def is_decided_later(self) -> bool:
+        """Whether it may be undone when its work is done: by a status, or with its group."""
+        return self.checks is not None or self.group is not None
+
     def read(self, ref: Any) -> Any:
         """Return an operand's array, ordered after its last write."""
         ref.storage.read_on(self.stream)

@@ -1,6 +1,8 @@
 """What a context knows of messages of which it has one part, and other devices the others."""
 
+import math
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,13 +22,16 @@ class Group:
         id: its number, the same for every part.
         rank: which part this is, from 0.
         size: how many there are.
+        place: these three.
         aborted: whether it was aborted; any thread, never blocks.
         has_word: whether it is known what became of it.
     """
 
     def __init__(self, place: Place) -> None:
-        self.id, self.rank, self.size = place[:3]
+        self.place = place
+        self.id, self.rank, self.size = place
         self.aborted = self.has_word = False
+        self._aborted_at = math.inf
         self._why, self._cancelled = "", False
         self._calls: list[Callable[[], object]] = []
         self._heard: Callable[[], object] = _nothing
@@ -80,7 +85,8 @@ class Group:
             if self.has_word:
                 return
             self._why, self._cancelled = why, cancelled
-            self.aborted = bool(why)
+            if why:
+                self.aborted, self._aborted_at = True, time.monotonic()
             self.has_word = True
             calls, self._calls = self._calls, []
             heard = self._heard
@@ -88,6 +94,10 @@ class Group:
             for call in calls:
                 self._call(call)
         heard()
+
+    def has_waited_in_vain(self, now: float) -> bool:
+        """Whether it was aborted so long ago that the part should have come to its end."""
+        return now - self._aborted_at > GRACE_S
 
     def _call(self, call: Callable[[], object]) -> None:
         # What it raises is printed, as of any thread.
@@ -107,16 +117,19 @@ class Groups:
         return bool(self._open)
 
     def enter(self, place: list[Any]) -> Group:
-        """Return the group of a part that has come; dispatcher thread."""
-        here = Place(*place)
-        group = Group(here)
+        """Return the group of a part that has come, with its place on the wire; dispatcher."""
+        group = Group(Place(*place[:3]))
         with self._lock:
             self._open[group.id] = group
             early = self._early.pop(group.id, None)
-        why, cancelled = early or (here.why, here.cancelled)
+        why, cancelled = early or place[3:] or ("", False)
         if why:
             group.hear(why, cancelled=cancelled)
         return group
+
+    def of(self, place: list[Any] | None) -> Group | None:
+        """Return the group of a part, if it is one and not decided; any thread."""
+        return None if place is None else self._open.get(place[0])
 
     def leave(self, group: Group) -> None:
         """Forget a group that is decided here."""

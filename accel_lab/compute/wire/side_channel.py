@@ -99,11 +99,15 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag=12):
 
 
 class Expired(msgspec.Struct, frozen=True, array_like=True, tag=13):
-    """A request has run longer than it may; `recent` is what the context ran last."""
+    """A request has run longer than it may; `recent` is what the context ran last.
+
+    With a `group` it is a part of that, and so long ago was that aborted.
+    """
 
     seq: int
     timeout_s: float
     recent: list[str]
+    group: int = 0
 
 
 class Blocks(msgspec.Struct, frozen=True, array_like=True, tag=14):

@@ -8,6 +8,7 @@ before any context has ended its part.
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from accel_lab.actor.event_loop import EventLoop, Timer
@@ -90,11 +91,12 @@ class GroupReply(Reply[tuple[Any, ...]]):
                 return
             self._is_over = True
         self._stop_clock()
-        for draft, part in zip(self._drafts, self._parts, strict=True):
-            draft.member.complete(part, self.id)
-        for part in self._parts:
-            part.handle.resolve()
-        self.resolve(tuple(map(_taken, self.results)))
+        with ExitStack() as every:  # the last first, and each whatever befalls another
+            every.callback(self.resolve, tuple(map(_taken, self.results)))
+            for part in reversed(self._parts):
+                every.callback(part.handle.resolve)
+            for draft, part in zip(self._drafts, self._parts, strict=True):
+                every.callback(draft.member.complete, part, self.id)
 
     def failed(self, rank: int, error: AccelError) -> None:
         """This part has failed, or its context is gone: so have all."""
@@ -124,21 +126,21 @@ class GroupReply(Reply[tuple[Any, ...]]):
         if isinstance(cause, SystemClosed | Cancelled):
             error = cause
         else:
-            error = self._error(rank, cause, reason)
+            error = self._failure(rank, cause, reason)
         why = fitting(str(error), WHY_BYTES) or type(error).__name__
         word = GroupWord(self.id, why, isinstance(error, Cancelled))
-        for draft, part in zip(self._drafts, self._parts, strict=True):
-            if part.rank == rank or isinstance(error, SystemClosed):
-                part.handle.reject(error)
-            else:
-                draft.member.abort(part, draft, error, word)
-        self._end(error)
+        with ExitStack() as every:
+            every.callback(self._end, error)
+            for draft, part in zip(self._drafts, self._parts, strict=True):
+                every.callback(part.handle.reject, error)
+                if part.rank != rank and not isinstance(error, SystemClosed):
+                    every.callback(draft.member.abort, part, draft, error, word)
 
     def refuse(self, rank: int, error: AccelError) -> None:
         """Nothing is sent, for an operand of this rank was never made; the locks are held."""
         self._is_over = True
         device, said = self._drafts[rank].member.name, str(error).partition("\n")[0]
-        aborted = self._error(rank, error, f"rank {rank} on {device} cannot begin: {said}")
+        aborted = self._failure(rank, error, f"rank {rank} on {device} cannot begin: {said}")
         for draft, part in zip(self._drafts, self._parts, strict=True):
             draft.member.refuse(draft, part, aborted)
         self._end(aborted)
@@ -148,7 +150,7 @@ class GroupReply(Reply[tuple[Any, ...]]):
         if not (waited or self.awaited):
             self._drafts[0].member.requests.pump.unclaimed(self)
 
-    def _error(self, rank: int, cause: AccelError | None, reason: str) -> GroupAborted:
+    def _failure(self, rank: int, cause: AccelError | None, reason: str) -> GroupAborted:
         now = time.monotonic()
         waited_s = now - min(self._began.values(), default=now)
         others = [part.rank for part in self._parts if part.rank != rank]

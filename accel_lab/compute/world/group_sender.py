@@ -45,6 +45,10 @@ class GroupSender:
         """Let parts be sent to a device."""
         self._members[member.name] = member
 
+    def remove(self, name: str) -> None:
+        """Let no parts be sent to a device any more."""
+        self._members.pop(name, None)
+
     def send(self, parts: Any, timeout_s: float | None, *, nowait: bool) -> GroupReply:
         """Send the parts of a message, as `System.group` says."""
         drafts = list(self._checked(parts))
@@ -67,8 +71,9 @@ class GroupSender:
                     sent = self._send(drafts, reply)
                 finally:
                     UNINTERRUPTED.end()
-            except BaseException:  # an interrupt, when nobody has the handles
-                reply.cancel()
+            except BaseException:
+                if reply.results:  # an interrupt, and nobody has the handles
+                    reply.cancel()
                 raise
         for draft, part in zip(drafts, sent, strict=True):
             draft.member.sent(part)
@@ -100,7 +105,7 @@ class GroupSender:
     def _send(self, drafts: list[Draft], reply: GroupReply) -> list[Part]:
         """Enter all parts at their devices; return none where one has no room."""
         with self._turn(), _all_of([draft.member.requests.outbox.lock for draft in drafts]):
-            if not all([draft.member.requests.outbox.has_room() for draft in drafts]):
+            if not all(draft.member.requests.outbox.has_room() for draft in drafts):
                 return []
             failed = [draft.member.never_made(draft) for draft in drafts]
             id_, size = next(self._ids), len(drafts)
@@ -115,7 +120,7 @@ class GroupSender:
                     reply.refuse(rank, depends_on(ref.error, f"operand {ref.id} was never made"))
                     return parts
             for draft, (part, data) in zip(drafts, made, strict=True):
-                draft.member.send(draft, part, data)
+                draft.member.send(part, data)
             return parts
 
     @contextmanager

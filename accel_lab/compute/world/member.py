@@ -92,7 +92,7 @@ class Member:
         data = encode_entry(seq, result, None, draft.message, expected, place)
         return part, data
 
-    def send(self, draft: Draft, part: Part, data: bytes) -> None:
+    def send(self, part: Part, data: bytes) -> None:
         """Send a part, or queue it."""
         requests = self.requests
         answers = requests.answers

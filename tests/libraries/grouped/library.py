@@ -1,6 +1,5 @@
 """Sums over several devices, through files that all contexts see; for tests alone."""
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.groups.group import Group
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, PartialSpec, Spec
-from accel_lab.errors import GroupAborted, InvalidArgument, LibraryError
+from accel_lab.errors import AccelError, GroupAborted, InvalidArgument
 from accel_lab.libraries.authoring.dtype_sets import REAL_SINGLE_AND_DOUBLE
 from accel_lab.libraries.authoring.operand import require_out
 from accel_lab.libraries.authoring.options import Options
@@ -20,6 +19,10 @@ from accel_lab.libraries.authoring.options import Options
 
 class SumAborted(GroupAborted):
     """A sum over several devices was aborted."""
+
+
+class CannotSum(AccelError):
+    """A rank's part was to fail."""
 
 
 class SumAll(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=900):
@@ -105,7 +108,7 @@ class Exchange:
         partly = mine.with_suffix(".part")
         with partly.open("wb") as file:
             np.save(file, value)
-        os.replace(partly, mine)
+        partly.replace(mine)
 
     def is_there(self) -> bool:
         """Whether all have told theirs."""
@@ -128,7 +131,7 @@ class GroupedActor(LibraryActor):
         group, x, lib = launch.group, launch.read(m.x), self.lib
         assert group is not None
         if m.fails:
-            raise LibraryError("this rank cannot", library="grouped", name="CANNOT")
+            raise CannotSum("this rank cannot")
         exchange = Exchange(m.folder, group)
         aborted = Path(m.folder) / f"aborted-{group.id}-{group.rank}"
         group.on_abort(aborted.touch)
