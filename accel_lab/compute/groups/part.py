@@ -17,7 +17,7 @@ class Joint(Protocol):
     def ready(self, rank: int) -> None:
         """This part is done."""
 
-    def failed(self, rank: int, error: AccelError) -> None:
+    def part_failed(self, rank: int, error: AccelError) -> None:
         """This part has failed, or its context is gone."""
 
     def cancel(self) -> None:
@@ -62,7 +62,7 @@ class Part(Reply[Any]):
 
     def reject(self, error: AccelError) -> None:
         """It has failed, and so have all others."""
-        self._joint.failed(self.rank, error)
+        self._joint.part_failed(self.rank, error)
 
     def cancel(self) -> None:
         """Take back all parts."""

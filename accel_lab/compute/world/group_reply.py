@@ -98,7 +98,7 @@ class GroupReply(Reply[tuple[Any, ...]]):
             for draft, part in zip(self._drafts, self._parts, strict=True):
                 every.callback(draft.member.complete, part, self.id)
 
-    def failed(self, rank: int, error: AccelError) -> None:
+    def part_failed(self, rank: int, error: AccelError) -> None:
         """This part has failed, or its context is gone: so have all."""
         device = self._drafts[rank].member.name
         said = str(error).partition("\n")[0]
@@ -124,7 +124,7 @@ class GroupReply(Reply[tuple[Any, ...]]):
             self._is_over = True
         self._stop_clock()
         if isinstance(cause, SystemClosed | Cancelled):
-            error = cause
+            error: AccelError = cause
         else:
             error = self._failure(rank, cause, reason)
         why = fitting(str(error), WHY_BYTES) or type(error).__name__
