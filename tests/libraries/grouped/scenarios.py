@@ -119,6 +119,13 @@ def begun(reply: GroupReply, *ranks: int) -> None:
     settle(lambda: set(ranks) <= set(reply._began))
 
 
+def stand_in(reply: GroupReply, folder: str, *, of: int, by: int) -> None:
+    """Tell a rank what another has not told yet: the same as it has told itself."""
+    mine, others = (Path(folder) / f"{reply.id}-{rank}.npy" for rank in (of, by))
+    settle(mine.exists)
+    others.write_bytes(mine.read_bytes())
+
+
 def failure(reply: Any, timeout_s: float = SOON_S) -> AccelError:
     """Return what it fails with, soon."""
     with pytest.raises(AccelError) as caught:
@@ -364,9 +371,7 @@ def test_a_context_that_is_killed_when_its_part_is_done(
     pid = lab.devices[0].run(os.getpid).result(WAIT)
     reply = lab.group({x.device: Meet(folder) for x in xs})
     begun(reply, 0)
-    (Path(folder) / f"{reply.id}-1.npy").write_bytes(
-        (Path(folder) / f"{reply.id}-0.npy").read_bytes()
-    )
+    stand_in(reply, folder, of=0, by=1)
     settle(lambda: 0 in reply._ready)
     assert not reply.results[0].done
     os.kill(pid, signal.SIGKILL)
@@ -385,9 +390,7 @@ def test_what_depends_on_a_part_that_was_done_fails_too(
     pid = lab.devices[0].run(os.getpid).result(WAIT)
     reply = sums(lab, [xs[1], xs[0]], folder)
     begun(reply, 1)
-    (Path(folder) / f"{reply.id}-0.npy").write_bytes(
-        (Path(folder) / f"{reply.id}-1.npy").read_bytes()
-    )
+    stand_in(reply, folder, of=1, by=0)
     behind = reply.results[1] * 2
     fetched, called = lab.devices[0].get(behind), lab.devices[0].run(np.sum, behind)
     settle(lambda: 1 in reply._ready)
