@@ -4,6 +4,9 @@ The status of a checked launch comes back with its completion. Until then a libr
 names what such a launch makes or writes is launched too, and is not answered; nor is what names its
 results, and so on. A bad verdict fails all of them, in their order. What leads out of the device,
 and user code, waits behind the verdict: it must not see what may turn out to be wrong.
+
+A part of a message to several devices is one more such launch: word that all parts are done decides
+about it, or that they were aborted.
 """
 
 import heapq

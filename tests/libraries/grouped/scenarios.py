@@ -40,6 +40,8 @@ SOON_S = 1.5
 """What takes milliseconds, where others use the cores."""
 LATE_S = 20.0
 """What is taken away from a part in the end, where nothing else has."""
+OTHERS = tuple(rank for rank in range(DEVICES) if rank != 1)
+three = pytest.mark.skipif(DEVICES < 3, reason="it needs three devices")
 WAYS = ("poll", "blocking", "handler")
 
 
@@ -288,7 +290,7 @@ def test_an_operand_that_was_never_made(lab: System, folder: str) -> None:
     all_fail(lost)
     settle(lambda: not any(one.in_flight for one in lab.devices))
     before = [one.in_flight for one in lab.devices]
-    reply = sums(lab, [xs[0], lost.results[1], xs[2]], folder)
+    reply = sums(lab, [xs[0], lost.results[1], *xs[2:]], folder)
     assert reply.done
     assert before == [one.in_flight for one in lab.devices]
     error = all_fail(reply)
@@ -320,6 +322,7 @@ def test_a_handler_that_raises(lab: System, folder: str, way: str) -> None:
         (reply.results[0] + 1).result(WAIT)
 
 
+@three
 def test_an_operand_that_fails_meanwhile(lab: System, folder: str) -> None:
     xs = ones(lab)
     bad = sums(lab, xs, folder, fails=[2])
@@ -349,17 +352,17 @@ def test_a_context_that_is_killed(lab: System, folder: str, way: str) -> None:
     pid = lab.devices[1].run(os.getpid).result(WAIT)
     os.kill(pid, signal.SIGSTOP)
     reply = sums(lab, xs, folder, way=way)
-    begun(reply, 0, 2)
+    begun(reply, *OTHERS)
     behind = reply.results[0] * 2
     os.kill(pid, signal.SIGKILL)
     error = all_fail(reply)
     assert (error.rank, error.missing) == (1, ())
-    assert error.unfinished == (0, 2)
+    assert error.unfinished == OTHERS
     assert isinstance(error.__cause__, ContextLost)
     assert isinstance(failure(behind), DependencyFailed)
-    for rank in (0, 2):  # the other contexts have been told
+    for rank in OTHERS:  # the other contexts have been told
         settle((Path(folder) / f"aborted-{reply.id}-{rank}").exists)
-    well(lab, folder, [was[0], was[1] + 1, was[2]])
+    well(lab, folder, [was[0], was[1] + 1, *was[2:]])
 
 
 def test_a_context_that_is_killed_when_its_part_is_done(
@@ -426,12 +429,12 @@ def test_a_part_that_never_comes(lab: System, folder: str, gate: Path) -> None:
     held(lab.devices[1], gate)
     began = time.monotonic()
     reply = sums(lab, xs, folder, timeout_s=0.5)
-    behind = reply.results[2] * 2
+    behind = reply.results[0] * 2
     with pytest.raises(SumAborted, match="had not begun") as caught:
         reply.result(WAIT)
     assert 0.5 <= time.monotonic() - began < 0.5 + SOON_S
     error = caught.value
-    assert (error.rank, error.missing, error.unfinished) == (-1, (1,), (0, 2))
+    assert (error.rank, error.missing, error.unfinished) == (-1, (1,), OTHERS)
     assert 0.5 <= error.waited_s < 0.5 + SOON_S
     assert "0.5 s" in error.reason
     all_fail(reply)
@@ -451,6 +454,7 @@ def test_waiting_in_a_queue_does_not_count(lab: System, folder: str, gate: Path)
     reply.result(WAIT)
 
 
+@three
 def test_a_busy_device_is_told_at_once(lab: System, folder: str, gate: Path) -> None:
     """Its part is done with when its dispatcher comes to it; the others wait for nothing."""
     xs, was = ones(lab), generations(lab)
@@ -486,7 +490,7 @@ def test_one_that_does_not_end_loses_its_context(
     xs, was = ones(lab), generations(lab)
     held(lab.devices[1], gate)
     reply = sums(lab, xs, folder, way=way, stuck=[0], fails=[1])
-    begun(reply, 0, 2)
+    begun(reply, *OTHERS)
     gate.touch()
     assert all_fail(reply).rank == 1
     settle(lambda: lab.devices[0].generation == was[0] + 1)
@@ -516,7 +520,7 @@ def test_a_cancelled_one_is_on_no_device(lab: System, folder: str, gate: Path, b
     xs, was = ones(lab), generations(lab)
     held(lab.devices[1], gate)
     reply = sums(lab, xs, folder)
-    begun(reply, 0, 2)
+    begun(reply, *OTHERS)
     behind = reply.results[0] * 2
     (reply if by == "reply" else reply.results[1]).cancel()
     for one in (reply, *reply.results):
@@ -538,12 +542,12 @@ def test_an_interrupt_takes_all_parts_back(lab: System, folder: str, gate: Path)
     xs, was = ones(lab), generations(lab)
     held(lab.devices[1], gate)
     reply = sums(lab, xs, folder)
-    begun(reply, 0, 2)
+    begun(reply, *OTHERS)
     began = time.monotonic()
     timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        reply.results[2].result(WAIT)
+        reply.results[OTHERS[-1]].result(WAIT)
     assert time.monotonic() - began < 0.2 + SOON_S  # a cell whose work goes on waits for 3 s
     for one in (reply, *reply.results):
         assert isinstance(one.error, Cancelled)
@@ -610,6 +614,7 @@ def test_groups_come_in_one_order_to_all_devices(lab: System, folder: str) -> No
     assert orders == [sorted(ids)] * DEVICES
 
 
+@three
 def test_one_that_waits_to_begin_is_not_overtaken(lab: System, folder: str, gate: Path) -> None:
     """By one whose operands are there: on the other device it comes second."""
     xs, ys = ones(lab, 2), ones(lab, 2)
@@ -654,9 +659,9 @@ def test_replacing_in_the_middle(lab: System, folder: str, gate: Path) -> None:
     xs = ones(lab)
     held(lab.devices[1], gate)
     reply = sums(lab, xs, folder)
-    begun(reply, 0, 2)
-    lab.devices[2].replace()
-    assert all_fail(reply).rank == 2
+    begun(reply, *OTHERS)
+    lab.devices[OTHERS[-1]].replace()
+    assert all_fail(reply).rank == OTHERS[-1]
     gate.touch()
     well(lab, folder)
 
@@ -759,6 +764,7 @@ def test_views_can_link_the_parts(lab: System, folder: str) -> None:
         settle(linked)
 
 
+@three
 def test_a_deadline_that_passes_replaces_no_context(lab: System, folder: str, gate: Path) -> None:
     was = generations(lab)
     xs = ones(lab)
