@@ -32,6 +32,7 @@ from accel_lab.compute.dispatcher.task import Task
 from accel_lab.compute.events.samples import Slice
 from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.launch import LibraryActor
+from accel_lab.compute.groups import group as groups
 from accel_lab.compute.machine import host_heap
 from accel_lab.compute.output import ipython_display, no_terminal, printing
 from accel_lab.compute.output.printing import Printer, Screen
@@ -49,6 +50,7 @@ from accel_lab.compute.wire.side_channel import (
     Collected,
     DropSegment,
     Expired,
+    GroupWord,
     Heartbeat,
     Keep,
     Look,
@@ -155,6 +157,8 @@ class Control(threading.Thread):
             busy = self._service.busy_seq
             if busy in packet.seqs:
                 INTERRUPTS.interrupt(busy)
+        elif isinstance(packet, GroupWord):
+            self._service.groups.hear(packet.group, packet.why, cancelled=packet.cancelled)
         elif isinstance(packet, Collected):
             self._service.collected.set()
         elif isinstance(packet, Keep):
@@ -172,14 +176,18 @@ class Control(threading.Thread):
             before = self._seen.get(key) or _Seen(task, now, time.time())
             seen[key] = before._replace(task=task)  # holding it keeps the identity unique
             if task.timeout_s is not None and now - before.since > task.timeout_s:
-                recent = [fitting(what, NAME_BYTES) for what in self._service.recent()]
-                expired = Expired(task.seq, task.timeout_s, recent)
-                send_packet(self._channel, expired)
+                self._expire(task.seq, task.timeout_s)
+            elif task.group is not None and task.group.has_waited_in_vain(now):
+                self._expire(task.seq, groups.GRACE_S, task.group.id)
         self._seen = seen
         # A process that was stopped for a while has not let anything lie.
         passed_s, self._looked = min(now - self._looked, 2 * POLL_S), now
         behind = not seen and self._service.is_behind
         self._unread_s = self._unread_s + passed_s if behind else 0.0
+
+    def _expire(self, seq: int, timeout_s: float, group: int = 0) -> None:
+        recent = [fitting(what, NAME_BYTES) for what in self._service.recent()]
+        send_packet(self._channel, Expired(seq, timeout_s, recent, group))
 
     def _glimpsed(self) -> list[Slice]:
         """Return what has run for a moment and is not marked: nobody watched when it began."""

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from accel_lab.compute.lineage.record_thread import RecordThread
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.machine.host_memory import host_memory_bytes
 from accel_lab.compute.machine.loaded_driver import UNPROTECTED, open_contexts
-from accel_lab.compute.message.operation import DEFAULT_TIMEOUT_S
+from accel_lab.compute.message.operation import DEFAULT_TIMEOUT_S, OWN_TIMEOUT, Operation
 from accel_lab.compute.message.validation import require_bytes, require_timeout, require_word
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.output.output_queue import OutputQueue
@@ -52,6 +52,7 @@ from accel_lab.compute.supervision.tree_nodes import node_of, node_of_actor
 from accel_lab.compute.supervision.unclaimed_failures import UnclaimedFailures
 from accel_lab.compute.suspension.suspension import Suspended
 from accel_lab.compute.transfer.transfers import Array
+from accel_lab.compute.world.group_reply import GroupReply
 from accel_lab.errors import BackendUnavailable, InvalidArgument, NameTaken
 from accel_lab.journal.explanation.explainer import Explainer
 from accel_lab.journal.explanation.explanation import Explanation
@@ -353,6 +354,31 @@ class System(Uncopied):
                 return device
         text = f"{name!r} is no device of {self.name}; there are {[d.name for d in self.devices]}"
         raise InvalidArgument(text)
+
+    def group(
+        self,
+        parts: Mapping[Device, Operation[Any]] | Iterable[tuple[Device, Operation[Any]]],
+        *,
+        timeout_s: float | None = OWN_TIMEOUT,
+        nowait: bool = False,
+    ) -> GroupReply:
+        """Send a message of which each device gets a part, as `{gpu0: …, gpu1: …}`.
+
+        The parts have ranks in this order. All of them are sent, or none; those of two messages
+        come in one order to all devices. Returns one reply, with the handle of each rank in
+        `results`, an operand at once. They are done together, and they fail together: when a part
+        fails or is cancelled, its context is lost, or the time is over, all others are aborted.
+
+        Parameters:
+            timeout_s: how long it may take from the moment at which the first part begins; when
+                not given the messages' own limit. None is for ever.
+            nowait: as in `Device.ask`.
+
+        Raises:
+            InvalidArgument: a part does not fit, or is a message for one device; nothing was sent.
+            AccelError: as `Device.ask`, of any of the devices; nothing was sent.
+        """
+        return self._assembly.groups.send(parts, timeout_s, nowait=nowait)
 
     def ready(self, timeout_s: float = 120.0) -> Self:
         """Block until every device's context is up, those apart that are suspended.

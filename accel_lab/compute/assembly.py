@@ -17,6 +17,8 @@ from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
 from accel_lab.compute.supervision.shared_services import SharedServices
 from accel_lab.compute.transfer.ipc_memory import IpcMemory
 from accel_lab.compute.transfer.transfers import Transfers
+from accel_lab.compute.world.group_sender import GroupSender
+from accel_lab.compute.world.member import Member
 
 QUEUE_LIMIT = 1024
 QUEUE_TIMEOUT_S = 60.0
@@ -39,6 +41,7 @@ class Assembly:
 
     Attributes:
         lineages: the histories of those whose buffers are made again after a loss.
+        groups: sends messages of which each gets a part.
 
     Parameters:
         support: the backend's table of dtypes.
@@ -56,6 +59,7 @@ class Assembly:
         is_card: bool,
     ) -> None:
         self.lineages: list[Lineage] = []
+        self.groups = GroupSender(services.event_loop)
         self._services = services
         self._support = support
         self._contents = contents
@@ -99,6 +103,7 @@ class Assembly:
             self._record(supervisor, transfers, recorder, options)
         device = Device(requests, transfers, supervisor, system)
         requests.handles.serve(device)
+        self.groups.add(Member(requests, supervisor))
         requests.connection.busy = services.busy
         services.busy.append(supervisor.is_waited_for)
         services.arena.busy.append(supervisor.is_entered)
@@ -135,7 +140,8 @@ class Assembly:
             self.lineages.append(lineage)
 
     def take_apart(self, supervisor: ContextSupervisor) -> None:
-        """Have a device that is gone hear nothing more of the arena."""
+        """Have a device that is gone hear nothing more of the arena, and get no parts."""
+        self.groups.remove(supervisor.name)
         with suppress(ValueError):  # that is closed, too
             self._services.busy.remove(supervisor.is_waited_for)
             self._services.arena.busy.remove(supervisor.is_entered)

@@ -15,6 +15,7 @@
     ├── ContextLost                       the context process is gone, with the reason
     │   ├── DeadlineExceeded (TimeoutError)   … because this request ran longer than it may
     │   └── ContextReplaced               … because somebody asked for another one
+    ├── GroupAborted                      a part of a message to several devices failed, or was late
     ├── CircuitOpen                       the device lost its context too often; `reset()` it
     ├── QueueFull                         the bounded queue has no room
     ├── Cancelled                         the request was cancelled
@@ -312,6 +313,31 @@ class DeadlineExceeded(ContextLost, TimeoutError):
     remedy = (
         "Raise its timeout_s, or give it less to do. Your buffers are rebuilt (see durability)."
     )
+
+
+class GroupAborted(
+    AccelError, fields=("rank", "device", "reason", "missing", "unfinished", "waited_s")
+):
+    """A message to several devices failed on one of them, or in time, and was aborted on all.
+
+    What a part failed with is `__cause__`.
+
+    Attributes:
+        rank: whose part failed first; -1 where none did, as after its deadline.
+        device: where that was.
+        reason: why it was aborted.
+        missing: the ranks whose part had not begun by then.
+        unfinished: those whose part had begun, and was not done.
+        waited_s: how long that was after the first part began; 0 where none had.
+    """
+
+    remedy = "Look at reason, and at what the devices of the missing ranks were doing."
+    rank: int = -1
+    device: str = ""
+    reason: str = ""
+    missing: tuple[int, ...] = ()
+    unfinished: tuple[int, ...] = ()
+    waited_s: float = 0.0
 
 
 class CircuitOpen(AccelError):

@@ -16,6 +16,8 @@ from accel_lab.compute.message.results import ids_of
 
 _FUNCTIONS = "functions"
 """Stands for all that functions may share."""
+_PARTS = "parts"
+"""Stands for the order of the messages of which other devices have a part, too."""
 
 
 class Claim(NamedTuple):
@@ -50,6 +52,8 @@ class Claims:
         claimed = self._exclusive
         message = entry.message
         around = looks_around(message)
+        if entry.place is not None and _PARTS in claimed:
+            return True
         functions = around or _FUNCTIONS in claimed
         if functions and self._meets_functions(entry, around=around):
             return True
@@ -93,6 +97,18 @@ def claim_of(entry: Any, made: Iterable[Storage] = ()) -> Claim:
     if looks_around(message):
         exclusive.add(_FUNCTIONS)
     return Claim(_memory(named) - exclusive, exclusive)
+
+
+def waiting_claim_of(entry: Any) -> Claim:
+    """Return what an entry has while it waits to begin.
+
+    The parts of messages to several devices wait for each other, so they begin on every device in
+    the order in which they were sent, also where their buffers have nothing in common.
+    """
+    claim = claim_of(entry)
+    if entry.place is not None:
+        claim.exclusive.add(_PARTS)
+    return claim
 
 
 def looks_around(message: Any) -> bool:

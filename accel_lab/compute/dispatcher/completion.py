@@ -142,7 +142,9 @@ class Completion:
         first, (stream, _) = batch.launches[0], batch.events[0]
         limit = batch.timeout_s if batch.timeout_s > 0 else None
         more, traced = len(batch.launches) - 1, first.trace is not None
-        return [Task(batch, first.seq, first.message, stream, limit, more, traced)]
+        groups = [one.group for one in batch.launches if one.group is not None]
+        group = next((one for one in groups if one.aborted), groups[0] if groups else None)
+        return [Task(batch, first.seq, first.message, stream, limit, more, traced, group)]
 
     def _all_done(self) -> bool:
         return all([stream.native.done() for stream in self._streams])  # noqa: C419 - it is faster

@@ -50,7 +50,8 @@ class Entries:
     """Decodes frames, for the dispatcher thread; buffers are looked up while decoding.
 
     An entry has what `encode_entry` says, by the names `seq`, `result`, `timeout_s`, `message`,
-    `spec` and `several`, and `seen`: what is known of a message that came before, else None.
+    `spec`, `several` and `place`, and `seen`: what is known of a message that came before, else
+    None.
     """
 
     def __init__(self, context: Context) -> None:
@@ -170,8 +171,9 @@ def _entry(message: Any) -> Any:
         ("message", message),
         ("spec", Spec | None),
         ("several", Any, None),
+        ("place", Any, None),
         ("seen", Any, None),
     ]
     # As a launch, where it is enqueued without one: nothing is left to be finished.
-    plain = {"finish": None, "shaped": None, "trace": None, "soon_s": 0.0}
+    plain = {"finish": None, "shaped": None, "trace": None, "soon_s": 0.0, "group": None}
     return msgspec.defstruct("Entry", fields, namespace=plain, array_like=True)

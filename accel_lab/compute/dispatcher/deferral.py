@@ -14,12 +14,13 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from accel_lab.compute.dispatcher.claims import Claims, claim_of
+from accel_lab.compute.dispatcher.claims import Claims, claim_of, waiting_claim_of
 from accel_lab.compute.dispatcher.poller import Poller
 from accel_lab.compute.dispatcher.task import Task
 from accel_lab.compute.execution.launch import Later, Launch
 from accel_lab.compute.execution.stream import Storage
 from accel_lab.compute.execution.worker import Worker
+from accel_lab.compute.groups.group import Group
 from accel_lab.compute.message.builtin import Free
 
 WORKERS = 4
@@ -44,10 +45,19 @@ class Deferred:
         self.claim = claim_of(entry, launch.made_storages())
         self.future: Future[Any] | None = None
 
+    @property
+    def group(self) -> Group | None:
+        """What it is a part of, as long as its work goes on; any thread."""
+        future = self.future
+        return None if future is None or future.done() else self.launch.group
+
     def resume(self) -> None:
         """Finish the launch; raises what the work raised."""
         assert self.future is not None
-        self.then(self.future.result())
+        value, group = self.future.result(), self.launch.group
+        if group is not None:
+            group.require()
+        self.then(value)
 
 
 class Deferral:
@@ -66,6 +76,7 @@ class Deferral:
         self._claims = Claims()
         self._failed: deque[tuple[Launch, Exception]] = deque()
         self._arrived: deque[Any] = deque()
+        self._heard: deque[Any] = deque()
         self._compiling = ThreadPoolExecutor(WORKERS, thread_name_prefix="deferred")
         self._blocking = ThreadPoolExecutor(WORKERS, thread_name_prefix="blocking")
         self._poller = Poller()
@@ -122,6 +133,16 @@ class Deferral:
         while self._arrived:
             yield self._arrived.popleft()
 
+    def hear(self, undecided: Any) -> None:
+        """Have the dispatcher look at a launch whose group is decided; any thread."""
+        self._heard.append(undecided)
+        os.eventfd_write(self.wakeup, 1)
+
+    def heard(self) -> Iterator[Any]:
+        """Yield what was given to `hear`, each once."""
+        while self._heard:
+            yield self._heard.popleft()
+
     def hold_back(self, entry: Any) -> bool:
         """Whether an entry has to wait; it is kept then."""
         message = entry.message
@@ -140,7 +161,7 @@ class Deferral:
 
     def keep(self, entry: Any) -> None:
         """Keep an entry that has to wait, and what comes behind it in its place."""
-        self._claims.add(claim_of(entry))
+        self._claims.add(waiting_claim_of(entry))
         self._behind.append(entry)
 
     def finished(self) -> Iterator[Deferred]:
@@ -169,6 +190,7 @@ class Deferral:
                 deferred.launch.stream,
                 deferred.entry.timeout_s,
                 traced=deferred.launch.trace is not None,
+                group=deferred.group,
             )
             for deferred in list(self.begun.values())
         ]
@@ -184,7 +206,7 @@ class Deferral:
     @property
     def ready(self) -> bool:
         """Whether something has finished, or failed afterwards, or can be judged."""
-        return bool(self._finished or self._failed or self._arrived)
+        return bool(self._finished or self._failed or self._arrived or self._heard)
 
     def acknowledge(self) -> None:
         """Make `wakeup` unreadable until the next one finishes; before `finished`."""

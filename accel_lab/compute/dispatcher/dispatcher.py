@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -27,6 +27,7 @@ from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.launch import Launch
 from accel_lab.compute.execution.stream import Storage, Stream
 from accel_lab.compute.execution.tracer import Tracer
+from accel_lab.compute.groups.group import Group, Groups
 from accel_lab.compute.message.builtin import OF_TABLE, CopyIn, Free, Release, Upload
 from accel_lab.compute.message.operation import Operation, operands_of
 from accel_lab.compute.message.parts import in_parts
@@ -34,12 +35,14 @@ from accel_lab.compute.message.results import ids_of
 from accel_lab.compute.message.support import check
 from accel_lab.compute.message.unwritten import Refusal
 from accel_lab.compute.wire.codec import (
+    Began,
     Crowded,
     Done,
     Failure,
     LibraryRestarted,
     Lifted,
     Poisoned,
+    Ready,
     Report,
     encode_reports,
 )
@@ -75,7 +78,16 @@ class Dispatcher:
         self._completion = completion = Completion(self._reporter, self._broken, spins=spin_s > 0)
         self._bell = StreamBell(self._deferral.ring, self._broken)
         answer, arrive = self._reporter.answer, self._deferral.arrive
-        self._verdicts = Verdicts(context, completion, self._fail_decided, answer, arrive)
+        self._verdicts = Verdicts(
+            context,
+            completion,
+            self._fail_decided,
+            answer,
+            arrive,
+            self._deferral.hear,
+            self._tell_ready,
+        )
+        self.groups = context.service(Groups)
         self._tainted = self._verdicts.tainted
         self._recent: deque[tuple[int, type | str, Stream]] = deque(maxlen=REMEMBERED)
         self._remember = self._recent.append
@@ -115,7 +127,7 @@ class Dispatcher:
         frame = self._transport.receive()
         if frame is None:
             if completion.is_empty:
-                busy = self._is_holding() or completion.is_busy
+                busy = self._is_holding() or completion.is_busy or bool(self.groups)
                 frame = inbox.wait(self._deferral, busy=busy)
             else:
                 frame = completion.look(self._transport.receive)
@@ -151,7 +163,10 @@ class Dispatcher:
         entry = self.executing
         route = None if entry is None else self._context.routes.get(type(entry.message))
         if route is not None:
-            found.append(Task(entry, entry.seq, entry.message, route.stream, entry.timeout_s))
+            group = self.groups.of(entry.place)
+            found.append(
+                Task(entry, entry.seq, entry.message, route.stream, entry.timeout_s, group=group)
+            )
         return [*found, *self._completion.tasks(), *self._deferral.tasks()]
 
     def recent(self) -> list[str]:
@@ -217,6 +232,8 @@ class Dispatcher:
         seq, result, spec = entry.seq, entry.result, entry.spec
         launch = Launch(context, stream, seq, abs(result), message, spec)
         awaits: Iterable[Undecided] = ()
+        if entry.place is not None:
+            launch.group, launch.once = self.groups.enter(entry.place), True
         try:
             if self.cancelled:
                 self._require_wanted(seq)
@@ -243,7 +260,10 @@ class Dispatcher:
             if self.tracer.watched:
                 launch.trace = self.tracer.begin(seq, message, stream)
             self._told[0] = seq
-            handler(message, launch)
+            if launch.group is None:
+                handler(message, launch)
+            else:
+                self._handle_part(handler, launch, launch.group)
             if launch.prepared is not None and launch.checks is None:
                 seen.prepared, seen.title = launch.prepared, title
             if launch.deferred is not None:
@@ -262,7 +282,7 @@ class Dispatcher:
             if launch.deferred is None:
                 if launch.trace is not None:
                     self.tracer.end(launch.trace)
-                if awaits or launch.checks is not None:
+                if awaits or launch.is_decided_later:
                     self._verdicts.add(launch, timeout_s, awaits)
                 else:
                     self._completion.add(launch, stream, timeout_s, alone=alone)
@@ -391,6 +411,7 @@ class Dispatcher:
         for launch, error in self._deferral.failed():
             self._fail(launch, launch.message.library, error)
         self._verdicts.settle(self._deferral.arrived())
+        self._verdicts.settle_groups(self._deferral.heard())
         for deferred in self._deferral.finished():
             self._finish(deferred)
         self._completion.complete()  # its answer does not wait for what comes next
@@ -422,7 +443,7 @@ class Dispatcher:
         else:
             if launch.trace is not None:
                 self.tracer.end(launch.trace)
-            if awaits or launch.checks is not None:
+            if awaits or launch.is_decided_later:
                 self._verdicts.add(launch, deferred.entry.timeout_s, awaits)
             else:
                 self._completion.add(launch, launch.stream, deferred.entry.timeout_s)
@@ -466,10 +487,27 @@ class Dispatcher:
             error = self._context.explain(error, library)
         if isinstance(error, Poison):
             self.poisoned(error)
+        if launch.group is not None and launch.group.aborted:
+            error = launch.group.error()  # whatever it has met with since then
         if awaits and not isinstance(error, DependencyFailed | Cancelled | StaleRef):
             self._verdicts.add_failed(launch, None, awaits, error)
         else:
             self._answer_failed(launch, error)
+
+    def _handle_part(self, handler: Callable[..., None], launch: Launch, group: Group) -> None:
+        """Have a part of a message to several devices handled, unless that was aborted."""
+        group.require()
+        if launch.trace is not None:
+            launch.trace.place = group.place
+        self.send([Began(launch.seq)])
+        handler(launch.message, launch)
+        if launch.finish is not None:
+            kind = type(launch.message).__name__
+            raise TypeError(f"a part of {kind} answers with buffers, or with nothing")
+
+    def _tell_ready(self, launch: Launch) -> None:
+        """Tell that such a part is done, and waits for word of the others."""
+        self.send([Ready(launch.seq, *(launch.shaped or ()))])
 
     def _fail_decided(self, launch: Launch, error: Exception, one: Undecided) -> int:
         """Answer a request that has failed, by a verdict or for one; return what failed first."""
@@ -483,6 +521,8 @@ class Dispatcher:
         library = launch.message.library
         assert isinstance(error, AccelError)
         launch.abandon()
+        if launch.group is not None:
+            self.groups.leave(launch.group)
         if launch.trace is not None and (one is None or launch.trace.end is None):
             self.tracer.fail(launch.trace)
         table, message = self._context.table, launch.message

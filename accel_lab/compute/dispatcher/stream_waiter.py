@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from accel_lab.compute.execution.stream import Stream
+from accel_lab.compute.groups.group import Group
 
 
 class Enqueued(Protocol):
@@ -18,6 +19,7 @@ class Enqueued(Protocol):
         shaped: what the notebook could not infer of the result.
         trace: the marks around it, if it was marked.
         soon_s: for how long its end is worth being looked for without sleeping.
+        group: what it is a part of, with other devices.
     """
 
     seq: int
@@ -26,6 +28,7 @@ class Enqueued(Protocol):
     shaped: tuple[tuple[int, ...], str] | tuple[tuple[int, ...], str, int] | None
     trace: Any
     soon_s: float
+    group: Group | None
 
 
 class Batch:

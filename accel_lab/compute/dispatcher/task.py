@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from accel_lab.compute.events.samples import Slice, work_of
 from accel_lab.compute.execution.stream import Stream
+from accel_lab.compute.groups.group import Group
 
 
 class Task(NamedTuple):
@@ -17,6 +18,7 @@ class Task(NamedTuple):
         timeout_s: how long it may take; None for ever.
         more: how many others are awaited with it.
         traced: whether the tracer has marked it.
+        group: what it is a part of, with other devices, as long as it has not come to its end.
     """
 
     identity: object
@@ -26,9 +28,12 @@ class Task(NamedTuple):
     timeout_s: float | None
     more: int = 0
     traced: bool = False
+    group: Group | None = None
 
     def slice(self, since: float) -> Slice:
         """Return it as running since then, in wall seconds."""
         message = self.message
         name = f"{message.title} and {self.more} more" if self.more else message.title
-        return Slice(self.seq, name, self.stream.name, work_of(message), since, None)
+        place = None if self.group is None else self.group.place
+        kind = work_of(message)
+        return Slice(self.seq, name, self.stream.name, kind, since, None, place=place)

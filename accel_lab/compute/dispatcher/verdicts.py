@@ -4,6 +4,9 @@ The status of a checked launch comes back with its completion. Until then a libr
 names what such a launch makes or writes is launched too, and is not answered; nor is what names its
 results, and so on. A bad verdict fails all of them, in their order. What leads out of the device,
 and user code, waits behind the verdict: it must not see what may turn out to be wrong.
+
+A part of a message to several devices is one more such launch: word that all parts are done decides
+about it, or that they were aborted.
 """
 
 import heapq
@@ -18,9 +21,11 @@ from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.launch import Launch
 from accel_lab.compute.execution.status_memory import StatusMemory
 from accel_lab.compute.execution.stream import Storage
+from accel_lab.compute.groups.group import Groups
 from accel_lab.errors import AccelError, DependencyFailed
 
 Memory = int | Storage
+_UNKNOWN = AccelError("what became of the other parts is not known")
 
 
 class Undecided:
@@ -36,6 +41,7 @@ class Undecided:
         has_come: whether its statuses can be read.
         is_watched: whether its completion tells that.
         is_deferred: whether its work is.
+        is_ready: whether it was told that it is done, and waits for word of its group.
         judged: whether it failed by a verdict.
         decided: whether its outcome is known.
     """
@@ -52,12 +58,17 @@ class Undecided:
         self.had: dict[Any, Storage | None] = {}
         self.checks = launch.checks
         self.has_come = self.is_watched = self.judged = self.decided = False
-        self.is_deferred = False
+        self.is_deferred = self.is_ready = False
         self.finish = launch.finish
         self.followers: list[Undecided] = []
         self.memory: list[Memory] = []
         for one in self.awaits:
             one.followers.append(self)
+
+    @property
+    def is_watchable(self) -> bool:
+        """Whether something is known only when its work is done: a status, or of its group."""
+        return self.checks is not None or self.launch.group is not None
 
     def judge(self) -> Exception | None:
         """Return what is wrong by its statuses, if anything is."""
@@ -84,6 +95,8 @@ class Verdicts:
         fail: answers a launch that has failed, and returns what failed first.
         answer: answers a launch of which all is done.
         arrived: is told, by any thread, of a launch whose statuses can be read.
+        heard: is told, by any thread, of a launch whose group is decided.
+        ready: tells that a launch waits only for word of its group.
 
     Attributes:
         tainted: what may be wrong, by buffers' ids and by memory, and what decides about it.
@@ -96,11 +109,15 @@ class Verdicts:
         fail: Callable[[Launch, Exception, Undecided], int],
         answer: Callable[[list[Any]], None],
         arrived: Callable[[Undecided], None],
+        heard: Callable[[Undecided], None],
+        ready: Callable[[Launch], None],
     ) -> None:
         self.tainted: dict[Memory, set[Undecided]] = {}
         self._context = context
         self._completion = completion
         self._fail, self._answer, self._arrived = fail, answer, arrived
+        self._heard, self._ready = heard, ready
+        self._groups = context.service(Groups)
         self._orders = itertools.count()
         self._deferred: dict[int, Undecided] = {}
 
@@ -121,6 +138,8 @@ class Verdicts:
         awaited = self.awaited(route.operands(message))
         if awaited and (route.actor.leads_out or message.runs_user_code):
             return True
+        if entry.place is not None and any(one.checks is not None for one in awaited):
+            return True  # other devices would see it
         if any(one.error is not None for one in awaited):
             return True  # there may be no such buffer
         return looks_around(message) and any(
@@ -136,7 +155,9 @@ class Verdicts:
         """Have a launch answered when it is decided: at once, if all is known."""
         one = self._enter(launch, timeout_s, awaits)
         stream = launch.stream
-        if one.checks is None:
+        if launch.group is not None:
+            launch.group.expect(partial(self._heard, one))
+        elif one.checks is None:
             return
         if not one.awaits and stream.native.done():  # as on the host
             one.has_come = True
@@ -152,7 +173,7 @@ class Verdicts:
     ) -> None:
         """Have a launch fail when it is decided with what: its error, or what it depends on."""
         launch.checks = None
-        self._enter(launch, timeout_s, awaits, error)
+        self._enter(launch, timeout_s, awaits, error).has_come = True
 
     def defer(self, launch: Launch, awaits: Iterable[Undecided]) -> None:
         """Note what a launch depends on whose work is deferred."""
@@ -174,6 +195,10 @@ class Verdicts:
             one.has_come = True
             one.launch.finish = one.finish
         self._settle(found)
+
+    def settle_groups(self, heard: Iterable[Undecided]) -> None:
+        """Decide what can be decided now that these are told what became of their groups."""
+        self._settle(list(heard))
 
     def came_of(self, one: Undecided) -> DependencyFailed:
         """Say that a launch has failed for what it depends on."""
@@ -208,7 +233,7 @@ class Verdicts:
         for id_ in launch.ids:
             table.mention(id_)  # from now on it is not here only if it was freed
         # What depends on a checked launch depends by it on what that one does.
-        by = {one} if one.checks is not None or error is not None else one.awaits
+        by = {one} if one.is_watchable or error is not None else one.awaits
         for decider in by:
             decider.memory += memory
         for part in memory:
@@ -236,10 +261,12 @@ class Verdicts:
         error: Exception | None
         if one.root:
             error = self.came_of(one)
-        elif one.awaits or (one.checks is not None and not one.has_come):
+        elif one.awaits or (one.is_watchable and not one.has_come):
             return
         else:
-            error = one.error or one.judge()
+            error = one.error or one.judge() or self._of_group(one)
+            if error is _UNKNOWN:
+                return
         one.decided = True
         root = 0
         if error is None:
@@ -252,6 +279,22 @@ class Verdicts:
             follower.root = follower.root or root
             yield follower
         one.followers = []
+
+    def _of_group(self, one: Undecided) -> AccelError | None:
+        """Return why the other parts are not done; where that is not known, tell that this one is.
+
+        It is `_UNKNOWN` then.
+        """
+        group = one.launch.group
+        if group is None:
+            return None
+        if group.has_word:
+            self._groups.leave(group)
+            return group.error() if group.aborted else None
+        if not one.is_ready:
+            one.is_ready = True
+            self._ready(one.launch)
+        return _UNKNOWN
 
     def _complete(self, one: Undecided) -> None:
         launch = one.launch

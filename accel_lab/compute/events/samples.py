@@ -69,6 +69,7 @@ class Slice(msgspec.Struct, frozen=True, array_like=True, gc=False):
         kind: a library's kernel, a copy, or a function of the user's.
         start, end: by the device's clock, in wall seconds; `end` is None while it runs.
         lost: whether it did not come to its end: its context was lost at `end`.
+        place: of a part of a message to several devices: that one's number, the rank and the size.
     """
 
     seq: int
@@ -78,6 +79,7 @@ class Slice(msgspec.Struct, frozen=True, array_like=True, gc=False):
     start: float
     end: float | None
     lost: bool = False
+    place: tuple[int, int, int] | None = None
 
 
 class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):

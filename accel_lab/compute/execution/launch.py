@@ -14,6 +14,7 @@ from accel_lab.compute.execution.held_objects import Kept
 from accel_lab.compute.execution.prepared_launch import Prepared
 from accel_lab.compute.execution.stream import Storage, Stream
 from accel_lab.compute.execution.worker import Worker
+from accel_lab.compute.groups.group import Group
 from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.operation import (
     Operation,
@@ -103,6 +104,8 @@ class Launch:
     """What decides about it, and what judges that."""
     soon_s: float = 0.0
     """For how long the end of its work is worth being looked for without sleeping."""
+    group: Group | None = None
+    """What it knows of the other parts, if it is one of a message to several devices."""
     once: bool = False
     """Whether it uses what is gone the next time: a workspace, or an object that it holds."""
 
@@ -122,6 +125,11 @@ class Launch:
         self.message = message
         self.spec = spec
         stream.operations += 1
+
+    @property
+    def is_decided_later(self) -> bool:
+        """Whether it may be undone when its work is done: by a status, or with its group."""
+        return self.checks is not None or self.group is not None
 
     def read(self, ref: Any) -> Any:
         """Return an operand's array, ordered after its last write."""
@@ -314,8 +322,11 @@ class Launch:
         """Have `then` finish the launch once `ready` says that something has happened elsewhere.
 
         As `defer`, for what only waits: however many wait, they hold up no work. `ready` is called
-        again and again, on another thread, and returns at once.
+        again and again, on another thread, and returns at once. Where the group is aborted of which
+        this is a part, nobody is asked any more, and the launch fails with that.
         """
+        if self.group is not None:
+            ready = self.group.until_aborted(ready)
         self.deferred = Later("poll", ready, lambda _: then())
 
     def blocking(

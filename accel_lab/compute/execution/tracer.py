@@ -73,6 +73,7 @@ class Trace:
         "marked",
         "name",
         "operation",
+        "place",
         "seq",
         "start",
         "stream",
@@ -89,6 +90,7 @@ class Trace:
         self.began: float | None = None
         self.idle = False
         self.marked = self.lag = 0.0
+        self.place: tuple[int, int, int] | None = None
 
 
 class Tracer:
@@ -218,7 +220,15 @@ class Tracer:
                 if end is not None:
                     end = max(end - after, trace.began)
                     began = min(began, end)
-                one = Slice(trace.seq, trace.name, trace.stream.name, trace.kind, began, end)
+                one = Slice(
+                    trace.seq,
+                    trace.name,
+                    trace.stream.name,
+                    trace.kind,
+                    began,
+                    end,
+                    place=trace.place,
+                )
                 (running if end is None else done).append(one)
         self._traces.extendleft(reversed(waiting))
         marked = {trace.seq for trace in waiting} | {one.seq for one in done}

@@ -32,6 +32,7 @@ RUN = Run.__struct_config__.tag
 WITHHOLD = Withhold.__struct_config__.tag
 RELEASE = Release.__struct_config__.tag
 USUAL_BYTES = 512
+OF_SEVERAL = "it is a part of a message to several devices; device.checkpoint(ref) keeps it"
 
 
 class Effects(msgspec.Struct, frozen=True, gc=False):
@@ -260,7 +261,7 @@ def _layout(kind: type[Operation[Any]]) -> _Layout:
         tuple(at[name] for name in many),
         at.get(kind.written, 0),
         at.get(kind.aliased, 0),
-        kind.opaque,
+        kind.opaque or (OF_SEVERAL if kind.grouped else ""),
         kind.runs_user_code,
         (0,) if results is None else tuple(at.get(name, 0) for name in results.asked_by),
     )

@@ -20,7 +20,7 @@ from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.handle import Handle, fits, is_ref, kind_of
 from accel_lab.compute.message.results import is_tuple_of_refs, is_union, results_of
 from accel_lab.display.summary import as_html
-from accel_lab.errors import AccelError, InvalidArgument
+from accel_lab.errors import AccelError, GroupAborted, InvalidArgument
 
 R = TypeVar("R")
 Names: TypeAlias = tuple[str, ...]
@@ -77,6 +77,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
         asked_by: of several results those that are not always made, with the field that asks for
             each: `{"vt": "vectors"}`.
         opaque: why it cannot be run again, if it cannot.
+        grouped: what its parts fail with together, if it has a part on each of several devices.
         runs_user_code: whether it runs code of the user's, which may break the context.
         subject: the field of the thing after which people call it, as the kernel of a launch, or of
             its name.
@@ -89,6 +90,7 @@ class Operation(Message[R], frozen=True, array_like=True, eq=False):
     aliased: ClassVar[str] = ""
     asked_by: ClassVar[Mapping[str, str]] = {}
     opaque: ClassVar[str] = ""
+    grouped: ClassVar[type[GroupAborted] | None] = None
     runs_user_code: ClassVar[bool] = False
     subject: ClassVar[str] = ""
 

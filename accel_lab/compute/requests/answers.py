@@ -13,6 +13,7 @@ from sys import getrefcount
 from typing import Any
 
 from accel_lab.actor.reply import Pump, Reply, Unmade
+from accel_lab.compute.groups.part import Part
 from accel_lab.compute.lineage.markers import Arrays, Failed
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
@@ -21,7 +22,7 @@ from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.compute.message.unwritten import Refusal, Unwritten, UnwrittenBuffers
 from accel_lab.compute.requests.withdrawal import Withdrawn
 from accel_lab.compute.user_code.call import unpack as unpack_value
-from accel_lab.compute.wire.codec import Answer, Done, Failure, Report, Shaped
+from accel_lab.compute.wire.codec import Answer, Began, Done, Failure, Ready, Report, Shaped
 from accel_lab.compute.wire.failure import unpack
 from accel_lab.compute.wire.link import Link
 from accel_lab.errors import (
@@ -232,6 +233,10 @@ class Answers:
             return None
         return reply, stand_in
 
+    def cancelled(self) -> set[int]:
+        """Return the requests that were cancelled while a context had them, and still has."""
+        return {seq for seq, one in self.withdrawn.items() if one.part is None}
+
     def never_made(self, root: int, error: AccelError) -> None:
         """Remember what failed first, as in a `Refusal`, for what comes of it."""
         newest = next(reversed(self.pending), 0)
@@ -274,21 +279,39 @@ class Answers:
                 self._failed(report)
             elif type(report) is Shaped:
                 shaped = self.take(report.seq)
-                if isinstance(shaped, Ref):
-                    shape = tuple(report.shape)
-                    shaped.learn(shape, report.dtype)
-                    if self.learn is not None and shaped.known:
-                        self.learn(shaped.id, shape, report.dtype, report.shares)
-                elif isinstance(shaped, ResultsReply):
-                    self._learn_several(shaped, report)
+                self._learn(shaped, report)
                 if shaped is not None:
                     shaped.resolve()
             elif type(report) is Answer:
                 self._answered(link, report)
+            elif type(report) is Began or type(report) is Ready:
+                self._part_of(report)
             else:
                 self._noticed(link, report)
 
-    def _learn_several(self, shaped: ResultsReply, report: Shaped) -> None:
+    def _part_of(self, report: Began | Ready) -> None:
+        """Take in how far a part of a message to several devices has come."""
+        reply = self.pending.get(report.seq) or self.withdrawn.get(report.seq)
+        part = reply.part if isinstance(reply, Withdrawn) else reply
+        if not isinstance(part, Part):
+            return
+        if type(report) is Ready:
+            if report.dtype or report.several:
+                self._learn(part.handle, report)
+            part.resolve()
+        else:
+            part.began()
+
+    def _learn(self, shaped: Reply[Any] | None, report: Shaped | Ready) -> None:
+        if isinstance(shaped, Ref):
+            shape = tuple(report.shape)
+            shaped.learn(shape, report.dtype)
+            if self.learn is not None and shaped.known:
+                self.learn(shaped.id, shape, report.dtype, report.shares)
+        elif isinstance(shaped, ResultsReply):
+            self._learn_several(shaped, report)
+
+    def _learn_several(self, shaped: ResultsReply, report: Shaped | Ready) -> None:
         for ref, told in zip(shaped.handles, report.several, strict=True):
             if ref is None or told is None:
                 continue
@@ -343,6 +366,9 @@ class Answers:
     def _failed(self, failure: Failure) -> None:
         reply = self.take(failure.seq)
         if reply is None:
+            return
+        if isinstance(reply, Withdrawn) and reply.part is not None:
+            reply.resolve()
             return
         try:
             root, _ = self._roots.get(failure.root, (None, 0))

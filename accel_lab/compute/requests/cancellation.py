@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from accel_lab.actor.reply import Reply
+from accel_lab.compute.groups.part import Part
 from accel_lab.compute.lineage.markers import Failed
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.message.builtin import TakeBack
 from accel_lab.compute.message.operation import NO_RESULT
 from accel_lab.compute.message.results_reply import ResultsReply
@@ -23,7 +24,7 @@ from accel_lab.compute.requests.send_queue import SendQueue
 from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.errors import Cancelled
 
-_OF_BUFFERS = AccelRef, ResultsReply
+_OF_BUFFERS = Ref, ResultsReply
 
 
 class Cancellation:
@@ -59,6 +60,7 @@ class Cancellation:
         UNINTERRUPTED.begin()  # one that is half taken back would be in flight for ever
         try:
             seqs = [seq for seq, other in self.unanswered() if _answers(other, reply)]
+            self._cancel_parts(seqs)
             self._cancel(seqs)
             for seq in seqs:
                 self._withdraw(seq, Cancelled(f"request {seq} was cancelled"))
@@ -77,6 +79,7 @@ class Cancellation:
         UNINTERRUPTED.begin()
         try:
             seqs = [seq for seq, reply in self.unanswered() if meant(reply)]
+            self._cancel_parts(seqs)
             self._cancel(seqs)
             return seqs
         finally:
@@ -121,6 +124,13 @@ class Cancellation:
         if ended == 1:
             what = f"1 request to {name} is ended before it is done"
         cell_origin.current().say(f"closed; {what}.")
+
+    def _cancel_parts(self, seqs: list[int]) -> None:
+        """Take back, on all their devices, the messages of which some of these are a part."""
+        for seq in seqs:
+            reply = self._answers.pending.get(seq)
+            if isinstance(reply, Part):
+                reply.cancel()
 
     def _cancel(self, seqs: list[int]) -> None:
         """Answer what is held for a rebuild or waits; ask the context not to begin the rest."""
@@ -177,7 +187,9 @@ class Cancellation:
 
 def _answers(request: Reply[Any], reply: Reply[Any]) -> bool:
     """Whether a reply, or one of several results, is answered by what answers a request."""
-    return request is reply or (isinstance(request, ResultsReply) and request.answers(reply))
+    if request is reply:
+        return True
+    return isinstance(request, ResultsReply | Part) and request.answers(reply)
 
 
 def _taken_back(seq: int) -> Cancelled:

@@ -420,7 +420,7 @@ class Connection:
         lost = [seq for seq in unanswered if seq not in queued]
         closed = self.state == "stopped"
         self._recorder.mark(ContextEnded(generation, time.time(), lost, closed))
-        for seq in set(self._answers.withdrawn).difference(queued):
+        for seq in self._answers.cancelled().difference(queued):
             # Nobody waits for what it has not done: it is not to be done again.
             self._recorder.mark(Failed(seq, Cancelled.__name__, f"request {seq} was cancelled"))
 

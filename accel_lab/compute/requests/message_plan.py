@@ -67,10 +67,35 @@ class MessagePlans(dict[type, MessagePlan]):
     def __init__(self, timeout_s: float | None = DEFAULT_TIMEOUT_S) -> None:
         super().__init__()
         self.timeout_s = timeout_s
+        self._of_parts: dict[type, MessagePlan] = {}
 
     def __missing__(self, kind: type[Operation[Any]]) -> MessagePlan:
+        if kind.grouped is not None:  # never in here, so that it is asked each time
+            name = kind.__name__
+            raise InvalidArgument(
+                f"{name} has a part on each of several devices, and is sent to all of them at "
+                f"once: lab.group({{gpu0: {name}(…), gpu1: {name}(…)}})"
+            )
+        plan = self[kind] = self._of(kind)
+        return plan
+
+    def of_part(self, kind: type[Operation[Any]]) -> MessagePlan:
+        """Return the plan of messages of which several devices have a part.
+
+        Raises:
+            InvalidArgument: they are for one device.
+        """
+        if kind.grouped is None:
+            name = kind.__name__
+            raise InvalidArgument(f"{name} is a message to one device: gpu.ask({name}(…))")
+        plan = self._of_parts.get(kind)
+        if plan is None:
+            plan = self._of_parts[kind] = self._of(kind)
+        return plan
+
+    def _of(self, kind: type[Operation[Any]]) -> MessagePlan:
         own = kind.timeout_s
-        plan = self[kind] = MessagePlan(
+        return MessagePlan(
             operands_of(kind),
             kind.library,
             bool(name_of(kind)),
@@ -86,7 +111,6 @@ class MessagePlans(dict[type, MessagePlan]):
             is_flat=_is_flat(kind),
             options=_options(kind),
         )
-        return plan
 
 
 def _is_flat(kind: type[Operation[Any]]) -> bool:

@@ -32,7 +32,7 @@ from accel_lab.compute.requests.unrecorded import Unrecorded
 from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.compute.wire.failure import depends_on
 from accel_lab.compute.wire.link import Link
-from accel_lab.errors import AccelError, QueueFull
+from accel_lab.errors import AccelError, InvalidArgument, QueueFull
 
 IN_FLIGHT_LIMIT = 8192
 ROOM_AFTER_S = 0.002
@@ -318,6 +318,45 @@ class Outbox:
             if kept is not None:
                 recorder.keep(seq, kept)
         return link if batched else None
+
+    # For messages of which other devices have a part, too; `Member` encodes those.
+
+    def make_room(self, *, nowait: bool) -> None:
+        """Wait until a message may be sent or queued.
+
+        Raises:
+            AccelError: as `send`.
+            InvalidArgument: this thread is in the middle of sending another message.
+        """
+        if not self._is_my_turn():
+            raise InvalidArgument(
+                "a finalizer sends a message to several devices in the middle of what its thread "
+                "sends: leave that to others"
+            )
+        with self.lock:
+            if not self.has_room():
+                self._admit(nowait=nowait)
+
+    def has_room(self) -> bool:
+        """Whether a message may be sent or queued now; the lock is held."""
+        connection = self._connection
+        if connection.refusal is not None or connection.state == "suspended":
+            return False
+        if connection.link is None:
+            return len(self._queue.waiting) < self._limit
+        return len(self._answers.pending) < IN_FLIGHT_LIMIT
+
+    def plan_of_part(self, kind: type[Operation[Any]]) -> MessagePlan:
+        """Return the plan of messages of which several devices have a part.
+
+        Raises:
+            InvalidArgument: they are for one device.
+        """
+        return self._plans.of_part(kind)
+
+    def enter(self, seq: int, part: Reply[Any], data: bytes) -> None:
+        """Send or queue a message that is encoded, and record it; the lock is held."""
+        self._enter(seq, part, data, self._connection.link)
 
     def _is_my_turn(self) -> bool:
         """Whether a message may be sent now; what finalizers had to put off is sent before it.

@@ -103,7 +103,7 @@ class Requests:
             probe=supervisor.wake,
             later=supervisor.later,
         )
-        self._queue = queue
+        self.queue = queue
 
     @property
     def device(self) -> Any:
@@ -128,18 +128,18 @@ class Requests:
     @property
     def last_number(self) -> int:
         """The number of the request that was sent last."""
-        return self._queue.last
+        return self.queue.last
 
     @property
     def queued(self) -> int:
         """Messages that wait for a context."""
-        return len(self._queue.waiting)
+        return len(self.queue.waiting)
 
     @property
     def in_flight(self) -> int:
         """Messages sent and not answered."""
         answers = self.answers
-        return len(answers.pending) + len(answers.withdrawn) - len(self._queue.waiting)
+        return len(answers.pending) + len(answers.withdrawn) - len(self.queue.waiting)
 
     def first_unanswered(self) -> int | None:
         """Return the number of the oldest request without an answer."""

@@ -462,6 +462,11 @@ class ContextSupervisor:
             self.sampler.heard(packet)
         elif isinstance(packet, Expired):
             why = f"request {packet.seq} ran longer than its {packet.timeout_s:g} s"
+            if packet.group:
+                why = (
+                    f"its part of group {packet.group} had not ended {packet.timeout_s:g} s after "
+                    "that was aborted"
+                )
             recent = tuple(packet.recent)
             late = DeadlineExceeded(
                 f"{why} on {self.name}; its context was replaced{last_of(recent)}",

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from accel_lab.compute.arrays.named_dtype import NamedDType
+from accel_lab.compute.groups.place import Place
 from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.message.operation import NO_RESULT, Spec, Specs
 from accel_lab.compute.message.unwritten import Refusal
@@ -135,6 +136,25 @@ class Lifted(msgspec.Struct, frozen=True, array_like=True, tag=11):
     refusals: list[Refusal]
 
 
+class Began(msgspec.Struct, frozen=True, array_like=True, tag=12):
+    """A part of a message to several devices is being executed."""
+
+    seq: int
+
+
+class Ready(msgspec.Struct, frozen=True, array_like=True, tag=13):
+    """Such a part is done, and waits for word of the others; its answer follows that.
+
+    The rest is as in `Shaped`; `dtype` is empty where the notebook knew all of it.
+    """
+
+    seq: int
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    shares: int = -1
+    several: list[tuple[tuple[int, ...], str] | None] = []
+
+
 class Display(msgspec.Struct, frozen=True, array_like=True, tag=10):
     """A part of what a request displays, from number 0 on; `compute.displays` joins them."""
 
@@ -156,6 +176,8 @@ Report: TypeAlias = (
     | Crowded
     | Display
     | Lifted
+    | Began
+    | Ready
 )
 
 
@@ -180,8 +202,11 @@ def encode_entry(
     timeout_s: float | None,
     message: Any,
     spec: Spec | Specs | msgspec.Raw | None = None,
+    place: Place | None = None,
 ) -> bytes:
     """Encode one request as an array of these five; the results of one with several are a sixth.
+
+    The seventh is its place in a message to several devices.
 
     A result of 0 is none; a negative one asks for the shape that the notebook could not infer. Of
     several it is the first. `spec` is the result that the notebook has inferred, or `NO_RESULT`, as
@@ -194,7 +219,11 @@ def encode_entry(
         InvalidArgument: a field cannot travel, or the message is larger than a frame.
     """
     try:
-        if type(spec) is tuple:
+        if place is not None:
+            several = spec if type(spec) is tuple else None
+            alone = spec if several is None else NO_RESULT
+            data = _encoder.encode((seq, result, timeout_s, message, alone, several, place))
+        elif type(spec) is tuple:
             data = _encoder.encode((seq, result, timeout_s, message, NO_RESULT, spec))
         else:
             data = _encoder.encode((seq, result, timeout_s, message, spec))

@@ -67,6 +67,19 @@ class Keep(msgspec.Struct, frozen=True, array_like=True, tag=7):
     """Where to keep what the device has while it is suspended; the files come with the packet."""
 
 
+class GroupWord(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """What became of a message to several devices.
+
+    Attributes:
+        why: the reason for which it is aborted; empty where all its parts are done.
+        cancelled: whether somebody asked for that.
+    """
+
+    group: int
+    why: str = ""
+    cancelled: bool = False
+
+
 class StartFailed(msgspec.Struct, frozen=True, array_like=True, tag=11):
     """The device could not be opened."""
 
@@ -86,11 +99,15 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag=12):
 
 
 class Expired(msgspec.Struct, frozen=True, array_like=True, tag=13):
-    """A request has run longer than it may; `recent` is what the context ran last."""
+    """A request has run longer than it may; `recent` is what the context ran last.
+
+    With a `group` it is a part of that, and so long ago was that aborted.
+    """
 
     seq: int
     timeout_s: float
     recent: list[str]
+    group: int = 0
 
 
 class Blocks(msgspec.Struct, frozen=True, array_like=True, tag=14):
@@ -112,7 +129,9 @@ class Traced(msgspec.Struct, frozen=True, array_like=True, tag=15):
     last: bool
 
 
-Downward: TypeAlias = Bind | Segment | DropSegment | CancelRequests | Look | Collected | Keep
+Downward: TypeAlias = (
+    Bind | Segment | DropSegment | CancelRequests | Look | Collected | Keep | GroupWord
+)
 Upward: TypeAlias = StartFailed | Heartbeat | Expired | Blocks | Traced
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -13,6 +13,7 @@ import msgspec
 
 import accel_lab.libraries  # noqa: F401 - its messages are what entries hold
 from accel_lab.compute.actors.fault import Inject
+from accel_lab.compute.groups.place import Place
 from accel_lab.compute.lineage import markers
 from accel_lab.compute.lineage.markers import marker_of
 from accel_lab.compute.message.builtin import Free, Receive, Run, Upload
@@ -30,6 +31,7 @@ from accel_lab.libraries.jit.messages import Compile, LaunchKernel
 
 SCHEMA = 1
 _NEVER_AGAIN = {Inject.__name__: "it is a fault on purpose", Receive.__name__: Receive.opaque}
+_OF_SEVERAL = "it is a part of a message to several devices"
 TAKEN_BACK = frozenset((Cancelled.__name__, Interrupted.__name__))
 """The kinds of failure that somebody asked for."""
 """The version of what a journal holds; a later one is refused by name."""
@@ -64,8 +66,8 @@ _KINDS: dict[type, Kind] = {
     markers.Checkpoint: "checkpoint",
     markers.Rebuilt: "rebuilt",
 }
-LONGEST = 6
-"""So long is `Entry.raw` where it has the specs of several results."""
+_SPECS, _PLACE = 5, 6
+"""Where `Entry.raw` has the specs of several results, and a part's place."""
 _groups = msgspec.msgpack.Decoder(list[list[Any]])
 _parts = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _part = msgspec.msgpack.Decoder(list[Any])
@@ -129,7 +131,7 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
         spec: the result's shape and dtype, None where the sender did not know or there is not one.
         timeout_s: how long the message might execute.
         raw: it as it was recorded, `[seq, result, timeout_s, [tag, ...], spec]`, with the specs of
-            several results behind that, or `[tag, ...]` of a marker.
+            several results behind that and then a part's place, or `[tag, ...]` of a marker.
         aftermath: what has been read of the device's requests.
     """
 
@@ -156,6 +158,13 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
         """The message's tag and fields, as `message_of` takes them."""
         found: list[Any] = self.raw[3]
         return found
+
+    @property
+    def place(self) -> Place | None:
+        """Of a part of a message to several devices that one's number, the rank and the size."""
+        if self.kind != "message" or len(self.raw) <= _PLACE:
+            return None
+        return Place(*self.raw[_PLACE][:3])
 
     @property
     def operands(self) -> tuple[int, ...]:
@@ -219,8 +228,8 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
         first, results = abs(self.result), results_of(kind_of(self.raw[3][0]))
         if results is None:
             return {first: self.spec}
-        *_, told = self.raw
-        specs = told if len(self.raw) == LONGEST else [None] * len(results.asked_by)
+        specs = self.raw[_SPECS] if len(self.raw) > _SPECS else None
+        specs = specs or [None] * len(results.asked_by)
         return {
             first + at: None if spec is None or None in spec[0] else Spec(tuple(spec[0]), spec[1])
             for at, (by, spec) in enumerate(zip(results.asked_by, specs, strict=True))
@@ -242,8 +251,8 @@ class Entry(msgspec.Struct, frozen=True, eq=False):
         """Why the message cannot be run again; empty when it can."""
         if self.kind != "message":
             return ""
-        if self.name in _NEVER_AGAIN:
-            return _NEVER_AGAIN[self.name]
+        if never := _NEVER_AGAIN.get(self.name, "" if self.place is None else _OF_SEVERAL):
+            return never
         if self.name == Run.__name__ and not self.fields["pure"]:
             return "it is a function that was run without pure=True, so it may do something else"
         by_arena = self.name == Run.__name__ and self.fields.get("blob_at") is not None
@@ -281,6 +290,8 @@ def describe(entry: Entry) -> str:
         f"#{id_}" if spec is None else f"#{id_} {spec_text(spec)}"
         for id_, spec in entry.makes.items()
     ]
+    if (place := entry.place) is not None:
+        text = f"{text}, rank {place.rank} of {place.size} of group {place.group}"
     return f"{text} -> {', '.join(made)}" if made else text
 
 

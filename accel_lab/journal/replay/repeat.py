@@ -129,7 +129,8 @@ class Repeater:
 
     def _why_not(self, entry: Entry, step: Step, buffers: Buffers) -> tuple[str, bytes | None]:
         """Return why a message cannot be sent, and the bytes that it takes from the arena."""
-        if entry.why and not (self._everything and not step.in_arena):
+        is_part = entry.place is not None
+        if entry.why and not (self._everything and not step.in_arena and not is_part):
             return entry.why, None
         missing = buffers.missing(step)
         if missing is not None:

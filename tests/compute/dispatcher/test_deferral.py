@@ -44,6 +44,7 @@ class Entry(NamedTuple):
     timeout_s: float | None
     message: Any
     spec: Spec | None = None
+    place: Any = None
 
 
 class World:

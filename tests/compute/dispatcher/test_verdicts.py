@@ -370,7 +370,8 @@ def test_user_code_that_looks_around_waits_where_it_may_see_the_memory(world: Wo
     storage = world.context.table.mention(1).storage
     assert storage is not None
     world.send(sum_of(1, 1, out=1, info=3))
-    entry = type("Entry", (), {"message": Run((), b"", pure=False), "result": 0, "seq": 9})()
+    fields = {"message": Run((), b"", pure=False), "result": 0, "seq": 9, "place": None}
+    entry = type("Entry", (), fields)()
     routes: Any = world.context.routes
     routes[Run] = routes[New]._replace(operands=lambda m: m.refs)
     verdicts = world.service._verdicts

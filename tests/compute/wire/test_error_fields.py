@@ -145,7 +145,7 @@ def attributes(kind: type[AccelError]) -> list[str]:
 def distinct(kind: Any, numbers: Iterator[int]) -> Any:
     """Return a value of a type that no other has."""
     number, origin, parts = next(numbers), get_origin(kind), get_args(kind)
-    if kind is int or (int in parts and AccelRef in parts):
+    if kind in (int, float) or (int in parts and AccelRef in parts):
         return number
     if kind is str:
         return f"text {number}, é"

@@ -1,0 +1,84 @@
+"""Waiting for a part of a message to several devices."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from accel_lab.actor.reply import Reply
+from accel_lab.compute.machine import stop_signal
+from accel_lab.compute.requests.reply_pump import ReplyPump
+from accel_lab.display.failure import interrupt
+
+
+class Awaited(Protocol):
+    """What the parts of one message share."""
+
+    awaited: bool
+
+    def cancel(self) -> None:
+        """Take all parts back."""
+
+
+class PartPump:
+    """What a handle waits with that is done only when other devices have answered, too.
+
+    The wires are read by the system thread, or by whoever waits for something else of theirs: a
+    reader of one of them would not see what comes on another.
+
+    Parameters:
+        pump: of the device.
+        flush: sends what is held back for any of the devices.
+    """
+
+    def __init__(self, group: Awaited, pump: ReplyPump, flush: Callable[[], None]) -> None:
+        self._group = group
+        self._pump = pump
+        self._flush = flush
+
+    def wait(self, reply: Reply[Any], timeout_s: float | None) -> None:
+        """Block the calling thread until the reply is done or the time is over."""
+        pump = self._pump
+        self._group.awaited = True
+        try:
+            pump.require_free()
+            self._flush()
+            reply.block(timeout_s)
+            pump.taken(reply)
+        except KeyboardInterrupt:
+            pump.interrupted(reply)
+            pump.taken(reply)
+            raise interrupt() from None
+
+    def attend(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> bool:
+        """Leave the reading to others."""
+        del loop
+        self._group.awaited = True
+        self._flush()
+        self._pump.taken(reply)
+        return False
+
+    def leave(self, loop: asyncio.AbstractEventLoop, reply: Reply[Any]) -> None:
+        """Do nothing: no loop reads."""
+
+    def taken(self, reply: Reply[Any]) -> None:
+        """Have all that was printed appear before the answer is taken."""
+        self._pump.taken(reply)
+
+    def cancel(self, reply: Reply[Any]) -> None:
+        """Take all parts back."""
+        del reply
+        self._group.cancel()
+
+    def abandon(self, reply: Reply[Any]) -> None:
+        """Take all parts back, of which a cancelled task awaits one."""
+        if stop_signal.taken():
+            with stop_signal.raised():
+                self._pump.interrupted(reply)
+        self._group.cancel()
+
+    def unclaimed(self, reply: Reply[Any]) -> None:
+        """Do nothing: the failure of all parts is one, and told of once."""
+
+    def interrupted(self, reply: Reply[Any]) -> None:
+        """A waiting thread was interrupted (Ctrl-C)."""
+        self._pump.interrupted(reply)

@@ -1,0 +1,9 @@
+"""Messages to several devices, by a library that is added to a copy of the project."""
+
+from pathlib import Path
+
+from tests.libraries.copied_project import run_scenarios
+
+
+def test_its_scenarios_pass(tmp_path: Path) -> None:
+    run_scenarios(Path(__file__).parent / "grouped", "grouped", tmp_path)
