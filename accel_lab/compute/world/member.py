@@ -9,7 +9,7 @@ from accel_lab.compute.groups.part import Joint, Part
 from accel_lab.compute.groups.place import Place
 from accel_lab.compute.lineage.markers import Failed
 from accel_lab.compute.lineage.recorded_message import decode, encode
-from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.operation import Operation
 from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.compute.message.unwritten import Refusal, Unwritten
@@ -66,7 +66,7 @@ class Member:
 
     # What follows is done with the device's lock held.
 
-    def never_made(self, draft: Draft) -> AccelRef | None:
+    def never_made(self, draft: Draft) -> Ref[Any] | None:
         """Return an operand that was never made.
 
         Raises:
@@ -100,7 +100,7 @@ class Member:
             requests.unrecorded.release_known(requests.connection.link)
         if isinstance(part.handle, ResultsReply) and answers.learn is not None:
             for ref in part.handle.refs:
-                if ref.known:
+                if isinstance(ref, AccelRef) and ref.known:
                     answers.learn(ref.id, ref.shape, ref.dtype, 0)
         requests.outbox.enter(part.seq, part, data)
 

@@ -13,7 +13,8 @@ class HostSpectral:
         """Write the parts (gesdd); return info."""
         if not a.size:
             return np.zeros((), np.int32)
-        u, s, vt, info = get_lapack_funcs("gesdd", (a,))(a, full_matrices=0)
+        (gesdd,) = get_lapack_funcs(("gesdd",), (a,))
+        u, s, vt, info = gesdd(a, full_matrices=0)
         out.u[...], out.s[...] = u, s
         if out.vt is not None:
             out.vt[...] = vt
