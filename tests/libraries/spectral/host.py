@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
+from scipy.linalg.lapack import dgesdd, sgesdd
 
 
 class HostSpectral:
@@ -13,7 +13,7 @@ class HostSpectral:
         """Write the parts (gesdd); return info."""
         if not a.size:
             return np.zeros((), np.int32)
-        (gesdd,) = get_lapack_funcs(("gesdd",), (a,))
+        gesdd = dgesdd if a.dtype == np.float64 else sgesdd
         u, s, vt, info = gesdd(a, full_matrices=0)
         out.u[...], out.s[...] = u, s
         if out.vt is not None:
