@@ -142,7 +142,8 @@ class Onlooker:
             past = JournalPast(self._store, own=True)
         else:
             dropped, lost = journal.dropped, journal.lost
-            past = JournalPast(self._store, dropped=dropped, own=True, lost=lost)
+            bound = journal.bound
+            past = JournalPast(self._store, dropped=dropped, own=True, lost=lost, bound=bound)
         return Replayable(past, self, stays=True)
 
     def want(self, holder: object, wants: Iterable[Want]) -> None:

@@ -18,6 +18,7 @@ import msgspec
 from accel_lab.actor.events import Event, warn_of
 from accel_lab.compute.events.lifecycle import ContextLost
 from accel_lab.compute.events.samples import SystemEnded, TreeSampled
+from accel_lab.display.sizes import size
 from accel_lab.errors import JournalError, RecordingError
 from accel_lab.journal.stores.memory import MemoryStore
 from accel_lab.uncopied import Uncopied
@@ -36,6 +37,7 @@ STALE_AFTER_S = 1.8  # as `widgets/shared/freshness.js`
 ENDED_KEPT = 8
 ENDED_KEPT_S = 3600.0
 JOURNAL_SINCE = 2  # of the feed's schema
+BOUND = f"the dashboard keeps {size(TOLD_BYTES)} of a journal; views.journal(lab) shows all of it"
 SETTLED_S = 1.0  # after which what a process has not said will not come
 _SCARCE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}  # says nothing of what was asked for
 _CHUNK = 256 << 10
@@ -160,7 +162,7 @@ class FeedSource(Uncopied):
         if self.unkept:
             return None
         missed = self._missed
-        past = _Past(self._journal, dropped=missed + self._journal.dropped)
+        past = _Past(self._journal, dropped=missed + self._journal.dropped, bound=BOUND)
         with self.lock:
             past.dropped += self._missed - missed
             past.unread = past.unread or self.unread

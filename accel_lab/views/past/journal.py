@@ -57,6 +57,7 @@ class JournalPast(Uncopied):
         faults, turns: which entries are failures, and which new generations.
         losses: which of the failures are a context's; the others are of single requests.
         dropped: how many entries are known to be gone.
+        bound: why they go, and what keeps more of them.
         forgotten: how many of them were here.
         unread: why what follows cannot be read in this process; empty when it can.
 
@@ -64,6 +65,7 @@ class JournalPast(Uncopied):
         dropped: how many entries are known to be gone already.
         own: whether this process writes it, so that what it holds need not be proven.
         lost: says how many entries have never come to the store.
+        bound: why entries go, and what keeps more of them; empty where that is not known.
     """
 
     kind = "journal"
@@ -75,12 +77,14 @@ class JournalPast(Uncopied):
         dropped: int = 0,
         own: bool = False,
         lost: Callable[[], int] = lambda: 0,
+        bound: str = "",
     ) -> None:
         self.times = array("d")
         self.faults = array("Q")
         self.turns = array("Q")
         self.losses = array("Q")
         self.dropped = dropped
+        self.bound = bound
         self.damage = ""
         self.unread = ""
         self.name = store.name
@@ -201,7 +205,9 @@ class JournalPast(Uncopied):
         """
         gone = self._store.dropped if isinstance(self._store, MemoryStore) else 0
         dropped = self.dropped + gone - self._dropped_there
-        return JournalPast(self._store, dropped=dropped, own=self._own, lost=self._lost)
+        return JournalPast(
+            self._store, dropped=dropped, own=self._own, lost=self._lost, bound=self.bound
+        )
 
     def _forget(self) -> None:
         store = self._store

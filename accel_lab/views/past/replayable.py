@@ -202,4 +202,6 @@ def past_of(journal: Journal, *, own: bool = False) -> JournalPast:
         JournalError: it cannot be read.
     """
     len(journal)  # what was sent so far is committed first
-    return JournalPast(journal.store, dropped=journal.dropped, own=own, lost=journal.lost)
+    return JournalPast(
+        journal.store, dropped=journal.dropped, own=own, lost=journal.lost, bound=journal.bound
+    )
