@@ -52,8 +52,8 @@ class TimelineView(View):
         `works` are [row, name, kind], with a fourth value, true, for what ended with its context;
         `running` are [work, seq, start]; `marks` are [at, device, kind, text], the oldest first.
         `traced` slices were numbered, `untraced` were never seen, `span` is from the first start to
-        the last end. A recording says `at`, which is its now; a part of a session says `of`, which
-        part.
+        the last end. `unrecorded` says why the work of this moment is not known. A recording says
+        `at`, which is its now; a part of a session says `of`, which part.
         """
         known = tally(scene)
         running = [
@@ -77,6 +77,8 @@ class TimelineView(View):
             state["earlier_marks"] = earlier
         if known.span is not None:
             state["span"] = list(known.span)
+        if "work" in scene.unrecorded:
+            state["unrecorded"] = scene.unrecorded["work"]
         if self.source.lab is None:
             where = getattr(self.source, "where", None)  # also before the first step
             state["at"] = scene.at or (where["at"] if where is not None else 0.0)
@@ -165,6 +167,8 @@ def _marks(scene: Scene) -> tuple[list[Mark], int]:
 def _caption(state: State) -> str:
     rows, span = state["rows"], state.get("span")
     name = ", ".join(filter(None, (state["name"] or "system", state.get("of"))))
+    if "unrecorded" in state and not rows:
+        return f"{name}: work is not recorded: {state['unrecorded']}"
     parts = [f"{name}: {counted(sum(r['count'] for r in rows), 'slice')}"]
     if span is not None:
         parts[0] += f" in {duration(span[1] - span[0])}"
@@ -177,6 +181,8 @@ def _caption(state: State) -> str:
         parts.append(f"{lost} ended with {'its' if lost == 1 else 'their'} context")
     if state["untraced"]:
         parts.append(f"{counted(state['untraced'], 'slice')} never seen")
+    if "unrecorded" in state:
+        parts.append(f"the rest is not recorded: {state['unrecorded']}")
     return ", ".join(parts) + (" (closed)" if state["closed"] and "of" not in state else "")
 
 

@@ -30,7 +30,8 @@ function timelineHeader({ state, ring, stale }) {
     h(
       "span",
       { class: state?.closed ? "al-chips al-last" : "al-chips" },
-      state && h("span", { key: "done", class: "al-chip al-off timeline-done" }, `${timelineExact(done)} done`),
+      state && !(state.unrecorded && !state.rows.length) && h("span", { key: "done", class: "al-chip al-off timeline-done" }, `${timelineExact(done)} done`),
+      state?.unrecorded && h("span", { key: "unrecorded", class: "al-chip al-warn timeline-unrecorded", title: state.unrecorded }, icon("half-open", 12), "not recorded"),
       running > 0 && h("span", { key: "running", class: "al-chip al-ok timeline-running" }, icon("running", 12), `${count(running)} running`),
       missed > 0 && h("span", { key: "missed", class: "al-chip al-warn timeline-missed", title: timelineWhy(state) }, icon("half-open", 12), `${timelineExact(missed)} not shown`),
     ),
@@ -76,7 +77,7 @@ function timelineBody(view) {
     return h(
       "div",
       { key: device, class: selected ? "timeline-device timeline-selected" : "timeline-device", role: below.length ? "group" : null, "aria-label": below.length ? device : null },
-      h("div", { key: "heading", class: "timeline-heading", "data-device": device, "aria-hidden": below.length ? "true" : null, role: below.length ? null : "option", "aria-selected": below.length ? null : String(selected), "aria-disabled": below.length ? null : "true" }, icon("device", 14), h("strong", {}, device), !below.length && h("span", { class: "al-muted" }, "nothing seen")),
+      h("div", { key: "heading", class: "timeline-heading", "data-device": device, "aria-hidden": below.length ? "true" : null, role: below.length ? null : "option", "aria-selected": below.length ? null : String(selected), "aria-disabled": below.length ? null : "true" }, icon("device", 14), h("strong", {}, device), !below.length && h("span", { class: "al-muted", title: state.unrecorded }, state.unrecorded ? "not recorded" : "nothing seen")),
       below.map(({ row }) => timelineOption(state.rows[row], row, row === active, selected)),
     );
   });
@@ -95,9 +96,15 @@ function timelineBody(view) {
       { key: "plot", class: "timeline-plot", style: `block-size: ${timelineHeight(lanes)}px` },
       h("canvas", { key: "canvas", class: "timeline-canvas", role: "application", tabindex: 0, "aria-label": `Timeline of ${state?.name || "the system"}`, "aria-describedby": `${id}-summary` }),
       h("p", { key: "summary", id: `${id}-summary`, class: "al-sr timeline-summary" }, timelineSummary(view)),
-      lanes.length === 0 && h("p", { key: "none", class: "timeline-none al-muted" }, state ? (state.name ? "This system has no devices." : unseen(state)) : "Waiting for the first look."),
+      lanes.length === 0 && h("p", { key: "none", class: "timeline-none al-muted" }, state ? timelineNone(state) : "Waiting for the first look."),
     ),
   );
+}
+
+/** Say why there is no lane. */
+function timelineNone(state) {
+  if (state.unrecorded) return `Work is not recorded: ${state.unrecorded}.`;
+  return state.name ? "This system has no devices." : unseen(state);
 }
 
 function timelineOption({ device, stream, count: done }, row, isActive, selected) {
@@ -120,7 +127,8 @@ export function timelineSummary({ state, ring, shown, now }) {
   const missed = ring.notShown(state);
   return [
     `Shown is from ${timelineClock(shown[0], 3)} to ${timelineClock(shown[1], 3)}.`,
-    rows.length ? `${rows.join("; ")}.` : "No work was seen yet.",
+    rows.length ? `${rows.join("; ")}.` : state.unrecorded ? "" : "No work was seen yet.",
+    state.unrecorded && `Work is not recorded: ${state.unrecorded}.`,
     running.length > 0 && `${running.join("; ")}.`,
     lost.length > 0 && `${lost.join("; ")}.`,
     changes.length > 0 && `Generation changes: ${changes.slice(-5).join("; ")}.`,

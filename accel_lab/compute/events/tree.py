@@ -13,8 +13,16 @@ NUMBERS = {"Mailbox", "In flight", "Restarts"}
 
 Kind = Literal["system", "device", "context", "library", "actor"]
 State = Literal[
-    "starting", "running", "suspended", "restarting", "circuit open", "half-open", "stopped"
+    "starting",
+    "running",
+    "suspended",
+    "restarting",
+    "circuit open",
+    "half-open",
+    "stopped",
+    "not recorded",
 ]
+"""The last is of the past alone, where nothing says what it was doing."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,9 +14,10 @@ from accel_lab.views.past.journal import JournalPast
 from accel_lab.views.past.player import Player
 from accel_lab.views.past.recording import Recording
 from accel_lab.views.past.replayable import Replayable
-from accel_lab.views.scene.observer import Lab, Source, Want, observer_of
+from accel_lab.views.scene.observer import Lab, Observer, Source, Want, observer_of
 from accel_lab.views.scene.process_gauge import program
 from accel_lab.views.scene.scene import Scene
+from accel_lab.views.scene.seen import Seen
 
 HZ = 10.0
 
@@ -126,6 +127,11 @@ class Onlooker:
                 self.losses[fact.device] += 1
         self._counted = scene.counted
         return scene
+
+    @property
+    def seen(self) -> Seen:
+        """The looks so far; who holds `lock`."""
+        return cast("Observer", self._source).seen
 
     def replayable(self) -> Replayable | None:
         """Return a look of its own at the past; None where there is none.

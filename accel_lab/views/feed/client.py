@@ -31,6 +31,7 @@ from accel_lab.views.past.replayable import Replayable
 from accel_lab.views.scene.fact_lines import decode
 from accel_lab.views.scene.observer import Lab, Want, stopped
 from accel_lab.views.scene.scene import FACT_TYPES, Scene
+from accel_lab.views.scene.seen import Seen
 
 LOOK_EVERY_S = 0.25  # for processes that are new
 STALE_AFTER_S = 1.8  # as `widgets/shared/freshness.js`
@@ -61,6 +62,7 @@ class FeedSource(Uncopied):
         version: changes with the scene.
         lost: how many samples of its process were lost on the way here.
         losses: how often each device lost its context, as far as that was seen.
+        seen: what was heard, moment by moment.
         unkept: why it cannot be looked back at, as a sentence; empty when it can.
         unread: why its journal ends before the system did; empty while it does not.
         drawn: what its dashboard has drawn last; here, so that it goes when the source does.
@@ -91,6 +93,7 @@ class FeedSource(Uncopied):
         """Forget the scene: it is told anew."""
         with self.lock:
             self._scene = Scene()
+            self.seen = Seen(self._scene)
             self.losses: Counter[str] = Counter()
             self.version += 1
 
@@ -125,6 +128,7 @@ class FeedSource(Uncopied):
         """Take a fact; the reading thread."""
         with self.lock:
             self._scene.add(fact)
+            self.seen.take(fact)
             self.version += 1
             if isinstance(fact, ContextLost):
                 self.losses[fact.device] += 1

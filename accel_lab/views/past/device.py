@@ -59,6 +59,9 @@ class JournalDevice:
         self._buffers: dict[int, Buffer] = {}
         self._lost: dict[int, Buffer] = {}  # those of the generation before
         self._unshaped: dict[int, int] = {}  # requests whose result will tell a buffer's shape
+        self.since = 0.0
+        """Entries before this moment are gone, wall seconds; 0 where none is."""
+        self._asks_generation = False
 
     def copy(self) -> "JournalDevice":
         """Return one that goes on by itself."""
@@ -68,8 +71,18 @@ class JournalDevice:
 
     def take(self, entry: Entry) -> Iterable[Event]:
         """Take the next entry, and return what it tells that no later look at the device can."""
+        if self._asks_generation:
+            self._generation, self._asks_generation = entry.generation, False
+        if self._state == "not recorded" and entry.kind in _ANSWERS:
+            self._state = "running"
         taken = _TAKE.get(entry.kind)
         return taken(self, entry) if taken is not None else ()
+
+    def lose_track(self, at: float) -> None:
+        """Know no more what it does and holds: entries up to now are gone."""
+        self.since = at
+        self._state, self._pid, self._asks_generation = "not recorded", 0, True
+        self._buffers, self._lost, self._unshaped = {}, {}, {}
 
     def memory(self, at: float) -> MemorySampled:
         """Return its blocks, one after the other in the order in which they were made."""
@@ -99,6 +112,7 @@ class JournalDevice:
     def node(self, system: str, in_flight: int) -> Node:
         """Return it with its context, and the libraries that it was sent something for."""
         path = f"{system}/{self.name}"
+        generation = None if self._asks_generation else self._generation
         libraries = tuple(
             Node(name=name, path=f"{path}/context/{name}", kind="library", state=self._state)
             for name in sorted(self._libraries)
@@ -108,7 +122,7 @@ class JournalDevice:
             path=f"{path}/context",
             kind="context",
             state=self._state,
-            generation=self._generation,
+            generation=generation,
             in_flight=in_flight,
             restarts=self._restarts,
             detail=f"process {self._pid}" if self._pid else "",
@@ -121,7 +135,7 @@ class JournalDevice:
             path=path,
             kind="device",
             state=self._state,
-            generation=self._generation,
+            generation=generation,
             in_flight=in_flight,
             restarts=self._restarts,
             detail=" · ".join(filter(None, (self._model, loss))),
@@ -236,6 +250,9 @@ class JournalDevice:
         )
         self._buffers = {id_: self._lost[id_] for id_ in back} | self._buffers
 
+
+_ANSWERS = {"result", "arrays", "rebuilt"}
+"""Entries that only a context that runs can cause."""
 
 _TAKE: dict[str, Callable[[JournalDevice, Entry], Iterable[Event]]] = {
     "message": JournalDevice._sent,  # noqa: SLF001  (its own methods by the kind of entry)

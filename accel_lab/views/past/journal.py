@@ -55,6 +55,7 @@ class JournalPast(Uncopied):
     Attributes:
         times: when each entry was recorded, in wall seconds; never descending.
         faults, turns: which entries are failures, and which new generations.
+        gaps: before which entries others of their session are gone.
         losses: which of the failures are a context's; the others are of single requests.
         dropped: how many entries are known to be gone.
         bound: why they go, and what keeps more of them.
@@ -83,6 +84,8 @@ class JournalPast(Uncopied):
         self.faults = array("Q")
         self.turns = array("Q")
         self.losses = array("Q")
+        self.gaps = array("Q")
+        self._reached: dict[str, int] = {}  # of each session, the position of its last group
         self.dropped = dropped
         self.bound = bound
         self.damage = ""
@@ -160,6 +163,9 @@ class JournalPast(Uncopied):
     def _take(self, group: Group) -> None:
         """Take in the next group."""
         start = len(self.times)
+        if group.position > self._reached.get(group.session, -1) + 1:
+            self.gaps.append(start)
+        self._reached[group.session] = max(group.position, self._reached.get(group.session, 0))
         says_more = not (self._own and group.device) or _says_more(group)
         entries = list(entries_of([group], start)) if says_more else []
         self._groups.append(group)
@@ -235,7 +241,7 @@ class JournalPast(Uncopied):
         for at in range(head, len(self._starts)):
             self._starts[at] -= count
         gone = range(first, first + count)
-        marked = (self.faults, self.turns, self.losses)
+        marked = (self.faults, self.turns, self.losses, self.gaps)
         for numbers in (*marked, *self._sent.values(), *self._answered.values()):
             numbers[:] = array("Q", _renumbered(numbers, gone))
         failed = [(number, name) for number, name in self._failed.items() if number not in gone]
@@ -248,6 +254,8 @@ class JournalPast(Uncopied):
             fallen = [i - beyond + head for i in unread if i >= beyond]
             unread.clear()
             unread.extend(fallen)
+        if head < len(self._starts):
+            self.gaps = array("Q", sorted({*self.gaps, self._starts[head]}))
         self.dropped += count
         self.forgotten += count
 

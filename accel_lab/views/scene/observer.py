@@ -20,6 +20,7 @@ from accel_lab.views.scene.fact_queue import Arrivals
 from accel_lab.views.scene.gauges import Gauges
 from accel_lab.views.scene.names import Names
 from accel_lab.views.scene.scene import FACT_TYPES, Scene
+from accel_lab.views.scene.seen import Seen
 
 Want = Literal["memory", "work", "health"]
 """What is sampled only while a view needs it; the tree always is."""
@@ -64,6 +65,7 @@ class Observer(Uncopied):
         self.scene = Scene()
         self.followers: list[Callable[[Event], None]] = []
         """Called with each fact, in order, after the scene has it."""
+        self._seen: Seen | None = None
         self._lab = weakref.ref(lab)
         self._name = lab.name
         self._arrived = Arrivals()
@@ -84,6 +86,14 @@ class Observer(Uncopied):
     def ended(self) -> bool:
         """Whether nothing more comes."""
         return self.scene.closed
+
+    @property
+    def seen(self) -> Seen:
+        """The looks so far, from when this is first asked for; who holds `lock`."""
+        if self._seen is None:
+            self._seen = Seen(self.scene)
+            self.followers.append(self._seen.take)
+        return self._seen
 
     def on_news(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` when something happened that is worth a look at once.

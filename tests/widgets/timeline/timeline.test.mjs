@@ -255,3 +255,11 @@ test("before the first look there is a word, and names are text", () => {
   const odd = toHtml(...timelineDraw({ ...caseView(), state, lanes: timelineLanes(state) }).filter(Boolean));
   assert.ok(!odd.includes("<b>"));
 });
+
+test("work that is not recorded is not said to be none", () => {
+  const state = { name: "lab", devices: ["cpu0"], rows: [], works: [], running: [], marks: [], traced: 0, untraced: 0, closed: false, at: 1000, unrecorded: "a journal has no times of work" };
+  const text = toHtml(...timelineDraw({ ...caseView(), state, lanes: timelineLanes(state) }).filter(Boolean));
+  assert.doesNotMatch(text, /0 done|nothing seen|No work was seen/);
+  assert.match(text, /timeline-unrecorded/);
+  assert.match(text, /Work is not recorded: a journal has no times of work\./);
+});
