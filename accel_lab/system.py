@@ -480,6 +480,8 @@ class System(Uncopied):
             path=self.name,
             kind="system",
             state=state,
+            mailbox=sum(node.mailbox for node in nodes),
+            in_flight=sum(node.in_flight for node in nodes),
             children=nodes,
             detail=detail,
         )

@@ -51,9 +51,10 @@ class TimelineView(View):
         and of what ended with its context `lost`: how many, and the last one's name and seconds.
         `works` are [row, name, kind], with a fourth value, true, for what ended with its context;
         `running` are [work, seq, start]; `marks` are [at, device, kind, text], the oldest first.
-        `traced` slices were numbered, `untraced` were never seen, `span` is from the first start to
-        the last end. `unrecorded` says why the work of this moment is not known. A recording says
-        `at`, which is its now; a part of a session says `of`, which part.
+        `states` are those of devices that do not run. `traced` slices were numbered, `untraced`
+        were never seen, `span` is from the first start to the last end. `unrecorded` says why the
+        work of this moment is not known. A recording says `at`, which is its now; a part of a
+        session says `of`, which part.
         """
         known = tally(scene)
         running = [
@@ -75,6 +76,8 @@ class TimelineView(View):
         }
         if earlier:
             state["earlier_marks"] = earlier
+        if states := _states(scene):
+            state["states"] = states
         if known.span is not None:
             state["span"] = list(known.span)
         if "work" in scene.unrecorded:
@@ -157,6 +160,14 @@ def duration(seconds: float) -> str:
     return f"{seconds / scale:.3g} {unit}"
 
 
+def _states(scene: Scene) -> dict[str, str]:
+    """Return what the devices do that have no context at work: a row that is empty says why."""
+    nodes = () if scene.tree is None or scene.closed else scene.tree.children
+    return {
+        node.name: node.state for node in nodes if node.kind == "device" and node.state != "running"
+    }
+
+
 def _marks(scene: Scene) -> tuple[list[Mark], int]:
     """Return the newest marks, the oldest first, and how many came before them."""
     found = (mark for _, fact in reversed(scene.facts) if (mark := mark_of(fact)) is not None)
@@ -179,6 +190,7 @@ def _caption(state: State) -> str:
             parts.append(counted(count, noun))
     if lost := sum(row["lost"]["count"] for row in rows if "lost" in row):
         parts.append(f"{lost} ended with {'its' if lost == 1 else 'their'} context")
+    parts += [f"{device} is {what}" for device, what in state.get("states", {}).items()]
     if state["untraced"]:
         parts.append(f"{counted(state['untraced'], 'slice')} never seen")
     if "unrecorded" in state:

@@ -406,7 +406,8 @@ def _summary(device: State) -> tuple[str, ...]:
 
 def _sentence(device: State, state: State) -> str:
     if "generation" not in device:
-        return f"{device['name']}: not seen yet"
+        does = device.get("state", "running")
+        return f"{device['name']}: {'' if does == 'running' else f'{does}, '}not seen yet"
     least = "at least " if "unrecorded" in state else ""
     said = [f"{device['name']}: {least}{memory(device['used'], device.get('total'))} in use"]
     said.append(f"in {counted(device['count'], 'block')} of generation {device['generation']}")

@@ -2,7 +2,7 @@
 // a line about one slice, and the newest slices as a table.
 
 import { h } from "../shared/dom.js";
-import { count, plural, unseen } from "../shared/format.js";
+import { count, look, plural, unseen } from "../shared/format.js";
 import { freshBadge } from "../shared/fresh_badge.js";
 import { icon } from "../shared/icons.js";
 import { timelineHeight, timelineIsOf, timelinePath } from "./lanes.js";
@@ -77,7 +77,7 @@ function timelineBody(view) {
     return h(
       "div",
       { key: device, class: selected ? "timeline-device timeline-selected" : "timeline-device", role: below.length ? "group" : null, "aria-label": below.length ? device : null },
-      h("div", { key: "heading", class: "timeline-heading", "data-device": device, "aria-hidden": below.length ? "true" : null, role: below.length ? null : "option", "aria-selected": below.length ? null : String(selected), "aria-disabled": below.length ? null : "true" }, icon("device", 14), h("strong", {}, device), !below.length && h("span", { class: "al-muted", title: state.unrecorded }, state.unrecorded ? "not recorded" : "nothing seen")),
+      h("div", { key: "heading", class: "timeline-heading", "data-device": device, "aria-hidden": below.length ? "true" : null, role: below.length ? null : "option", "aria-selected": below.length ? null : String(selected), "aria-disabled": below.length ? null : "true" }, icon("device", 14), h("strong", {}, device), timelineDoes(state, device), !below.length && !state.states?.[device] && h("span", { class: "al-muted", title: state.unrecorded }, state.unrecorded ? "not recorded" : "nothing seen")),
       below.map(({ row }) => timelineOption(state.rows[row], row, row === active, selected)),
     );
   });
@@ -99,6 +99,12 @@ function timelineBody(view) {
       lanes.length === 0 && h("p", { key: "none", class: "timeline-none al-muted" }, state ? timelineNone(state) : "Waiting for the first look."),
     ),
   );
+}
+
+/** What a device does that has no context at work, as "starting". */
+function timelineDoes({ states = {} }, device) {
+  const word = states[device];
+  return word && h("span", { key: "state", class: `al-word al-${look(word).tone}` }, icon(look(word).icon, 12), word);
 }
 
 /** Say why there is no lane. */

@@ -382,6 +382,7 @@ class ContextSupervisor:
                 recent=error.recent,
                 code=error.code,
                 name=error.name,
+                asked=isinstance(error, ContextReplaced),
             )
         )
 

@@ -123,7 +123,7 @@ class Onlooker:
         for number, fact in reversed(scene.facts):
             if number < self._counted:
                 break
-            if isinstance(fact, ContextLost):
+            if isinstance(fact, ContextLost) and not fact.asked:
                 self.losses[fact.device] += 1
         self._counted = scene.counted
         return scene

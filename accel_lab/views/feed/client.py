@@ -130,7 +130,7 @@ class FeedSource(Uncopied):
             self._scene.add(fact)
             self.seen.take(fact)
             self.version += 1
-            if isinstance(fact, ContextLost):
+            if isinstance(fact, ContextLost) and not fact.asked:
                 self.losses[fact.device] += 1
             if isinstance(fact, SystemEnded) and self.ended_at is None:
                 self.ended_at = time.monotonic()

@@ -17,7 +17,11 @@ from accel_lab.compute.events.lifecycle import (
 from accel_lab.compute.events.samples import Block, MemorySampled
 from accel_lab.compute.events.tree import Node, State
 from accel_lab.compute.message.operation import Spec
+from accel_lab.errors import ContextReplaced
 from accel_lab.journal.entries.entry import TAKEN_BACK, Entry, kind_of
+
+ASKED_FOR = TAKEN_BACK | {ContextReplaced.__name__}
+"""How a request fails that somebody wanted ended: that is no fault."""
 
 
 class Buffer(NamedTuple):
@@ -212,6 +216,7 @@ class JournalDevice:
             in_flight=self._taken,
             code=entry.fields["code"],
             name=entry.fields["name"],
+            asked=entry.fields.get("asked", False),
         )
         if not self._told:
             self._state = "restarting"
@@ -227,7 +232,7 @@ class JournalDevice:
         made = next((id_ for id_, one in self._buffers.items() if one.owner.endswith(seq)), None)
         if made is not None:
             del self._buffers[made]
-        if entry.fields["kind"] not in TAKEN_BACK:
+        if entry.fields["kind"] not in ASKED_FOR:
             yield RequestFailed(
                 at=entry.at,
                 device=self.name,

@@ -19,7 +19,6 @@ from accel_lab.compute.lineage.markers import Marker, SentBy, marker_of
 from accel_lab.errors import JournalDamaged
 from accel_lab.journal.entries.aftermath import Aftermath
 from accel_lab.journal.entries.entry import (
-    TAKEN_BACK,
     Entry,
     describe,
     entries_of,
@@ -32,6 +31,7 @@ from accel_lab.journal.stores.replaced import is_replaced
 from accel_lab.journal.stores.store import Store
 from accel_lab.libraries.jit.messages import Compile
 from accel_lab.uncopied import Uncopied
+from accel_lab.views.past.device import ASKED_FOR
 from accel_lab.views.past.facts import JournalFold, Place
 from accel_lab.views.past.player import Line, Player
 
@@ -424,9 +424,9 @@ def _fallen(number: int, gone: range) -> int:
 def mark_of(entry: Entry) -> str:
     """Return "fault" for a failure, "turn" for a new generation, else nothing."""
     if entry.kind == "failed":
-        return "" if entry.fields["kind"] in TAKEN_BACK else "fault"
+        return "" if entry.fields["kind"] in ASKED_FOR else "fault"
     if entry.kind == "explained":
-        return "fault"
+        return "" if entry.fields.get("asked") else "fault"
     if entry.kind == "context began" and entry.generation > 1:
         return "turn"
     return ""
@@ -450,6 +450,11 @@ def _session(entry: Entry) -> tuple[str, str]:
 def _ended(entry: Entry) -> tuple[str, str]:
     taken = len(entry.fields["in_flight"])
     return f"context of generation {entry.generation} ended, {taken} in flight", ""
+
+
+def _explained(entry: Entry) -> tuple[str, str]:
+    became = "replaced, as asked" if entry.fields.get("asked") else "lost"
+    return f"context of generation {entry.generation} was {became}", entry.fields["cause"]
 
 
 def _failed(entry: Entry) -> tuple[str, str]:
@@ -479,10 +484,7 @@ _WORDS: dict[str, Callable[[Entry], tuple[str, str]]] = {
         "",
     ),
     "context ended": _ended,
-    "explained": lambda entry: (
-        f"context of generation {entry.generation} was lost",
-        entry.fields["cause"],
-    ),
+    "explained": _explained,
     "failed": _failed,
     "result": _result,
     "rebuilt": _rebuilt,
