@@ -12,13 +12,13 @@ from sys import getrefcount
 from typing import Any
 
 from accel_lab.actor.reply import Pump, Reply, Unmade
+from accel_lab.compute.events.load import Load, load_of
 from accel_lab.compute.lineage.markers import Arrays, Failed
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.results_reply import ResultsReply
 from accel_lab.compute.message.unwritten import Refusal, Unwritten, UnwrittenBuffers
-from accel_lab.compute.requests.load import Load, load_of
 from accel_lab.compute.requests.withdrawal import Withdrawn
 from accel_lab.compute.user_code.call import unpack as unpack_value
 from accel_lab.compute.wire.codec import Answer, Done, Failure, Report, Shaped

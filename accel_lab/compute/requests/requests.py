@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from accel_lab.compute.events.load import Load
 from accel_lab.compute.events.tree import State
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.output import cell_origin
@@ -17,7 +18,6 @@ from accel_lab.compute.requests.answers import Answers
 from accel_lab.compute.requests.cancellation import Cancellation
 from accel_lab.compute.requests.connection import Connection
 from accel_lab.compute.requests.handles import DeviceHandles
-from accel_lab.compute.requests.load import Load
 from accel_lab.compute.requests.outbox import Outbox
 from accel_lab.compute.requests.reply_pump import Audience, ReplyPump
 from accel_lab.compute.requests.send_queue import SendQueue
