@@ -82,7 +82,7 @@ def lab(
     typer.echo(f"Tutorials are in {folder.resolve()}")
     command = jupyter.command(folder, tutorials.QUICKSTART, context.args, browser=browser)
     sys.stdout.flush()
-    os.execv(command[0], command)  # noqa: S606 - our own Python, no shell
+    os.execve(command[0], command, jupyter.environment())  # noqa: S606 - our own Python, no shell
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 import { h } from "../shared/dom.js";
 import { clockTime, plural } from "../shared/format.js";
-import { freshBadge } from "../shared/fresh_badge.js";
+import { freshBadge, isGone } from "../shared/fresh_badge.js";
 import { icon } from "../shared/icons.js";
 import { replayWhere } from "../shared/replay.js";
 
@@ -63,7 +63,7 @@ function journalHeader(state, { stale }) {
       unread && chip("unread", "al-warn", "half-open", "what follows cannot be read here", unread),
       damage && chip("damage", "al-bad", "open", "damaged", damage),
     ),
-    journalReplays(state) ? h("span", { key: "badge", class: "al-badge al-warn" }, icon("restarting", 12), "replay") : freshBadge(state, stale),
+    journalReplays(state) && !isGone(stale) ? h("span", { key: "badge", class: "al-badge al-warn" }, icon("restarting", 12), "replay") : freshBadge(state, stale),
   );
 }
 

@@ -10,6 +10,7 @@ from accel_lab.compute.events.lifecycle import ContextLost
 from accel_lab.views.feed.feed import FEED
 from accel_lab.views.feed.journal import journal_of
 from accel_lab.views.feed.lines import SCHEMA, Speaker, folder
+from accel_lab.views.feed.uptime import Uptime
 from accel_lab.views.past.journal import JournalPast
 from accel_lab.views.past.player import Player
 from accel_lab.views.past.recording import Recording
@@ -46,6 +47,10 @@ class Watched(Source, Protocol):
     recorded: bool
     unkept: str
     drawn: object
+
+    @property
+    def up_s(self) -> float:
+        """For how long it has been open, in seconds."""
 
     @property
     def version(self) -> int:
@@ -95,6 +100,7 @@ class Onlooker:
         system = self._source.lab
         self.recorded = system is None
         self.opened = (system and FEED.opened_at(system)) or time.time()
+        self._up = Uptime(self.opened)
         self.losses: Counter[str] = Counter()
         self._counted = 0
         journal = None if system is None else journal_of(system)
@@ -111,6 +117,11 @@ class Onlooker:
     def heard_at(self) -> float:
         """Now: nothing is between."""
         return time.time()
+
+    @property
+    def up_s(self) -> float:
+        """For how long it has been open."""
+        return self._up.seconds
 
     @property
     def ended(self) -> bool:

@@ -26,6 +26,7 @@ from accel_lab.views.feed import folder as feed_folder
 from accel_lab.views.feed.folder import Name
 from accel_lab.views.feed.journal import TOLD_BYTES, Passage
 from accel_lab.views.feed.lines import SCHEMA, Loss, Speaker, Topic
+from accel_lab.views.feed.uptime import Uptime
 from accel_lab.views.past.journal import JournalPast
 from accel_lab.views.past.replayable import Replayable
 from accel_lab.views.scene.fact_lines import decode
@@ -76,6 +77,7 @@ class FeedSource(Uncopied):
         self.lock = threading.RLock()
         self.key, self.speaker = key, speaker
         self.name, self.opened = topic.name, topic.opened
+        self._up = Uptime(topic.opened)
         self.ended_at: float | None = None
         self.killed = False
         self.version = 0
@@ -101,6 +103,11 @@ class FeedSource(Uncopied):
     def ended(self) -> bool:
         """Whether nothing more comes."""
         return self.ended_at is not None
+
+    @property
+    def up_s(self) -> float:
+        """For how long it has been open, in seconds."""
+        return self._up.seconds
 
     @property
     def silent_s(self) -> float:
