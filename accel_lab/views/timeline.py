@@ -223,7 +223,7 @@ def _cells(state: State) -> Iterator[tuple[str, ...]]:
     numbered = enumerate(state["rows"])
     for number, row in sorted(numbered, key=lambda item: state["devices"].index(item[1]["device"])):
         running = [
-            f"▶ {state['works'][work][1]} #{seq} for {duration(max(0.0, now - start))}"
+            _runs(state["works"][work], seq, max(0.0, now - start))
             for work, seq, start in state["running"]
             if state["works"][work][0] == number
         ]
@@ -236,6 +236,14 @@ def _cells(state: State) -> Iterator[tuple[str, ...]]:
             _ended(row.get("lost")),
         )
         yield cells[: len(_columns(state))]
+
+
+def _runs(work: list[Any], seq: int, seconds: float) -> str:
+    """Say what a stream is at."""
+    _, name, kind, *_ = work
+    if kind == "untraced":
+        return "▶ more than are traced"
+    return f"▶ {name} #{seq} for {duration(seconds)}"
 
 
 def _ended(lost: State | None) -> str:

@@ -6,7 +6,7 @@ import { count, look, plural, unseen } from "../shared/format.js";
 import { freshBadge } from "../shared/fresh_badge.js";
 import { icon } from "../shared/icons.js";
 import { timelineHeight, timelineIsOf, timelinePath } from "./lanes.js";
-import { timelineClock, timelineDuration, timelineExact } from "./scale.js";
+import { timelineClock, timelineDuration, timelineExact, timelineName } from "./scale.js";
 
 const TIMELINE_LISTED = 20; // slices in the table
 const TIMELINE_LONG_S = 1; // what runs for so long is named below the picture
@@ -128,7 +128,7 @@ export function timelineSummary({ state, ring, shown, now }) {
   if (!state) return "Nothing was seen yet.";
   const rows = state.rows.map(({ device, stream, count: done, longest }) => `${device} ${stream}: ${done} done${done ? `, the longest ${timelineDuration(longest)}` : ""}`);
   const lost = state.rows.filter((row) => row.lost).map(({ device, stream, lost: { count: n, last, seconds: s } }) => `${device} ${stream}: ${last} ended with its context after ${timelineDuration(s)}${n > 1 ? `, and ${n - 1} earlier` : ""}`);
-  const running = state.running.map(([work, seq, start]) => `${state.works[work][1]} #${seq} runs on ${state.rows[state.works[work][0]].device}${now - start >= TIMELINE_LONG_S ? ` for ${Math.floor(now - start)} s` : ""}`);
+  const running = state.running.map(([work, seq, start]) => `${timelineName(state.works[work][1], seq, state.works[work][2])} runs on ${state.rows[state.works[work][0]].device}${now - start >= TIMELINE_LONG_S ? ` for ${Math.floor(now - start)} s` : ""}`);
   const changes = state.marks.filter(([, , kind]) => kind === "generation").map(([, device, , text]) => `${device} ${text}`);
   const missed = ring.notShown(state);
   return [
@@ -156,6 +156,7 @@ function timelineLegend() {
     entry("open", [h("path", { d: "M1 1h12l4 2.5-4 2.5 4 2.5-4 2.5H1z", class: "timeline-stroke" })], "still running"),
     entry("lost", [h("path", { d: "M1 1h16v10H1z", class: "timeline-stroke" }), h("path", { d: "M1 4l6 7M5 1l8 10M11 1l6 7.5", class: "timeline-stroke" })], "ended with its context"),
     entry("fine", [h("path", { d: "M1 12V8h2v4M4 12V3h2v9M7 12V6h2v6M10 12V2h2v10M13 12V9h2v3", class: "timeline-ink" })], "finer than a pixel: height is the busy share"),
+    entry("untraced", [box, h("path", { d: "M3 1v10M7 1v10M11 1v10M15 1v10", class: "timeline-stroke" })], "busy, not traced one by one"),
     entry("rule", [h("path", { d: "M9 0v12", class: "timeline-stroke", "stroke-dasharray": "3 2" })], "new generation"),
     entry("fault", [h("circle", { cx: 9, cy: 6, r: 5, class: "timeline-stroke" }), h("path", { d: "M7 4l4 4M11 4 7 8", class: "timeline-stroke" })], "fault"),
   );
@@ -163,7 +164,7 @@ function timelineLegend() {
 
 /** What has been running for long, the longest first, in words: ["saxpy #5 on gpu0/jit for 12 s"]. */
 export function timelineLong(state, now) {
-  const long = (state?.running ?? []).filter(([, , start]) => now - start >= TIMELINE_LONG_S).sort((a, b) => a[2] - b[2]);
+  const long = (state?.running ?? []).filter(([work, , start]) => now - start >= TIMELINE_LONG_S && state.works[work][2] !== "untraced").sort((a, b) => a[2] - b[2]);
   const words = long.slice(0, TIMELINE_LONGEST).map(([work, seq, start]) => {
     const [row, name] = state.works[work];
     return `${name} #${seq} on ${state.rows[row].device}/${state.rows[row].stream} for ${timelineDuration(now - start)}`;
@@ -186,7 +187,7 @@ export function timelineDescribe(state, { work, seq, start, end, more = 0 }, now
   const { device, stream } = state.rows[row];
   const length = end === null ? `running for ${timelineDuration(now - start)}` : timelineLength(end - start, lost);
   return {
-    what: `${name} #${seq}`,
+    what: timelineName(name, seq, kind),
     text: [kind, `${device}/${stream}`, `from ${timelineClock(start, 6)}`, length, more > 0 && `${plural(more, "other")} within a pixel`].filter(Boolean).join(" · "),
   };
 }
@@ -210,7 +211,7 @@ function timelineTable({ state, ring, tabled, now }) {
 function timelineCells(key, first, state, work, seq, start, length) {
   const [row, name, kind] = state.works[work];
   const { device, stream } = state.rows[row];
-  const cells = [device, stream, `${name} #${seq}`, kind, timelineClock(start, 6), length];
+  const cells = [device, stream, timelineName(name, seq, kind), kind, timelineClock(start, 6), length];
   return h("tr", { key, memo: `${first} ${cells.join(" ")}` }, h("th", { scope: "row" }, first), cells.map((cell) => h("td", {}, cell)));
 }
 

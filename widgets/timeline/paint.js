@@ -1,7 +1,7 @@
 // The picture: an axis, slices, density where they are finer than a pixel, rules and the cursor.
 
 import { TIMELINE_AXIS, timelineIsOf, timelinePath } from "./lanes.js";
-import { timelineClock, timelineDigits, timelineDuration, timelineTicks } from "./scale.js";
+import { timelineClock, timelineDigits, timelineDuration, timelineName, timelineTicks } from "./scale.js";
 
 /** The kinds of work, each with a colour and a pattern of its own. */
 export const TIMELINE_KINDS = ["kernel", "copy", "function"];
@@ -57,6 +57,7 @@ class TimelinePainter {
     [this.from, this.to] = scene.window;
     this.scale = scene.width / (this.to - this.from);
     this.fills = Object.fromEntries(TIMELINE_KINDS.map((kind) => [kind, timelineFill(pen, kind, colours)]));
+    this.fills.untraced = timelineUntracedFill(pen, colours);
     this.lost = Object.fromEntries(TIMELINE_KINDS.map((kind) => [kind, timelineLostFill(pen, kind, colours)]));
   }
 
@@ -128,6 +129,10 @@ class TimelinePainter {
       const x0 = (start[i] - from) * scale;
       const x1 = (end[i] - from) * scale;
       this.take(x0, Math.max(x1, x0 + 1));
+      if (works[work[i]][2] === "untraced") {
+        this.box(x0, Math.max(x1, x0 + 1), timelineName(works[work[i]][1], seq[i], "untraced"), "untraced", y, height);
+        continue;
+      }
       if (x1 - x0 >= TIMELINE_BOX) {
         const [, name, kind, lost] = works[work[i]];
         if (lost) ended.push([x0, x1, `${name} #${seq[i]} · ended with its context after ${timelineDuration(end[i] - start[i])}`, kind, y, height]);
@@ -173,7 +178,7 @@ class TimelinePainter {
     pen.fillStyle = this.fills[kind];
     pen.fillRect(left, y, right - left - gap, height);
     if (kind !== "kernel" && right - left > 6) {
-      pen.strokeStyle = this.colours[kind];
+      pen.strokeStyle = this.colours[kind] ?? this.colours.kernel;
       pen.strokeRect(left + 0.5, y + 0.5, right - left - gap - 1, height - 1);
     }
     this.name(name, kind, left, right - gap, y, height);
@@ -205,9 +210,10 @@ class TimelinePainter {
     pen.closePath();
     pen.fill();
     if (kind !== "kernel") {
-      pen.strokeStyle = this.colours[kind];
+      pen.strokeStyle = this.colours[kind] ?? this.colours.kernel;
       pen.stroke();
     }
+    if (kind === "untraced") return; // its own words stand in the boxes before it
     const words = `${name} #${seq} · running ${timelineDuration(now - start)}`;
     if (this.fits(words, left, right - 5)) this.name(words, kind, left, right - 5, y, height);
     else this.label(words, colours.fg, left, right, y, height);
@@ -255,7 +261,7 @@ class TimelinePainter {
       pen.fillStyle = colours.bg;
       pen.fillRect(from - 2, y + 2, pen.measureText(text).width + 4, height - 4);
     }
-    pen.fillStyle = colours[`${kind}-text`];
+    pen.fillStyle = colours[`${kind}-text`] ?? colours.fg;
     pen.fillText(text, from, y + height / 2 + 0.5);
   }
 
@@ -394,6 +400,11 @@ function timelineFill(pen, kind, colours) {
       ink.fillRect(3, 3, 2, 2);
     }
   });
+}
+
+/** What stands for messages that were not traced one by one: pale, with upright lines. */
+function timelineUntracedFill(pen, colours) {
+  return timelineTile(pen, colours.bg, colours.kernel, 0.3, (ink) => ink.fillRect(2, 0, 1, 6));
 }
 
 /** What is left of a kind that ended with its context: pale, hatched the other way. */

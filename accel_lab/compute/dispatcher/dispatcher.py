@@ -81,7 +81,7 @@ class Dispatcher:
         self._remember = self._recent.append
         self.send = self._reporter.send
         self.offer = self._reporter.offer
-        self.tracer = Tracer(context.backend.clock(), context.launched)
+        self.tracer = Tracer(context.backend.clock(), context.launched, context.operations)
         self.collected = threading.Event()
         context.spill.is_busy = self._is_busy
         context.spill.collect_there = self._have_garbage_freed

@@ -171,6 +171,8 @@ class Scene:
         told = {_key(one) for one in (*traced.done, *traced.running)}
         began = self.began[traced.device]
         for one in running:
+            if one.kind == "untraced":
+                continue
             if _key(one) not in told and 0 < began[_key(one)] < traced.generation:
                 yield msgspec.structs.replace(one, end=max(one.start, traced.at), lost=True)
 

@@ -94,6 +94,9 @@ class Tally:
             if end is None:
                 end = start
             work, row = known.get((device, stream, name, kind, lost)) or self._find(device, one)
+            rows.append((start, end, seq, work))
+            if kind == "untraced":  # nobody knows how long these took
+                continue
             if lost:
                 row.lost += 1
                 row.last_lost = one
@@ -102,7 +105,6 @@ class Tally:
                 row.longest = max(row.longest, end - start)
             row.busy += max(0.0, end - max(start, row.until))
             row.until = max(row.until, end)
-            rows.append((start, end, seq, work))
         first, last = min(map(itemgetter(0), rows)), max(map(itemgetter(1), rows))
         before = self.span or (first, last)
         self.span = min(first, before[0]), max(last, before[1])

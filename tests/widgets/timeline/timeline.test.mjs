@@ -290,3 +290,12 @@ test("a device without a context at work says what it does", () => {
   assert.match(text, /gpu9<\/strong><span class="al-word al-busy">.*starting<\/span>/);
   assert.doesNotMatch(text, /nothing seen/);
 });
+
+test("messages that were not traced one by one fill their time, up to now", () => {
+  const works = [[0, "Gemm", "kernel"], [0, "not traced", "untraced"]];
+  const words = wordsOn([[1000, 1000.01, 1, 0], [1000.01, 1001.6, 1234, 1], [1001.6, 1001.6005, 7, 1]], [[1, 1234, 1001.7]], works);
+  assert.deepEqual(words.map(([text]) => text), ["1,234 messages not traced"]);
+  const state = { ...CASE.state, works, rows: CASE.state.rows, running: [[1, 1234, 900]] };
+  assert.deepEqual(timelineLong(state, 1001.9), []);
+  assert.equal(timelineDescribe(state, { work: 1, seq: 1234, start: 1000, end: 1001 }, 1001).what, "1,234 messages not traced");
+});
