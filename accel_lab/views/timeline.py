@@ -48,7 +48,8 @@ class TimelineView(View):
         """Fold what was seen of the work into plain JSON values.
 
         `rows` have `device`, `stream`, and of finished work `count`, `busy` and `longest` seconds;
-        and of what ended with its context `lost`: how many, and the last one's name and seconds.
+        of what ended with its context `lost`: how many, and the last one's name and seconds; and
+        `passed`, how many messages were not traced one by one.
         `works` are [row, name, kind], with a fourth value, true, for what ended with its context;
         `running` are [work, seq, start]; `marks` are [at, device, kind, text], the oldest first.
         `states` are those of devices that do not run. `traced` slices were numbered, `untraced`
@@ -206,6 +207,8 @@ def _row(row: Row) -> State:
         "busy": round(row.busy, 9),
         "longest": round(row.longest, 9),
     }
+    if row.passed:
+        told["passed"] = row.passed
     if (last := row.last_lost) is not None:
         seconds = round((last.end or last.start) - last.start, 9)
         told["lost"] = {"count": row.lost, "last": f"{last.name} #{last.seq}", "seconds": seconds}
@@ -227,10 +230,13 @@ def _cells(state: State) -> Iterator[tuple[str, ...]]:
             for work, seq, start in state["running"]
             if state["works"][work][0] == number
         ]
+        passed = row.get("passed", 0)
         cells = (
             f"{row['device']}/{row['stream']}",
-            str(row["count"]),
-            f"{100 * row['busy'] / (last - first):.1f} %" if last > first else "",
+            f"{row['count']} of {row['count'] + passed}" if passed else str(row["count"]),
+            f"{'≥ ' * bool(passed)}{100 * row['busy'] / (last - first):.1f} %"
+            if last > first
+            else "",
             duration(row["longest"]) if row["count"] else "",
             ", ".join(running[:3]) + (f" and {len(running) - 3} more" if running[3:] else ""),
             _ended(row.get("lost")),

@@ -113,13 +113,13 @@ function timelineNone(state) {
   return state.name ? "This system has no devices." : unseen(state);
 }
 
-function timelineOption({ device, stream, count: done }, row, isActive, selected) {
+function timelineOption({ device, stream, count: done, passed = 0 }, row, isActive, selected) {
   return h(
     "div",
     { key: `row ${row}`, class: "timeline-stream", role: "option", "aria-selected": String(selected), tabindex: isActive ? 0 : -1, "data-row": row, "data-device": device },
     h("span", { class: "al-sr" }, `${device} `),
     h("span", { class: "timeline-label" }, stream),
-    h("span", { class: "al-muted timeline-count" }, h("span", { class: "al-sr" }, ", "), count(done), h("span", { class: "al-sr" }, " done")),
+    h("span", { class: "al-muted timeline-count" }, h("span", { class: "al-sr" }, ", "), passed ? `${count(done)} of ${count(done + passed)}` : count(done), h("span", { class: "al-sr" }, passed ? " traced one by one" : " done")),
   );
 }
 

@@ -22,7 +22,8 @@ class Row:
     """A stream of a device; of its finished work the count, and in seconds the sum and the most.
 
     Work that overlaps is busy once; `until` is how far it has been summed. What ended with its
-    context is busy time, but not finished: `lost` counts it, `last_lost` is the newest.
+    context is busy time, but not finished: `lost` counts it, `last_lost` is the newest. `passed`
+    counts the messages of which nobody knows how long they took, for they were not traced.
     """
 
     device: str
@@ -31,6 +32,7 @@ class Row:
     busy: float = 0.0
     longest: float = 0.0
     until: float = 0.0
+    passed: int = 0
     lost: int = 0
     last_lost: Slice | None = None
 
@@ -95,7 +97,8 @@ class Tally:
                 end = start
             work, row = known.get((device, stream, name, kind, lost)) or self._find(device, one)
             rows.append((start, end, seq, work))
-            if kind == "untraced":  # nobody knows how long these took
+            if kind == "untraced":
+                row.passed += seq
                 continue
             if lost:
                 row.lost += 1

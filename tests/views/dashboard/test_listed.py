@@ -70,7 +70,8 @@ def test_a_process_that_was_killed_stands_first() -> None:
     onlookers = [Onlooker(made_up(1), name) for name in ("first", "second", "third")]
     killed = onlookers[2]
     killed.killed = True
-    killed._source = Ended()
+    ended: Any = Ended()
+    killed._source = ended
     rows = Desk(lambda: list(onlookers), LabView).overview()
     assert [row["name"] for row in rows] == ["third", "first", "second"]
     assert rows[0]["ended"] == "killed"

@@ -1,5 +1,7 @@
 """What is counted of work, and what is only known to have been there."""
 
+import re
+
 from accel_lab import views
 from accel_lab.compute.events.samples import Slice
 from accel_lab.views.scene.scene import Scene
@@ -17,13 +19,14 @@ def test_messages_that_were_not_traced_are_drawn_and_not_counted_as_one() -> Non
     scene.add(work("gpu0", [gemm, several], [goes_on], dropped=1200))
     known = tally(scene)
     (row,) = known.rows
-    assert (row.count, row.busy, row.longest) == (1, 0.5, 0.5)
+    assert (row.count, row.passed, row.busy, row.longest) == (1, 1200, 0.5, 0.5)
     assert known.span == (1000.0, 1001.0)
     assert list(known.works) == [(0, "Gemm", "kernel", False), (0, "not traced", "untraced", False)]
     view = views.timeline(lab())
     said = view.text(view.fold(scene) | {"at": 1001.0})
     assert "▶ more than are traced" in said
     assert "1200 slices never seen" in said
+    assert re.search(r"gpu0/blas +1 of 1201 +≥ 50\.0 %", said), "what is not known is not said"
     assert long_work(scene, Recorded(scene)) == []
 
 
