@@ -1,8 +1,9 @@
 """How much a device has to do, by library: what its context has begun, and what waits for that."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -44,23 +45,19 @@ def load_of(
         RuntimeError: another thread took an answer meanwhile.
     """
     numbers = list(pending)
-    if not numbers:
-        return Load()
-    if library is not None and numbers[0] >= first:
-        cut = _cut(numbers, begun, queued)
-        waiting = len(numbers) - cut
-        return Load({library: cut} if cut else {}, {library: waiting} if waiting else {})
-    items = list(pending.items())
-    cut = _cut([seq for seq, _ in items], begun, queued)
-    replies = [reply for _, reply in items]
-    return Load(_libraries(replies[:cut]), _libraries(replies[cut:]))
+    known = len(numbers) if library is None else bisect_left(numbers, first)
+    cut = _cut(numbers, begun, queued)
+    # An answer may come between: of many, one counts elsewhere.
+    looked_at = list(islice(pending.values(), known))
+    running = Counter(map(_library, looked_at[:cut]))
+    waiting = Counter(map(_library, looked_at[cut:]))
+    if library is not None:
+        running[library] += max(0, cut - known)
+        waiting[library] += len(numbers) - max(cut, known)
+    return Load(+running, +waiting)
 
 
 def _cut(numbers: Sequence[int], begun: int | None, queued: int) -> int:
     """Return how many of these the context has begun."""
     sent = len(numbers) - queued
     return max(0, sent if begun is None else min(sent, bisect_right(numbers, begun)))
-
-
-def _libraries(replies: Iterable[Reply[Any]]) -> dict[str, int]:
-    return Counter(map(_library, replies))
