@@ -400,7 +400,7 @@ def test_a_slice_begins_where_the_library_enqueues() -> None:
 
 def test_a_stream_with_more_than_is_traced_does_not_look_idle() -> None:
     """What was not marked is one slice of each stream, and as it is now it goes on."""
-    counts = {"blas": 0, "fft": 0}
+    counts = {"blas": 0, "fft": 0, "run": 0}
     tracer = Tracer(Clock(), lambda: sum(counts.values()), lambda: dict(counts))
     native = Native()
     streams = {name: Stream(name, native) for name in counts}  # type: ignore[arg-type]
@@ -414,6 +414,7 @@ def test_a_stream_with_more_than_is_traced_does_not_look_idle() -> None:
     tracer.watch()
     send("blas", KEPT + 300)
     send("fft", 7)
+    send("run", 1)
     tracer.watch()
     done, running, _ = tracer.take()
     found = {one.stream: one for one in done if one.kind == "untraced"}
