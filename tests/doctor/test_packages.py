@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from accel_lab.display.install import pip_command, pip_install
 from accel_lab.doctor import Report
-from accel_lab.doctor.install import pip_command, pip_install
 from accel_lab.doctor.packages import core_packages, cuda_packages, jupyter_packages
 from tests.bare_python import BarePython
 from tests.doctor.filing import by_name
@@ -161,7 +161,7 @@ def test_what_runs_from_a_checkout_is_installed_from_there() -> None:
 def test_what_was_installed_from_a_folder_is_installed_from_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, install: Install
 ) -> None:
-    monkeypatch.setattr("accel_lab.doctor.install.__file__", str(tmp_path / "a" / "b" / "c.py"))
+    monkeypatch.setattr("accel_lab.display.install.__file__", str(tmp_path / "a" / "b" / "c.py"))
     install("accel-lab", "0.1.0")
     assert pip_install("lab").endswith('install "accel-lab[lab]"')
     source = tmp_path / "the source"
