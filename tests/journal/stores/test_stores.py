@@ -1,5 +1,6 @@
 """What every store does, against real files and servers."""
 
+import re
 import sys
 import threading
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from accel_lab.display.install import pip_install
 from accel_lab.errors import InvalidArgument, JournalUnavailable
 from accel_lab.journal.stores.group import Group
 from accel_lab.journal.stores.memory import MemoryStore
@@ -262,8 +264,8 @@ def test_specifications_name_stores(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "package", "hint"),
     [
-        ("redis://localhost", "redis", r"accel-lab\[journal\]"),
-        ("postgresql+psycopg://localhost", "sqlalchemy", r"accel-lab\[journal\]"),
+        ("redis://localhost", "redis", re.escape(pip_install("journal"))),
+        ("postgresql+psycopg://localhost", "sqlalchemy", re.escape(pip_install("journal"))),
         ("postgresql+psycopg://localhost", "psycopg", r"psycopg\[binary\]"),
     ],
 )
