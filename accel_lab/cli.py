@@ -71,7 +71,7 @@ def lab(
     A file that you changed is never overwritten. Further arguments go to JupyterLab.
     """
     from accel_lab import jupyter, tutorials
-    from accel_lab.doctor.install import pip_install
+    from accel_lab.display.install import pip_install
 
     if find_spec("jupyterlab") is None:
         _fail(f"JupyterLab is not installed. Install it with: {pip_install('lab')}")
@@ -82,7 +82,7 @@ def lab(
     typer.echo(f"Tutorials are in {folder.resolve()}")
     command = jupyter.command(folder, tutorials.QUICKSTART, context.args, browser=browser)
     sys.stdout.flush()
-    os.execv(command[0], command)  # noqa: S606 - our own Python, no shell
+    os.execve(command[0], command, jupyter.environment())  # noqa: S606 - our own Python, no shell
 
 
 @app.command()
@@ -122,7 +122,7 @@ def dashboard(
 
     Metrics for Prometheus are on the same server, at /metrics. The page cannot change a system.
     """
-    from accel_lab.doctor.install import pip_install
+    from accel_lab.display.install import pip_install
     from accel_lab.views.dashboard.dashboard import dashboard_of_all
 
     if find_spec("panel") is None or find_spec("prometheus_client") is None:

@@ -5,6 +5,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+PRESETS = Path(__file__).parent / "presets"
+"""A folder of Jupyter's settings: what a notebook with views needs that JupyterLab leaves off."""
+
+
+def environment(given: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables of a JupyterLab that keeps the state of views with a notebook.
+
+    Without it a view that is opened again after its kernel ended says "model not found". It is a
+    default: what the user has set in JupyterLab wins.
+    """
+    paths = filter(None, (given.get("JUPYTER_CONFIG_PATH"), str(PRESETS)))
+    return {**given, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
+
 
 def command(
     folder: Path,

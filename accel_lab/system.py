@@ -56,7 +56,7 @@ from accel_lab.compute.world.group_reply import GroupReply
 from accel_lab.errors import BackendUnavailable, InvalidArgument, NameTaken
 from accel_lab.journal.explanation.explainer import Explainer
 from accel_lab.journal.explanation.explanation import Explanation
-from accel_lab.journal.journal import Journal
+from accel_lab.journal.journal import JOURNAL_BYTES, Journal
 from accel_lab.journal.stores.memory import MemoryStore
 from accel_lab.journal.stores.open_store import store_for
 from accel_lab.journal.stores.store import Store
@@ -69,8 +69,6 @@ from accel_lab.uncopied import Uncopied
 CLOSE_LIMIT_S = 5.0
 FAREWELL_S = 0.5
 SPIN_S = 0.0001
-JOURNAL_BYTES = 1 << 30
-"""How much a journal keeps that is not in memory."""
 A = TypeVar("A", bound=Actor)
 _names = iter(range(1, 1 << 62))
 
@@ -114,7 +112,8 @@ class System(Uncopied):
         journal: where to keep what was sent and what became of it: `memory`, the path of an
             SQLite file, a URL as `postgresql+psycopg://…` or `redis://…`, a Store, or None.
         journal_bytes: how much the journal keeps, that of earlier sessions included; the oldest
-            goes first. 32 MiB in memory and 1 GiB elsewhere when not given.
+            goes first, and contents of arrays before messages. 32 MiB in memory and 1 GiB elsewhere
+            when not given.
         results: what is recorded of each result, for comparing when a journal is run again:
             nothing, `digests`, or `values` with their digests. Every result is read back for it.
         memory_bytes: limit of each device's buffers; the device's own when not given.
@@ -507,6 +506,8 @@ class System(Uncopied):
             path=self.name,
             kind="system",
             state=state,
+            mailbox=sum(node.mailbox for node in nodes),
+            in_flight=sum(node.in_flight for node in nodes),
             children=nodes,
             detail=detail,
         )

@@ -107,7 +107,7 @@ class Device(Address):
 
     @property
     def in_flight(self) -> int:
-        """How many messages are sent and not answered."""
+        """How many messages are sent and not answered, those that wait to be begun, too."""
         return self._requests.in_flight
 
     @property
@@ -514,22 +514,24 @@ class Device(Address):
         return release_frames(self, self._supervisor)
 
     def __repr__(self) -> str:
-        waiting = self._requests.queued
+        load = self._requests.load()
+        running, waiting = sum(load.running.values()), sum(load.waiting.values())
         behind = f", {waiting} waiting" if waiting else ""
         return (
             f"<Device {self.name}, {self.state}, generation {self.generation}, "
-            f"{self.in_flight} in flight{behind}>"
+            f"{running} in flight{behind}>"
         )
 
     def _repr_html_(self) -> str:
         supervisor, health = self._supervisor, self._supervisor.health
+        load = self._requests.load()
         lines = [
             ("state", self.state),
             ("generation", str(self.generation)),
             ("memory", f"{memory(health.used_bytes, health.total_bytes)} in use"),
-            ("in flight", f"{self.in_flight:,}"),
+            ("in flight", f"{sum(load.running.values()):,}"),
         ]
-        if waiting := self._requests.queued:
+        if waiting := sum(load.waiting.values()):
             lines.append(("waiting", f"{waiting:,}"))
         if supervisor.restarts:
             lines.append(("restarts", str(supervisor.restarts)))

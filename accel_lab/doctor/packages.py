@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from accel_lab.display.install import pip_command, pip_install
 from accel_lab.doctor.finding import CUDA, HOST_AND_CUDA, Backend, Finding, Topic
-from accel_lab.doctor.install import pip_command, pip_install
 from accel_lab.doctor.nvidia import DRIVER_FIRST, HOST_REMAINS, CudaVersion
 
 CUDA_MAJORS = (12, 13)

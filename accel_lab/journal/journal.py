@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
+from accel_lab.display.sizes import size
 from accel_lab.errors import JournalDamaged, JournalError, JournalUnavailable
 from accel_lab.journal.entries.entry import Entry, Kind, entries_of
 from accel_lab.journal.entries.index import Index
@@ -21,6 +22,8 @@ from accel_lab.journal.stores.store import Store
 from accel_lab.journal.writing.writer import Writer
 from accel_lab.uncopied import Uncopied
 
+JOURNAL_BYTES = 1 << 30
+"""How much a journal keeps that is not in memory, when nothing else is said."""
 SHOWN = 10
 FLUSH_S = 10.0
 AFTERMATH = 20_000
@@ -133,6 +136,30 @@ class Journal(Uncopied, Sequence[Entry]):
         if isinstance(self.store, MemoryStore):
             return lost + self.store.dropped
         return lost + (0 if self._writer is None else self._writer.trimmed)
+
+    @property
+    def bound(self) -> str:
+        """Why older entries go, and which option keeps more; empty where nothing makes them go."""
+        limit = None if self._writer is None else self._writer.limit_bytes
+        if limit is None:
+            return ""
+        text = f"it keeps {size(limit)}, and System(journal_bytes=…) more"
+        if isinstance(self.store, MemoryStore):
+            text += f"; System(journal='FILE') keeps {size(JOURNAL_BYTES)} in a file"
+        return text
+
+    @property
+    def gap(self) -> str:
+        """What of it is gone, why, and which option keeps more; empty while it is whole."""
+        lost = self.lost()
+        forgotten = self.dropped - lost
+        told = [f"{self.dropped} older ones are gone"] if self.dropped else []
+        if forgotten and self.bound:
+            told.append(self.bound)
+        if lost and self._writer is not None:
+            waited = size(self._writer.backlog_bytes)
+            told.append(f"{lost} never came to its store, for which more than {waited} waited")
+        return ": ".join((told[0], "; ".join(told[1:]))) if len(told) > 1 else "".join(told)
 
     @property
     def lost(self) -> Callable[[], int]:
@@ -250,8 +277,8 @@ class Journal(Uncopied, Sequence[Entry]):
 
     def _title(self, what: str) -> str:
         text = f"journal in {self.store.name}: {what}"
-        if self.dropped:
-            text += f"; {self.dropped} older ones are gone"
+        if gap := self.gap:
+            text += f"; {gap}"
         if self.damage is not None:
             text += f"; it is damaged: {self.damage}"
         return text + self._unwritten()

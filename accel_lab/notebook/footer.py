@@ -17,9 +17,11 @@ class Footer:
         device: where it ran.
         device_s: by the device's clock, as `compute.meter` says.
         wall_s: from the sending of the cell to its answer, in this process.
-        in_bytes: of the notebook's values that went along, as they were sent.
-        out_bytes: of what came to the notebook: what it displayed, and the arrays that are kept on
-            the host for a fault. Copies inside the context, as by CuPy's `get`, are not seen.
+        sent_bytes: of the notebook's values that went along, as they were sent.
+        fetched_bytes: of what came to the notebook: its answer and what it displayed. Copies inside
+            the context, as by CuPy's `get`, are not seen.
+        kept_bytes: of the arrays that are kept on the host beside it, to be there again after a
+            fault; nobody asked for these.
         peak: the most memory meanwhile: on `host` the resident set of the context's process, with
             the interpreter; on `cuda` what was in use of CuPy's pool, buffers included.
     """
@@ -27,8 +29,9 @@ class Footer:
     device: str
     device_s: float
     wall_s: float
-    in_bytes: int
-    out_bytes: int
+    sent_bytes: int
+    fetched_bytes: int
+    kept_bytes: int
     peak: Peak | None
 
     def __repr__(self) -> str:
@@ -40,8 +43,12 @@ class Footer:
     def _parts(self) -> Iterator[str]:
         yield f"{self.device} {duration(self.device_s)}"
         yield f"wall {duration(self.wall_s)}"
-        moved = (("in", self.in_bytes), ("out", self.out_bytes))
-        if words := ", ".join(f"{size(nbytes)} {way}" for way, nbytes in moved if nbytes):
+        moved = (
+            (self.sent_bytes, "sent"),
+            (self.fetched_bytes, "fetched"),
+            (self.kept_bytes, "kept for recovery"),
+        )
+        if words := ", ".join(f"{size(nbytes)} {what}" for nbytes, what in moved if nbytes):
             yield words
         if self.peak is not None:
             grown = self.peak.most_bytes - self.peak.before_bytes

@@ -110,8 +110,8 @@ class GpuCells:
             raise InvalidArgument(f"-o: the cell has not bound {', '.join(sorted(unknown))}")
         if ran.cost is not None:
             span, peak = ran.cost
-            out_bytes = kept_bytes + ran.shown_bytes
-            self._end(Footer(device.name, span.device_s, wall_s, captures.nbytes, out_bytes, peak))
+            moved = captures.nbytes, ran.shown_bytes, kept_bytes
+            self._end(Footer(device.name, span.device_s, wall_s, *moved, peak))
 
     def _name_of_result(self, space: Space) -> str:
         """Return what cells are to call what the last line shows; empty if that is not kept."""

@@ -41,11 +41,14 @@ class HealthView(View):
 
     def fold(self, scene: Scene) -> State:
         """Fold the newest sample of each source."""
-        return {
+        state: State = {
             "lab": "" if scene.tree is None else scene.tree.name,
             "sources": self._folded(scene)[0],
             "closed": scene.closed,
         }
+        if "health" in scene.unrecorded:
+            state["unrecorded"] = scene.unrecorded["health"]
+        return state
 
     def _folded(self, scene: Scene) -> tuple[list[State], bytes]:
         """Return the sources and their columns; folds are more frequent than samples."""
@@ -193,5 +196,6 @@ def _caption(state: State) -> str:
     title = f"{state['lab'] or 'health'}: health{ending}"
     if state["sources"]:
         return title
-    is_journal = state.get("replay", {}).get("kind") == "journal"
-    return f"{title}, {'a journal has no readings' if is_journal else 'nothing read yet'}"
+    if "unrecorded" in state:
+        return f"{title}, not recorded: {state['unrecorded']}"
+    return f"{title}, nothing read yet"

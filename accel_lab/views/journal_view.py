@@ -98,14 +98,7 @@ class JournalView(View):
                 state["window"] = _with_running(state["window"], scene)
         if source.player.playing and not live:
             state["playing"] = True
-        if isinstance(past, JournalPast) and past.losses:
-            state["losses"] = len(past.losses)
-        if isinstance(past, JournalPast) and past.unread:
-            state["unread"] = past.unread
-        if past.dropped:
-            state["dropped"] = past.dropped
-        if past.damage:
-            state["damage"] = past.damage
+        state |= _lacks(past)
         if source.differences is not None:
             state["compared"] = _compared(source.differences, past)
         return state
@@ -262,6 +255,17 @@ def _row(number: int, line: Line) -> dict[str, Any]:
     return row
 
 
+def _lacks(past: Past) -> State:
+    """Return what a state says of losses, and of what is not there, with the reason."""
+    found: State = {}
+    if isinstance(past, JournalPast):
+        found = {"losses": len(past.losses), "unread": past.unread}
+        if past.dropped:
+            found["bound"] = past.bound
+    found |= {"dropped": past.dropped, "damage": past.damage}
+    return {name: value for name, value in found.items() if value}
+
+
 def _with_running(rows: list[State], scene: Scene) -> list[State]:
     """Return the rows, where those that are at work now say so."""
     running = {(device, one.seq) for device, ones in scene.running.items() for one in ones}
@@ -343,7 +347,8 @@ def _caption(state: State) -> str:
 def _notes(state: State) -> list[str]:
     notes: list[str] = []
     if state.get("dropped"):
-        notes.append(f"{state['dropped']} entries are gone")
+        why = f": {state['bound']}" if "bound" in state else ""
+        notes.append(f"{state['dropped']} entries are gone{why}")
     if state.get("unread"):
         notes.append(f"what follows cannot be read here: {state['unread']}")
     if state.get("damage"):

@@ -60,7 +60,7 @@ def _work(devices: list[Node], running: str) -> Line:
     if in_flight:
         told.append(f"{in_flight:,} in flight")
     if waiting:
-        told.append(f"{waiting:,} waiting for a context")
+        told.append(f"{waiting:,} waiting")
     return Line("Work", ", ".join(told) or "nothing in flight", "busy" if told else "off")
 
 

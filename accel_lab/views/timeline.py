@@ -48,12 +48,14 @@ class TimelineView(View):
         """Fold what was seen of the work into plain JSON values.
 
         `rows` have `device`, `stream`, and of finished work `count`, `busy` and `longest` seconds;
-        and of what ended with its context `lost`: how many, and the last one's name and seconds.
+        of what ended with its context `lost`: how many, and the last one's name and seconds; and
+        `passed`, how many messages were not traced one by one.
         `works` are [row, name, kind], with a fourth value, true, for what ended with its context;
         `running` are [work, seq, start]; `marks` are [at, device, kind, text], the oldest first.
-        `traced` slices were numbered, `untraced` were never seen, `span` is from the first start to
-        the last end. A recording says `at`, which is its now; a part of a session says `of`, which
-        part.
+        `states` are those of devices that do not run. `traced` slices were numbered, `untraced`
+        were never seen, `span` is from the first start to the last end. `unrecorded` says why the
+        work of this moment is not known. A recording says `at`, which is its now; a part of a
+        session says `of`, which part.
         """
         known = tally(scene)
         running = [
@@ -75,8 +77,12 @@ class TimelineView(View):
         }
         if earlier:
             state["earlier_marks"] = earlier
+        if states := _states(scene):
+            state["states"] = states
         if known.span is not None:
             state["span"] = list(known.span)
+        if "work" in scene.unrecorded:
+            state["unrecorded"] = scene.unrecorded["work"]
         if self.source.lab is None:
             where = getattr(self.source, "where", None)  # also before the first step
             state["at"] = scene.at or (where["at"] if where is not None else 0.0)
@@ -155,6 +161,14 @@ def duration(seconds: float) -> str:
     return f"{seconds / scale:.3g} {unit}"
 
 
+def _states(scene: Scene) -> dict[str, str]:
+    """Return what the devices do that have no context at work: a row that is empty says why."""
+    nodes = () if scene.tree is None or scene.closed else scene.tree.children
+    return {
+        node.name: node.state for node in nodes if node.kind == "device" and node.state != "running"
+    }
+
+
 def _marks(scene: Scene) -> tuple[list[Mark], int]:
     """Return the newest marks, the oldest first, and how many came before them."""
     found = (mark for _, fact in reversed(scene.facts) if (mark := mark_of(fact)) is not None)
@@ -165,6 +179,8 @@ def _marks(scene: Scene) -> tuple[list[Mark], int]:
 def _caption(state: State) -> str:
     rows, span = state["rows"], state.get("span")
     name = ", ".join(filter(None, (state["name"] or "system", state.get("of"))))
+    if "unrecorded" in state and not rows:
+        return f"{name}: work is not recorded: {state['unrecorded']}"
     parts = [f"{name}: {counted(sum(r['count'] for r in rows), 'slice')}"]
     if span is not None:
         parts[0] += f" in {duration(span[1] - span[0])}"
@@ -175,8 +191,11 @@ def _caption(state: State) -> str:
             parts.append(counted(count, noun))
     if lost := sum(row["lost"]["count"] for row in rows if "lost" in row):
         parts.append(f"{lost} ended with {'its' if lost == 1 else 'their'} context")
+    parts += [f"{device} is {what}" for device, what in state.get("states", {}).items()]
     if state["untraced"]:
         parts.append(f"{counted(state['untraced'], 'slice')} never seen")
+    if "unrecorded" in state:
+        parts.append(f"the rest is not recorded: {state['unrecorded']}")
     return ", ".join(parts) + (" (closed)" if state["closed"] and "of" not in state else "")
 
 
@@ -188,6 +207,8 @@ def _row(row: Row) -> State:
         "busy": round(row.busy, 9),
         "longest": round(row.longest, 9),
     }
+    if row.passed:
+        told["passed"] = row.passed
     if (last := row.last_lost) is not None:
         seconds = round((last.end or last.start) - last.start, 9)
         told["lost"] = {"count": row.lost, "last": f"{last.name} #{last.seq}", "seconds": seconds}
@@ -205,19 +226,30 @@ def _cells(state: State) -> Iterator[tuple[str, ...]]:
     numbered = enumerate(state["rows"])
     for number, row in sorted(numbered, key=lambda item: state["devices"].index(item[1]["device"])):
         running = [
-            f"▶ {state['works'][work][1]} #{seq} for {duration(max(0.0, now - start))}"
+            _runs(state["works"][work], seq, max(0.0, now - start))
             for work, seq, start in state["running"]
             if state["works"][work][0] == number
         ]
+        passed = row.get("passed", 0)
         cells = (
             f"{row['device']}/{row['stream']}",
-            str(row["count"]),
-            f"{100 * row['busy'] / (last - first):.1f} %" if last > first else "",
+            f"{row['count']} of {row['count'] + passed}" if passed else str(row["count"]),
+            f"{'≥ ' * bool(passed)}{100 * row['busy'] / (last - first):.1f} %"
+            if last > first
+            else "",
             duration(row["longest"]) if row["count"] else "",
             ", ".join(running[:3]) + (f" and {len(running) - 3} more" if running[3:] else ""),
             _ended(row.get("lost")),
         )
         yield cells[: len(_columns(state))]
+
+
+def _runs(work: list[Any], seq: int, seconds: float) -> str:
+    """Say what a stream is at."""
+    _, name, kind, *_ = work
+    if kind == "untraced":
+        return "▶ more than are traced"
+    return f"▶ {name} #{seq} for {duration(seconds)}"
 
 
 def _ended(lost: State | None) -> str:

@@ -4,7 +4,7 @@
 without a browser.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from accel_lab.compute.events.tree import Node
@@ -12,7 +12,7 @@ from accel_lab.display.counts import counted
 from accel_lab.display.sizes import memory
 from accel_lab.display.table import as_html, as_text, shortened
 from accel_lab.views.scene.observer import Lab, Source
-from accel_lab.views.scene.scene import Scene
+from accel_lab.views.scene.scene import Scene, Topic
 from accel_lab.views.widget.long_work import long_work, whole_seconds
 from accel_lab.views.widget.publisher import DEFAULT_HZ
 from accel_lab.views.widget.view import State, View, show
@@ -25,9 +25,14 @@ GLYPHS = {
     "half-open": "◐",
     "circuit open": "⊗",
     "stopped": "■",
+    "not recorded": "…",
 }
+UNKNOWN = "–"  # noqa: RUF001 - as tables write that there is no figure
+"""What stands where a moment in the past does not say how many."""
 _COLUMNS = ("Actor", "State", "Generation", "Mailbox", "In flight", "Memory", "Restarts", "Detail")
 _NUMBERS = {"Mailbox", "In flight", "Restarts"}
+COUNTED: tuple[Topic, ...] = ("mailbox", "in flight", "restarts")
+"""The columns of which a moment in the past may not tell."""
 
 
 def state_of(
@@ -76,7 +81,12 @@ class TreeView(View):
             (device, one.stream): f"▶ {one.name} #{one.seq} running for {whole_seconds(seconds)}"
             for device, one, seconds in reversed(long_work(scene, self.source))
         }
-        return state_of(scene.tree, closed=scene.closed, long=long)
+        state = state_of(scene.tree, closed=scene.closed, long=long)
+        if lacking := {
+            topic: scene.unrecorded[topic] for topic in COUNTED if topic in scene.unrecorded
+        }:
+            state["unrecorded"] = lacking
+        return state
 
     def text(self, state: State) -> str:
         """Draw it as aligned columns."""
@@ -135,7 +145,9 @@ def _caption(state: State) -> str:
     if root is None:
         return f"No actors{ending}"
     devices = sum(row.actor["kind"] == "device" for row in _rows(state))
-    return f"{root['name']}: {counted(devices, 'device')}{ending}"
+    lacking = list(state.get("unrecorded", ()))
+    note = f"; not recorded: {', '.join(lacking)}" if lacking else ""
+    return f"{root['name']}: {counted(devices, 'device')}{note}{ending}"
 
 
 class _Row(NamedTuple):
@@ -148,27 +160,33 @@ class _Row(NamedTuple):
 def _rows(state: State) -> Iterator[_Row]:
     """Yield every actor, parents first."""
     if (root := state["root"]) is not None:
-        yield _Row(root, root["name"], "", _cells(root))
-        yield from _below(root, "", "")
+        lacking = state.get("unrecorded", {})
+        yield _Row(root, root["name"], "", _cells(root, lacking))
+        yield from _below(root, "", "", lacking)
 
 
-def _below(actor: State, path: str, indent: str) -> Iterator[_Row]:
+def _below(actor: State, path: str, indent: str, lacking: Collection[str]) -> Iterator[_Row]:
     children = actor.get("children", [])
     for child in children:
         branch, further = ("└─ ", "   ") if child is children[-1] else ("├─ ", "│  ")
         here = f"{path}{child['name']}"
-        yield _Row(child, here, indent + branch, _cells(child))
-        yield from _below(child, f"{here}/", indent + further)
+        yield _Row(child, here, indent + branch, _cells(child, lacking))
+        yield from _below(child, f"{here}/", indent + further, lacking)
 
 
-def _cells(actor: State) -> tuple[str, ...]:
-    """What stands in each column after the name."""
+def _cells(actor: State, lacking: Collection[str]) -> tuple[str, ...]:
+    """What stands in each column after the name; what is not recorded is no zero."""
+
+    def number(topic: str) -> str:
+        found: int = actor.get(topic.replace(" ", "_"), 0)
+        return UNKNOWN if not found and topic in lacking else str(found)
+
     return (
         f"{GLYPHS.get(actor['state'], '?')} {actor['state']}",
         f"g{actor['generation']}" if "generation" in actor else "",
-        str(actor.get("mailbox", 0)),
-        str(actor.get("in_flight", 0)),
+        number("mailbox"),
+        number("in flight"),
         memory(actor.get("used_bytes"), actor.get("total_bytes")),
-        str(actor.get("restarts", 0)),
+        number("restarts"),
         " · ".join(filter(None, (actor.get("running"), actor.get("detail")))),
     )

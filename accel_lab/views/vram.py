@@ -72,7 +72,8 @@ class VramView(View):
         """Return the state of the samples; folds are more frequent than these."""
         samples: list[object] = [*scene.memory.values(), *scene.lost.values()]
         devices = [(node.name, node.state, node.generation) for node in _nodes(scene)]
-        mark = (devices, "" if scene.tree is None else scene.tree.name, scene.closed)
+        name = "" if scene.tree is None else scene.tree.name
+        mark = (devices, name, scene.closed, scene.unrecorded.copy())
         before = self._folded
         if (
             before[1] != mark
@@ -204,12 +205,16 @@ def state_of(scene: Scene) -> State:
         for block in sample.blocks:
             kind = kind_of(block.owner)
             kinds[kind] = kinds.get(kind, 0) + block.nbytes
-    return {
+    state: State = {
         "lab": "" if scene.tree is None else scene.tree.name,
         "devices": [_device(name, scene, nodes.get(name), listed) for name in names],
         "kinds": sorted(kinds.items(), key=lambda item: -item[1])[:KINDS],
         "closed": scene.closed,
     }
+    for topic, name in (("memory", "unrecorded"), ("addresses", "unplaced")):
+        if topic in scene.unrecorded:
+            state[name] = scene.unrecorded[topic]
+    return state
 
 
 def _nodes(scene: Scene) -> list[Node]:
@@ -303,7 +308,7 @@ def text(state: State) -> str:
     """Draw a state as lines of text."""
     rows = list(_rows(state))
     lines = table.as_text(_BLOCKS, [row.cells for row in rows[:ROWS]], _NUMBERS)
-    devices = [_sentence(device) for device in state["devices"]]
+    devices = [_sentence(device, state) for device in state["devices"]]
     told = [_caption(state), *devices, *(lines if rows else ()), *_unlisted(state)]
     if objects := list(_objects(state)):
         told += [
@@ -380,7 +385,8 @@ def _unlisted(state: State) -> tuple[str, ...]:
 
 def _caption(state: State) -> str:
     ending = " (closed)" if state["closed"] else ""
-    return f"Memory of {state['lab'] or 'no system'}{ending}"
+    name = f"Memory of {state['lab'] or 'no system'}{ending}"
+    return f"{name}; {state['unrecorded']}" if "unrecorded" in state else name
 
 
 def _summary(device: State) -> tuple[str, ...]:
@@ -398,10 +404,12 @@ def _summary(device: State) -> tuple[str, ...]:
     )
 
 
-def _sentence(device: State) -> str:
+def _sentence(device: State, state: State) -> str:
     if "generation" not in device:
-        return f"{device['name']}: not seen yet"
-    said = [f"{device['name']}: {memory(device['used'], device.get('total'))} in use"]
+        does = device.get("state", "running")
+        return f"{device['name']}: {'' if does == 'running' else f'{does}, '}not seen yet"
+    least = "at least " if "unrecorded" in state else ""
+    said = [f"{device['name']}: {least}{memory(device['used'], device.get('total'))} in use"]
     said.append(f"in {counted(device['count'], 'block')} of generation {device['generation']}")
     line = " ".join(said)
     if "room" in device:

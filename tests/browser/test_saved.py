@@ -85,7 +85,8 @@ def test_a_saved_notebook_is_read_without_a_kernel(
     reads(shown, ["lab: 1 device", "lab: 0 faults", "Memory of lab", "float32[64, 64]"])
     reads(shown, ["lab: health", "journal of lab", "context of generation 1 began"])
     reads(itself, ["Supervision", "no faults"])
-    reads(worked, ["in the context", "array([64., 64., 64.]", "cpu0 ", " · wall ", " out"])
+    reads(worked, ["in the context", "array([64., 64., 64.]", "cpu0 ", " · wall "])
+    reads(worked, [" kept for recovery"])
     reads(failed, ["ZeroDivisionError: division by zero", "1 / scale", "what to do: Correct"])
     page.wait_for_timeout(2000)  # whatever else might still come in their place
     text = page.locator(".jp-Notebook").inner_text()
@@ -143,3 +144,32 @@ def reads(place: "Locator", words: list[str]) -> None:
     expect(place).to_be_visible()
     for word in words:
         expect(place).to_contain_text(word)
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_after_its_kernel_restarted_a_view_is_grey_and_no_button_is_obeyed(
+    open_notebook: "OpenNotebook", lab_tab: "Tab", theme: str
+) -> None:
+    from playwright.sync_api import expect
+
+    from tests.browser.jupyter import SCREENSHOTS
+
+    notebook = open_notebook(CELLS[:1])
+    page = notebook.page
+    page.evaluate(THEME, f"JupyterLab {theme}")
+    notebook.run(0)
+    notebook.wait(0)
+    notebook.expect(".al-lab-bar .al-badge").to_have_text("live")
+    page.evaluate(
+        "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
+    )
+    notebook.expect(".al-lab-bar .al-badge").to_have_text("kernel restarted")
+    view = page.locator(".jp-OutputArea-output .accel-lab").first
+    expect(view).to_have_class(re.compile(r"\bal-gone\b"))
+    expect(view.locator("button").first).to_be_disabled()
+    assert view.locator("button:not(:disabled), select:not(:disabled)").count() == 0
+    SCREENSHOTS.mkdir(exist_ok=True)
+    for width in (1400, 900):
+        page.set_viewport_size({"width": width, "height": 1400})
+        view.screenshot(path=SCREENSHOTS / f"gone-{theme.lower()}-{width}.png")
+    lab_tab.errors = []  # what JupyterLab says of comms that the old kernel had

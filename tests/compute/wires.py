@@ -15,7 +15,7 @@ class Wire:
     def __init__(self, frames: list[bytes]) -> None:
         self.frames = frames
         self.sent: list[Any] = []
-        self.executing = [0]
+        self.executing = [0, 0]
 
     def send(self, payload: bytes) -> bool:
         self.sent += decode_reports(payload)

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from accel_lab.display.install import pip_command, pip_install
 from accel_lab.doctor import Report
-from accel_lab.doctor.install import pip_command, pip_install
 from accel_lab.doctor.packages import core_packages, cuda_packages, jupyter_packages
 from tests.bare_python import BarePython
 from tests.doctor.filing import by_name
@@ -149,3 +149,25 @@ def test_process_stays_free_of_cuda(tmp_path: Path) -> None:
     loaded = set(done.stdout.strip("[]\n").replace("'", "").split(", "))
     assert "pynvml" in loaded
     assert loaded.isdisjoint({"cupy", "cupyx", "nvmath", "cuda", "cudnn", "nccl", "torch"})
+
+
+def test_what_runs_from_a_checkout_is_installed_from_there() -> None:
+    """Whatever pip has noted of it: by its name alone it would be looked for in an index."""
+    command = pip_install("lab")
+    assert command.endswith(f"install -e '{ROOT}[lab]'")
+    assert pip_install().endswith(f"install -e {ROOT}")
+
+
+def test_what_was_installed_from_a_folder_is_installed_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, install: Install
+) -> None:
+    monkeypatch.setattr("accel_lab.display.install.__file__", str(tmp_path / "a" / "b" / "c.py"))
+    install("accel-lab", "0.1.0")
+    assert pip_install("lab").endswith('install "accel-lab[lab]"')
+    source = tmp_path / "the source"
+    noted = tmp_path / "accel_lab-0.1.0.dist-info" / "direct_url.json"
+    noted.write_text(f'{{"url": "{source.as_uri()}", "dir_info": {{}}}}')
+    assert pip_install("lab").endswith('install "accel-lab[lab]"'), "it is gone"
+    source.mkdir()
+    (source / "pyproject.toml").touch()
+    assert pip_install("lab").endswith(f"install '{source}[lab]'")

@@ -199,7 +199,11 @@ def test_what_was_forgotten_is_told() -> None:
         left = len(journal)
         assert journal.dropped > 500
         assert journal.dropped + left > 2000
-        assert f"{journal.dropped} older ones are gone" in repr(journal)
+        assert journal.gap == (
+            f"{journal.dropped} older ones are gone: it keeps 20 KiB, and System(journal_bytes=…) "
+            "more; System(journal='FILE') keeps 1 GiB in a file"
+        )
+        assert f"; {journal.gap}" in repr(journal)
         assert [str(e) for e in journal[-5:]] == [str(e) for e in list(journal)[-5:]]
         assert next(iter(journal)).kind == "session"
 

@@ -159,3 +159,19 @@ def test_lab_prints_a_url_that_shows_the_quickstart(tmp_path: Path) -> None:
         assert any(line.startswith(f"kept your mine/{tutorials.QUICKSTART}") for line in lines)
         contents = fetch(url.replace("/lab/tree/", "/api/contents/"))
         assert contents["content"]["cells"] == []
+
+
+def test_jupyterlab_keeps_the_state_of_views_with_a_notebook() -> None:
+    """Else a view that is opened again without its kernel says "model not found"."""
+    pytest.importorskip("jupyterlab_server.settings_utils")
+    given = jupyter.environment({"PATH": "/bin", "JUPYTER_CONFIG_PATH": "/mine"})
+    assert given["PATH"] == "/bin"
+    assert given["JUPYTER_CONFIG_PATH"].split(os.pathsep) == ["/mine", str(jupyter.PRESETS)]
+    code = (
+        "from jupyterlab_server.settings_utils import _get_overrides; "
+        "print(_get_overrides('/nowhere')[0]['@jupyter-widgets/jupyterlab-manager:plugin'])"
+    )
+    command = [sys.executable, "-c", code]
+    env = jupyter.environment()
+    found = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "{'saveState': True}"

@@ -143,7 +143,7 @@ def test_the_other_views_of_the_page_show_the_past_with_it(
     assert views.tree(cast("Any", view)).source is view.source
     note = f"REPLAY: entry 3 of {where['count']} · "
     assert str(tree).startswith(note)
-    assert "\nlab: 1 device\n" in str(tree)
+    assert "\nlab: 1 device; not recorded: mailbox, in flight\n" in str(tree)
     assert tree._repr_mimebundle_()[0]["text/html"].startswith(f"<p><strong>{note}")
     view.do_live()
     assert "replay" not in tree.sample()
@@ -160,11 +160,16 @@ def test_before_the_first_entry_the_timeline_is_where_the_replay_is(view: Journa
     assert state["at"] == state["replay"]["at"] > 0
 
 
-def test_a_journal_says_that_it_has_no_readings(view: JournalView) -> None:
-    health = HealthView(view.source)
+def test_a_journal_says_that_it_has_no_readings_and_no_times() -> None:
+    view = over(long())
+    health, timeline, tree = (kind(view.source) for kind in (HealthView, TimelineView, TreeView))
     for position in (0, 3):
         view.do_seek(position)
-        assert "health, a journal has no readings" in health.text(health.sample())
+        assert "health, not recorded: a journal has no readings" in health.text(health.sample())
+        said = timeline.text(timeline.sample())
+        assert said.endswith(": work is not recorded: a journal has no times of work")
+    assert "; not recorded: mailbox, in flight" in tree.text(tree.sample())
+    assert tree.text(tree.sample()).count(" –") == 2 * 4  # noqa: RUF001
 
 
 def test_from_live_the_next_fault_is_the_last(view: JournalView) -> None:

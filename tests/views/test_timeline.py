@@ -541,6 +541,10 @@ def test_after_a_lost_context_nothing_stays_running(
     system.events.wait_for(ContextStarted, WAIT, since=mark)
     look_until(view, lambda s: not running_of(s))
     cpu.put(np.ones(8)).result(WAIT)
+    # The next context may be up before the reason of the loss is told.
+    look_until(
+        view, lambda s: any("SIGKILL" in str(getattr(fact, "cause", "")) for _, fact in s.facts)
+    )
     state = view.sample()
     assert state["running"] == []
     lost = done_of(view.source.look(), one.seq)

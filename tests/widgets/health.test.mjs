@@ -64,7 +64,7 @@ test("nothing read yet says so", () => {
   const replay = { kind: "recording", position: 0, count: 9, at: 1 };
   assert.match(html({ lab: "", sources: [], closed: false, replay }), />Nothing of it was read yet\.</);
   for (const closed of [false, true]) {
-    const past = { lab: "lab", sources: [], closed, replay: { ...replay, kind: "journal" } };
-    assert.match(html(past), />A journal has no readings; a recording has\.</);
+    const past = { lab: "lab", sources: [], closed, unrecorded: "a journal has no readings", replay: { ...replay, kind: "journal" } };
+    assert.match(html(past), />Not recorded: a journal has no readings\.</);
   }
 });

@@ -56,3 +56,20 @@ test("bytes become JSON, and no bytes become null", () => {
   assert.equal(decode(new DataView(new ArrayBuffer(0))), null);
   assert.equal(decode(null), null);
 });
+
+test("a kernel that restarts or dies is told in words, until the view is closed", () => {
+  const connected = new Set();
+  const statusChanged = { connect: (slot) => connected.add(slot), disconnect: (slot) => connected.delete(slot) };
+  const model = Object.assign(new Model(), { send: () => {}, widget_manager: { kernel: { statusChanged } } });
+  const said = [];
+  const host = adaptHost({ model });
+  host.whenGone((words) => said.push(words));
+  for (const status of ["busy", "idle", "restarting", "autorestarting", "dead"]) for (const slot of connected) slot(null, status);
+  model.fire("comm_live_update");
+  assert.deepEqual(said, ["kernel restarted", "kernel restarted", "kernel died", "kernel restarted"]);
+  host.close();
+  assert.deepEqual([connected.size, model.listeners.length], [0, 0]);
+  const panel = new Model();
+  adaptHost({ model: panel, view: {} }).whenGone(() => {});
+  assert.equal(panel.listeners.length, 0, "Panel has no such event");
+});

@@ -151,3 +151,9 @@ test("keys move as those of a slider do", () => {
   assert.deepEqual(journalPress("n", view), { do: "next_fault" });
   assert.equal(journalPress("x", view), null);
 });
+
+test("what is gone is said in full, with what would keep more", () => {
+  assert.doesNotMatch(html(state()), /are gone/);
+  const text = html(state({ dropped: 2381, bound: "it keeps 32 MiB, and System(journal_bytes=…) more" }));
+  assert.match(text, />2,381 entries are gone: it keeps 32 MiB, and System\(journal_bytes=…\) more\.</);
+});

@@ -220,3 +220,11 @@ test("the palette follows the background", () => {
   assert.equal(palette([0, 0, 0, 0]), null);
   assert.ok(Math.abs(luminance(255, 255, 255) - 1) < 1e-9);
 });
+
+test("of a moment of which no count is recorded none is drawn, least of all zero", () => {
+  const root = { name: "lab", kind: "system", state: "running", children: [{ name: "gpu0", kind: "device", state: "not recorded", in_flight: 2 }] };
+  const text = html({ root, closed: false, unrecorded: { mailbox: "a journal does not say", "in flight": "a journal does not say" } });
+  assert.equal(text.match(/not recorded: a journal does not say/g).length, 3, "two mailboxes, and one in flight");
+  assert.match(text, /al-off[^>]*>.*1 not recorded/);
+  assert.doesNotMatch(text, /Needs attention/);
+});

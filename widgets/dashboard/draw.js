@@ -1,7 +1,7 @@
 // The systems of a dashboard as plain nodes: one row each, a button that shows the system below.
 
 import { h } from "../shared/dom.js";
-import { count, look, memory, plural, seconds } from "../shared/format.js";
+import { count, look, memory, plural } from "../shared/format.js";
 import { freshBadge } from "../shared/fresh_badge.js";
 import { icon } from "../shared/icons.js";
 
@@ -41,7 +41,7 @@ function dashboardRow(system, isShown) {
     { key },
     h(
       "button",
-      { type: "button", class: `al-dashboard-row${system.ended ? " al-last" : ""}`, "data-system": key, "aria-current": isShown ? "true" : null },
+      { type: "button", class: `al-dashboard-row${system.ended && system.ended !== "killed" ? " al-last" : ""}`, "data-system": key, "aria-current": isShown ? "true" : null },
       h("span", { class: "al-dashboard-badge" }, h("span", { class: `al-badge ${tone}` }, icon(glyph, 12), words)),
       h("strong", { class: "al-dashboard-name" }, name),
       h("span", { class: "al-dashboard-place" }, h("span", {}, program), h("span", { class: "al-muted al-dashboard-folder", title: folder }, folder)),
@@ -57,7 +57,8 @@ function dashboardRow(system, isShown) {
 /** Tone, icon and words of what is known of a system. */
 export function dashboardState({ ended, stale_s: stale }) {
   if (ended === "recorded") return ["al-off", "restarting", "recording"];
-  if (ended) return ["al-off", "stopped", ended === "killed" ? "ended · process gone" : "ended"];
+  if (ended === "killed") return ["al-bad", "warn", "ended · process gone"];
+  if (ended) return ["al-off", "stopped", "ended"];
   if (stale !== undefined) return ["al-warn", "half-open", `stale ${dashboardTime(stale)}`];
   return ["al-live al-ok", "running", "live"];
 }
@@ -72,7 +73,8 @@ function dashboardCounts({ ended, in_flight: flight, restarts, lost }) {
   return counts.filter(Boolean).join(" · ");
 }
 
-/** Whole seconds up to a minute and a half, then as elsewhere. */
-function dashboardTime(s) {
-  return s < 90 ? `${s} s` : seconds(s);
+/** Whole seconds up to a minute, whole minutes up to an hour, whole hours: it never runs backwards. */
+export function dashboardTime(s) {
+  if (s < 60) return `${s} s`;
+  return s < 3600 ? `${Math.floor(s / 60)} min` : `${Math.floor(s / 3600)} h`;
 }

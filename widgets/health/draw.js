@@ -34,7 +34,7 @@ export function drawHealth(state, view) {
 
 /** Say why there is no reading. */
 function healthNote(state) {
-  if (state?.replay?.kind === "journal") return "A journal has no readings; a recording has.";
+  if (state?.unrecorded) return `Not recorded: ${state.unrecorded}.`;
   if (state?.closed) return "The system was closed before anything was read.";
   return state?.replay ? "Nothing of it was read yet." : "Waiting for the first readings.";
 }

@@ -2,7 +2,7 @@
 
 import { h } from "../shared/dom.js";
 import { clockTime, plural } from "../shared/format.js";
-import { freshBadge } from "../shared/fresh_badge.js";
+import { freshBadge, isGone } from "../shared/fresh_badge.js";
 import { icon } from "../shared/icons.js";
 import { replayWhere } from "../shared/replay.js";
 
@@ -40,6 +40,7 @@ export function drawJournal(state, view) {
     state?.count > 0 && journalControls(state),
     state?.count > 0 && journalStrip(state, view),
     state?.compared && journalCompared(state),
+    state?.dropped > 0 && journalGap(state),
     state?.count > 0 ? journalTable(state) : journalNote(state),
     h("div", { key: "said", class: "al-sr", role: "status" }, view.said),
   ].filter(Boolean);
@@ -58,11 +59,11 @@ function journalHeader(state, { stale }) {
       "span",
       { class: "al-chips" },
       ...journalFailures(kind, faults, losses).map((words) => chip(words, "al-bad", "warn", words)),
-      dropped > 0 && chip("dropped", "al-warn", "half-open", `${dropped.toLocaleString("en")} gone`, "forgotten or left out for want of room"),
+      dropped > 0 && chip("dropped", "al-warn", "half-open", `${dropped.toLocaleString("en")} gone`),
       unread && chip("unread", "al-warn", "half-open", "what follows cannot be read here", unread),
       damage && chip("damage", "al-bad", "open", "damaged", damage),
     ),
-    journalReplays(state) ? h("span", { key: "badge", class: "al-badge al-warn" }, icon("restarting", 12), "replay") : freshBadge(state, stale),
+    journalReplays(state) && !isGone(stale) ? h("span", { key: "badge", class: "al-badge al-warn" }, icon("restarting", 12), "replay") : freshBadge(state, stale),
   );
 }
 
@@ -223,6 +224,12 @@ function journalCompared({ compared }) {
       ),
     ),
   );
+}
+
+/** Say in full what is gone and why: a journal that begins in the middle looks as one that is whole. */
+function journalGap({ dropped, bound }) {
+  const why = bound ?? "forgotten or left out for want of room";
+  return h("p", { key: "gap", class: "al-journal-note al-muted" }, `${dropped.toLocaleString("en")} entries are gone: ${why}.`);
 }
 
 function journalNote(state) {

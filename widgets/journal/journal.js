@@ -1,5 +1,5 @@
 // The journal view, live. State: {name, kind, count, position, at?, live?, playing?, speed, speeds,
-// strip?, window?, faults, dropped?, damage?, unread?, compared?, closed}; see `journal_view.py`.
+// strip?, window?, faults, dropped?, bound?, damage?, unread?, compared?, closed}; see `journal_view.py`.
 
 import { toHtml } from "../shared/dom.js";
 import { drawJournal, journalLooks } from "./draw.js";

@@ -1,7 +1,7 @@
 // The lab's own pieces as plain nodes: the bar above all parts, and the button that folds a part.
 
 import { h } from "../shared/dom.js";
-import { freshBadge } from "../shared/fresh_badge.js";
+import { freshBadge, isGone } from "../shared/fresh_badge.js";
 import { icon } from "../shared/icons.js";
 import { replayBadge } from "../shared/replay.js";
 
@@ -27,7 +27,7 @@ export function drawLabBar(state, { selection, span, paused, stale, replay }) {
       "span",
       { key: "fresh", class: "al-lab-fresh" },
       replay && replayBadge(replay),
-      paused ? h("span", { key: "paused", class: "al-badge al-warn" }, icon("pause", 12), "paused") : !replay && freshBadge(state, stale),
+      paused ? h("span", { key: "paused", class: "al-badge al-warn" }, icon("pause", 12), "paused") : (!replay || isGone(stale)) && freshBadge(state, stale),
       labGoOn(state, paused, replay),
     ),
   ].filter(Boolean);

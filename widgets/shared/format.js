@@ -12,6 +12,7 @@ export const STATES = {
   "half-open": { tone: "warn", icon: "half-open" },
   "circuit open": { tone: "bad", icon: "open" },
   stopped: { tone: "off", icon: "stopped" },
+  "not recorded": { tone: "off", icon: "half-open" },
 };
 
 const UNKNOWN = { tone: "warn", icon: "half-open" };

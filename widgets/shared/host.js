@@ -1,5 +1,8 @@
 // What anywidget and Panel's AnyWidgetComponent have in common, as one small object.
 
+const RESTARTED = "kernel restarted";
+const GONE = { restarting: RESTARTED, autorestarting: RESTARTED, dead: "kernel died", terminating: "kernel shut down" };
+
 /** Wrap the argument of `render`. `close` removes every listener that was added through it. */
 export function adaptHost({ model, el, view }) {
   const undo = [];
@@ -15,6 +18,15 @@ export function adaptHost({ model, el, view }) {
     set(name, value) {
       model.set(name, value);
       model.save_changes();
+    },
+    /** Call `callback(words)` when the kernel that the view is of is no more; Panel has no such word. */
+    whenGone(callback) {
+      if (!model.send) return;
+      on("comm_live_update", () => callback(RESTARTED));
+      const changed = model.widget_manager?.kernel?.statusChanged;
+      const told = (_, status) => GONE[status] && callback(GONE[status]);
+      changed?.connect(told);
+      undo.push(() => changed?.disconnect(told));
     },
     send(message) {
       if (model.send) model.send(message);

@@ -27,13 +27,14 @@ function render(props, mount) {
   root.className = "accel-lab";
   host.el.append(root);
 
-  const bus = new Bus((message) => host.send(message));
+  const bus = new Bus((message) => bus.get("gone") || host.send(message));
   const view = mount(root, bus);
   const freshness = new Freshness();
   let held = false; // a state that came while the view was paused, or out of sight
   let seen = true;
   let drawn = 0;
   let ticked = 0;
+  let drawnAgain = null; // watches for buttons, once nobody obeys them
 
   /** Whether it is time again for what was done last at `last`. */
   function isDue(last) {
@@ -57,6 +58,7 @@ function render(props, mount) {
   function tick() {
     const now = Date.now() / 1000;
     bus.set("patience", staleAfter(host.get("silence")));
+    if (bus.get("gone")) return;
     const silent = !bus.get("closed") && host.get("stamp") > 0 && freshness.isStale(now, bus.get("patience"));
     bus.set("stale", silent ? Math.floor(freshness.age(now) * 10) / 10 : null);
     if (held) take();
@@ -65,6 +67,19 @@ function render(props, mount) {
     view.tick?.();
   }
 
+  /** Show what is left as the past: grey, with the reason, and with no button that nobody obeys. */
+  function grey(words) {
+    if (bus.get("closed") || bus.get("gone")) return;
+    bus.set("gone", words);
+    bus.set("stale", words);
+    root.classList.add("al-gone");
+    const disable = () => root.querySelectorAll("button, select, input").forEach((one) => one.disabled || (one.disabled = true));
+    disable();
+    drawnAgain = new window.MutationObserver(disable);
+    drawnAgain.observe(root, { childList: true, subtree: true, attributeFilter: ["disabled"] });
+  }
+
+  host.whenGone(grey);
   host.listen("state", take);
   host.listen("columns", take);
   host.listen("stamp", (stamp) => {
@@ -87,6 +102,7 @@ function render(props, mount) {
     host.close();
     stopTheme();
     sight.disconnect();
+    drawnAgain?.disconnect();
     window.clearInterval(timer);
     view.unmount();
     root.remove();

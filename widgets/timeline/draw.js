@@ -2,11 +2,11 @@
 // a line about one slice, and the newest slices as a table.
 
 import { h } from "../shared/dom.js";
-import { count, plural, unseen } from "../shared/format.js";
+import { count, look, plural, unseen } from "../shared/format.js";
 import { freshBadge } from "../shared/fresh_badge.js";
 import { icon } from "../shared/icons.js";
 import { timelineHeight, timelineIsOf, timelinePath } from "./lanes.js";
-import { timelineClock, timelineDuration, timelineExact } from "./scale.js";
+import { timelineClock, timelineDuration, timelineExact, timelineName } from "./scale.js";
 
 const TIMELINE_LISTED = 20; // slices in the table
 const TIMELINE_LONG_S = 1; // what runs for so long is named below the picture
@@ -30,7 +30,8 @@ function timelineHeader({ state, ring, stale }) {
     h(
       "span",
       { class: state?.closed ? "al-chips al-last" : "al-chips" },
-      state && h("span", { key: "done", class: "al-chip al-off timeline-done" }, `${timelineExact(done)} done`),
+      state && !(state.unrecorded && !state.rows.length) && h("span", { key: "done", class: "al-chip al-off timeline-done" }, `${timelineExact(done)} done`),
+      state?.unrecorded && h("span", { key: "unrecorded", class: "al-chip al-warn timeline-unrecorded", title: state.unrecorded }, icon("half-open", 12), "not recorded"),
       running > 0 && h("span", { key: "running", class: "al-chip al-ok timeline-running" }, icon("running", 12), `${count(running)} running`),
       missed > 0 && h("span", { key: "missed", class: "al-chip al-warn timeline-missed", title: timelineWhy(state) }, icon("half-open", 12), `${timelineExact(missed)} not shown`),
     ),
@@ -76,7 +77,7 @@ function timelineBody(view) {
     return h(
       "div",
       { key: device, class: selected ? "timeline-device timeline-selected" : "timeline-device", role: below.length ? "group" : null, "aria-label": below.length ? device : null },
-      h("div", { key: "heading", class: "timeline-heading", "data-device": device, "aria-hidden": below.length ? "true" : null, role: below.length ? null : "option", "aria-selected": below.length ? null : String(selected), "aria-disabled": below.length ? null : "true" }, icon("device", 14), h("strong", {}, device), !below.length && h("span", { class: "al-muted" }, "nothing seen")),
+      h("div", { key: "heading", class: "timeline-heading", "data-device": device, "aria-hidden": below.length ? "true" : null, role: below.length ? null : "option", "aria-selected": below.length ? null : String(selected), "aria-disabled": below.length ? null : "true" }, icon("device", 14), h("strong", {}, device), timelineDoes(state, device), !below.length && !state.states?.[device] && h("span", { class: "al-muted", title: state.unrecorded }, state.unrecorded ? "not recorded" : "nothing seen")),
       below.map(({ row }) => timelineOption(state.rows[row], row, row === active, selected)),
     );
   });
@@ -95,18 +96,30 @@ function timelineBody(view) {
       { key: "plot", class: "timeline-plot", style: `block-size: ${timelineHeight(lanes)}px` },
       h("canvas", { key: "canvas", class: "timeline-canvas", role: "application", tabindex: 0, "aria-label": `Timeline of ${state?.name || "the system"}`, "aria-describedby": `${id}-summary` }),
       h("p", { key: "summary", id: `${id}-summary`, class: "al-sr timeline-summary" }, timelineSummary(view)),
-      lanes.length === 0 && h("p", { key: "none", class: "timeline-none al-muted" }, state ? (state.name ? "This system has no devices." : unseen(state)) : "Waiting for the first look."),
+      lanes.length === 0 && h("p", { key: "none", class: "timeline-none al-muted" }, state ? timelineNone(state) : "Waiting for the first look."),
     ),
   );
 }
 
-function timelineOption({ device, stream, count: done }, row, isActive, selected) {
+/** What a device does that has no context at work, as "starting". */
+function timelineDoes({ states = {} }, device) {
+  const word = states[device];
+  return word && h("span", { key: "state", class: `al-word al-${look(word).tone}` }, icon(look(word).icon, 12), word);
+}
+
+/** Say why there is no lane. */
+function timelineNone(state) {
+  if (state.unrecorded) return `Work is not recorded: ${state.unrecorded}.`;
+  return state.name ? "This system has no devices." : unseen(state);
+}
+
+function timelineOption({ device, stream, count: done, passed = 0 }, row, isActive, selected) {
   return h(
     "div",
     { key: `row ${row}`, class: "timeline-stream", role: "option", "aria-selected": String(selected), tabindex: isActive ? 0 : -1, "data-row": row, "data-device": device },
     h("span", { class: "al-sr" }, `${device} `),
     h("span", { class: "timeline-label" }, stream),
-    h("span", { class: "al-muted timeline-count" }, h("span", { class: "al-sr" }, ", "), count(done), h("span", { class: "al-sr" }, " done")),
+    h("span", { class: "al-muted timeline-count" }, h("span", { class: "al-sr" }, ", "), passed ? `${count(done)} of ${count(done + passed)}` : count(done), h("span", { class: "al-sr" }, passed ? " traced one by one" : " done")),
   );
 }
 
@@ -115,12 +128,13 @@ export function timelineSummary({ state, ring, shown, now }) {
   if (!state) return "Nothing was seen yet.";
   const rows = state.rows.map(({ device, stream, count: done, longest }) => `${device} ${stream}: ${done} done${done ? `, the longest ${timelineDuration(longest)}` : ""}`);
   const lost = state.rows.filter((row) => row.lost).map(({ device, stream, lost: { count: n, last, seconds: s } }) => `${device} ${stream}: ${last} ended with its context after ${timelineDuration(s)}${n > 1 ? `, and ${n - 1} earlier` : ""}`);
-  const running = state.running.map(([work, seq, start]) => `${state.works[work][1]} #${seq} runs on ${state.rows[state.works[work][0]].device}${now - start >= TIMELINE_LONG_S ? ` for ${Math.floor(now - start)} s` : ""}`);
+  const running = state.running.map(([work, seq, start]) => `${timelineName(state.works[work][1], seq, state.works[work][2])} runs on ${state.rows[state.works[work][0]].device}${now - start >= TIMELINE_LONG_S ? ` for ${Math.floor(now - start)} s` : ""}`);
   const changes = state.marks.filter(([, , kind]) => kind === "generation").map(([, device, , text]) => `${device} ${text}`);
   const missed = ring.notShown(state);
   return [
     `Shown is from ${timelineClock(shown[0], 3)} to ${timelineClock(shown[1], 3)}.`,
-    rows.length ? `${rows.join("; ")}.` : "No work was seen yet.",
+    rows.length ? `${rows.join("; ")}.` : state.unrecorded ? "" : "No work was seen yet.",
+    state.unrecorded && `Work is not recorded: ${state.unrecorded}.`,
     running.length > 0 && `${running.join("; ")}.`,
     lost.length > 0 && `${lost.join("; ")}.`,
     changes.length > 0 && `Generation changes: ${changes.slice(-5).join("; ")}.`,
@@ -142,6 +156,7 @@ function timelineLegend() {
     entry("open", [h("path", { d: "M1 1h12l4 2.5-4 2.5 4 2.5-4 2.5H1z", class: "timeline-stroke" })], "still running"),
     entry("lost", [h("path", { d: "M1 1h16v10H1z", class: "timeline-stroke" }), h("path", { d: "M1 4l6 7M5 1l8 10M11 1l6 7.5", class: "timeline-stroke" })], "ended with its context"),
     entry("fine", [h("path", { d: "M1 12V8h2v4M4 12V3h2v9M7 12V6h2v6M10 12V2h2v10M13 12V9h2v3", class: "timeline-ink" })], "finer than a pixel: height is the busy share"),
+    entry("untraced", [box, h("path", { d: "M3 1v10M7 1v10M11 1v10M15 1v10", class: "timeline-stroke" })], "busy, not traced one by one"),
     entry("rule", [h("path", { d: "M9 0v12", class: "timeline-stroke", "stroke-dasharray": "3 2" })], "new generation"),
     entry("fault", [h("circle", { cx: 9, cy: 6, r: 5, class: "timeline-stroke" }), h("path", { d: "M7 4l4 4M11 4 7 8", class: "timeline-stroke" })], "fault"),
   );
@@ -149,7 +164,7 @@ function timelineLegend() {
 
 /** What has been running for long, the longest first, in words: ["saxpy #5 on gpu0/jit for 12 s"]. */
 export function timelineLong(state, now) {
-  const long = (state?.running ?? []).filter(([, , start]) => now - start >= TIMELINE_LONG_S).sort((a, b) => a[2] - b[2]);
+  const long = (state?.running ?? []).filter(([work, , start]) => now - start >= TIMELINE_LONG_S && state.works[work][2] !== "untraced").sort((a, b) => a[2] - b[2]);
   const words = long.slice(0, TIMELINE_LONGEST).map(([work, seq, start]) => {
     const [row, name] = state.works[work];
     return `${name} #${seq} on ${state.rows[row].device}/${state.rows[row].stream} for ${timelineDuration(now - start)}`;
@@ -172,7 +187,7 @@ export function timelineDescribe(state, { work, seq, start, end, more = 0 }, now
   const { device, stream } = state.rows[row];
   const length = end === null ? `running for ${timelineDuration(now - start)}` : timelineLength(end - start, lost);
   return {
-    what: `${name} #${seq}`,
+    what: timelineName(name, seq, kind),
     text: [kind, `${device}/${stream}`, `from ${timelineClock(start, 6)}`, length, more > 0 && `${plural(more, "other")} within a pixel`].filter(Boolean).join(" · "),
   };
 }
@@ -196,7 +211,7 @@ function timelineTable({ state, ring, tabled, now }) {
 function timelineCells(key, first, state, work, seq, start, length) {
   const [row, name, kind] = state.works[work];
   const { device, stream } = state.rows[row];
-  const cells = [device, stream, `${name} #${seq}`, kind, timelineClock(start, 6), length];
+  const cells = [device, stream, timelineName(name, seq, kind), kind, timelineClock(start, 6), length];
   return h("tr", { key, memo: `${first} ${cells.join(" ")}` }, h("th", { scope: "row" }, first), cells.map((cell) => h("td", {}, cell)));
 }
 

@@ -1,7 +1,7 @@
 // The picture: an axis, slices, density where they are finer than a pixel, rules and the cursor.
 
 import { TIMELINE_AXIS, timelineIsOf, timelinePath } from "./lanes.js";
-import { timelineClock, timelineDigits, timelineDuration, timelineTicks } from "./scale.js";
+import { timelineClock, timelineDigits, timelineDuration, timelineName, timelineTicks } from "./scale.js";
 
 /** The kinds of work, each with a colour and a pattern of its own. */
 export const TIMELINE_KINDS = ["kernel", "copy", "function"];
@@ -57,6 +57,7 @@ class TimelinePainter {
     [this.from, this.to] = scene.window;
     this.scale = scene.width / (this.to - this.from);
     this.fills = Object.fromEntries(TIMELINE_KINDS.map((kind) => [kind, timelineFill(pen, kind, colours)]));
+    this.fills.untraced = timelineUntracedFill(pen, colours);
     this.lost = Object.fromEntries(TIMELINE_KINDS.map((kind) => [kind, timelineLostFill(pen, kind, colours)]));
   }
 
@@ -88,12 +89,29 @@ class TimelinePainter {
     const y = lane.y - this.scene.top + TIMELINE_INSET;
     const height = lane.height - 2 * TIMELINE_INSET;
     const track = this.scene.ring.tracks[lane.row];
-    if (track) this.track(track, lane.row, y, height);
     const { state, now } = this.scene;
-    for (const [work, seq, start] of state.running) {
+    const running = state.running.filter(([work, , start]) => state.works[work][0] === lane.row && start <= this.to);
+    this.taken = new Uint8Array(Math.ceil(this.scene.width)); // the columns of this lane that have work in them, or words
+    for (const [, , start] of running) this.take(...this.runs(start, Math.max(now, start)));
+    if (track) this.track(track, lane.row, y, height);
+    for (const [work, seq, start] of running) {
       const [row, name, kind] = state.works[work];
-      if (row === lane.row && start <= this.to) this.running(name, seq, kind, row, start, Math.max(now, start), y, height);
+      this.running(name, seq, kind, row, start, Math.max(now, start), y, height);
     }
+  }
+
+  /** Note that there is something between two edges. */
+  take(left, right) { this.taken.fill(1, Math.max(0, Math.floor(left)), Math.max(0, Math.ceil(right))); }
+
+  /** Whether there is nothing between two edges, and both are in sight. */
+  isFree(left, right) {
+    return left >= 0 && right <= this.scene.width && !this.taken.subarray(Math.floor(left), Math.ceil(right)).includes(1);
+  }
+
+  /** The edges of what has been running since `start`. */
+  runs(start, now) {
+    const left = Math.max(-2, this.x(start));
+    return [left, Math.min(this.scene.width + 12, Math.max(this.x(now), left + 8))];
   }
 
   /** Slices as boxes; those below two pixels become the share of time that a pixel was busy. */
@@ -105,11 +123,16 @@ class TimelinePainter {
     const busy = TIMELINE_KINDS.map(() => new Float32Array(columns));
     const kinds = works.map(([, , kind]) => TIMELINE_KINDS.indexOf(kind));
     let fine = false;
-    const ended = []; // their words stand on what is drawn beside them
+    const ended = []; // their words stand where nothing is drawn
     for (let i = track.from(from); i < tail && start[i] <= to; i += 1) {
       if (end[i] < from) continue;
       const x0 = (start[i] - from) * scale;
       const x1 = (end[i] - from) * scale;
+      this.take(x0, Math.max(x1, x0 + 1));
+      if (works[work[i]][2] === "untraced") {
+        this.box(x0, Math.max(x1, x0 + 1), timelineName(works[work[i]][1], seq[i], "untraced"), "untraced", y, height);
+        continue;
+      }
       if (x1 - x0 >= TIMELINE_BOX) {
         const [, name, kind, lost] = works[work[i]];
         if (lost) ended.push([x0, x1, `${name} #${seq[i]} · ended with its context after ${timelineDuration(end[i] - start[i])}`, kind, y, height]);
@@ -155,7 +178,7 @@ class TimelinePainter {
     pen.fillStyle = this.fills[kind];
     pen.fillRect(left, y, right - left - gap, height);
     if (kind !== "kernel" && right - left > 6) {
-      pen.strokeStyle = this.colours[kind];
+      pen.strokeStyle = this.colours[kind] ?? this.colours.kernel;
       pen.strokeRect(left + 0.5, y + 0.5, right - left - gap - 1, height - 1);
     }
     this.name(name, kind, left, right - gap, y, height);
@@ -177,8 +200,7 @@ class TimelinePainter {
 
   running(name, seq, kind, row, start, now, y, height) {
     const { pen, scene, colours } = this;
-    const left = Math.max(-2, this.x(start));
-    const right = Math.min(scene.width + 12, Math.max(this.x(now), left + 8));
+    const [left, right] = this.runs(start, now);
     pen.fillStyle = this.fills[kind];
     pen.beginPath();
     pen.moveTo(left, y);
@@ -188,9 +210,10 @@ class TimelinePainter {
     pen.closePath();
     pen.fill();
     if (kind !== "kernel") {
-      pen.strokeStyle = this.colours[kind];
+      pen.strokeStyle = this.colours[kind] ?? this.colours.kernel;
       pen.stroke();
     }
+    if (kind === "untraced") return; // its own words stand in the boxes before it
     const words = `${name} #${seq} · running ${timelineDuration(now - start)}`;
     if (this.fits(words, left, right - 5)) this.name(words, kind, left, right - 5, y, height);
     else this.label(words, colours.fg, left, right, y, height);
@@ -204,24 +227,26 @@ class TimelinePainter {
     return this.pen.measureText(words).width <= Math.min(this.scene.width, right) - Math.max(0, left) - 8;
   }
 
-  /** Write words on a plate: into a box, else before it, else behind it, else cut to what is there. */
+  /** Write words into a box, else beside it where nothing is, else cut into it: they cover no other work. */
   label(words, colour, left, right, y, height) {
     const { pen, colours, scene } = this;
     const width = pen.measureText(words).width + TIMELINE_ASIDE;
     let from = Math.max(0, left) + TIMELINE_ASIDE;
     let text = words;
-    let around = -1; // a plate leaves the edges of its box, and covers whole what stands beside it
     if (!this.fits(words, left, right)) {
-      around = 0;
-      if (left - width >= TIMELINE_ASIDE) from = left - width;
-      else if (right + width + 2 * TIMELINE_ASIDE <= scene.width) from = right + 2 * TIMELINE_ASIDE;
-      else text = timelineCut(pen, words, scene.width - from - 4);
+      const places = [left - width - TIMELINE_ASIDE, right + 2 * TIMELINE_ASIDE];
+      const free = places.find((place) => this.isFree(place - 2, place + width));
+      const room = Math.min(scene.width, right) - from - 4;
+      if (free === undefined) text = room < TIMELINE_NAMED ? "" : timelineCut(pen, words, room);
+      else from = free;
     }
     if (!text) return;
+    const wide = pen.measureText(text).width;
     pen.fillStyle = colours.bg;
-    pen.fillRect(from - 2, y - around, pen.measureText(text).width + 4, height + 2 * around);
+    pen.fillRect(from - 2, y + 1, wide + 4, height - 2);
     pen.fillStyle = colour;
     pen.fillText(text, from, y + height / 2 + 0.5);
+    this.take(from - 2, from + wide + 2);
   }
 
   /** Write a name into a box, cut to what fits; patterns get a plate under it. */
@@ -236,7 +261,7 @@ class TimelinePainter {
       pen.fillStyle = colours.bg;
       pen.fillRect(from - 2, y + 2, pen.measureText(text).width + 4, height - 4);
     }
-    pen.fillStyle = colours[`${kind}-text`];
+    pen.fillStyle = colours[`${kind}-text`] ?? colours.fg;
     pen.fillText(text, from, y + height / 2 + 0.5);
   }
 
@@ -375,6 +400,11 @@ function timelineFill(pen, kind, colours) {
       ink.fillRect(3, 3, 2, 2);
     }
   });
+}
+
+/** What stands for messages that were not traced one by one: pale, with upright lines. */
+function timelineUntracedFill(pen, colours) {
+  return timelineTile(pen, colours.bg, colours.kernel, 0.3, (ink) => ink.fillRect(2, 0, 1, 6));
 }
 
 /** What is left of a kind that ended with its context: pale, hatched the other way. */

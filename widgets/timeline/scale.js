@@ -13,6 +13,12 @@ export function timelineDuration(seconds) {
   return `${Number((seconds / scale).toPrecision(3))} ${unit}`;
 }
 
+/** What a slice is called: a message by its number; or so many of which none was traced by itself. */
+export function timelineName(name, seq, kind) {
+  if (kind !== "untraced") return `${name} #${seq}`;
+  return seq > 0 ? `${timelineExact(seq)} ${seq === 1 ? "message" : "messages"} ${name}` : `messages ${name}`;
+}
+
 /** A whole number with its thousands apart: 1,203. */
 export function timelineExact(n) {
   return n.toLocaleString("en");

@@ -27,16 +27,17 @@ export function initialView() {
   };
 }
 
-/** Draw `state` ({root, closed}, or null before the first one) as `view` sees it. */
+/** Draw `state` ({root, closed, unrecorded?}, or null before the first one) as `view` sees it. */
 export function draw(state, view) {
   const root = state?.root ?? null;
+  const lacking = state?.unrecorded ?? {};
   const visible = rows(root, view);
   const active = visible.some((row) => row.path === view.active) ? view.active : visible[0]?.path;
   return [
     header(root, state, view),
     root && summary(root).actors > FILTER_BEYOND && toolbar(root, visible, view),
-    h("div", { key: "scroll", class: state?.closed ? "al-scroll al-last" : "al-scroll" }, visible.length > 0 && grid(root, visible, active, view), note(root, visible, state, view)),
-    inspector(visible, active, view),
+    h("div", { key: "scroll", class: state?.closed ? "al-scroll al-last" : "al-scroll" }, visible.length > 0 && grid(root, visible, active, { ...view, lacking }), note(root, visible, state, view)),
+    inspector(visible, active, { ...view, lacking }),
     h("div", { key: "said", class: "al-sr", role: "status" }, view.said),
   ].filter(Boolean);
 }
@@ -97,7 +98,7 @@ function grid(root, visible, active, view) {
   );
 }
 
-function line(row, isActive, { marked, sparks, selected }) {
+function line(row, isActive, { marked, sparks, selected, lacking }) {
   const { actor, path, level, position, size, open } = row;
   const isMarked = marked.has(path);
   const isSelected = path === selected;
@@ -108,7 +109,7 @@ function line(row, isActive, { marked, sparks, selected }) {
     "tr",
     {
       key: path,
-      memo: JSON.stringify([own, level, position, size, open, row.inside, isActive, isMarked, isSelected, spark]),
+      memo: JSON.stringify([own, level, position, size, open, row.inside, isActive, isMarked, isSelected, spark, Object.keys(lacking)]),
       class: `al-row al-kind-${actor.kind} al-${tone}${isMarked ? " al-restarted" : ""}${actor.running ? " al-runs" : ""}${isSelected ? " al-selected" : ""}`,
       role: "row",
       "aria-level": level,
@@ -122,10 +123,10 @@ function line(row, isActive, { marked, sparks, selected }) {
     nameCell(row, isMarked),
     h("td", { role: "gridcell", class: "al-state" }, h("span", { class: "al-word" }, icon(look(actor.state).icon, 12), actor.state)),
     h("td", { role: "gridcell", class: "al-generation" }, generation(actor)),
-    number("mailbox", actor.mailbox),
-    h("td", { role: "gridcell", class: "al-flight" }, sparkline(spark), figure(actor.in_flight)),
+    number("mailbox", actor.mailbox, lacking.mailbox),
+    h("td", { role: "gridcell", class: "al-flight" }, sparkline(spark), figure(actor.in_flight, lacking["in flight"])),
     h("td", { role: "gridcell", class: "al-memory" }, meter(actor)),
-    number("restarts", actor.restarts),
+    number("restarts", actor.restarts, lacking.restarts),
   );
 }
 
@@ -157,11 +158,13 @@ function generation({ generation }) {
   return [h("span", { class: "al-sr" }, `generation ${generation}`), h("span", { class: "al-tag", "aria-hidden": "true" }, `g${generation}`)];
 }
 
-function number(name, value) {
-  return h("td", { role: "gridcell", class: `al-${name}` }, figure(value));
+function number(name, value, why) {
+  return h("td", { role: "gridcell", class: `al-${name}` }, figure(value, why));
 }
 
-function figure(value = 0) {
+/** A count; `why` says that none is recorded of this moment, and then there is no zero. */
+function figure(value = 0, why) {
+  if (why && !value) return h("span", { class: "al-figure al-zero", title: `not recorded: ${why}` }, h("span", { "aria-hidden": "true" }, "–"), h("span", { class: "al-sr" }, "not recorded"));
   return h("span", { class: value ? "al-figure" : "al-figure al-zero" }, count(value));
 }
 
@@ -208,19 +211,20 @@ function inspector(visible, active, view) {
   return h(
     "div",
     { key: "inspector", class: "al-inspector", "aria-hidden": "true" },
-    h("div", {}, row && h("span", { class: "al-path" }, row.path), row && describe(row.actor)),
+    h("div", {}, row && h("span", { class: "al-path" }, row.path), row && describe(row.actor, view.lacking)),
     h("div", {}, [row?.actor.running, row?.actor.detail].filter(Boolean).join(" · ")),
   );
 }
 
 /** One actor in a sentence, its detail apart. */
-export function describe(actor) {
+export function describe(actor, lacking = {}) {
+  const told = (value, topic, words) => (!value && lacking[topic] ? `${words} not recorded` : `${count(value ?? 0)} ${words}`);
   const share = actor.total_bytes ? ` (${percent(actor.used_bytes ?? 0, actor.total_bytes)})` : "";
   return [
     `${actor.kind}, ${actor.state}`,
     actor.generation !== undefined && `generation ${actor.generation}`,
-    `${count(actor.mailbox ?? 0)} in the mailbox`,
-    `${count(actor.in_flight ?? 0)} in flight`,
+    told(actor.mailbox, "mailbox", "in the mailbox"),
+    told(actor.in_flight, "in flight", "in flight"),
     actor.used_bytes !== undefined && `${memory(actor.used_bytes, actor.total_bytes)}${share}`,
     actor.restarts > 0 && plural(actor.restarts, "restart"),
   ].filter(Boolean).join(" · ");

@@ -26,7 +26,7 @@ export function initialFolds(root) {
 
 /** Whether somebody should look at this actor. */
 export function isTroubled(actor) {
-  return actor.state !== "running" && actor.state !== "stopped";
+  return !["running", "stopped", "not recorded"].includes(actor.state);
 }
 
 /**

@@ -1,6 +1,6 @@
 // The memory of every device as plain nodes: strips by address, and a table of the largest blocks.
 //
-// A state: {lab, devices, kinds: [[kind, bytes]], closed, acts?, said?}. A device: {name, state?,
+// A state: {lab, devices, kinds: [[kind, bytes]], closed, acts?, said?, unrecorded?, unplaced?}. A device: {name, state?,
 // generation, now?, used, total?, room?, count, strip, lost?, lost_in, lost_count, lost_bytes};
 // without `generation` it was not seen yet, `now` is its generation when that is another one. A
 // piece of a strip is a block {ids, owner, what, bytes, kept?, gap?}, or a bundle of blocks that
@@ -78,7 +78,7 @@ function vramHeader(state, view) {
   return h(
     "div",
     { key: "header", class: "al-header" },
-    h("span", { class: "al-title" }, icon("device", 14), h("strong", {}, "Memory"), state && h("span", { class: "al-muted" }, [state.lab, plural(devices.length, "device"), `${bytes(used)} in use`].filter(Boolean).join(" · "))),
+    h("span", { class: "al-title" }, icon("device", 14), h("strong", {}, "Memory"), state && h("span", { class: "al-muted" }, [state.lab, plural(devices.length, "device"), `${state.unrecorded ? "at least " : ""}${bytes(used)} in use`].filter(Boolean).join(" · "))),
     h("span", { class: "vram-rest" }),
     freshBadge(state, view.stale),
   );
@@ -109,16 +109,16 @@ function vramSection(strip, state, view) {
   return h(
     "div",
     { key: `strip ${strip.strip}`, class: `vram-device${isSelected ? " vram-selected" : ""}${state.closed ? " vram-last" : ""}`, "data-path": path },
-    lost ? vramLostHead(device) : vramHead(device, isSelected),
+    lost ? vramLostHead(device) : vramHead(device, isSelected, state),
     pieces.length > 0 && h("div", { key: "strip", class: lost ? "vram-strip vram-thin" : "vram-strip", role: "listbox", "aria-orientation": "horizontal", "aria-label": label, "data-strip": strip.strip }, pieces.flatMap(([key, piece]) => vramPiece(key, piece, strip, view))),
-    !lost && device.generation !== undefined && !pieces.length && h("p", { key: "empty", class: "vram-empty" }, "Nothing is allocated."),
+    !lost && device.generation !== undefined && !pieces.length && h("p", { key: "empty", class: "vram-empty" }, state.unrecorded ? `Not recorded: ${state.unrecorded}.` : "Nothing is allocated."),
   );
 }
 
-function vramHead(device, isSelected) {
+function vramHead(device, isSelected, { unrecorded }) {
   const { name, state, generation, now, used, total, room, count: blocks } = device;
   const seen = generation !== undefined;
-  const words = seen && [total ? `${bytes(used)} of ${bytes(total)} in use (${percent(used, total)})` : `${bytes(used)} in use`, plural(blocks, "block"), room === undefined ? "what is free is not known" : `a new block may have ${bytes(room)} at most`];
+  const words = seen && [total ? `${bytes(used)} of ${bytes(total)} in use (${percent(used, total)})` : `${unrecorded ? "at least " : ""}${bytes(used)} in use`, plural(blocks, "block"), unrecorded ? unrecorded : room === undefined ? "what is free is not known" : `a new block may have ${bytes(room)} at most`];
   const { tone, icon: glyph } = look(state ?? "running");
   return h(
     "div",
@@ -187,6 +187,7 @@ function vramNote(state) {
   const devices = state.devices ?? [];
   if (!devices.length) return h("p", { key: "note", class: "vram-note" }, state.lab ? "This system has no devices." : unseen(state));
   if (!devices.some((device) => device.strip?.length)) return null;
+  if (state.unplaced) return h("p", { key: "note", class: "vram-note" }, `Blocks in the order in which they were made: ${state.unplaced}.`);
   const gaps = devices.some((device) => device.strip?.some((piece) => piece.gap));
   return h("p", { key: "note", class: "vram-note" }, `Blocks in the order of their addresses, as wide as they are large, but 4 px at least. ${gaps ? "A gap between them is drawn narrow, whatever its size; less than 64 KiB is not drawn." : "There is no gap of 64 KiB or more between them."}`);
 }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from accel_lab.backends.cuda.device.cards import cards
 from accel_lab.backends.cuda.support import SUPPORT
+from accel_lab.display.install import pip_install
 
 if TYPE_CHECKING:
     from accel_lab.compute.execution.backend import Backend
@@ -41,7 +42,7 @@ def available() -> str | None:
     if found.cuda_major < OLDEST_MAJOR:
         return f"the driver runs CUDA {found.cuda_major} and {OLDEST_MAJOR} is needed; update it"
     major = min(found.cuda_major, NEWEST_MAJOR)
-    command = f'pip install "accel-lab[cuda{major}]"'
+    command = pip_install(f"cuda{major}")
     missing = [name for name in ("cupy", "nvmath") if find_spec(name) is None]
     if missing:
         return f"{' and '.join(missing)} cannot be imported; {command}"

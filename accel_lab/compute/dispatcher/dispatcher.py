@@ -93,14 +93,15 @@ class Dispatcher:
         self._remember = self._recent.append
         self.send = self._reporter.send
         self.offer = self._reporter.offer
-        self.tracer = Tracer(context.backend.clock(), context.launched)
+        self.tracer = Tracer(context.backend.clock(), context.launched, context.operations)
         self.collected = threading.Event()
         context.spill.is_busy = self._is_busy
         context.held.is_busy = self._deferral.touches
         context.spill.collect_there = self._have_garbage_freed
         self.cancelled: set[int] = set()
         self.executing: Any = None
-        # For the notebook to read when this process is gone: which request has ended it.
+        # For the notebook to read: which request was begun last, and which was done with last. When
+        # this process is gone, that tells which has ended it.
         self._told = transport.executing
 
     def run(self) -> None:
@@ -287,7 +288,7 @@ class Dispatcher:
                 else:
                     self._completion.add(launch, stream, timeout_s, alone=alone)
         self.executing = None
-        self._told[0] = 0
+        self._told[1] = seq
 
     def _hold_back(self, entry: Any) -> bool:
         """Whether an entry waits, for something deferred or for a verdict; it is kept then."""
@@ -353,7 +354,7 @@ class Dispatcher:
         else:
             self._completion.add(entry, stream, timeout_s)
         self.executing = None
-        self._told[0] = 0
+        self._told[1] = seq
         return True
 
     def _is_busy(self, storage: Storage) -> bool:
@@ -420,7 +421,7 @@ class Dispatcher:
 
     def _finish(self, deferred: Deferred) -> None:
         """Finish a launch whose work was deferred."""
-        launch = deferred.launch
+        launch, begun = deferred.launch, self._told[0]
         self._context.activate(launch.stream)
         one = self._verdicts.resume(launch)
         if one is not None and one.root:
@@ -447,7 +448,7 @@ class Dispatcher:
                 self._verdicts.add(launch, deferred.entry.timeout_s, awaits)
             else:
                 self._completion.add(launch, launch.stream, deferred.entry.timeout_s)
-        self._told[0] = 0
+        self._told[1] = self._told[0] = begun
 
     def _require_wanted(self, seq: int) -> None:
         """Refuse what the notebook has taken back.

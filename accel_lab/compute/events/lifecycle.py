@@ -16,7 +16,8 @@ class ContextLost(Event, frozen=True):
     """A context process is gone; `cause` says why, `in_flight` how many requests it took along.
 
     `recent` is what it ran last, the newest last; empty when it ended without a word. `code` is the
-    driver's (700 …), else 0; `name` is the code's, or a signal's, or empty.
+    driver's (700 …), else 0; `name` is the code's, or a signal's, or empty. `asked` says that it
+    was replaced because somebody asked for that: no fault.
     """
 
     device: str
@@ -26,6 +27,7 @@ class ContextLost(Event, frozen=True):
     recent: tuple[str, ...] = ()
     code: int = 0
     name: str = ""
+    asked: bool = False
 
 
 class GenerationChanged(Event, frozen=True):

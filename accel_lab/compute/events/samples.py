@@ -7,7 +7,8 @@ import msgspec
 from accel_lab.actor.events import Event
 from accel_lab.compute.events.tree import Node
 
-Work = Literal["kernel", "copy", "function"]
+Work = Literal["kernel", "copy", "function", "untraced"]
+"""The last is of several messages, of which none was traced by itself."""
 KINDS: dict[str, Work] = {"upload": "copy", "download": "copy", "run": "function"}
 
 
@@ -63,10 +64,10 @@ class Slice(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One message's work on a stream of a device.
 
     Attributes:
-        seq: the request's number.
+        seq: the request's number; of what was not traced, how many messages it stands for.
         name: of the message, as "Gemm"; of a launch the kernel's, as "saxpy".
         stream: on which it ran, as "blas".
-        kind: a library's kernel, a copy, or a function of the user's.
+        kind: a library's kernel, a copy, a function of the user's, or what was not traced.
         start, end: by the device's clock, in wall seconds; `end` is None while it runs.
         lost: whether it did not come to its end: its context was lost at `end`.
         place: of a part of a message to several devices: that one's number, the rank and the size.

@@ -13,8 +13,16 @@ NUMBERS = {"Mailbox", "In flight", "Restarts"}
 
 Kind = Literal["system", "device", "context", "library", "actor"]
 State = Literal[
-    "starting", "running", "suspended", "restarting", "circuit open", "half-open", "stopped"
+    "starting",
+    "running",
+    "suspended",
+    "restarting",
+    "circuit open",
+    "half-open",
+    "stopped",
+    "not recorded",
 ]
+"""The last is of the past alone, where nothing says what it was doing."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,8 +34,9 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         kind: what it is.
         state: what it is doing.
         generation: of a device or context; None elsewhere.
-        mailbox: messages that wait in the kernel process.
-        in_flight: messages sent and not yet answered.
+        mailbox: messages that wait: their context has not begun them, or an actor's own. Those of
+            all below it count, too.
+        in_flight: messages that their context has begun and not yet answered.
         used_bytes, total_bytes: device memory; None where it has no meaning.
         restarts: how often it was restarted since the system began.
         detail: one line for people: the device's model, the last cause of a restart.

@@ -112,6 +112,10 @@ class Context:
         """Return how many operations there were on all streams; any thread."""
         return sum(stream.operations for stream in list(self.streams.values()))
 
+    def operations(self) -> dict[str, int]:
+        """Return how many operations there were on each stream; any thread."""
+        return {stream.name: stream.operations for stream in list(self.streams.values())}
+
     def activate(self, stream: Stream) -> None:
         """Enqueue the libraries' next calls on this stream."""
         if self.active is not stream:

@@ -11,7 +11,7 @@ so that looking does not slow what is looked at.
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -25,6 +25,8 @@ WATCHED_S = 2.0
 KEPT = 2_000
 """How many traces wait to be read; older ones are dropped and counted."""
 CALM = 500
+NOT_TRACED = "not traced"
+"""The name of a slice that stands for several messages; its number is how many they are."""
 FEW = 20
 """Where more than `CALM` messages came between two looks, only `FEW` are traced until the next:
 the marks, and reading them, cost more than what a small message does."""
@@ -101,14 +103,24 @@ class Tracer:
 
     Parameters:
         launched: tells how many messages there were up to now; any thread.
+        by_stream: tells the same of each stream by its name; any thread.
     """
 
-    def __init__(self, clock: Clock, launched: Callable[[], int] = lambda: 0) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        launched: Callable[[], int] = lambda: 0,
+        by_stream: Callable[[], Mapping[str, int]] = dict,
+    ) -> None:
         self._clock = clock
         self._launched = launched
+        self._by_stream = by_stream
         self._looked = 0  # how many there were at the last look
         self._left = KEPT  # how many more are marked before the next look
         self._rested: int | None = None  # how many there were when that was used up
+        self._rested_at = 0.0  # wall seconds
+        self._rested_by: Mapping[str, int] = {}
+        self._untraced: list[Slice] = []  # what was not marked since, of each stream as one
         self._traces: deque[Trace] = deque()
         self._until = 0.0
         self.watched = False
@@ -123,6 +135,7 @@ class Tracer:
         """Mark where a message's work begins."""
         self._left -= 1
         if self._left <= 0:
+            self._rested_at, self._rested_by = time.time(), self._by_stream()
             self._rested = self._launched()
             self.watched = False
         elif time.monotonic() > self._until:
@@ -185,12 +198,24 @@ class Tracer:
         goes_on = now <= self._until
         if goes_on and self._rested is not None:
             self._skipped += launched - self._rested
+            self._untraced += self._passed_over(time.time())
         self._rested = None
         many = goes_on and launched - self._looked > CALM
         self._left = FEW if many and not every else KEPT
         self._looked = launched
         self._until = now + WATCHED_S
         self.watched = True
+
+    def _passed_over(self, now: float) -> Iterable[Slice]:
+        """Yield one slice for each stream that has worked at messages without a mark.
+
+        Where so many come that few are marked, a stream would else look idle. One alone is no
+        flood, and may be what runs now.
+        """
+        for name, count in self._by_stream().items():
+            missed = count - self._rested_by.get(name, 0)
+            if missed > 1:
+                yield Slice(missed, NOT_TRACED, name, "untraced", self._rested_at, now)
 
     def take(self, glimpsed: Iterable[Slice] = ()) -> tuple[list[Slice], list[Slice], int]:
         """Return what is done, what runs, and how many traces were dropped since the last time.
@@ -238,6 +263,10 @@ class Tracer:
         done += [msgspec.structs.replace(one, end=now) for one in gone]
         running += others.values()
         self._glimpsed = others
+        # As it is now, it goes on so until the next look.
+        running += [msgspec.structs.replace(one, start=now, end=None) for one in self._untraced]
+        done += self._untraced
+        self._untraced = []
         dropped = self._dropped + self._skipped
         since, self._told = dropped - self._told, dropped
         return done, running, since

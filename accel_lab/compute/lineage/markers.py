@@ -11,7 +11,7 @@ import msgspec
 
 from accel_lab.compute.arrays.named_dtype import plain_name
 from accel_lab.compute.wire.error_fields import plain_fields
-from accel_lab.errors import AccelError, ContextLost
+from accel_lab.errors import AccelError, ContextLost, ContextReplaced
 
 
 class SentBy(msgspec.Struct, frozen=True, array_like=True, tag=-1):
@@ -131,6 +131,7 @@ class Explained(msgspec.Struct, frozen=True, array_like=True, tag=-10):
 
     Attributes:
         fields: what the error declares beside these, as `plain_fields` has it.
+        asked: whether somebody had it replaced.
     """
 
     generation: int
@@ -138,13 +139,15 @@ class Explained(msgspec.Struct, frozen=True, array_like=True, tag=-10):
     code: int
     name: str
     fields: dict[str, Any] = {}
+    asked: bool = False
 
     @classmethod
     def of(cls, error: ContextLost) -> Self:
         """Return what is recorded of the error that a context was lost with."""
         fields = plain_fields(error)
         beside = {name: fields[name] for name in fields if name not in cls.__struct_fields__}
-        return cls(error.generation, str(error), error.code, error.name, beside)
+        asked = isinstance(error, ContextReplaced)
+        return cls(error.generation, str(error), error.code, error.name, beside, asked)
 
 
 Marker: TypeAlias = (

@@ -31,8 +31,9 @@ CAPACITY = 4 << 20
 read. It is memory that every context takes twice, so not more."""
 LARGEST_FRAME = CAPACITY // 2 - 64
 """Of a frame this large there is room in an empty ring, wherever its tail stands."""
-_HEADER = 256  # the four words below, with a cache line for each
+_HEADER = 256  # the words below, with a cache line for each
 _TAIL, _HEAD, _ASLEEP, _EXECUTING = 0, 8, 16, 24  # in words of 8 bytes: a cache line apart
+_TOLD = 2  # of the last, how many words
 _WRAP = 0xFFFF_FFFF_FFFF_FFFF
 _WORD = 8
 _RESTART_AFTER = 1 << 16
@@ -53,7 +54,7 @@ class RingWriter:
     """The writing end; one thread at a time.
 
     Attributes:
-        executing: a word for the other end to read, also when this process is gone.
+        executing: two words for the other end to read, also when this process is gone.
     """
 
     def __init__(self, memory: memoryview) -> None:
@@ -61,7 +62,7 @@ class RingWriter:
         self._frames = memory[_HEADER:].cast("Q")
         self._bytes = memory[_HEADER:]
         self._tail: int = self._words[_TAIL]
-        self.executing = self._words[_EXECUTING : _EXECUTING + 1]
+        self.executing = self._words[_EXECUTING : _EXECUTING + _TOLD]
         self._acquire, self._release = _fence()
 
     def write(self, payload: bytes) -> bool | None:
@@ -112,7 +113,7 @@ class RingReader:
     """The reading end; one thread at a time.
 
     Attributes:
-        executing: the word of the writer.
+        executing: the words of the writer.
     """
 
     def __init__(self, memory: memoryview) -> None:
@@ -120,7 +121,7 @@ class RingReader:
         self._frames = memory[_HEADER:].cast("Q")
         self._bytes = memory[_HEADER:]
         self._head: int = self._words[_HEAD]
-        self.executing = self._words[_EXECUTING : _EXECUTING + 1]
+        self.executing = self._words[_EXECUTING : _EXECUTING + _TOLD]
         self._next = self._head
         self._acquire, self._release = _fence()
 

@@ -5,14 +5,14 @@ or, when that is lost, by whoever took it out of the table.
 """
 
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
-from operator import attrgetter
 from sys import getrefcount
 from typing import Any
 
 from accel_lab.actor.reply import Pump, Reply, Unmade
+from accel_lab.compute.events.load import Load, load_of
 from accel_lab.compute.groups.part import Part
 from accel_lab.compute.lineage.markers import Arrays, Failed
 from accel_lab.compute.lineage.recorder import Recorder
@@ -38,7 +38,6 @@ ROOTS_KEPT = 16
 MOST_ROOTS = 1024
 FEW = 128
 """So many results may be kept that nobody holds."""
-_library = attrgetter("library")
 _Array = tuple[int, tuple[int, ...], str, int]
 
 Settle = Callable[[Hashable | None], None]
@@ -188,23 +187,21 @@ class Answers:
             except RuntimeError:  # another thread took an answer at this moment
                 continue
 
-    def by_library(self) -> dict[str, int]:
-        """Count what is pending for each library; any thread."""
-        # There may be thousands, a view asks ten times a second, and looking at each of them takes
-        # what memory takes. So nobody looks at those that are known to be of one library.
-        pending = self.pending
+    def load(self, begun: int | None, queued: int) -> Load:
+        """Count what is pending for each library; any thread.
+
+        Parameters:
+            begun: the newest request that the context has begun; None where it does not tell.
+            queued: how many of the newest wait for a context.
+        """
         while True:
             library, first = self.library, self._of_library
             try:
-                oldest, count = next(iter(pending), None), len(pending)
-                if oldest is None:
-                    return {}
-                if library is None or oldest < first:
-                    return Counter(map(_library, list(pending.values())))
+                found = load_of(self.pending, begun, queued, library, first)
             except RuntimeError:  # another thread took an answer at this moment
                 continue
-            if (library, first) == (self.library, self._of_library):
-                return {library: count}
+            if library is None or (library, first) == (self.library, self._of_library):
+                return found
 
     def take(self, seq: int) -> Reply[Any] | None:
         """Take a request out, to answer it; None when it has been answered."""

@@ -25,6 +25,7 @@ from accel_lab.compute.output import cell_origin
 from accel_lab.compute.requests.connection import Connection
 from accel_lab.compute.requests.message_plan import MessagePlan, require_options
 from accel_lab.compute.requests.send_queue import SendQueue
+from accel_lab.compute.residency.typed import called
 from accel_lab.errors import InvalidArgument, StaleRef
 
 Make = Callable[[Pump, int], Reply[Any]]
@@ -326,7 +327,8 @@ class DeviceHandles:
                 f"{where}, but of a system that is closed: put or compute it again"
             )
         if ref.device.name == name:
-            where = f"{ref!r} is of another system than this {name}"
+            theirs, ours = called(ref.device, name), called(self.device(), name)
+            where = f"{ref!r} is of another system, on {theirs}, and not on this {ours}"
         return InvalidArgument(f"{where}: bring it there with get() and put()")
 
 

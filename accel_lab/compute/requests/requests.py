@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from accel_lab.compute.events.load import Load
 from accel_lab.compute.events.tree import State
 from accel_lab.compute.lineage.recorder import Recorder
 from accel_lab.compute.output import cell_origin
@@ -136,6 +137,11 @@ class Requests:
         return len(self.queue.waiting)
 
     @property
+    def withdrawn(self) -> int:
+        """Messages that were cancelled and that the context may still work at."""
+        return len(self.answers.withdrawn)
+
+    @property
     def in_flight(self) -> int:
         """Messages sent and not answered."""
         answers = self.answers
@@ -147,9 +153,11 @@ class Requests:
         held = () if recovery is None else recovery.held
         return min([*held, *list(self.answers.pending)], default=None)
 
-    def by_library(self) -> dict[str, int]:
-        """Count what is in flight for each library."""
-        return self.answers.by_library()
+    def load(self) -> Load:
+        """Count for each library what the context has begun, and what waits; any thread."""
+        link = self.connection.current_link
+        queued = len(self.queue.waiting) if link is not None else len(self.answers.pending)
+        return self.answers.load(None if link is None else link.begun, queued)
 
     def origin_of(self, seq: int) -> cell_origin.Origin | None:
         """Return the cell that sent a request, or the one that runs.

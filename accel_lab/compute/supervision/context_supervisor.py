@@ -25,7 +25,7 @@ from accel_lab.compute.process.spawner import ContextProcess
 from accel_lab.compute.recovery.recovery import Recovered, Recovery
 from accel_lab.compute.requests.answers import InFlight
 from accel_lab.compute.requests.requests import Requests, closed, open_circuit
-from accel_lab.compute.residency.typed import typed
+from accel_lab.compute.residency.typed import called, typed
 from accel_lab.compute.supervision.context_health import HEARTBEAT_LIMIT_S, ContextHealth
 from accel_lab.compute.supervision.context_loss import (
     Loss,
@@ -234,7 +234,7 @@ class ContextSupervisor:
         """Refuse every request until `reset`, or until a probe after the window succeeds."""
         self._opened = self._services.event_loop.clock.now()
         reset = typed(self.requests.device, "<gpu>.reset()")
-        error: AccelError = open_circuit(self.name, cause, reset)
+        error: AccelError = open_circuit(called(self.requests.device, self.name), cause, reset)
         if isinstance(cause, BackendUnavailable):
             error = cause
         in_flight = self.requests.connection.give_up(error)
@@ -304,7 +304,7 @@ class ContextSupervisor:
             repeats = self.recovery.repeats_a_loss
             self.recovery.losing(process, in_flight)
         loss = Loss(
-            self.name,
+            called(self.requests.device, self.name),
             generation,
             self.requests.generation,
             process,
@@ -388,6 +388,7 @@ class ContextSupervisor:
                 recent=error.recent,
                 code=error.code,
                 name=error.name,
+                asked=isinstance(error, ContextReplaced),
             )
         )
 

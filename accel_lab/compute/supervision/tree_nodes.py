@@ -13,14 +13,18 @@ def node_of(supervisor: ContextSupervisor, root: str) -> Node:
     requests, process, health = supervisor.requests, supervisor.process, supervisor.health
     state = requests.state
     path = f"{root}/{supervisor.name}"
-    counts = requests.by_library()
+    load = requests.load()
+    # What was cancelled while it runs occupies the device until it is answered.
+    in_flight = sum(load.running.values()) + requests.withdrawn
+    mailbox = sum(load.waiting.values())
     libraries = tuple(
         Node(
             name=library,
             path=f"{path}/context/{library}",
             kind="library",
             state=state,
-            in_flight=counts.get(library, 0),
+            mailbox=load.waiting.get(library, 0),
+            in_flight=load.running.get(library, 0),
             restarts=health.library_restarts.get(library, 0),
             detail=_statistics(health.statistics.get(library)),
         )
@@ -32,7 +36,8 @@ def node_of(supervisor: ContextSupervisor, root: str) -> Node:
         kind="context",
         state=state,
         generation=requests.generation,
-        in_flight=requests.in_flight,
+        mailbox=mailbox,
+        in_flight=in_flight,
         used_bytes=health.used_bytes,
         total_bytes=health.total_bytes,
         restarts=supervisor.restarts,
@@ -51,8 +56,8 @@ def node_of(supervisor: ContextSupervisor, root: str) -> Node:
         kind="device",
         state=state,
         generation=requests.generation,
-        mailbox=requests.queued,
-        in_flight=requests.in_flight,
+        mailbox=mailbox,
+        in_flight=in_flight,
         used_bytes=health.used_bytes,
         total_bytes=health.total_bytes,
         restarts=supervisor.restarts,
@@ -73,15 +78,19 @@ def _without(supervisor: ContextSupervisor) -> str:
 
 
 def node_of_actor(ref: ActorRef[Any], root: str) -> Node:
-    """Return an actor and its children as they are now; any thread."""
+    """Return an actor and its children as they are now; any thread.
+
+    What waits for them waits for it, too: a parent is never below its children.
+    """
+    children = tuple(node_of_actor(child, root) for child in ref.children)
     detail = ref.kind if ref.cause is None else f"{ref.kind}; last failure: {ref.cause}"
     return Node(
         name=ref.name,
         path=f"{root}{ref.path}",
         kind="actor",
         state=cast("State", ref.state),
-        mailbox=ref.depth,
+        mailbox=ref.depth + sum(child.mailbox for child in children),
         restarts=ref.restarts,
         detail=detail,
-        children=tuple(node_of_actor(child, root) for child in ref.children),
+        children=children,
     )

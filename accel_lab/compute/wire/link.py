@@ -80,6 +80,7 @@ class Link:
         self._ended = ended
         self._trailer = trailer
         self._spin_s = spin_s
+        self._begun = 0
         self._parts: deque[bytes] = deque()
         self._last = b""
         self._backlog: deque[bytes] = deque()
@@ -113,8 +114,18 @@ class Link:
 
         Any thread.
         """
-        seq: int = self._transport.executing[0]
-        return seq
+        told = self._transport.executing
+        begun: int = told[0]
+        return begun if begun != told[1] else 0
+
+    @property
+    def begun(self) -> int | None:
+        """The newest request that the context has begun; None where it cannot tell. Any thread."""
+        if not self._transport.is_told:
+            return None
+        # What was put off is finished later, under a number that is none of the newest.
+        self._begun = max(self._begun, self._transport.executing[0])
+        return self._begun
 
     # Sending. The device's lock is held by the caller of `send`, so parts keep its order.
 

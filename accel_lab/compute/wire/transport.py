@@ -27,11 +27,14 @@ class Transport(Protocol):
     """One end of a wire: one thread at a time sends, one thread at a time receives.
 
     Attributes:
-        executing: one word, the number of the request that the context is executing, else 0. The
-            notebook reads it, also of a process that is gone; where it cannot, it reads 0.
+        executing: two words, the numbers of the request that the context began last and of the one
+            that it was done with last; while they differ it executes the first. The notebook reads
+            them, also of a process that is gone.
+        is_told: whether it can; else it reads 0.
     """
 
     executing: memoryview
+    is_told: bool
 
     @property
     def fd(self) -> int:
@@ -89,7 +92,8 @@ class SocketTransport:
         self._unsent = self._offered = memoryview(b"")
         self._buffer = bytearray(RECEIVE_BYTES)
         self._start = self._end = 0
-        self.executing = _word()
+        self.executing = _words()
+        self.is_told = False
         self.fd = wire.fileno()
 
     def send(self, payload: bytes) -> bool:
@@ -194,9 +198,9 @@ class SocketTransport:
         return memoryview(self._buffer)[begin : self._start]
 
 
-def _word() -> memoryview:
-    """Return a word that nobody else has."""
-    return memoryview(bytearray(8)).cast("Q")
+def _words() -> memoryview:
+    """Return two words that nobody else has."""
+    return memoryview(bytearray(16)).cast("Q")
 
 
 def _framed(payload: bytes) -> memoryview:
@@ -217,6 +221,7 @@ class RingTransport:
         self._writer = RingWriter(down if upper else up)
         self._reader = RingReader(up if upper else down)
         self.executing = self._reader.executing if upper else self._writer.executing
+        self.is_told = True
         self.receive: Callable[[], memoryview | None] = self._reader.read
         self.fd = wire.fileno()
 
@@ -274,7 +279,7 @@ class RingTransport:
         if self._wire.fileno() < 0:
             return
         self._wire.close()
-        self.executing = _word()
+        self.executing, self.is_told = _words(), False
         del self.receive, self._reader, self._writer
 
     def _end(self) -> None:

@@ -62,7 +62,8 @@ def explain(
     """
     began = time.monotonic()
     entries, _ = read(journal)
-    loss = _last_loss(entries, device.name if isinstance(device, Device) else device)
+    name = device.name if isinstance(device, Device) else device
+    loss = _last_loss(entries, name, getattr(journal, "gap", ""))
     is_own = loss.session in journal.own_sessions
     lost = loss.device, loss.generation
     if known is not None and is_own and lost == (known.device, known.generation):
@@ -143,7 +144,7 @@ def _try(
     return _Trial(None, None, (), messages, not_run)
 
 
-def _last_loss(entries: list[Entry], device: str | None) -> Entry:
+def _last_loss(entries: list[Entry], device: str | None, gap: str) -> Entry:
     losses = [
         entry
         for entry in entries
@@ -153,7 +154,8 @@ def _last_loss(entries: list[Entry], device: str | None) -> Entry:
     ]
     if not losses:
         of_which = "" if device is None else f" of {device}"
-        error = JournalError(f"no context{of_which} was lost, as far as it is recorded")
+        but = f"; of the entries, {gap}" if gap else ""
+        error = JournalError(f"no context{of_which} was lost, as far as it is recorded{but}")
         error.remedy = "Ask after a loss, while the journal still has it."
         raise error
     sent = {(place_of(entry), entry.seq) for entry in entries if entry.kind == "message"}

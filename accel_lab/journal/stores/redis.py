@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from accel_lab.display.install import pip_install
 from accel_lab.errors import InvalidArgument, JournalDamaged, JournalError, JournalUnavailable
 from accel_lab.journal.stores.chain import BATCH, SCHEMA, Head, proven, whole
 from accel_lab.journal.stores.group import Group
@@ -23,7 +24,6 @@ PREFIX = "accel_lab"
 ATTEMPTS = 100
 CONNECT_S = 5.0
 ANSWER_S = 30.0
-_INSTALL = 'pip install "accel-lab[journal]"'
 _encode = msgspec.msgpack.Encoder().encode
 _facts = msgspec.msgpack.Decoder(Group)
 _weighed = msgspec.msgpack.Decoder(Weighed)
@@ -51,7 +51,7 @@ class RedisStore(Store):
             from redis.backoff import NoBackoff
             from redis.retry import Retry
         except ImportError as error:
-            text = f"a journal in Redis needs redis-py: {_INSTALL}"
+            text = f"a journal in Redis needs redis-py: {pip_install('journal')}"
             raise JournalUnavailable(text) from error
         self._redis = redis
         try:

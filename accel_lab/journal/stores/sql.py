@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from accel_lab.display.install import pip_install
 from accel_lab.errors import InvalidArgument, JournalDamaged, JournalError, JournalUnavailable
 from accel_lab.journal.stores.chain import BATCH, SCHEMA, Head, proven, whole
 from accel_lab.journal.stores.group import Group
@@ -24,7 +25,6 @@ DRIVERS = {
     "psycopg": 'pip install "psycopg[binary]"',
     "sqlalchemy": "pip install sqlalchemy",
 }
-_INSTALL = 'pip install "accel-lab[journal]"'
 
 
 class SqlStore(Store):
@@ -42,7 +42,7 @@ class SqlStore(Store):
         try:
             import sqlalchemy
         except ImportError as error:
-            text = f"a journal in a database needs SQLAlchemy: {_INSTALL}"
+            text = f"a journal in a database needs SQLAlchemy: {pip_install('journal')}"
             raise JournalUnavailable(text) from error
         self._sa = sqlalchemy
         try:

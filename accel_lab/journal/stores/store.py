@@ -63,7 +63,8 @@ class Store(Uncopied, ABC):
     def trim(self, keep_bytes: int) -> Trimmed:
         """Forget the oldest groups, and contents that no group names, until so much is left.
 
-        The facts of a session go with its last group. Keeps what is being appended meanwhile.
+        Contents give way first: they push no group out that fits into half of it. The facts of a
+        session go with its last group. Keeps what is being appended meanwhile.
         """
 
     @abstractmethod
@@ -118,25 +119,31 @@ def judge(
 ) -> Verdict:
     """Say what goes so that at most `keep_bytes` are left, the newest first.
 
+    Groups may take what contents leave, and half of it in any case: one upload is as large as ten
+    thousand messages, and what was sent can be read without it. Contents get the rest.
+
     Parameters:
         groups: all there are, in order.
         contents: sizes by key.
         last: the number of the last group.
     """
     ordered = list(groups)
-    kept: set[str] = set()
+    named = {key for group in ordered for key in group.keys}
+    wanted = sum(size for key, size in contents.items() if key in named)
+    room = room_of_groups(wanted, keep_bytes)
     sessions: set[str] = set()
-    total, first = 0, last + 1
+    taken, first = 0, last + 1
     for group in reversed(ordered):
         if not group.device:
             continue
-        new = [key for key in dict.fromkeys(group.keys) if key not in kept and key in contents]
-        total += group.nbytes + sum(contents[key] for key in new)
-        if total > keep_bytes:
+        if taken + group.nbytes > (room if taken else keep_bytes):
             break
-        kept.update(new)
+        taken += group.nbytes
         sessions.add(group.session)
         first = group.number
+    left = [group for group in ordered if group.device and group.number >= first]
+    newest = dict.fromkeys(key for group in reversed(left) for key in reversed(group.keys))
+    kept = _newest(((key, contents[key]) for key in newest if key in contents), keep_bytes - taken)
     begun = {group.session for group in ordered if group.device}
     gone = [
         group
@@ -146,8 +153,31 @@ def judge(
     ]
     keys = {key: size for key, size in contents.items() if key not in kept}
     gone_numbers = {group.number for group in gone}
-    left = sum(group.nbytes for group in ordered if group.number not in gone_numbers)
-    left += sum(contents.values()) - sum(keys.values())
+    left_bytes = sum(group.nbytes for group in ordered if group.number not in gone_numbers)
+    left_bytes += sum(contents.values()) - sum(keys.values())
     return Verdict(
-        [group.number for group in gone], sum(group.entries for group in gone), keys, first, left
+        [group.number for group in gone],
+        sum(group.entries for group in gone),
+        keys,
+        first,
+        left_bytes,
     )
+
+
+def room_of_groups(contents_bytes: int, keep_bytes: int) -> int:
+    """Return how much groups may take beside so many bytes of contents."""
+    return max(keep_bytes // 2, keep_bytes - contents_bytes)
+
+
+def _newest(contents: Iterable[tuple[str, int]], room: int) -> set[str]:
+    """Return the first of these that fit together; one that never would is passed over."""
+    kept: set[str] = set()
+    left = room
+    for key, size in contents:
+        if size > room:
+            continue
+        if size > left:
+            break
+        left -= size
+        kept.add(key)
+    return kept

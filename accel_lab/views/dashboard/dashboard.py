@@ -16,6 +16,7 @@ from html import escape
 from importlib.util import find_spec
 from typing import Any, Self
 
+from accel_lab.display.install import pip_install
 from accel_lab.errors import DashboardUnavailable, InvalidArgument
 from accel_lab.uncopied import Uncopied
 from accel_lab.views.dashboard.peer_credentials import Visitors
@@ -60,7 +61,7 @@ class Dashboard(Uncopied):
         missing = [name for name in ("panel", "prometheus_client") if find_spec(name) is None]
         if missing:
             raise DashboardUnavailable(
-                f"a dashboard needs {' and '.join(missing)}: pip install 'accel-lab[lab]'"
+                f"a dashboard needs {' and '.join(missing)}: {pip_install('lab')}"
             )
         if port not in PORTS:
             raise InvalidArgument(f"a port is from 0 to {PORTS[-1]}, not {port}")

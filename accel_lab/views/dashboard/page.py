@@ -19,7 +19,7 @@ from accel_lab.views.widget.view import State, View
 
 BEAT_S = 1.0
 _MINUTE_S = 60
-_SECONDS_UP_TO_S = 90
+_SECONDS_UP_TO_S = 60
 # Panel's own page has no landmark and no heading, by which a screen reader finds its way.
 _PAGE = """{% block contents %}
 <main>
@@ -52,7 +52,8 @@ class Desk:
 
     def overview(self) -> list[State]:
         """Return what the list says of each system."""
-        return [_listed(source) for source in self.sources()]
+        listed = [_listed(source) for source in self.sources()]
+        return sorted(listed, key=lambda row: row.get("ended") != "killed")  # what needs a look
 
 
 class Front(AnyWidgetComponent):
@@ -194,7 +195,7 @@ def _listed(source: Watched) -> State:
         "program": speaker.program,
         "folder": speaker.folder,
         "pid": speaker.pid,
-        "up_s": _coarse(time.time() - source.opened),
+        "up_s": _coarse(source.up_s),
     }
     if source.recorded:
         listed["ended"] = "recorded"

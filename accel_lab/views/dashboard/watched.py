@@ -10,13 +10,15 @@ from accel_lab.compute.events.lifecycle import ContextLost
 from accel_lab.views.feed.feed import FEED
 from accel_lab.views.feed.journal import journal_of
 from accel_lab.views.feed.lines import SCHEMA, Speaker, folder
+from accel_lab.views.feed.uptime import Uptime
 from accel_lab.views.past.journal import JournalPast
 from accel_lab.views.past.player import Player
 from accel_lab.views.past.recording import Recording
 from accel_lab.views.past.replayable import Replayable
-from accel_lab.views.scene.observer import Lab, Source, Want, observer_of
+from accel_lab.views.scene.observer import Lab, Observer, Source, Want, observer_of
 from accel_lab.views.scene.process_gauge import program
 from accel_lab.views.scene.scene import Scene
+from accel_lab.views.scene.seen import Seen
 
 HZ = 10.0
 
@@ -45,6 +47,10 @@ class Watched(Source, Protocol):
     recorded: bool
     unkept: str
     drawn: object
+
+    @property
+    def up_s(self) -> float:
+        """For how long it has been open, in seconds."""
 
     @property
     def version(self) -> int:
@@ -94,6 +100,7 @@ class Onlooker:
         system = self._source.lab
         self.recorded = system is None
         self.opened = (system and FEED.opened_at(system)) or time.time()
+        self._up = Uptime(self.opened)
         self.losses: Counter[str] = Counter()
         self._counted = 0
         journal = None if system is None else journal_of(system)
@@ -112,6 +119,11 @@ class Onlooker:
         return time.time()
 
     @property
+    def up_s(self) -> float:
+        """For how long it has been open."""
+        return self._up.seconds
+
+    @property
     def ended(self) -> bool:
         """Whether nothing more comes."""
         return self._source.ended
@@ -122,10 +134,15 @@ class Onlooker:
         for number, fact in reversed(scene.facts):
             if number < self._counted:
                 break
-            if isinstance(fact, ContextLost):
+            if isinstance(fact, ContextLost) and not fact.asked:
                 self.losses[fact.device] += 1
         self._counted = scene.counted
         return scene
+
+    @property
+    def seen(self) -> Seen:
+        """The looks so far; who holds `lock`."""
+        return cast("Observer", self._source).seen
 
     def replayable(self) -> Replayable | None:
         """Return a look of its own at the past; None where there is none.
@@ -142,7 +159,8 @@ class Onlooker:
             past = JournalPast(self._store, own=True)
         else:
             dropped, lost = journal.dropped, journal.lost
-            past = JournalPast(self._store, dropped=dropped, own=True, lost=lost)
+            bound = journal.bound
+            past = JournalPast(self._store, dropped=dropped, own=True, lost=lost, bound=bound)
         return Replayable(past, self, stays=True)
 
     def want(self, holder: object, wants: Iterable[Want]) -> None:

@@ -18,6 +18,7 @@ import msgspec
 from accel_lab.actor.events import Event, warn_of
 from accel_lab.compute.events.lifecycle import ContextLost
 from accel_lab.compute.events.samples import SystemEnded, TreeSampled
+from accel_lab.display.sizes import size
 from accel_lab.errors import JournalError, RecordingError
 from accel_lab.journal.stores.memory import MemoryStore
 from accel_lab.uncopied import Uncopied
@@ -25,17 +26,20 @@ from accel_lab.views.feed import folder as feed_folder
 from accel_lab.views.feed.folder import Name
 from accel_lab.views.feed.journal import TOLD_BYTES, Passage
 from accel_lab.views.feed.lines import SCHEMA, Loss, Speaker, Topic
+from accel_lab.views.feed.uptime import Uptime
 from accel_lab.views.past.journal import JournalPast
 from accel_lab.views.past.replayable import Replayable
 from accel_lab.views.scene.fact_lines import decode
 from accel_lab.views.scene.observer import Lab, Want, stopped
 from accel_lab.views.scene.scene import FACT_TYPES, Scene
+from accel_lab.views.scene.seen import Seen
 
 LOOK_EVERY_S = 0.25  # for processes that are new
 STALE_AFTER_S = 1.8  # as `widgets/shared/freshness.js`
 ENDED_KEPT = 8
 ENDED_KEPT_S = 3600.0
 JOURNAL_SINCE = 2  # of the feed's schema
+BOUND = f"the dashboard keeps {size(TOLD_BYTES)} of a journal; views.journal(lab) shows all of it"
 SETTLED_S = 1.0  # after which what a process has not said will not come
 _SCARCE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}  # says nothing of what was asked for
 _CHUNK = 256 << 10
@@ -59,6 +63,7 @@ class FeedSource(Uncopied):
         version: changes with the scene.
         lost: how many samples of its process were lost on the way here.
         losses: how often each device lost its context, as far as that was seen.
+        seen: what was heard, moment by moment.
         unkept: why it cannot be looked back at, as a sentence; empty when it can.
         unread: why its journal ends before the system did; empty while it does not.
         drawn: what its dashboard has drawn last; here, so that it goes when the source does.
@@ -72,6 +77,7 @@ class FeedSource(Uncopied):
         self.lock = threading.RLock()
         self.key, self.speaker = key, speaker
         self.name, self.opened = topic.name, topic.opened
+        self._up = Uptime(topic.opened)
         self.ended_at: float | None = None
         self.killed = False
         self.version = 0
@@ -89,6 +95,7 @@ class FeedSource(Uncopied):
         """Forget the scene: it is told anew."""
         with self.lock:
             self._scene = Scene()
+            self.seen = Seen(self._scene)
             self.losses: Counter[str] = Counter()
             self.version += 1
 
@@ -96,6 +103,11 @@ class FeedSource(Uncopied):
     def ended(self) -> bool:
         """Whether nothing more comes."""
         return self.ended_at is not None
+
+    @property
+    def up_s(self) -> float:
+        """For how long it has been open, in seconds."""
+        return self._up.seconds
 
     @property
     def silent_s(self) -> float:
@@ -123,8 +135,9 @@ class FeedSource(Uncopied):
         """Take a fact; the reading thread."""
         with self.lock:
             self._scene.add(fact)
+            self.seen.take(fact)
             self.version += 1
-            if isinstance(fact, ContextLost):
+            if isinstance(fact, ContextLost) and not fact.asked:
                 self.losses[fact.device] += 1
             if isinstance(fact, SystemEnded) and self.ended_at is None:
                 self.ended_at = time.monotonic()
@@ -160,7 +173,7 @@ class FeedSource(Uncopied):
         if self.unkept:
             return None
         missed = self._missed
-        past = _Past(self._journal, dropped=missed + self._journal.dropped)
+        past = _Past(self._journal, dropped=missed + self._journal.dropped, bound=BOUND)
         with self.lock:
             past.dropped += self._missed - missed
             past.unread = past.unread or self.unread

@@ -17,7 +17,11 @@ from accel_lab.compute.events.lifecycle import (
 from accel_lab.compute.events.samples import Block, MemorySampled
 from accel_lab.compute.events.tree import Node, State
 from accel_lab.compute.message.operation import Spec
+from accel_lab.errors import ContextReplaced
 from accel_lab.journal.entries.entry import TAKEN_BACK, Entry, kind_of
+
+ASKED_FOR = TAKEN_BACK | {ContextReplaced.__name__}
+"""How a request fails that somebody wanted ended: that is no fault."""
 
 
 class Buffer(NamedTuple):
@@ -59,6 +63,9 @@ class JournalDevice:
         self._buffers: dict[int, Buffer] = {}
         self._lost: dict[int, Buffer] = {}  # those of the generation before
         self._unshaped: dict[int, int] = {}  # requests whose result will tell a buffer's shape
+        self.since = 0.0
+        """Entries before this moment are gone, wall seconds; 0 where none is."""
+        self._asks_generation = False
 
     def copy(self) -> "JournalDevice":
         """Return one that goes on by itself."""
@@ -68,8 +75,18 @@ class JournalDevice:
 
     def take(self, entry: Entry) -> Iterable[Event]:
         """Take the next entry, and return what it tells that no later look at the device can."""
+        if self._asks_generation:
+            self._generation, self._asks_generation = entry.generation, False
+        if self._state == "not recorded" and entry.kind in _ANSWERS:
+            self._state = "running"
         taken = _TAKE.get(entry.kind)
         return taken(self, entry) if taken is not None else ()
+
+    def lose_track(self, at: float) -> None:
+        """Know no more what it does and holds: entries up to now are gone."""
+        self.since = at
+        self._state, self._pid, self._asks_generation = "not recorded", 0, True
+        self._buffers, self._lost, self._unshaped = {}, {}, {}
 
     def memory(self, at: float) -> MemorySampled:
         """Return its blocks, one after the other in the order in which they were made."""
@@ -99,6 +116,7 @@ class JournalDevice:
     def node(self, system: str, in_flight: int) -> Node:
         """Return it with its context, and the libraries that it was sent something for."""
         path = f"{system}/{self.name}"
+        generation = None if self._asks_generation else self._generation
         libraries = tuple(
             Node(name=name, path=f"{path}/context/{name}", kind="library", state=self._state)
             for name in sorted(self._libraries)
@@ -108,7 +126,7 @@ class JournalDevice:
             path=f"{path}/context",
             kind="context",
             state=self._state,
-            generation=self._generation,
+            generation=generation,
             in_flight=in_flight,
             restarts=self._restarts,
             detail=f"process {self._pid}" if self._pid else "",
@@ -121,7 +139,7 @@ class JournalDevice:
             path=path,
             kind="device",
             state=self._state,
-            generation=self._generation,
+            generation=generation,
             in_flight=in_flight,
             restarts=self._restarts,
             detail=" · ".join(filter(None, (self._model, loss))),
@@ -198,6 +216,7 @@ class JournalDevice:
             in_flight=self._taken,
             code=entry.fields["code"],
             name=entry.fields["name"],
+            asked=entry.fields.get("asked", False),
         )
         if not self._told:
             self._state = "restarting"
@@ -213,7 +232,7 @@ class JournalDevice:
         made = next((id_ for id_, one in self._buffers.items() if one.owner.endswith(seq)), None)
         if made is not None:
             del self._buffers[made]
-        if entry.fields["kind"] not in TAKEN_BACK:
+        if entry.fields["kind"] not in ASKED_FOR:
             yield RequestFailed(
                 at=entry.at,
                 device=self.name,
@@ -236,6 +255,9 @@ class JournalDevice:
         )
         self._buffers = {id_: self._lost[id_] for id_ in back} | self._buffers
 
+
+_ANSWERS = {"result", "arrays", "rebuilt"}
+"""Entries that only a context that runs can cause."""
 
 _TAKE: dict[str, Callable[[JournalDevice, Entry], Iterable[Event]]] = {
     "message": JournalDevice._sent,  # noqa: SLF001  (its own methods by the kind of entry)

@@ -6,23 +6,43 @@ answered it says only by a result's digest, a failure or a loss, so in flight is
 came later for.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from accel_lab.actor.events import Event
 from accel_lab.compute.events.samples import TreeSampled
 from accel_lab.compute.events.tree import Node
+from accel_lab.display.clock import time_of_day
 from accel_lab.display.counts import counted
 from accel_lab.journal.entries.entry import Entry
 from accel_lab.views.past.device import JournalDevice
-from accel_lab.views.scene.scene import Scene
+from accel_lab.views.scene.scene import Scene, Topic
 
 Place = tuple[str, str]
 """The session and the device."""
 
 
+UNTOLD: dict[Topic, str] = {
+    "addresses": "a journal has no addresses",
+    "work": "a journal has no times of work",
+    "health": "a journal has no readings",
+    "mailbox": "a journal does not say when a message was begun",
+    "in flight": "a journal does not say when a message was answered",
+}
+"""What no journal tells."""
+UNTOLD_OF_A_GAP: dict[Topic, str] = {
+    "memory": "what was there before {} is not recorded",
+    "restarts": "what was before {} is not recorded",
+}
+"""What a journal does not tell after a gap."""
+
+
 class Entries(Protocol):
     """What is folded."""
+
+    @property
+    def gaps(self) -> Sequence[int]:
+        """The entries before which others of their session are gone."""
 
     def entries(self, steps: range) -> Iterable[Entry]:
         """Return entries by their numbers."""
@@ -36,6 +56,7 @@ class JournalFold:
 
     def __init__(self, past: Entries) -> None:
         self.scene = Scene()
+        self.scene.unrecorded.update(UNTOLD)
         self._past = past
         self._position = 0
         self._session = ""
@@ -46,8 +67,11 @@ class JournalFold:
     def advance(self, steps: range) -> None:
         """Take the next entries, and look at what they leave."""
         at = self.scene.at
+        gaps = set(self._past.gaps)
         for entry in self._past.entries(steps):
             at = entry.at
+            if entry.number in gaps:
+                self._lose_track(entry)
             for fact in self._take(entry):
                 self.scene.add(fact)
         self._position = steps.stop
@@ -80,6 +104,15 @@ class JournalFold:
         self._changed.add(place)
         return device.take(entry)
 
+    def _lose_track(self, entry: Entry) -> None:
+        """Know no more of a session's devices: entries before this one are gone."""
+        if (entry.session, entry.device) not in self._devices and entry.device:
+            self._devices[entry.session, entry.device] = JournalDevice(entry.device)
+        for place, device in self._devices.items():
+            if place[0] == entry.session:
+                device.lose_track(entry.at)
+                self._changed.add(place)
+
     def _open(self, entry: Entry) -> None:
         if entry.session in self._facts:
             return  # it was told again to a store that had kept nothing
@@ -94,6 +127,15 @@ class JournalFold:
             device = self._devices.get((self._session, name)) or JournalDevice(name)
             yield device.memory(at)
         self._changed.clear()
+        since = max(
+            (device.since for place, device in self._devices.items() if place[0] == self._session),
+            default=0.0,
+        )
+        for topic, why in UNTOLD_OF_A_GAP.items():
+            if since:
+                self.scene.unrecorded[topic] = why.format(time_of_day(since))
+            else:
+                self.scene.unrecorded.pop(topic, None)
         yield TreeSampled(at=at, root=self._tree())
 
     def _tree(self) -> Node:

@@ -19,7 +19,6 @@ from accel_lab.compute.lineage.markers import Marker, SentBy, marker_of
 from accel_lab.errors import JournalDamaged
 from accel_lab.journal.entries.aftermath import Aftermath
 from accel_lab.journal.entries.entry import (
-    TAKEN_BACK,
     Entry,
     describe,
     entries_of,
@@ -32,6 +31,7 @@ from accel_lab.journal.stores.replaced import is_replaced
 from accel_lab.journal.stores.store import Store
 from accel_lab.libraries.jit.messages import Compile
 from accel_lab.uncopied import Uncopied
+from accel_lab.views.past.device import ASKED_FOR
 from accel_lab.views.past.facts import JournalFold, Place
 from accel_lab.views.past.player import Line, Player
 
@@ -55,8 +55,10 @@ class JournalPast(Uncopied):
     Attributes:
         times: when each entry was recorded, in wall seconds; never descending.
         faults, turns: which entries are failures, and which new generations.
+        gaps: before which entries others of their session are gone.
         losses: which of the failures are a context's; the others are of single requests.
         dropped: how many entries are known to be gone.
+        bound: why they go, and what keeps more of them.
         forgotten: how many of them were here.
         unread: why what follows cannot be read in this process; empty when it can.
 
@@ -64,6 +66,7 @@ class JournalPast(Uncopied):
         dropped: how many entries are known to be gone already.
         own: whether this process writes it, so that what it holds need not be proven.
         lost: says how many entries have never come to the store.
+        bound: why entries go, and what keeps more of them; empty where that is not known.
     """
 
     kind = "journal"
@@ -75,12 +78,16 @@ class JournalPast(Uncopied):
         dropped: int = 0,
         own: bool = False,
         lost: Callable[[], int] = lambda: 0,
+        bound: str = "",
     ) -> None:
         self.times = array("d")
         self.faults = array("Q")
         self.turns = array("Q")
         self.losses = array("Q")
+        self.gaps = array("Q")
+        self._reached: dict[str, int] = {}  # of each session, the position of its last group
         self.dropped = dropped
+        self.bound = bound
         self.damage = ""
         self.unread = ""
         self.name = store.name
@@ -156,6 +163,9 @@ class JournalPast(Uncopied):
     def _take(self, group: Group) -> None:
         """Take in the next group."""
         start = len(self.times)
+        if group.position > self._reached.get(group.session, -1) + 1:
+            self.gaps.append(start)
+        self._reached[group.session] = max(group.position, self._reached.get(group.session, 0))
         says_more = not (self._own and group.device) or _says_more(group)
         entries = list(entries_of([group], start)) if says_more else []
         self._groups.append(group)
@@ -201,7 +211,9 @@ class JournalPast(Uncopied):
         """
         gone = self._store.dropped if isinstance(self._store, MemoryStore) else 0
         dropped = self.dropped + gone - self._dropped_there
-        return JournalPast(self._store, dropped=dropped, own=self._own, lost=self._lost)
+        return JournalPast(
+            self._store, dropped=dropped, own=self._own, lost=self._lost, bound=self.bound
+        )
 
     def _forget(self) -> None:
         store = self._store
@@ -229,7 +241,7 @@ class JournalPast(Uncopied):
         for at in range(head, len(self._starts)):
             self._starts[at] -= count
         gone = range(first, first + count)
-        marked = (self.faults, self.turns, self.losses)
+        marked = (self.faults, self.turns, self.losses, self.gaps)
         for numbers in (*marked, *self._sent.values(), *self._answered.values()):
             numbers[:] = array("Q", _renumbered(numbers, gone))
         failed = [(number, name) for number, name in self._failed.items() if number not in gone]
@@ -242,6 +254,8 @@ class JournalPast(Uncopied):
             fallen = [i - beyond + head for i in unread if i >= beyond]
             unread.clear()
             unread.extend(fallen)
+        if head < len(self._starts):
+            self.gaps = array("Q", sorted({*self.gaps, self._starts[head]}))
         self.dropped += count
         self.forgotten += count
 
@@ -410,9 +424,9 @@ def _fallen(number: int, gone: range) -> int:
 def mark_of(entry: Entry) -> str:
     """Return "fault" for a failure, "turn" for a new generation, else nothing."""
     if entry.kind == "failed":
-        return "" if entry.fields["kind"] in TAKEN_BACK else "fault"
+        return "" if entry.fields["kind"] in ASKED_FOR else "fault"
     if entry.kind == "explained":
-        return "fault"
+        return "" if entry.fields.get("asked") else "fault"
     if entry.kind == "context began" and entry.generation > 1:
         return "turn"
     return ""
@@ -436,6 +450,11 @@ def _session(entry: Entry) -> tuple[str, str]:
 def _ended(entry: Entry) -> tuple[str, str]:
     taken = len(entry.fields["in_flight"])
     return f"context of generation {entry.generation} ended, {taken} in flight", ""
+
+
+def _explained(entry: Entry) -> tuple[str, str]:
+    became = "replaced, as asked" if entry.fields.get("asked") else "lost"
+    return f"context of generation {entry.generation} was {became}", entry.fields["cause"]
 
 
 def _failed(entry: Entry) -> tuple[str, str]:
@@ -465,10 +484,7 @@ _WORDS: dict[str, Callable[[Entry], tuple[str, str]]] = {
         "",
     ),
     "context ended": _ended,
-    "explained": lambda entry: (
-        f"context of generation {entry.generation} was lost",
-        entry.fields["cause"],
-    ),
+    "explained": _explained,
     "failed": _failed,
     "result": _result,
     "rebuilt": _rebuilt,

@@ -28,6 +28,7 @@ from accel_lab.errors import InvalidArgument, RecordingDamaged, RecordingError
 from accel_lab.uncopied import Uncopied
 from accel_lab.views.past.player import Line, Player
 from accel_lab.views.scene.fact_lines import decode, encode, header, read_header, stamp
+from accel_lab.views.scene.fault_mark import is_asked
 from accel_lab.views.scene.observer import Lab, Observer, Want, observer_of
 from accel_lab.views.scene.sample_changes import REPEATING, repeats, subject
 from accel_lab.views.scene.scene import SAMPLE_TYPES, Scene
@@ -42,6 +43,8 @@ FAULTS = (
     facts.LibraryRestarted,
     facts.RequestFailed,
 )
+UNSURE = (ActorRestarted, ActorStopped, facts.ContextLost, facts.RequestFailed)
+"""Of these each says by itself whether it is one."""
 PIECE_BYTES = 4 << 20
 COVERING = (TreeSampled, MemorySampled)
 """What one of these says of a generation, the next says anew."""
@@ -254,7 +257,9 @@ class Recording(Uncopied):
             return
         try:
             kind, at, device, generation = stamp(line)
-            fault = kind in FAULTS or (kind is ActorStopped and _failed(decode(line)))
+            fault = kind in FAULTS
+            if kind in UNSURE:
+                fault = _failed(decode(line))
         except RecordingDamaged as error:
             self._damage = f"after {len(self)} facts: {error}"
             return
@@ -510,7 +515,9 @@ def _line(fact: Event) -> Line:
 
 
 def _failed(fact: Event) -> bool:
-    return isinstance(fact, FAULTS) or (isinstance(fact, ActorStopped) and fact.cause is not None)
+    if isinstance(fact, ActorStopped):
+        return fact.cause is not None
+    return isinstance(fact, FAULTS) and not is_asked(fact)
 
 
 def _told(fact: Event) -> str:

@@ -11,7 +11,8 @@ from accel_lab.journal.journal import Journal
 from accel_lab.views.past.differences import Differences
 from accel_lab.views.past.journal import JournalPast
 from accel_lab.views.past.player import Past, Player
-from accel_lab.views.scene.observer import Lab, Source, Want, observer_of
+from accel_lab.views.past.rewound import Rewound, Watched
+from accel_lab.views.scene.observer import Lab, Want, observer_of
 from accel_lab.views.scene.scene import Scene
 
 READ_EVERY_S = 0.5
@@ -35,7 +36,7 @@ class Replayable:
     def __init__(
         self,
         past: Past,
-        live: Source | None = None,
+        live: Watched | None = None,
         differences: Differences | None = None,
         player: Player | None = None,
         *,
@@ -55,6 +56,8 @@ class Replayable:
         self._read_at = time.monotonic()
         self._read_all = live is None
         self._forgotten = _forgotten(past)
+        with self.lock:  # from now on what is seen is kept, to be looked back at
+            self._rewound = None if live is None else Rewound(live)
 
     @property
     def replaying(self) -> bool:
@@ -77,9 +80,12 @@ class Replayable:
 
     def look(self) -> Scene:
         """Return the scene that is shown; any thread that holds `lock`."""
-        if self._replaying or self.live is None:
-            return self.player.look()
-        return self.live.look()
+        if not self._replaying and self.live is not None:
+            return self.live.look()
+        told = self.player.look()
+        if self._rewound is None or not self.player.position:
+            return told
+        return self._rewound.at(self.player.at, told)
 
     def see(self) -> None:
         """Have the live system looked at now; waits up to a second."""
@@ -202,4 +208,6 @@ def past_of(journal: Journal, *, own: bool = False) -> JournalPast:
         JournalError: it cannot be read.
     """
     len(journal)  # what was sent so far is committed first
-    return JournalPast(journal.store, dropped=journal.dropped, own=own, lost=journal.lost)
+    return JournalPast(
+        journal.store, dropped=journal.dropped, own=own, lost=journal.lost, bound=journal.bound
+    )

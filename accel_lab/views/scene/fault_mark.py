@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from accel_lab.actor.events import Event
+from accel_lab.actor.events import ActorRestarted, Event
 from accel_lab.compute.events.lifecycle import (
     CircuitOpened,
     ContextLost,
@@ -11,6 +11,7 @@ from accel_lab.compute.events.lifecycle import (
     LibraryRestarted,
     RequestFailed,
 )
+from accel_lab.errors import ContextReplaced
 
 LONGEST = 160
 """How many characters of its text are kept."""
@@ -28,10 +29,19 @@ class Mark(NamedTuple):
 def mark_of(fact: Event) -> Mark | None:
     """Return how a fact of supervision stands on the time line, if it does."""
     tell = _TOLD.get(type(fact))
-    if tell is None:
+    if tell is None or is_asked(fact):
         return None
     kind, device, text = tell(fact)
     return Mark(fact.at, device, kind, text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
+
+
+def is_asked(fact: Event) -> bool:
+    """Whether a fact is of a context that somebody had replaced: what that ended is no fault."""
+    if isinstance(fact, ContextLost):
+        return fact.asked
+    if isinstance(fact, ActorRestarted):
+        return type(fact.cause).__name__ == ContextReplaced.__name__
+    return isinstance(fact, RequestFailed) and fact.error.startswith(f"{ContextReplaced.__name__}:")
 
 
 _TOLD: dict[type[Event], Callable[..., tuple[str, str, str]]] = {

@@ -181,10 +181,13 @@ class _Pairing:
         again = loss.lost_at is not None
         reason = _reason(fact.cause)
         if not again:
+            if fact.asked:
+                loss.what, loss.level = "context replaced", "note"
+                loss.decisions.append("asked for")
             loss.lost_at = fact.at
             loss.cause, loss.told = reason, fact.cause
             loss.code, loss.name = fact.code, fact.name
-        text = f"context lost, {counted(fact.in_flight, 'request')} in flight"
+        text = f"{loss.what}, {counted(fact.in_flight, 'request')} in flight"
         loss.steps.append((fact.at, f"{text}: {reason}" if again else text))
         if fact.recent:
             last = ", ".join(reversed(fact.recent[-RECENT:]))

@@ -20,6 +20,7 @@ from accel_lab.views.scene.fact_queue import Arrivals
 from accel_lab.views.scene.gauges import Gauges
 from accel_lab.views.scene.names import Names
 from accel_lab.views.scene.scene import FACT_TYPES, Scene
+from accel_lab.views.scene.seen import Seen
 
 Want = Literal["memory", "work", "health"]
 """What is sampled only while a view needs it; the tree always is."""
@@ -64,11 +65,14 @@ class Observer(Uncopied):
         self.scene = Scene()
         self.followers: list[Callable[[Event], None]] = []
         """Called with each fact, in order, after the scene has it."""
+        self._seen: Seen | None = None
         self._lab = weakref.ref(lab)
         self._name = lab.name
         self._arrived = Arrivals()
         self._wanted: dict[Want, int] = {}
         self._sampled: dict[Want, float] = {}
+        self._answered: dict[Want, dict[str, float]] = {"memory": {}, "work": {}}
+        """When each device answered last, wall seconds."""
         self._names = Names()
         self._gauges = Gauges()
         before, forgotten, self._following = lab.events.follow(self._arrived.put, *FACT_TYPES)
@@ -84,6 +88,14 @@ class Observer(Uncopied):
     def ended(self) -> bool:
         """Whether nothing more comes."""
         return self.scene.closed
+
+    @property
+    def seen(self) -> Seen:
+        """The looks so far, from when this is first asked for; who holds `lock`."""
+        if self._seen is None:
+            self._seen = Seen(self.scene)
+            self.followers.append(self._seen.take)
+        return self._seen
 
     def on_news(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` when something happened that is worth a look at once.
@@ -130,6 +142,8 @@ class Observer(Uncopied):
         for sample in lab.look(memory=memory, work=work):
             if isinstance(sample, MemorySampled):
                 sample = self._names.put(sample, getattr(lab, "devices", ()))  # noqa: PLW2901
+            answered = self._answered["memory" if isinstance(sample, MemorySampled) else "work"]
+            answered[sample.device] = sample.at
             self._take(sample)
         if self._is_due("health", now):
             for reading in self._gauges.look(tree, getattr(lab, "backend", "")):
@@ -141,17 +155,33 @@ class Observer(Uncopied):
 
         Any thread that does not hold `lock`.
         """
-        if not self._wanted.get("memory"):
+        wanted = [one for one in self._answered if self._wanted.get(one)]
+        if not wanted:
             return
         asked_at = time.time()
         until = time.monotonic() + ANSWER_S
         with self.lock:
-            self._sampled.pop("memory", None)
-            scene = self.look()
-        while not (self.ended or _answered(scene, asked_at)) and time.monotonic() < until:
+            for one in wanted:
+                self._sampled.pop(one, None)
+            self.look()
+        while not self.ended and not self._has_answered(wanted, asked_at):
+            if time.monotonic() >= until:
+                return
             time.sleep(POLL_S)
             with self.lock:
-                scene = self.look()
+                self.look()
+
+    def _has_answered(self, wanted: Iterable[Want], asked_at: float) -> bool:
+        """Whether each device that runs has told of all this since."""
+        tree = self.scene.tree
+        running = [
+            node.name
+            for node in (() if tree is None else tree.children)
+            if node.kind == "device" and node.state == "running"
+        ]
+        return all(
+            self._answered[one].get(name, 0.0) >= asked_at for one in wanted for name in running
+        )
 
     def _is_due(self, one: Want, now: float) -> bool:
         due = (
@@ -175,16 +205,6 @@ class Observer(Uncopied):
         self.scene.add(fact)
         for follower in list(self.followers):
             follower(fact)
-
-
-def _answered(scene: Scene, asked_at: float) -> bool:
-    """Whether each device that runs has told of its memory since."""
-    running = [
-        node.name
-        for node in (() if scene.tree is None else scene.tree.children)
-        if node.kind == "device" and node.state == "running"
-    ]
-    return all(name in scene.memory and scene.memory[name].at >= asked_at for name in running)
 
 
 def stopped(node: Node) -> Node:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from copy import copy
 from itertools import count, repeat
+from typing import Literal
 
 import msgspec
 
@@ -63,6 +64,9 @@ Fact = (
 Sample = TreeSampled | MemorySampled | WorkTraced | HealthSampled | SystemEnded
 """What a system looks like."""
 
+Topic = Literal["memory", "addresses", "work", "health", "mailbox", "in flight", "restarts"]
+"""What a moment in the past may lack."""
+
 FACT_TYPES: tuple[type[Event], ...] = Fact.__args__
 SAMPLE_TYPES: tuple[type[Event], ...] = Sample.__args__
 
@@ -87,6 +91,7 @@ class Scene:
         counted: how many facts there ever were; older ones than `facts` holds are forgotten. What
             an observer never had is counted, too, as far as the system's history tells.
         health: the last samples of each source, the oldest first.
+        unrecorded: of a moment in the past, what nothing tells of it, each with the reason.
     """
 
     def __init__(self) -> None:
@@ -103,6 +108,7 @@ class Scene:
         self.facts: deque[tuple[int, Fact]] = deque(maxlen=FACTS)
         self.counted = 0
         self.health: dict[str, deque[HealthSampled]] = {}
+        self.unrecorded: dict[Topic, str] = {}
 
     def add(self, fact: Event) -> None:
         """Take one fact; those that no view draws are passed over."""
@@ -165,6 +171,8 @@ class Scene:
         told = {_key(one) for one in (*traced.done, *traced.running)}
         began = self.began[traced.device]
         for one in running:
+            if one.kind == "untraced":
+                continue
             if _key(one) not in told and 0 < began[_key(one)] < traced.generation:
                 yield msgspec.structs.replace(one, end=max(one.start, traced.at), lost=True)
 

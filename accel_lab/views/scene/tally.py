@@ -22,7 +22,8 @@ class Row:
     """A stream of a device; of its finished work the count, and in seconds the sum and the most.
 
     Work that overlaps is busy once; `until` is how far it has been summed. What ended with its
-    context is busy time, but not finished: `lost` counts it, `last_lost` is the newest.
+    context is busy time, but not finished: `lost` counts it, `last_lost` is the newest. `passed`
+    counts the messages of which nobody knows how long they took, for they were not traced.
     """
 
     device: str
@@ -31,6 +32,7 @@ class Row:
     busy: float = 0.0
     longest: float = 0.0
     until: float = 0.0
+    passed: int = 0
     lost: int = 0
     last_lost: Slice | None = None
 
@@ -94,6 +96,10 @@ class Tally:
             if end is None:
                 end = start
             work, row = known.get((device, stream, name, kind, lost)) or self._find(device, one)
+            rows.append((start, end, seq, work))
+            if kind == "untraced":
+                row.passed += seq
+                continue
             if lost:
                 row.lost += 1
                 row.last_lost = one
@@ -102,7 +108,6 @@ class Tally:
                 row.longest = max(row.longest, end - start)
             row.busy += max(0.0, end - max(start, row.until))
             row.until = max(row.until, end)
-            rows.append((start, end, seq, work))
         first, last = min(map(itemgetter(0), rows)), max(map(itemgetter(1), rows))
         before = self.span or (first, last)
         self.span = min(first, before[0]), max(last, before[1])

@@ -30,7 +30,7 @@ def long_work(scene: Scene, source: Source) -> list[LongWork]:
         LongWork(device, one, now - one.start)
         for device, running in scene.running.items()
         for one in running
-        if now - one.start >= LONG_S
+        if now - one.start >= LONG_S and one.kind != "untraced"
     ]
     return sorted(found, key=lambda work: -work.seconds)
 

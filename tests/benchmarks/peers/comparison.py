@@ -10,7 +10,7 @@ from accel_lab.bench.rows import own_loop
 from accel_lab.bench.rows.latency import MICROSECONDS, awaiting, percentiles
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.builtin import Ping
-from accel_lab.doctor.install import pip_install
+from accel_lab.display.install import pip_install
 from tests.benchmarks.peers.catalogue import PEERS, Peer
 from tests.benchmarks.peers.orders import Told
 from tests.benchmarks.peers.process import PeerFailed, PeerProcess

@@ -396,3 +396,37 @@ def test_a_slice_begins_where_the_library_enqueues() -> None:
     assert (slice_.start, slice_.end, running) == (11.0, 11.0, [])
     native.enqueuing()  # too late: it is over
     assert len(native.marks) == 3
+
+
+def test_a_stream_with_more_than_is_traced_does_not_look_idle() -> None:
+    """What was not marked is one slice of each stream, and as it is now it goes on."""
+    counts = {"blas": 0, "fft": 0, "run": 0}
+    tracer = Tracer(Clock(), lambda: sum(counts.values()), lambda: dict(counts))
+    native = Native()
+    streams = {name: Stream(name, native) for name in counts}  # type: ignore[arg-type]
+
+    def send(name: str, count: int) -> None:
+        for _ in range(count):
+            counts[name] += 1
+            if tracer.watched:
+                tracer.end(tracer.begin(counts[name], Message(), streams[name]))
+
+    tracer.watch()
+    send("blas", KEPT + 300)
+    send("fft", 7)
+    send("run", 1)
+    tracer.watch()
+    done, running, _ = tracer.take()
+    found = {one.stream: one for one in done if one.kind == "untraced"}
+    assert {name: one.seq for name, one in found.items()} == {"blas": 300, "fft": 7}
+    for one in found.values():
+        assert one.end is not None
+        assert one.start <= one.end
+    assert {(one.stream, one.end) for one in running if one.kind == "untraced"} == {
+        ("blas", None),
+        ("fft", None),
+    }
+    send("blas", 3)
+    tracer.watch()
+    done, running, _ = tracer.take()
+    assert not [one for one in (*done, *running) if one.kind == "untraced"], "it is calm again"

@@ -323,22 +323,61 @@ def test_a_message_that_is_told_is_done_in_its_turn_and_its_failure_is_known() -
 
 def test_what_is_in_flight_is_counted_by_library(cpu: Device, tmp_path: Path) -> None:
     x = cpu.put(np.ones((4, 4), np.float32))
-    count = cpu._requests.by_library
-    assert settle(lambda: count() == {})
+    load = cpu._requests.load
+    assert settle(lambda: load() == ({}, {}))
     latch = Latch(cpu, tmp_path / "gate")
     later = [cpu.run(int)]
-    assert count() == {"run": 2}, "all of them are of one library"
+    assert settle(lambda: load() == ({"run": 1}, {"run": 1})), "all of them are of one library"
     products = [cpu.ask(blas.Gemm(x, x)) for _ in range(3)]
     copies = [cpu.ask(array.Copy(x)) for _ in range(2)]
     cpu.tell(blas.Gemm(x, x))
     later.append(cpu.run(int))
-    assert count() == {"run": 3, "blas": 4, "array": 2}
+    assert load() == ({"run": 1}, {"run": 2, "blas": 4, "array": 2})
     latch.release()
     cpu.ping().result(WAIT)
     latch = Latch(cpu, tmp_path / "second")
-    assert count() == {"run": 1}
+    assert settle(lambda: load() == ({"run": 1}, {}))
     latch.release()
     assert len(products) + len(copies) + len(later) == 7
+
+
+def test_the_tree_tells_what_runs_from_what_waits(tmp_path: Path) -> None:
+    """Of 64 messages one runs and 63 wait, and no actor has less than those below it."""
+    with System("host", devices=1) as lab:
+        gpu = lab.devices[0]
+        x = gpu.put(np.ones((4, 4), np.float32))
+        latch = Latch(gpu, tmp_path / "gate")
+        for _ in range(63):
+            x = blas.axpy(x, x)
+
+        def counts(kind: str) -> list[tuple[int, int]]:
+            nodes = lab.tree().walk()
+            return [(node.mailbox, node.in_flight) for node in nodes if node.kind == kind]
+
+        assert settle(lambda: counts("device") == [(63, 1)])
+        for kind in ("system", "device", "context"):
+            assert counts(kind) == [(63, 1)]
+        assert sum(mailbox for mailbox, _ in counts("library")) == 63
+        assert sum(in_flight for _, in_flight in counts("library")) == 1
+        assert "1 in flight, 63 waiting" in repr(gpu)
+        assert gpu.in_flight == 64
+        latch.release()
+        gpu.get(x).result(WAIT)
+
+
+def test_what_is_sent_before_there_is_a_context_waits() -> None:
+    with System("host", devices=1) as lab:
+        gpu = lab.devices[0]
+        replies = [gpu.ping() for _ in range(20)]
+        tree = lab.tree()
+        for node in tree.walk():
+            below = sum(child.mailbox for child in node.children)
+            assert node.mailbox >= below
+            assert node.in_flight >= sum(child.in_flight for child in node.children)
+        assert tree.mailbox + tree.in_flight <= 20
+        for reply in replies:
+            reply.result(WAIT)
+        assert settle(lambda: (lab.tree().mailbox, lab.tree().in_flight) == (0, 0))
 
 
 def test_telling_more_than_may_be_in_flight_waits_for_room(cpu: Device, tmp_path: Path) -> None:

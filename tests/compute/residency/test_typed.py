@@ -34,6 +34,30 @@ def test_a_device_is_called_by_its_name_or_by_its_systems(notebook: Shell) -> No
     assert typed(None, PUT) == "gpu.put(1)"
 
 
+def test_a_name_of_another_system_is_not_advised(notebook: Shell) -> None:
+    """What no name leads to is found among the open systems."""
+    notebook("from accel_lab import System; lab = System('host'); gpu = lab.devices[0]")
+    mine = {"second": notebook("keep = [System('host')]; keep[0]")}
+    device = mine["second"].devices[0]
+    advice = typed(device, PUT)
+    assert advice.startswith("from accel_lab.open_systems import running; running()[")
+    assert notebook(advice).device is device
+    advice = typed(device, "<lab>.explain()")
+    notebook(advice)
+    assert isinstance(notebook.error, JournalError)  # there was no loss
+
+
+def test_of_two_devices_of_one_name_an_error_says_whose_it_is(notebook: Shell) -> None:
+    notebook("from accel_lab import System; one = System('host', name='first')")
+    notebook("two = System('host', name='second', max_restarts=0)")
+    notebook("two.inject('kill').result()")
+    assert isinstance(notebook.error, ContextLost)
+    assert str(notebook.error).startswith("cpu0 of second lost its context of generation 1")
+    notebook("two.devices[0].ping().result()")
+    assert isinstance(notebook.error, CircuitOpen)
+    assert str(notebook.error).startswith("cpu0 of second lost its context too often")
+
+
 def test_the_default_device_is_imported_where_no_name_leads_to_it(notebook: Shell) -> None:
     device = accel_lab.default_system().devices[0]
     assert typed(device, PUT) == "from accel_lab import gpu; gpu.put(1)"

@@ -84,7 +84,10 @@ def test_an_operand_of_another_system_is_said_to_be_of_one(lab: System) -> None:
     x = lab.devices[0].put(A)
     with System("host") as other:
         y = other.devices[0].put(A)
-        with pytest.raises(InvalidArgument, match="is of another system than this cpu0: bring"):
+        whose = (
+            f"another system, on cpu0 of {other.name}, and not on this cpu0 of {lab.name}: bring"
+        )
+        with pytest.raises(InvalidArgument, match=whose):
             operator.add(x, y)
     with pytest.raises(InvalidArgument, match="of a system that is closed: put or compute it"):
         operator.add(x, y)

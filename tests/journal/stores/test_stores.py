@@ -1,5 +1,6 @@
 """What every store does, against real files and servers."""
 
+import re
 import sys
 import threading
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from accel_lab.display.install import pip_install
 from accel_lab.errors import InvalidArgument, JournalUnavailable
 from accel_lab.journal.stores.group import Group
 from accel_lab.journal.stores.memory import MemoryStore
@@ -92,16 +94,38 @@ def test_sessions_are_apart(store: Store) -> None:
 
 def test_trimming_forgets_the_oldest_and_keeps_the_sessions_facts(store: Store) -> None:
     old, new = content(10_000, 1), content(10_000, 2)
-    store.append([header(), group(1, keys=(old[0],))], dict([old]))
-    store.append([group(2, keys=(old[0], new[0]))], dict([new]))
-    store.append([group(3, keys=(new[0],))], {})
-    trimmed = store.trim(15_000)
-    assert [one.position for one in store.groups()] == [0, 3]
+    store.append([header(), group(1, bytes(9_000), keys=(old[0],))], dict([old]))
+    store.append([group(2, bytes(4_000), keys=(old[0], new[0]))], dict([new]))
+    store.append([group(3, bytes(4_000), keys=(new[0],))], {})
+    trimmed = store.trim(20_000)
+    assert [one.position for one in store.groups()] == [0, 2, 3]
     assert store.content(old[0]) is None
     assert store.content(new[0]) == new[1]
-    assert (trimmed.groups, trimmed.entries) == (2, 4)
+    assert (trimmed.groups, trimmed.entries) == (1, 2)
     assert dict(trimmed.keys) == {old[0]: 10_000}
-    assert trimmed.kept_bytes == 10_000 + len(group(3).data) + len(header().data)
+    assert trimmed.kept_bytes == 10_000 + 8_000 + len(header().data)
+
+
+def test_contents_push_no_group_out_that_fits_into_half(store: Store) -> None:
+    store.append([header()], {})
+    for position in range(1, 11):
+        key, data = content(10_000, position)
+        store.append([group(position, bytes(500), keys=(key,))], {key: data})
+    trimmed = store.trim(30_000)
+    assert (trimmed.groups, trimmed.entries) == (0, 0)
+    assert [one.position for one in store.groups()] == list(range(11))
+    there = [store.content(content(10_000, number)[0]) is not None for number in range(1, 11)]
+    assert there == [False] * 8 + [True] * 2, "the newest stay"
+    assert trimmed.kept_bytes <= 30_000
+
+
+def test_a_content_for_which_there_is_never_room_takes_no_other_along(store: Store) -> None:
+    small, large = content(1_000, 1), content(50_000, 2)
+    store.append([header(), group(1, keys=(small[0],))], dict([small]))
+    store.append([group(2, keys=(large[0],))], dict([large]))
+    trimmed = store.trim(20_000)
+    assert dict(trimmed.keys) == {large[0]: 50_000}
+    assert store.content(small[0]) == small[1]
 
 
 def test_trimming_what_fits_forgets_nothing(store: Store) -> None:
@@ -240,8 +264,8 @@ def test_specifications_name_stores(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "package", "hint"),
     [
-        ("redis://localhost", "redis", r"accel-lab\[journal\]"),
-        ("postgresql+psycopg://localhost", "sqlalchemy", r"accel-lab\[journal\]"),
+        ("redis://localhost", "redis", re.escape(pip_install("journal"))),
+        ("postgresql+psycopg://localhost", "sqlalchemy", re.escape(pip_install("journal"))),
         ("postgresql+psycopg://localhost", "psycopg", r"psycopg\[binary\]"),
     ],
 )

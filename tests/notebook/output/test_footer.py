@@ -57,21 +57,31 @@ def test_it_has_the_time_of_the_device_and_that_of_the_clock_on_the_wall(
 
 def test_what_goes_along_is_counted_and_handles_cost_nothing(notebook: Notebook) -> None:
     notebook.names |= {"x": np.zeros(MIB, np.uint8), "y": notebook.gpu.put(np.zeros(MIB))}
-    assert MIB <= notebook("x.sum()").in_bytes < MIB + 4 * KIB
-    assert notebook("y.sum()").in_bytes == 0
-    assert notebook("1").in_bytes == 0
+    assert MIB <= notebook("x.sum()").sent_bytes < MIB + 4 * KIB
+    assert notebook("y.sum()").sent_bytes == 0
+    assert notebook("1").sent_bytes == 0
 
 
 def test_what_comes_back_is_counted(notebook: Notebook) -> None:
-    assert notebook("z = np.zeros(MIB := 1 << 20, np.uint8)").out_bytes == MIB
-    assert notebook("z += 1").out_bytes == MIB  # it may have been written, so it is kept anew
-    assert notebook("'a' * 1000").out_bytes == 1002
-    assert notebook("quiet = 1").out_bytes == 0
+    assert notebook("'a' * 1000").fetched_bytes == 1002
+    assert notebook("quiet = 1").fetched_bytes == 0
 
 
-def test_a_system_that_keeps_nothing_fetches_nothing() -> None:
+def test_what_is_kept_for_a_fault_is_counted_apart_from_what_was_fetched(
+    notebook: Notebook,
+) -> None:
+    footer = notebook("z = np.zeros(MIB := 1 << 20, np.uint8)")
+    assert (footer.fetched_bytes, footer.kept_bytes) == (0, MIB)
+    assert " · 1 MiB kept for recovery" in repr(footer)
+    assert "fetched" not in repr(footer)
+    footer = notebook("z += 1")  # it may have been written, so it is kept anew
+    assert (footer.fetched_bytes, footer.kept_bytes) == (0, MIB)
+    assert notebook("'a' * 1000").kept_bytes == 0
+
+
+def test_a_system_that_rebuilds_nothing_keeps_nothing() -> None:
     with System("host", recover="stale") as lab:
-        assert Notebook(lab)("z = np.zeros(1 << 20)").out_bytes == 0
+        assert Notebook(lab)("z = np.zeros(1 << 20)").kept_bytes == 0
 
 
 def test_the_peak_has_memory_that_was_kept_when_a_cell_before_freed_it(notebook: Notebook) -> None:
@@ -98,15 +108,17 @@ def test_a_quiet_cell_and_one_that_fails_have_none(notebook: Notebook) -> None:
 
 
 def test_it_is_one_line_and_leaves_out_what_was_not_measured() -> None:
-    whole = Footer("gpu0", 0.0502, 0.0531, 512, 8 * MIB, Peak(100 * MIB, 132 * MIB, "in use"))
+    peak = Peak(100 * MIB, 132 * MIB, "in use")
+    whole = Footer("gpu0", 0.0502, 0.0531, 512, 8 * MIB, 62 * MIB, peak)
     assert repr(whole) == (
-        "gpu0 50.2 ms · wall 53.1 ms · 512 B in, 8 MiB out · peak 132 MiB in use (+32 MiB)"
+        "gpu0 50.2 ms · wall 53.1 ms · 512 B sent, 8 MiB fetched, 62 MiB kept for recovery"
+        " · peak 132 MiB in use (+32 MiB)"
     )
     assert whole._repr_html_() == f"<small>{whole!r}</small>"
-    least = Footer("<b>", 1.0, 1.5, 0, 0, None)
+    least = Footer("<b>", 1.0, 1.5, 0, 0, 0, None)
     assert least._repr_html_() == "<small>&lt;b&gt; 1 s · wall 1.5 s</small>"
-    level = Footer("gpu0", 1.0, 1.5, 0, 3, Peak(5, 5, "in use"))
-    assert repr(level) == "gpu0 1 s · wall 1.5 s · 3 B out · peak 5 B in use"
+    level = Footer("gpu0", 1.0, 1.5, 0, 3, 0, Peak(5, 5, "in use"))
+    assert repr(level) == "gpu0 1 s · wall 1.5 s · 3 B fetched · peak 5 B in use"
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import gc
 import getpass
 import http.client
 import os
+import re
 import socket
 import sys
 import urllib.error
@@ -19,6 +20,7 @@ import pytest
 from accel_lab.actor.events import EventStream
 from accel_lab.compute.events.lifecycle import ContextLost
 from accel_lab.compute.events.samples import WorkTraced
+from accel_lab.display.install import pip_install
 from accel_lab.errors import DashboardUnavailable, InvalidArgument
 from accel_lab.views import Dashboard, dashboard
 from accel_lab.views.dashboard.peer_credentials import Visitors, owner_of
@@ -252,5 +254,5 @@ def test_a_port_that_cannot_be_is_refused(port: int) -> None:
 
 def test_without_panel_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[Dashboard.__module__], "find_spec", lambda _: None)
-    with pytest.raises(DashboardUnavailable, match=r"pip install 'accel-lab\[lab\]'"):
+    with pytest.raises(DashboardUnavailable, match=re.escape(pip_install("lab"))):
         dashboard(made_up(1))

@@ -200,11 +200,11 @@ test("what ended with its context says so: pointed at, in the table, in words an
   assert.deepEqual(told.map(({ args }) => args), [{ seq: 9, lost: true }]);
 });
 
-test("the words of what ended with its context stand on the slices beside it", () => {
-  const works = [[0, "Gemm", "kernel"], [0, "spin", "kernel", true], [0, "fine", "kernel"]];
+/** Paint lane 0 of a state; returns the words that stand in it: [text, left, right]. */
+function wordsOn(slices, running, works) {
   const ring = new TimelineRing();
-  ring.add(packed(0, [[1000, 1000.5, 1, 0], [1000.6, 1000.601, 2, 2], [1001, 1001.1, 3, 1], [1001.2, 1001.7, 4, 0]]), works);
-  const state = { ...CASE.state, works, running: [], marks: [] };
+  ring.add(packed(0, slices), works);
+  const state = { ...CASE.state, works, running, marks: [] };
   const drawn = [];
   const canvas = { ownerDocument: { createElement: () => ({ getContext: () => pen }) } };
   const pen = new Proxy({ canvas, measureText: (text) => ({ width: 6 * text.length }), createPattern: () => "pattern" }, {
@@ -212,13 +212,33 @@ test("the words of what ended with its context stand on the slices beside it", (
     set: () => true,
   });
   const lanes = timelineLanes(state);
-  const scene = { state, ring, lanes, window: [1000, 1002], now: 1002, cursor: null, span: null, selection: null, activeRow: null, picked: null, hovered: null, top: 0, width: 1000, height: timelineHeight(lanes) };
+  const lane = lanes.find(({ row }) => row === 0);
+  const scene = { state, ring, lanes, window: [1000, 1002], now: 1001.9, cursor: null, span: null, selection: null, activeRow: null, picked: null, hovered: null, top: 0, width: 1000, height: timelineHeight(lanes) };
   timelinePaint(pen, scene, {});
-  const words = drawn.findIndex(([name, text]) => name === "fillText" && /ended with its context after 100 ms/.test(text));
-  const height = lanes.find(({ row }) => row === 0).height - 8;
-  const slice = drawn.findLastIndex(([name, , , width, high]) => name === "fillRect" && width > 200 && high === height);
-  assert.ok(words > slice && slice >= 0, `${words} ${slice}`);
-  assert.ok(words > drawn.findLastIndex(([name]) => name === "rect"), "and on what is finer than a pixel");
+  const inLane = (y) => y > lane.y && y < lane.y + lane.height;
+  return drawn.filter(([name, , , y]) => name === "fillText" && inLane(y)).map(([, text, x]) => [text, x, x + 6 * text.length]);
+}
+
+test("words stand in their own box or where nothing is, and cover no work", () => {
+  const works = [[0, "Gemm", "kernel"], [0, "spin", "kernel", true], [0, "fine", "kernel"], [0, "wait", "function"]];
+  const dense = (from, to) => Array.from({ length: 40 }, (_, i) => [from + (i * (to - from)) / 40, from + (i * (to - from)) / 40 + 0.001, 100 + i, 2]);
+  const cases = [
+    [[[1000, 1000.5, 1, 0], [1001, 1001.1, 3, 1], [1001.2, 1001.7, 4, 0]], []],
+    [[...dense(1000, 1001), [1001, 1001.1, 3, 1], ...dense(1001.1, 1001.8)], []],
+    [[...dense(1000, 1001.7)], [[3, 9, 1001.75]]],
+    [[[1001, 1001.1, 3, 1]], [[3, 9, 1001.2]]],
+  ];
+  for (const [slices, running] of cases) {
+    const boxes = [...slices.map(([start, end, seq]) => [seq, (start - 1000) * 500, (end - 1000) * 500]), ...running.map(([, seq, start]) => [seq, (start - 1000) * 500, 950])];
+    for (const [text, left, right] of wordsOn(slices, running, works)) {
+      const own = Number(/#(\d+)/.exec(text)?.[1] ?? NaN);
+      const covered = boxes.filter(([seq, x0, x1]) => seq !== own && left < x1 && right > x0);
+      if (Number.isNaN(own)) assert.equal(covered.length, 1, `${text} is in its own box`);
+      else assert.deepEqual(covered, [], text);
+    }
+  }
+  const [alone] = wordsOn([[1001, 1001.1, 3, 1]], [], works);
+  assert.match(alone[0], /^spin #3 · ended with its context after 100 ms$/);
 });
 
 test("what runs for a second or more is named below the picture, with its time", () => {
@@ -254,4 +274,28 @@ test("before the first look there is a word, and names are text", () => {
   const state = { ...CASE.state, devices: ["<b>"], rows: [], works: [], running: [], marks: [] };
   const odd = toHtml(...timelineDraw({ ...caseView(), state, lanes: timelineLanes(state) }).filter(Boolean));
   assert.ok(!odd.includes("<b>"));
+});
+
+test("work that is not recorded is not said to be none", () => {
+  const state = { name: "lab", devices: ["cpu0"], rows: [], works: [], running: [], marks: [], traced: 0, untraced: 0, closed: false, at: 1000, unrecorded: "a journal has no times of work" };
+  const text = toHtml(...timelineDraw({ ...caseView(), state, lanes: timelineLanes(state) }).filter(Boolean));
+  assert.doesNotMatch(text, /0 done|nothing seen|No work was seen/);
+  assert.match(text, /timeline-unrecorded/);
+  assert.match(text, /Work is not recorded: a journal has no times of work\./);
+});
+
+test("a device without a context at work says what it does", () => {
+  const state = { ...CASE.state, devices: ["gpu0", "gpu9"], states: { gpu9: "starting" } };
+  const text = toHtml(...timelineDraw({ ...caseView(), state, lanes: timelineLanes(state) }).filter(Boolean));
+  assert.match(text, /gpu9<\/strong><span class="al-word al-busy">.*starting<\/span>/);
+  assert.doesNotMatch(text, /nothing seen/);
+});
+
+test("messages that were not traced one by one fill their time, up to now", () => {
+  const works = [[0, "Gemm", "kernel"], [0, "not traced", "untraced"]];
+  const words = wordsOn([[1000, 1000.01, 1, 0], [1000.01, 1001.6, 1234, 1], [1001.6, 1001.6005, 7, 1]], [[1, 1234, 1001.7]], works);
+  assert.deepEqual(words.map(([text]) => text), ["1,234 messages not traced"]);
+  const state = { ...CASE.state, works, rows: CASE.state.rows, running: [[1, 1234, 900]] };
+  assert.deepEqual(timelineLong(state, 1001.9), []);
+  assert.equal(timelineDescribe(state, { work: 1, seq: 1234, start: 1000, end: 1001 }, 1001).what, "1,234 messages not traced");
 });
