@@ -721,12 +721,13 @@ def test_the_journal_has_each_part(folder: str, tmp_path: Path) -> None:
         bad = sums(lab, xs, folder, fails=[1])
         all_fail(bad)
     journal = Journal.open(tmp_path / "j.sqlite")
-    entries = [entry for entry in journal if entry.place is not None]
+    placed = [(entry.place.group, entry) for entry in journal if entry.place is not None]
+    entries = [entry for _, entry in placed]
     # Which device tells first is chance.
-    places = {(e.name, e.device): e.place for e in entries if e.place[0] == good.id}
+    places = {(e.name, e.device): e.place for group, e in placed if group == good.id}
     names = [one.name for one in lab.devices]
     assert places == {("SumAll", n): (good.id, r, 2) for r, n in enumerate(names)}
-    outcomes = {entry.device: entry for entry in entries if entry.place[0] == bad.id}
+    outcomes = {entry.device: entry for group, entry in placed if group == bad.id}
     assert f"rank 1 of 2 of group {bad.id}" in str(outcomes[names[1]])
     assert sorted(len(e.makes) for e in entries) == [1, 1, 1, 1, 2, 2]
     failed = outcomes[names[0]].failure
