@@ -76,7 +76,7 @@ def _offer(_: object) -> None:
     importlib.import_module("accel_lab.views.feed.feed")
     kernel = sys.modules.get("ipykernel.kernelbase")
     if kernel is not None and kernel.Kernel.initialized():
-        importlib.import_module("accel_lab.views.widget.panels")
+        importlib.import_module("accel_lab.views.panels")
 
 
 open_systems.opened.append(_offer)

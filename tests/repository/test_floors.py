@@ -87,9 +87,9 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"past"},
         {"feed"},
         {"chrome_trace", "lab_lines"},
-        {"health", "journal_view", "supervision", "timeline", "tree", "vram"},
+        {"health", "journal_view", "sidebar", "supervision", "timeline", "tree", "vram"},
         {"faults", "lab"},
-        {"dashboard"},
+        {"dashboard", "panels"},
     ),
     "bench": (
         {"case", "effort", "operands", "page", "peers", "rounds", "row"},

@@ -92,7 +92,7 @@ class Tally:
         known = self._known
         rows: list[tuple[float, float, int, int]] = []
         for _, device, one in slices:
-            seq, name, stream, kind, start, end, lost = astuple(one)
+            seq, name, stream, kind, start, end, lost, _ = astuple(one)
             if end is None:
                 end = start
             work, row = known.get((device, stream, name, kind, lost)) or self._find(device, one)
