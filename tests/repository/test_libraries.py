@@ -201,6 +201,12 @@ WRONG: dict[str, tuple[Sequence[Kind], Sequence[Any], Mapping[str, frozenset[str
         "MadeUpActor handles Cumsum twice: in first and in s",
     ),
     "two owners": ([Cumsum], [actor(Cumsum), actor()], ROW, "both own the library 'made_up'"),
+    "an actor of none": (
+        [Cumsum],
+        [type("Own", (LibraryActor,), {})],
+        ROW,
+        "Own has no library: give it `library: ClassVar`",
+    ),
     "no row": (
         [Cumsum],
         [actor(Cumsum)],
