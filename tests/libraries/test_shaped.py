@@ -264,8 +264,21 @@ def test_a_message_is_refused_whose_text_is_of_other_operands() -> None:
             x: AccelRef
 
 
-@pytest.mark.parametrize("name", ["check", "makes"])
-def test_what_an_infer_of_its_own_would_leave_out_is_refused(name: str) -> None:
-    body = {"shapes": "(n)->?", "infer": lambda _: Spec((), "bool"), name: lambda _: None}
-    with pytest.raises(TypeError, match=rf"nobody calls its `{name}`: .* write `makes`"):
-        type(Shaped)("Unheard", (Shaped,), body | {"__annotations__": {"x": AccelRef}})
+def test_what_an_infer_of_its_own_would_leave_out_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"nobody calls its `check`: .* write `makes`"):
+
+        class Unchecked(Own, frozen=True):
+            def check(self) -> None:
+                raise InvalidArgument("nobody hears of this")
+
+            def infer(self) -> Spec:
+                return Spec((), "bool")
+
+    with pytest.raises(TypeError, match=r"nobody calls its `makes`: .* write `makes`"):
+
+        class Unmade(Own, frozen=True):
+            def makes(self) -> Spec:
+                return Spec((), "bool")
+
+            def infer(self) -> Spec:
+                return Spec((), "bool")
