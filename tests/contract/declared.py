@@ -15,7 +15,7 @@ from accel_lab.backends import listed
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Spec, operand_fields
+from accel_lab.compute.message.operation import PartialSpec, Spec, operand_fields
 from accel_lab.libraries.authoring.options import factors_of
 from accel_lab.libraries.authoring.registration import messages
 from accel_lab.libraries.authoring.shaped import Shaped, operands_in
@@ -95,7 +95,7 @@ class Declared:
 
 
 NEED_POINTS = {f"fft.{one}": "at least one" for one in ("C2C", "R2C", "C2R")}
-"""What has no answer without an element along an axis, and the words of its refusal."""
+"""What has no answer if an operand has no element, and the words of its refusal."""
 
 
 EXAMPLES: dict[str, dict[str, Any]] = {
@@ -110,13 +110,28 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 """What the fields are that every message of a kind has; every dtype has these functions."""
 
 
+def _example(kind: type[Shaped[Any]]) -> dict[str, Any]:
+    """Return the fields that a message of this kind must have.
+
+    Raises:
+        TypeError: nobody said what they are.
+    """
+    row = f"{kind.library}.{kind.__name__}"
+    example = EXAMPLES.get(row, {})
+    needed = {one.name for one in msgspec.structs.fields(kind) if one.required}
+    unsaid = needed - {*operands_in(kind), *factors_of(kind), *example}
+    if unsaid:
+        raise TypeError(f"EXAMPLES of {__name__} has to say for {row}: {', '.join(sorted(unsaid))}")
+    return example
+
+
 def _declared() -> Iterator[tuple[str, Declared]]:
     for kind in messages():
         if not issubclass(kind, Shaped) or not kind.shapes:
             continue
         takes = parse(kind.shapes).takes
         row = f"{kind.library}.{kind.__name__}"
-        example = EXAMPLES.get(row, {})
+        example = _example(kind)
         turns = {taken.turned_by for taken in takes} - {""}
         several = bool(turns) or any(taken.optional for taken in takes)
         if not all(taken.optional for taken in takes):
@@ -249,18 +264,26 @@ def answer(device: Device, message: Shaped[Any]) -> Any:
     """
     inferred: Any = message.infer()
     answered: Any = device.ask(message)
-    is_one = type(inferred) is Spec
-    specs: tuple[Spec | None, ...] = (inferred,) if is_one else inferred
+    is_one = isinstance(inferred, Spec | PartialSpec)
+    specs: tuple[Spec | PartialSpec | None, ...] = (inferred,) if is_one else inferred
     several = (answered,) if is_one else answered
     assert [ref is None for ref in several] == [spec is None for spec in specs]
     refs, announced = handles(answered), [spec for spec in specs if spec is not None]
     for ref, spec in zip(refs, announced, strict=True):
-        assert (ref.shape, ref.dtype) == (spec.shape, spec.dtype)
+        assert fits(ref.shape, spec.shape)
+        assert ref.dtype == spec.dtype
     got = fetched(device, answered)
     arrays = (got,) if is_one else got
-    for x, spec in zip(arrays, announced, strict=True):
-        assert (x.shape, x.dtype) == (spec.shape, numpy_dtype(spec.dtype))
+    for x, ref in zip(arrays, refs, strict=True):
+        assert (x.shape, x.dtype) == (ref.shape, numpy_dtype(ref.dtype))
     return got
+
+
+def fits(shape: tuple[int, ...], announced: tuple[int | None, ...]) -> bool:
+    """Tell whether a shape is what was announced; None is an extent that the device finds."""
+    return len(shape) == len(announced) and all(
+        extent in (None, made) for extent, made in zip(announced, shape, strict=True)
+    )
 
 
 def handles(answered: Any) -> list[AccelRef]:

@@ -8,7 +8,7 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.options import Factor
-from accel_lab.libraries.authoring.shaped import Shaped, real_of, same
+from accel_lab.libraries.authoring.shaped import Shaped, complex_of, real_of, same
 from accel_lab.libraries.authoring.signature import parse
 
 
@@ -93,6 +93,20 @@ class Own(Shaped[AccelRef], frozen=True):
         return Spec((7,), "bool")
 
 
+class Fit(Shaped[AccelRef], frozen=True):
+    shapes: ClassVar = "(n),(n)->?"
+    x: AccelRef
+    y: AccelRef
+    degree: int
+
+    def check(self) -> None:
+        if self.degree < 0:
+            raise InvalidArgument("the degree is below 0")
+
+    def makes(self) -> Spec:
+        return Spec((self.degree + 1,), complex_of(self.x.dtype))
+
+
 def ref(*shape: int, dtype: str = "float32") -> AccelRef:
     made = AccelRef.__new__(AccelRef)
     made.id = id(made)
@@ -111,6 +125,7 @@ INFERRED: list[tuple[Operation[Any], object]] = [
     (Cross(ref(2, 3), ref(2, 3)), Spec((2, 3), "float32")),
     (Along(ref(2, 3), 1), Spec((2, 3), "float32")),
     (Own(ref(2, 3)), Spec((7,), "bool")),
+    (Fit(ref(5), ref(5), 2), Spec((3,), "complex64")),
     (Turn(ref(4, 5), ref(5, 6)), Spec((4, 6), "float32")),
     (Turn(ref(5, 4), ref(6, 5), turn_a="t", turn_b="c"), Spec((4, 6), "float32")),
     (Turn(ref(2, 4, 5), ref(5, 6)), Spec((2, 4, 6), "float32")),
@@ -241,3 +256,29 @@ def test_a_message_is_refused_whose_text_is_of_other_operands() -> None:
         class Many(Shaped[AccelRef], frozen=True):
             shapes: ClassVar = "(n)->(),()"
             x: AccelRef
+
+    with pytest.raises(TypeError, match=r"shapes of Silent do not say .* method `makes`"):
+
+        class Silent(Shaped[AccelRef], frozen=True):
+            shapes: ClassVar = "(n)->?"
+            x: AccelRef
+
+
+def test_what_an_infer_of_its_own_would_leave_out_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"nobody calls its `check`: .* write `makes`"):
+
+        class Unchecked(Own, frozen=True):
+            def check(self) -> None:
+                raise InvalidArgument("nobody hears of this")
+
+            def infer(self) -> Spec:
+                return Spec((), "bool")
+
+    with pytest.raises(TypeError, match=r"nobody calls its `makes`: .* write `makes`"):
+
+        class Unmade(Own, frozen=True):
+            def makes(self) -> Spec:
+                return Spec((), "bool")
+
+            def infer(self) -> Spec:
+                return Spec((), "bool")

@@ -93,9 +93,14 @@ def test_it_keeps_the_contract_of_every_library(project: Path) -> None:
 
 
 def test_its_session_runs(project: Path) -> None:
-    sessions = [block for block in blocks(PAGE) if block.kind == "python" and not file_of(block)]
-    (session,) = sessions
+    written = [block for block in blocks(PAGE) if block.kind == "python" and not file_of(block)]
+    (session,) = [block for block in written if "runs it" in block.not_run]
     run(project, "-W", "error", "-", text=session.code)
+
+
+def test_what_its_outlines_import_is_there() -> None:
+    (names,) = [block for block in blocks(PAGE) if "imports it" in block.not_run]
+    exec(names.code, {})  # noqa: S102 - of this project
 
 
 def test_its_files_are_in_style(project: Path) -> None:

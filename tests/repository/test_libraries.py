@@ -109,7 +109,8 @@ def test_a_backend_has_a_method_for_each_default_handler(library: str, backend: 
             continue
         assert name in methods, f"{path.relative_to(ROOT)}: {wanted} has no {name}()"
         taken = [one.arg for one in methods[name].args.args]
-        expected = ["self", "m", *default_actor.parameters(kind)]
+        message = "_" if taken[1:2] == ["_"] else "m"  # it may have no use for it
+        expected = ["self", message, *default_actor.parameters(kind)]
         assert taken == expected, f"{path.relative_to(ROOT)}: {wanted}.{name}"
 
 
@@ -201,6 +202,12 @@ WRONG: dict[str, tuple[Sequence[Kind], Sequence[Any], Mapping[str, frozenset[str
         "MadeUpActor handles Cumsum twice: in first and in s",
     ),
     "two owners": ([Cumsum], [actor(Cumsum), actor()], ROW, "both own the library 'made_up'"),
+    "an actor of none": (
+        [Cumsum],
+        [type("Own", (LibraryActor,), {})],
+        ROW,
+        "Own has no library: give it `library: ClassVar`",
+    ),
     "no row": (
         [Cumsum],
         [actor(Cumsum)],

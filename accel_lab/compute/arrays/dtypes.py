@@ -38,6 +38,7 @@ _TABLE: dict[str, np.dtype[Any]] = {
         ),
     )
 }
+_DOUBLE = frozenset({"float64", "complex128"})
 _REAL_OF = {"complex64": "float32", "complex128": "float64"}
 _PLAIN = {name: name for name in _TABLE}
 NAMES: tuple[str, ...] = tuple(_TABLE)
@@ -112,6 +113,11 @@ def real_of(name: str) -> str:
     """
     numpy_dtype(name)
     return _REAL_OF.get(name, name)
+
+
+def complex_of(name: str) -> str:
+    """Return the complex dtype of the same precision, which is single unless it is double."""
+    return "complex128" if name in _DOUBLE else "complex64"
 
 
 @lru_cache(maxsize=256, typed=True)  # np.int64(1) has a dtype, and True none

@@ -220,6 +220,9 @@ class Launch:
         if shape is None:
             if isinstance(spec, Spec):
                 return spec.shape
+            known = tuple(extent for extent in spec.shape if extent is not None)
+            if len(known) == len(spec.shape):
+                return known
             raise self._no_result(f"{spec.dtype}{list(spec.shape)}")
         fits = len(shape) == len(spec.shape) and all(
             extent in (None, made) for extent, made in zip(spec.shape, shape, strict=True)
@@ -288,14 +291,22 @@ class Launch:
         self._enter(id_, thing, (), kind, kept)
         return kept
 
+    def _look(self) -> None:
+        """Refuse here what the notebook could not look at, as a shape unknown when it was sent.
+
+        Raises:
+            InvalidArgument: the operands do not fit.
+        """
+        if self.spec is None:
+            inferred(self.message)
+
     def _handle(self, result: str) -> tuple[int, str]:
         """Return the id of a handle that the message makes, and of what it is.
 
         Raises:
             LibraryError: it makes no such.
         """
-        if self.spec is None:  # the notebook could not look at it
-            inferred(self.message)
+        self._look()
         kind = type(self.message)
         results, of = results_of(kind), answered_handle(kind)
         if results is None and of is not None and not result:
@@ -315,7 +326,11 @@ class Launch:
         allocates the result and may enqueue. What either raises is the request's failure. Until
         then messages wait that name the result or what this one writes, or write what it reads;
         all others pass. For work of the processor, as a compilation: it has no stream.
+
+        Raises:
+            InvalidArgument: the operands do not fit, which the notebook could not see.
         """
+        self._look()
         self.deferred = Later("defer", work, then)
 
     def poll(self, ready: Callable[[], bool], then: Callable[[], object]) -> None:
@@ -338,7 +353,11 @@ class Launch:
         Take the arrays first, with `read` and `write`: what these wait for is before the work on
         its stream, and what the work enqueues there is before all that this launch's stream does
         later. `worker.handle(make)` is a vendor's handle for that stream.
+
+        Raises:
+            InvalidArgument: the operands do not fit, which the notebook could not see.
         """
+        self._look()
         life = self.context.restarts[self.message.library]
         self.deferred = Later("blocking", work, then, life)
 

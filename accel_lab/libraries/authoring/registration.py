@@ -103,6 +103,11 @@ def _handled(actors: Sequence[type[LibraryActor]]) -> dict[Kind, type[LibraryAct
     handled: dict[Kind, type[LibraryActor]] = {}
     owners: dict[str, type[LibraryActor]] = {}
     for actor in actors:
+        if not hasattr(actor, "library"):
+            raise TypeError(
+                f"{actor.__name__} has no library: give it `library: ClassVar`, the name of the "
+                "file that it is in"
+            )
         owner = owners.setdefault(actor.library, actor)
         if owner is not actor:
             raise TypeError(

@@ -9,7 +9,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
-from accel_lab.compute.arrays.dtypes import real_of
+from accel_lab.compute.arrays.dtypes import complex_of, real_of
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec, operand_fields
 from accel_lab.compute.message.results import tuple_of
@@ -44,12 +44,13 @@ class Shaped(Operation[R], frozen=True, array_like=True, eq=False):
 
     Its operands have one dtype, and each `Factor` is a number of it. What more there is to refuse,
     as an axis that is none, a method `check` does. A result in `asked_by` is there if it is asked
-    for.
+    for. Where `shapes` end with `->?`, a method `makes` returns the specs of the results; it is
+    called when all else was checked.
 
     Attributes:
         shapes: as `signature` says.
         broadcasts: whether `...` stands for shapes that broadcast; else they are equal.
-        results: the dtype of each result, `same`, `real_of`, or always this one.
+        results: the dtype of each result, `same`, `real_of`, `complex_of`, or always this one.
         in_place: the operands that `out` may be.
         scaled_by: of operands that may be None the factor of each, given with it and not without
             it; where it is 0 the operand is not read.
@@ -65,6 +66,11 @@ class Shaped(Operation[R], frozen=True, array_like=True, eq=False):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "infer" in vars(cls) and (unused := [n for n in ("check", "makes") if n in vars(cls)]):
+            raise TypeError(
+                f"{cls.__name__} has an `infer` of its own, and nobody calls its `{unused[0]}`: "
+                "let `shapes` end with ->? and write `makes` instead of `infer`"
+            )
         if "shapes" in vars(cls) and "infer" not in vars(cls):
             made = infer_of(cls, parse(cls.shapes))
             setattr(cls, made.__name__, made)
@@ -81,7 +87,8 @@ def infer_of(kind: type[Shaped[Any]], signature: Signature) -> Callable[[Any], A
     """Return the `infer` of a message: it gives one Spec, or a tuple of several.
 
     Raises:
-        TypeError: the message has more operands than its signature, or fewer; or results.
+        TypeError: the message has more operands than its signature, or fewer; or results; or it
+            has no `makes` where the signature leaves the results to it.
     """
     hints = typing.get_type_hints(kind, include_extras=True)
     operands = operands_in(kind)
@@ -92,7 +99,12 @@ def infer_of(kind: type[Shaped[Any]], signature: Signature) -> Callable[[Any], A
             f"{kind.__name__} has the operands {', '.join(operands) or 'none'}, and its shapes "
             f"are {signature.text}"
         )
-    if len(kind.results) != len(signature.makes):
+    if not signature.makes and not hasattr(kind, "makes"):
+        raise TypeError(
+            f"the shapes of {kind.__name__} do not say what it makes: give it a method `makes` "
+            "that returns the Spec of its result, or a tuple of them"
+        )
+    if signature.makes and len(kind.results) != len(signature.makes):
         raise TypeError(
             f"{kind.__name__} has {len(kind.results)} results, and its shapes are {signature.text}"
         )
@@ -125,7 +137,7 @@ def infer_of(kind: type[Shaped[Any]], signature: Signature) -> Callable[[Any], A
     lines += _factors(kind, hints, operands)
     if hasattr(kind, "check"):
         lines += ["self.check()"]
-    lines += _made(signature, kind, batch, space)
+    lines += _made(signature, kind, batch, space) if signature.makes else ["spec0 = self.makes()"]
     if "out" in hints:
         apart = [at for at, name in enumerate(operands) if name not in kind.in_place]
         lines += ["out = self.out", "if out is not None:"]
@@ -267,6 +279,8 @@ def _made(
 
 def _returned(signature: Signature, kind: type[Shaped[Any]]) -> list[str]:
     """Return the spec of each result; None if the option that asks for it does not."""
+    if not signature.makes:
+        return ["spec0"]
     specs = [f"spec{at}" for at in range(len(signature.makes))]
     if kind.asked_by:
         for at, name in enumerate(tuple_of(kind)._fields):
@@ -275,4 +289,4 @@ def _returned(signature: Signature, kind: type[Shaped[Any]]) -> list[str]:
     return specs
 
 
-__all__ = ["DtypeRule", "Shaped", "infer_of", "real_of", "same"]
+__all__ = ["DtypeRule", "Shaped", "complex_of", "infer_of", "real_of", "same"]

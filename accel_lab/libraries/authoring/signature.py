@@ -4,7 +4,8 @@ Operands come in the order of their fields, without `out`. A name is an extent, 
 wherever it stands; a number is that extent; `...`, which stands first, is whatever axes come
 before, and `...?` such as all operands have or not. `(m,n)->(k); k=min(m,n)` makes an extent of
 others. `(m,n)?` is an operand that may be None. `trans(m,n)` is one whose last two axes are turned
-if the option `trans` is "t" or "c", and not if it is "n". `->?` leaves the results to `infer`.
+if the option `trans` is "t" or "c", and not if it is "n". `->?` leaves the results to `makes`,
+or to an `infer` of the message's own.
 """
 
 import ast
@@ -146,7 +147,10 @@ def parse(text: str) -> Signature:
     for name, made in defined.items():
         used = {one.id for one in ast.walk(ast.parse(made)) if isinstance(one, ast.Name)}
         if not used <= known | _CALLS:
-            raise TypeError(f"shapes = {text!r}: {name} is made of what no operand has")
+            raise TypeError(
+                f"shapes = {text!r}: {name} is made of what no operand has; what depends on "
+                "a field, the method `makes` says: let them end with ->?"
+            )
         known.add(name)
     used_later = (*makes, *(taken.axes for taken in takes if taken.optional))
     unknown = {axis for axes in used_later for axis in axes if not axis.isdecimal()} - known

@@ -8,7 +8,7 @@ import math
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
-from accel_lab.compute.arrays.dtypes import real_of
+from accel_lab.compute.arrays.dtypes import complex_of, real_of
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
@@ -21,7 +21,6 @@ Kind: TypeAlias = Literal["C2C", "R2C", "C2R"]
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 
 NORMS: tuple[Norm, ...] = get_args(Norm)
-_WIDE = frozenset({"float64", "complex128"})
 
 
 class Frame(NamedTuple):
@@ -87,11 +86,6 @@ class Transform(Shaped[AccelRef], frozen=True, array_like=True, eq=False):
         spec = result(self, shape, real_of(made) if self.kind == "C2R" else made)
         require_out(self, self.out, spec)
         return spec
-
-
-def complex_of(dtype: str) -> str:
-    """Return the complex dtype of the same precision, which is single unless it is double."""
-    return "complex128" if dtype in _WIDE else "complex64"
 
 
 @lru_cache(maxsize=4096)

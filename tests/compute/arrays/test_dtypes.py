@@ -72,3 +72,5 @@ def test_every_name_is_of_one_kind() -> None:
         "complex128": "float64",
     }
     assert all(dtypes.real_of(name) == name for name in dtypes.NAMES if name not in complexes)
+    assert all(dtypes.complex_of(dtypes.real_of(name)) == name for name in complexes)
+    assert dtypes.complex_of("float16") == dtypes.complex_of("int64") == "complex64"

@@ -73,7 +73,22 @@ class Positive(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=
         return PartialSpec((None,), self.x.dtype)
 
 
+class Count(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=903):
+    """Return how many elements a matrix has: all of its partial spec is known, its work blocks."""
+
+    library: ClassVar[str] = "trial"
+    dtypes: ClassVar = ALL
+    x: AccelRef
+
+    def infer(self) -> PartialSpec:
+        """Return no axes."""
+        if self.x.ndim != 2:
+            raise InvalidArgument(f"Count takes a matrix, and x {describe(self.x)} is none")
+        return PartialSpec((), "int64")
+
+
 svd, unique, positive = function(SVD), function(Unique), function(Positive)
+count = function(Count)
 
 
 class TrialLibrary(Protocol):
@@ -109,3 +124,17 @@ class TrialActor(LibraryActor):
         x = launch.read(m.x)
         chosen = x[x > 0]
         launch.empty(chosen.shape)[...] = chosen
+
+    @handles(Count)
+    def count(self, m: Count, launch: Launch) -> None:
+        """Count."""
+        x = launch.read(m.x)
+
+        def work(_: Any) -> int:
+            rows, columns = x.shape
+            return int(rows * columns)
+
+        def then(found: int) -> None:
+            launch.empty()[...] = found
+
+        launch.blocking(work, then)

@@ -107,6 +107,12 @@ def test_results_of_what_has_no_shape_yet(gpu: Device) -> None:
     np.testing.assert_allclose((u * s) @ vt, np.abs(x).reshape(2, 3), atol=1e-12)
 
 
+def test_a_partial_spec_may_tell_all(gpu: Device) -> None:
+    counted = trial.count(gpu.put(np.ones((2, 3))))
+    assert counted.shape == ()
+    assert gpu.get(counted).result(WAIT) == 6
+
+
 def test_a_misfit_of_what_was_unknown_is_the_results_error(gpu: Device) -> None:
     gpu.run(time.sleep, 0.5)  # so that it is not known by the next line
     u, s, vt = trial.svd(trial.positive(gpu.put(np.ones(4))))
@@ -118,6 +124,13 @@ def test_a_misfit_of_what_was_unknown_is_the_results_error(gpu: Device) -> None:
         behind.result(WAIT)
     with pytest.raises(InvalidArgument, match="SVD takes a matrix"):
         _ = u.shape
+
+
+def test_such_a_misfit_is_refused_before_work_that_blocks(gpu: Device) -> None:
+    gpu.run(time.sleep, 0.5)  # so that the shape is not known by the next line
+    counted = trial.count(trial.positive(gpu.put(np.ones(4))))
+    with pytest.raises(InvalidArgument, match="Count takes a matrix"):
+        counted.result(WAIT)
 
 
 def test_out_is_a_tuple_too(gpu: Device) -> None:

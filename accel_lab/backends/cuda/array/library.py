@@ -43,7 +43,7 @@ class CudaArray:
         self._device = device
         self._casts: dict[tuple[str, str], Any] = {}
 
-    def zeros(self, m: Zeros, out: Any) -> None:  # noqa: ARG002 - `out` has all
+    def zeros(self, _: Zeros, out: Any) -> None:
         """Write zeros."""
         if out.flags.c_contiguous:
             if out.size:
@@ -62,7 +62,7 @@ class CudaArray:
         else:
             out.view(bits).fill(element.view(bits))
 
-    def copy(self, m: Copy | Reshape, x: Any, out: Any) -> None:  # noqa: ARG002 - `out` has all
+    def copy(self, _: Copy | Reshape, x: Any, out: Any) -> None:
         """Copy `x` into `out` of the same shape and dtype; nothing, where they are one array."""
         if out is not x:
             cupy.copyto(out, x)
