@@ -128,9 +128,7 @@ class UnsupportedDtype(InvalidArgument):
 class NotAnArray(InvalidArgument, TypeError, AttributeError):
     """What is no array, as a kernel or a state, was used like one; nothing was sent."""
 
-    remedy = (
-        "Give it to the functions of its library; `gpu.run(function, it)` gets the thing itself."
-    )
+    remedy = "Give it to the functions of its library; gpu.run(function, it) gets the thing itself."
 
 
 class StaleRef(AccelError, fields=("buffer",)):
