@@ -118,7 +118,7 @@ def test_jupyterlab_finds_the_extension(installed: BarePython, tmp_path: Path) -
         "import sys; from jupyterlab.labextensions import main; sys.argv[1:] = ['list']; main()"
     )
     done = installed.run("-c", program, cwd=tmp_path)
-    assert re.search(r"accel-lab v\S+ .*enabled.* OK", done.stdout + done.stderr)
+    assert re.search(r"accel-lab v\S+ .*enabled.*OK", done.stdout + done.stderr)
     folder = installed.python.parents[1] / "share" / "jupyter" / "labextensions" / "accel-lab"
     manifest = json.loads((folder / "package.json").read_text())
     assert manifest["version"] == PROJECT["version"]

@@ -62,7 +62,9 @@ CAUSES: dict[Event, tuple[str, Callable[[Connection, Link], Any]]] = {
 
 def test_every_event_has_its_method() -> None:
     assert set(CAUSES) == set(EVENTS) == {event for _, event in TRANSITIONS}
-    assert {state for state, _ in TRANSITIONS} | set(TRANSITIONS.values()) == set(STATES)
+    told_of_the_past = {"not recorded"}
+    reached = {state for state, _ in TRANSITIONS} | set(TRANSITIONS.values())
+    assert reached == set(STATES) - told_of_the_past
 
 
 @pytest.mark.parametrize("event", EVENTS)

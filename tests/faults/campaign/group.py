@@ -1,5 +1,6 @@
 """Devices that share state: one is struck, and all lose their contexts, whatever they are at."""
 
+import re
 import signal
 
 from accel_lab.errors import AccelError, ContextLost
@@ -77,5 +78,9 @@ class GroupStage(Stage):
         if self is not self.striker and isinstance(error, ContextLost):
             cause = error.__cause__
             assert isinstance(cause, ContextLost), (sent, error, self.striker.scene)
-            assert str(cause).startswith(f"{self.striker.device.name} lost"), (error, cause)
+            told = rf"{self.striker.device.name}( of \w+)? lost"
+            assert re.match(told, str(cause)), (
+                error,
+                cause,
+            )
         return super()._may(sent, error)

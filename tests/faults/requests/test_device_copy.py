@@ -13,6 +13,7 @@ from accel_lab import Device, System, array
 from accel_lab.errors import ContextReplaced, DependencyFailed
 from tests.faults.conftest import pid_of, settle
 
+CAME_NOT = r"did not come: ContextLost: cpu0( of \w+)? lost"
 WAIT = 60.0
 VALUES = np.arange(6000.0).reshape(60, 100)
 
@@ -78,9 +79,9 @@ def test_when_the_first_device_is_lost_it_comes_later_or_says_why(
         if recover == "replay":
             assert (copy.get(timeout_s=WAIT) == VALUES).all()
         else:
-            with pytest.raises(DependencyFailed, match="did not come: ContextLost: cpu0 lost"):
+            with pytest.raises(DependencyFailed, match=CAME_NOT):
                 copy.result(WAIT)
-            with pytest.raises(DependencyFailed, match="did not come: ContextLost: cpu0 lost"):
+            with pytest.raises(DependencyFailed, match=CAME_NOT):
                 copy.get(timeout_s=WAIT)
         assert (second.put(first.put(VALUES)).get(timeout_s=WAIT) == VALUES).all()
 
