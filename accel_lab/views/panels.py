@@ -70,8 +70,9 @@ class Panel:
         self._sent = b"", b""
         self._stamp = 0.0
         rate_hz = RATES_HZ.get(type(view), DEFAULT_HZ)
-        self._place = PUBLISHER.add(self, rate_hz=rate_hz)
-        self._unfollow = view.source.on_news(self._place.nudge)
+        with view.source.lock:  # its thread samples at once, and finds both
+            self._place = PUBLISHER.add(self, rate_hz=rate_hz)
+            self._unfollow = view.source.on_news(self._place.nudge)
 
     def publish(self, at: float) -> bool:
         """Sample and send what changed, or a sign of life; the publisher's thread only."""
