@@ -130,7 +130,8 @@ class MemorySampled(Event, frozen=True):
 class WorkTraced(Event, frozen=True):
     """What a device has finished since the last sample, and what it runs now.
 
-    `dropped` were more than could be kept.
+    `dropped` were more than could be kept. `cells` tell which notebook cells have sent these: each
+    with the number of its first request, ascending; None stands for a program.
     """
 
     device: str
@@ -138,6 +139,7 @@ class WorkTraced(Event, frozen=True):
     done: tuple[Slice, ...]
     running: tuple[Slice, ...]
     dropped: int = 0
+    cells: tuple[tuple[int, int | None], ...] = ()
 
 
 class HealthSampled(Event, frozen=True):

@@ -21,6 +21,7 @@ from accel_lab.compute.message.buffer import Handles, Ref
 from accel_lab.compute.message.operation import NO_RESULT, OWN_TIMEOUT, Operation
 from accel_lab.compute.message.validation import require_timeout
 from accel_lab.compute.output import cell_origin
+from accel_lab.compute.output.senders import Senders
 from accel_lab.compute.requests.answers import Answers, Settle, Told
 from accel_lab.compute.requests.cancellation import Cancellation
 from accel_lab.compute.requests.connection import Connection
@@ -46,6 +47,7 @@ class Outbox:
     Attributes:
         digests: called with each recorded request and its number, once that is sent.
         lock, room: the device's; `room` tells of a change in what waits.
+        senders: which cells have sent which requests.
 
     Parameters:
         limit: so many messages may wait for a context.
@@ -95,6 +97,8 @@ class Outbox:
         self._sends_waiting = False
         self._plans = MessagePlans()
         self._told: dict[str, Told] = {}
+        self.senders = Senders()
+        self._sender: cell_origin.Origin | None = None
 
     @property
     def timeout_s(self) -> float | None:
@@ -302,7 +306,10 @@ class Outbox:
             if recorder is not None and recorded:
                 if recorder.origin is not reply.origin:
                     recorder.sent_by(reply.origin, time.time())
+                    self._sent_by(seq, reply.origin)
                 recorder.append(data)
+            else:
+                self._sent_unrecorded_by(seq, reply.origin)
             if link is None:
                 self._queue.waiting[seq] = data
             elif at_once:
@@ -318,6 +325,22 @@ class Outbox:
             if kept is not None:
                 recorder.keep(seq, kept)
         return link if batched else None
+
+    def _sent_by(self, seq: int, origin: cell_origin.Origin) -> None:
+        """Note that requests from this one on are this cell's; the lock is held."""
+        if self._sender is not origin:
+            self._sender = origin
+            self.senders.begin(seq, origin.cell)
+
+    def _sent_unrecorded_by(self, seq: int, origin: cell_origin.Origin | None) -> None:
+        """Note the same of a request that the record does not have; the lock is held.
+
+        What is sent for no cell, as digests of results, follows what a cell has sent.
+        """
+        if origin is not None and self._sender is not origin:
+            self._sent_by(seq, origin)
+            if self._recorder is not None:
+                self._recorder.origin = None  # the next that is recorded says again whose it is
 
     # For messages of which other devices have a part, too; `Member` encodes those.
 

@@ -20,6 +20,7 @@ from accel_lab.compute.events import lifecycle as facts
 from accel_lab.compute.lineage.markers import Explained
 from accel_lab.compute.machine import switch_interval
 from accel_lab.compute.output.output_router import OutputRouter
+from accel_lab.compute.output.senders import Begins
 from accel_lab.compute.process.environment import UNKNOWN, environment
 from accel_lab.compute.process.spawner import ContextProcess
 from accel_lab.compute.recovery.recovery import Recovered, Recovery
@@ -112,7 +113,7 @@ class ContextSupervisor:
         self._printed = OutputRouter(name, services.outputs)
         self.environment = environment()  # what the context has been told of
         self.reopen_after_s = 60.0
-        self.sampler = DeviceSampler(self)
+        self.sampler = DeviceSampler(self, self._cells_since)
         self.recovery: Recovery | None = None
         self.suspension = Suspension(self, services.event_loop)
 
@@ -255,6 +256,10 @@ class ContextSupervisor:
     def generation(self) -> int:
         """The number of the context that answers now."""
         return self.requests.generation
+
+    def _cells_since(self, seq: int) -> Begins:
+        """Return which cells have sent a request and all later ones."""
+        return self.requests.outbox.senders.since(seq)
 
     def tell(self, packet: Downward, *fds: int) -> None:
         """Send a control packet to the context, if there is one; any thread."""

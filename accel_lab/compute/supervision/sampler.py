@@ -1,9 +1,11 @@
 """Sample a device while it runs, through the side channel; it answers when it can."""
 
 from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from accel_lab.compute.events.samples import Block, MemorySampled, Slice, WorkTraced
+from accel_lab.compute.output.senders import Begins
 from accel_lab.compute.supervision.context_health import ContextHealth
 from accel_lab.compute.wire.side_channel import Blocks, Downward, Look, Traced
 
@@ -26,10 +28,15 @@ class Seen(Protocol):
 
 
 class DeviceSampler:
-    """What is known of one device's memory and work."""
+    """What is known of one device's memory and work.
 
-    def __init__(self, device: Seen) -> None:
+    Parameters:
+        cells: tells which notebook cells have sent a request, by its number, and all later ones.
+    """
+
+    def __init__(self, device: Seen, cells: Callable[[int], Begins] = lambda _: ()) -> None:
         self._device = device
+        self._cells = cells
         self._answers: deque[MemorySampled | WorkTraced] = deque(maxlen=UNREAD)
         self._blocks: list[Block] = []
         self._done: list[Slice] = []
@@ -99,7 +106,13 @@ class DeviceSampler:
                 done=tuple(self._done),
                 running=tuple(self._running),
                 dropped=packet.dropped,
+                cells=self._cells_of((*self._done, *self._running)),
             )
             self._done.clear()
             self._running.clear()
             self._answers.append(traced)
+
+    def _cells_of(self, slices: Iterable[Slice]) -> Begins:
+        """Return which cells have sent these, and what is later than the first of them."""
+        first = min((one.seq for one in slices if one.kind != "untraced"), default=None)
+        return () if first is None else self._cells(first)

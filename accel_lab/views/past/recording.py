@@ -485,7 +485,10 @@ def retell(scene: Scene) -> Iterator[Event]:
     yield from scene.memory.values()
     for device, run in groupby(scene.slices, key=lambda one: one[1]):
         done = tuple(one for _, _, one in run)
-        yield WorkTraced(at=scene.at, device=device, generation=0, done=done, running=())
+        cells = scene.cells_of(device, done)
+        yield WorkTraced(
+            at=scene.at, device=device, generation=0, done=done, running=(), cells=cells
+        )
     for device, running in scene.running.items():
         dropped = scene.untraced.get(device, 0)
         generation = scene.generation_of_work(device)
@@ -496,6 +499,7 @@ def retell(scene: Scene) -> Iterator[Event]:
             done=(),
             running=running,
             dropped=dropped,
+            cells=scene.cells_of(device, running),
         )
     for readings in scene.health.values():
         yield from readings

@@ -136,6 +136,7 @@ class Rewound:
         scene.slices.extend((scene.traced + n, device, one) for n, (device, one) in enumerate(done))
         scene.traced += len(done)
         scene.running = {device: tuple(ones) for device, ones in running.items()}
+        scene.senders = live.senders
         scene.untraced = self._seen.untraced(moment)
         since = self._since(live, forgotten)
         if moment >= since:

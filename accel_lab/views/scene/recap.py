@@ -64,4 +64,5 @@ def _work(scene: Scene) -> Iterator[WorkTraced]:
             done=tuple(slices),
             running=scene.running.get(device, ()),
             dropped=skipped.get(device, 0),
+            cells=scene.cells_of(device, (*slices, *scene.running.get(device, ()))),
         )

@@ -5,7 +5,7 @@ a feed, from a recording or from a journal; so a recorded session is drawn as it
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from itertools import count, repeat
 from typing import Literal
@@ -37,6 +37,7 @@ from accel_lab.compute.events.samples import (
     WorkTraced,
 )
 from accel_lab.compute.events.tree import Node
+from accel_lab.compute.output.senders import Begins, Senders
 
 SLICES = 100_000
 FACTS = 1_000
@@ -86,6 +87,7 @@ class Scene:
         traced: how many slices there ever were; older ones than `slices` holds are forgotten.
         untraced: how many slices were never seen, by device.
         running: what each device works at.
+        senders: which notebook cells have sent each device's requests, as far as that is known.
         began: in which generation what is running was first seen.
         facts: of supervision, the oldest first: (number, fact). Numbers ascend from 0.
         counted: how many facts there ever were; older ones than `facts` holds are forgotten. What
@@ -104,6 +106,7 @@ class Scene:
         self.traced = 0
         self.untraced: dict[str, int] = {}
         self.running: dict[str, tuple[Slice, ...]] = {}
+        self.senders: dict[str, Senders] = {}
         self.began: dict[str, dict[tuple[str, int], int]] = {}
         self.facts: deque[tuple[int, Fact]] = deque(maxlen=FACTS)
         self.counted = 0
@@ -135,10 +138,17 @@ class Scene:
         """Return in which generation a device began what it works at; 0 where that is not known."""
         return min(self.began.get(device, {}).values(), default=0)
 
+    def cells_of(self, device: str, slices: Iterable[Slice]) -> Begins:
+        """Return which cells have sent these, as `WorkTraced` tells it."""
+        senders = self.senders.get(device)
+        first = min((one.seq for one in slices if one.kind != "untraced"), default=None)
+        return () if senders is None or first is None else senders.since(first)
+
     def copy(self) -> "Scene":
         """Return a scene that goes on by itself from what this one has."""
         twin = Scene()
         vars(twin).update({name: copy(value) for name, value in vars(self).items()})
+        twin.senders = {device: one.copy() for device, one in self.senders.items()}
         twin.health = {source: samples.copy() for source, samples in self.health.items()}
         return twin
 
@@ -152,6 +162,8 @@ class Scene:
         self.memory[sample.device] = sample
 
     def _work(self, traced: WorkTraced) -> None:
+        if traced.cells:
+            self.senders.setdefault(traced.device, Senders()).learn(traced.cells)
         done = (*traced.done, *self._lost(traced))
         self.slices.extend(zip(count(self.traced), repeat(traced.device), done, strict=False))
         self.traced += len(done)
