@@ -10,6 +10,8 @@ from accel_lab.views.health import HealthView as HealthView
 from accel_lab.views.health import health as health
 from accel_lab.views.journal_view import JournalView as JournalView
 from accel_lab.views.journal_view import journal as journal
+from accel_lab.views.kernels import KernelsView as KernelsView
+from accel_lab.views.kernels import kernels as kernels
 from accel_lab.views.lab import CompactView as CompactView
 from accel_lab.views.lab import LabView as LabView
 from accel_lab.views.lab import lab as lab

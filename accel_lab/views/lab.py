@@ -15,6 +15,7 @@ from accel_lab.display.summary import as_html
 from accel_lab.errors import InvalidArgument, JournalError
 from accel_lab.views.health import HealthView
 from accel_lab.views.journal_view import JournalView
+from accel_lab.views.kernels import KernelsView
 from accel_lab.views.lab_lines import lines_of
 from accel_lab.views.past.recording import Recording
 from accel_lab.views.past.replayable import Replayable, replayable_of
@@ -33,6 +34,7 @@ PARTS: tuple[type[View], ...] = (
     TreeView,
     SupervisionView,
     TimelineView,
+    KernelsView,
     VramView,
     HealthView,
     JournalView,

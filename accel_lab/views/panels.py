@@ -18,6 +18,7 @@ from accel_lab.errors import InvalidArgument
 from accel_lab.system import System
 from accel_lab.views.health import HealthView
 from accel_lab.views.journal_view import JournalView
+from accel_lab.views.kernels import KernelsView
 from accel_lab.views.lab import LabView
 from accel_lab.views.past.replayable import replayable_of
 from accel_lab.views.sidebar import SidebarView
@@ -38,6 +39,7 @@ GONE_S = 60.0
 KINDS: dict[str, Callable[[System], View]] = {
     "health": HealthView,
     "journal": lambda system: JournalView(replayable_of(system)),
+    "kernels": KernelsView,
     "lab": LabView,
     "sidebar": SidebarView,
     "supervision": SupervisionView,

@@ -32,7 +32,7 @@ except Exception as error:
 """
 RUN = "import time; long = cpu.run(time.sleep, 60)"
 FAIL = "blas.gemm(a, cpu.put(np.ones((3, 3), np.float32)))"
-PARTS = ["tree", "supervision", "timeline", "vram", "health", "journal"]
+PARTS = ["tree", "supervision", "timeline", "kernels", "vram", "health", "journal"]
 
 
 def row(path: str, cell: str = "") -> str:

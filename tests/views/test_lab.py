@@ -44,7 +44,8 @@ def test_each_part_has_the_state_of_its_own_view() -> None:
     source = made_up(1)
     view = LabView(source)
     state = view.sample()
-    assert list(state) == ["tree", "supervision", "timeline", "vram", "health", "closed"]
+    named = ["tree", "supervision", "timeline", "kernels", "vram", "health", "closed"]
+    assert list(state) == named
     assert state["tree"] == views.tree(source).sample()
     assert state["vram"] == views.vram(source).sample()
 
@@ -68,8 +69,8 @@ def test_columns_of_all_parts_travel_as_one(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(view.parts["timeline"], "pack", lambda _: b"slices--")
     monkeypatch.setattr(view.parts["health"], "pack", lambda _: b"readings--------")
     packed = view.pack(scene)
-    assert struct.unpack_from("<5d", packed) == (0, 0, 8, 0, 16)
-    assert packed[40:] == b"slices--readings--------"
+    assert struct.unpack_from("<6d", packed) == (0, 0, 8, 0, 0, 16)
+    assert packed[48:] == b"slices--readings--------"
 
 
 def test_the_tree_says_of_memory_what_the_blocks_do() -> None:

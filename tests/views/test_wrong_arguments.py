@@ -14,6 +14,7 @@ VIEWS: list[Callable[[Any], object]] = [
     views.tree,
     views.vram,
     views.timeline,
+    views.kernels,
     views.supervision,
     views.health,
     views.lab,

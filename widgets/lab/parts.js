@@ -3,6 +3,7 @@
 
 import { mountHealth } from "../health/mount.js";
 import { mountJournal } from "../journal/mount.js";
+import { mountKernels } from "../kernels/mount.js";
 import { mountSupervision } from "../supervision/mount.js";
 import { mountTimeline } from "../timeline/mount.js";
 import { mountTree } from "../tree/mount.js";
@@ -12,6 +13,7 @@ export const LAB_PARTS = [
   { name: "tree", title: "Actors", mount: mountTree },
   { name: "supervision", title: "Supervision", mount: mountSupervision },
   { name: "timeline", title: "Timeline", mount: mountTimeline },
+  { name: "kernels", title: "Kernels", mount: mountKernels },
   { name: "vram", title: "Memory", mount: mountVram },
   { name: "health", title: "Health", mount: mountHealth },
   { name: "journal", title: "Journal", mount: mountJournal },

@@ -1,17 +1,13 @@
 // Moments and durations: what part of time is shown, where its ticks are, how both are written.
 
+import { duration } from "../shared/duration.js";
+
 const TIMELINE_LEAST_S = 5e-6; // wall seconds as Float64 are exact to a quarter of a microsecond
 const TIMELINE_MOST_S = 30 * 86_400;
 const TIMELINE_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400];
-const TIMELINE_UNITS = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
 
-/** A duration with three digits: 12.5 ms, 1 s, 340 µs. `timeline.py` says the same. */
-export function timelineDuration(seconds) {
-  if (seconds <= 0) return "0 s";
-  if (seconds >= 99.95) return `${Math.round(seconds)} s`;
-  const [scale, unit] = TIMELINE_UNITS.find(([size]) => seconds >= 0.9995 * size) ?? TIMELINE_UNITS.at(-1);
-  return `${Number((seconds / scale).toPrecision(3))} ${unit}`;
-}
+/** A duration with three digits: 12.5 ms, 1 s, 340 µs. */
+export const timelineDuration = duration;
 
 /** What a slice is called: a message by its number; or so many of which none was traced by itself. */
 export function timelineName(name, seq, kind) {

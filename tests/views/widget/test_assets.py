@@ -199,8 +199,9 @@ def test_every_file_of_the_front_end_belongs_to_a_view() -> None:
 
 
 def test_every_kind_of_view_has_its_entry() -> None:
-    kinds = ["dashboard", "health", "journal", "lab", "lab_compact", "sidebar", "supervision"]
-    assert sorted(map(assets.entry, [*kinds, "timeline", "tree", "vram"])) == VIEWS
+    kinds = ["dashboard", "health", "journal", "kernels", "lab", "lab_compact", "sidebar"]
+    kinds += ["supervision", "timeline", "tree", "vram"]
+    assert sorted(map(assets.entry, kinds)) == VIEWS
 
 
 def test_what_views_share_imports_no_view_and_a_view_no_other() -> None:
