@@ -78,7 +78,7 @@ function kernelsGrid(state, view, rows, rest, active) {
     return h(
       "th",
       { key: name, role: "columnheader", scope: "col", class: `al-kernels-${name}${isNumber ? " al-kernels-number" : ""}`, "aria-sort": isBy ? view.order : "none" },
-      h("button", { type: "button", class: "al-kernels-head", "data-do": "sort", "data-by": name, title: KERNEL_HELP[name] }, title, h("span", { class: "al-kernels-order", "aria-hidden": "true" }, isBy ? (view.order === "ascending" ? "▲" : "▼") : "")),
+      h("button", { type: "button", class: "al-kernels-head", "data-do": "sort", "data-by": name, title: KERNEL_HELP[name] }, title, isBy && icon(view.order, 12)),
     );
   });
   return h(
@@ -108,6 +108,7 @@ function kernelsLine(one, view, isActive) {
       { role: "rowheader", scope: "row", class: "al-kernels-name", title: row.name },
       h("span", { class: "al-kernels-swatch", style: `background: var(${workColour(row.name)})`, "aria-hidden": "true" }),
       h("span", { class: "al-kernels-what" }, row.name),
+      row.running !== undefined && h("span", { key: "runs", class: "al-word al-busy al-kernels-runs" }, icon("play", 12), h("span", { class: "al-sr" }, "running")),
     ),
     h("td", { role: "gridcell", class: "al-kernels-on", title: on }, on),
     kernelsFigures(one),

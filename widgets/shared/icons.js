@@ -15,6 +15,8 @@ const SHAPES = {
   pause: [["path", { d: "M4 2.5v7M8 2.5v7", "stroke-width": 1.8 }]],
   play: [["path", { d: "M3.5 2.2 9.5 6l-6 3.8z", fill: "currentColor" }]],
   clear: [["path", { d: "M3.2 3.2l5.6 5.6M8.8 3.2 3.2 8.8" }]],
+  ascending: [["path", { d: "M3 7.6 6 4.4l3 3.2" }]],
+  descending: [["path", { d: "M3 4.4 6 7.6l3-3.2" }]],
   // Kinds, 14 x 14.
   system: [["circle", { cx: 7, cy: 3, r: 1.8 }], ["circle", { cx: 2.8, cy: 11, r: 1.8 }], ["circle", { cx: 11.2, cy: 11, r: 1.8 }], ["path", { d: "M6.2 4.6 3.7 9.4M7.8 4.6l2.5 4.8M4.6 11h4.8" }]],
   device: [["rect", { x: 3, y: 3, width: 8, height: 8, rx: 1.2 }], ["rect", { x: 5.4, y: 5.4, width: 3.2, height: 3.2 }], ["path", { d: "M5 3V1M9 3V1M5 13v-2M9 13v-2M3 5H1M3 9H1M13 5h-2M13 9h-2" }]],
