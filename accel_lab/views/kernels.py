@@ -12,9 +12,9 @@ from accel_lab.display.clock import time_of_day
 from accel_lab.display.counts import counted
 from accel_lab.display.table import as_html, as_text, shortened
 from accel_lab.views.past.still import Still
-from accel_lab.views.scene.kernel_tally import Kernel, kernel_tally
 from accel_lab.views.scene.observer import Lab, Source, Want
 from accel_lab.views.scene.scene import Scene
+from accel_lab.views.tallies.kernel_tally import Kernel, kernel_tally
 from accel_lab.views.timeline import duration
 from accel_lab.views.widget.publisher import DEFAULT_HZ
 from accel_lab.views.widget.view import State, View, show

@@ -83,11 +83,13 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
     ),
     "views": (
         {"scene"},
+        {"tallies"},
         {"widget"},
         {"past"},
         {"feed"},
         {"chrome_trace", "lab_lines"},
         {"health", "journal_view", "sidebar", "supervision", "timeline", "tree", "vram"},
+        {"kernels"},
         {"faults", "lab"},
         {"dashboard", "panels"},
     ),

@@ -16,12 +16,12 @@ from msgspec.structs import astuple
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.lineage.recorder import Kept, Recorder
+from accel_lab.compute.lineage.senders import Senders
 from accel_lab.compute.machine.deferred_interrupts import UNINTERRUPTED
 from accel_lab.compute.message.buffer import Handles, Ref
 from accel_lab.compute.message.operation import NO_RESULT, OWN_TIMEOUT, Operation
 from accel_lab.compute.message.validation import require_timeout
 from accel_lab.compute.output import cell_origin
-from accel_lab.compute.output.senders import Senders
 from accel_lab.compute.requests.answers import Answers, Settle, Told
 from accel_lab.compute.requests.cancellation import Cancellation
 from accel_lab.compute.requests.connection import Connection

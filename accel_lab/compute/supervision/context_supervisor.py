@@ -18,9 +18,9 @@ from typing import Any
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.events import lifecycle as facts
 from accel_lab.compute.lineage.markers import Explained
+from accel_lab.compute.lineage.senders import Begins
 from accel_lab.compute.machine import switch_interval
 from accel_lab.compute.output.output_router import OutputRouter
-from accel_lab.compute.output.senders import Begins
 from accel_lab.compute.process.environment import UNKNOWN, environment
 from accel_lab.compute.process.spawner import ContextProcess
 from accel_lab.compute.recovery.recovery import Recovered, Recovery

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from accel_lab.compute.events.samples import Block, MemorySampled, Slice, WorkTraced
-from accel_lab.compute.output.senders import Begins
+from accel_lab.compute.lineage.senders import Begins
 from accel_lab.compute.supervision.context_health import ContextHealth
 from accel_lab.compute.wire.side_channel import Blocks, Downward, Look, Traced
 

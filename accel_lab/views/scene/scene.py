@@ -37,7 +37,7 @@ from accel_lab.compute.events.samples import (
     WorkTraced,
 )
 from accel_lab.compute.events.tree import Node
-from accel_lab.compute.output.senders import Begins, Senders
+from accel_lab.compute.lineage.senders import Begins, Senders
 
 SLICES = 100_000
 FACTS = 1_000

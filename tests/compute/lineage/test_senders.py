@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from accel_lab import System
+from accel_lab.compute.lineage.senders import KEPT, Senders
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.output.cell_origin import Origin
-from accel_lab.compute.output.senders import KEPT, Senders
 
 
 def told() -> Senders:

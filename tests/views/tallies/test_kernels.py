@@ -3,7 +3,7 @@
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +11,18 @@ import msgspec
 import numpy as np
 import pytest
 
-from accel_lab import System, views
+from accel_lab import System
 from accel_lab.compute.events.samples import Slice, SystemEnded, Work, WorkTraced
 from accel_lab.compute.output import cell_origin
 from accel_lab.compute.output.cell_origin import Origin
 from accel_lab.views.kernels import DRAWN, LISTED, WIDTH, KernelsView
+from accel_lab.views.lab import LabView
 from accel_lab.views.past.recording import retell
 from accel_lab.views.past.still import Still
-from accel_lab.views.scene import kernel_tally
-from accel_lab.views.scene.kernel_tally import CELLS
 from accel_lab.views.scene.recap import recap
 from accel_lab.views.scene.scene import SLICES, Scene
+from accel_lab.views.tallies import kernel_tally
+from accel_lab.views.tallies.kernel_tally import CELLS
 from accel_lab.views.timeline import duration
 from accel_lab.views.widget.view import View
 from tests.views.made_up import lab as made_up
@@ -64,7 +65,7 @@ def told(state: dict[str, Any]) -> dict[tuple[str, str, str], tuple[int, float, 
     }
 
 
-def close(found: dict[Any, tuple[float, ...]], expected: dict[Any, tuple[float, ...]]) -> bool:
+def close(found: Mapping[Any, Any], expected: Mapping[Any, Any]) -> bool:
     return found.keys() == expected.keys() and all(
         np.allclose(found[key], expected[key], rtol=0, atol=1e-6) for key in expected
     )
@@ -98,8 +99,8 @@ def test_looks_that_follow_each_other_count_what_one_look_counts() -> None:
     for look in range(40):
         spans = np.sort(rng.uniform(1000 + look, 1001 + look, (25, 2)))
         done = [
-            slice_of(25 * look + n, f"kernel{n % 7}", *map(float, span))
-            for n, span in enumerate(spans)
+            slice_of(25 * look + n, f"kernel{n % 7}", float(start), float(end))
+            for n, (start, end) in enumerate(spans)
         ]
         scene.add(work(f"gpu{look % 2}", done))
         state = folded(scene)
@@ -114,9 +115,12 @@ def test_a_look_costs_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
     scene.add(work("gpu0", [slice_of(n) for n in range(5_000)]))
     folded(scene)
     counted: list[Slice] = []
-    monkeypatch.setattr(
-        kernel_tally, "astuple", lambda one: (counted.append(one), msgspec.structs.astuple(one))[1]
-    )
+
+    def count(one: Slice) -> tuple[Any, ...]:
+        counted.append(one)
+        return msgspec.structs.astuple(one)
+
+    monkeypatch.setattr(kernel_tally, "astuple", count)
     scene.add(work("gpu0", [slice_of(5_000), slice_of(5_001)]))
     assert folded(scene)["kernels"][0]["calls"] == 5_002
     folded(scene)
@@ -376,7 +380,7 @@ def test_in_the_past_it_counts_what_was_done_by_then_or_says_that_nobody_looked(
         gpu = lab.ready().devices[0]
         gpu.put(np.ones(3)).get()
         lab.flush()
-        view = views.lab(lab)
+        view = LabView(lab)
         settled(view, lambda state: state["journal"]["count"] >= 1 and state["timeline"]["devices"])
         x = gpu.put(np.ones((16, 16)))
         for _ in range(3):

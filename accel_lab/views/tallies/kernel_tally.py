@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec.structs import astuple
 
 from accel_lab.compute.events.samples import Slice
-from accel_lab.compute.output.senders import Senders
+from accel_lab.compute.lineage.senders import Senders
 from accel_lab.views.scene.scene import Scene
 
 CELLS = 256
@@ -101,7 +101,7 @@ class KernelTally:
     def _count(self, slices: Iterable[tuple[int, str, Slice]], senders: dict[str, Senders]) -> None:
         known = self._known
         for _, device, one in slices:
-            seq, name, stream, kind, start, end, lost, _ = astuple(one)
+            seq, name, stream, kind, start, end, lost, *_ = astuple(one)
             if kind == "untraced":
                 continue
             kernel = known.get((device, stream, name, kind)) or self.find(device, one)
