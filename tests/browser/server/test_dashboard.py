@@ -171,6 +171,7 @@ def test_real_work_and_a_real_loss_are_seen_in_every_view(
         device = page.locator("tr[data-path='climate/cpu0']")
         done = page.locator(".al-lab-timeline .timeline-done")
         expect(done).to_have_text(re.compile(r"^[1-9][\d,]* done$"), **patience)
+        expect(page.locator(".al-lab-kernels .al-kernels-row").first).to_be_visible(**patience)
         before = done.inner_text()
         expect(done).not_to_have_text(before, **patience)
 
