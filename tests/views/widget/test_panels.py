@@ -1,5 +1,6 @@
 """The panels of JupyterLab's extension from the kernel's side: a comm that is no Jupyter's."""
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,7 +14,9 @@ from accel_lab.system import System
 pytest.importorskip("comm", reason="comm comes with ipykernel")
 
 from accel_lab.views import panels
+from accel_lab.views.lab import PARTS as LAB_PARTS
 from accel_lab.views.panels import Panels
+from tests.project import ROOT
 
 WAIT_S = 20.0
 
@@ -49,6 +52,13 @@ def until(holds: Callable[[], Any]) -> None:
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_the_kernel_knows_every_view_that_the_page_can_dock() -> None:
+    parts = (ROOT / "widgets" / "lab" / "parts.js").read_text()
+    named = re.findall(r'\{ name: "(\w+)"', parts)
+    assert len(named) == len(LAB_PARTS)
+    assert panels.KINDS.keys() == {"lab", "sidebar", *named}
 
 
 def test_a_page_is_told_of_systems_and_gets_the_views_it_asks_for(system: System) -> None:
