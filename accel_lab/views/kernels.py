@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from accel_lab.compute.events.samples import Slice
 from accel_lab.display.clock import time_of_day
 from accel_lab.display.counts import counted
 from accel_lab.display.table import as_html, as_text, shortened
@@ -39,6 +38,10 @@ class KernelsView(View):
     name = "kernels"
     wants: ClassVar[frozenset[Want]] = frozenset({"work"})
 
+    def __init__(self, source: Lab | Source) -> None:
+        super().__init__(source)
+        self._rows: dict[Kernel, tuple[tuple[Any, ...], State]] = {}  # the last ones, and of what
+
     def fold(self, scene: Scene) -> State:
         """Fold what was seen of the work into plain JSON values.
 
@@ -55,17 +58,18 @@ class KernelsView(View):
         """
         known = kernel_tally(scene)
         kernels, rest = known.listed(LISTED)
-        running: dict[int, float] = {}
+        running: dict[Kernel, float] = {}
         for device, ones in scene.running.items():
             for one in ones:
                 if one.kind != "untraced":
-                    _note_start(running, id(known.find(device, one)), one)
+                    kernel = known.find(device, one)
+                    running[kernel] = min(one.start, running.get(kernel, one.start))
         nodes = () if scene.tree is None else scene.tree.children
         named = [node.name for node in nodes if node.kind == "device"]
         state: State = {
             "lab": "" if scene.tree is None else scene.tree.name,
             "devices": list(dict.fromkeys([*named, *(one.device for one in kernels)])),
-            "kernels": [_row(one, running.get(id(one))) for one in kernels],
+            "kernels": self._folded(kernels, running),
             "untraced": sum(scene.untraced.values()),
             "closed": scene.closed,
         }
@@ -81,6 +85,16 @@ class KernelsView(View):
         if isinstance(self.source, Still):
             state["of"] = self.source.of
         return state
+
+    def _folded(self, kernels: list[Kernel], running: dict[Kernel, float]) -> list[State]:
+        """Return the rows; folds are more frequent than what changes in most of them."""
+        before, self._rows = self._rows, {}
+        for one in kernels:
+            since = running.get(one)
+            now = one.calls, one.lost, one.runs, since
+            row = before.get(one)
+            self._rows[one] = row if row is not None and row[0] == now else (now, _row(one, since))
+        return [row for _, row in self._rows.values()]
 
     def text(self, state: State) -> str:
         """Draw a line a kernel in 80 columns, those that took the most time first; 20 at most."""
@@ -117,10 +131,6 @@ def kernels(lab: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> KernelsView:
         ValueError: the rate is not positive.
     """
     return show(KernelsView, lab, rate_hz=rate_hz)
-
-
-def _note_start(running: dict[int, float], which: int, one: Slice) -> None:
-    running[which] = min(one.start, running.get(which, one.start))
 
 
 def _row(one: Kernel, running: float | None) -> State:

@@ -17,7 +17,7 @@ CELLS = 256
 """So many cells are known of a kernel, the newest."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Kernel:
     """One kind of work on one stream; times in seconds, `last` by the wall.
 
