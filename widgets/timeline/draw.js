@@ -1,6 +1,7 @@
 // What is around the picture, as plain nodes: a header, tools, the names of the streams, a legend,
 // a line about one slice, and the newest slices as a table.
 
+import { workColour } from "../shared/colours.js";
 import { h } from "../shared/dom.js";
 import { count, look, plural, unseen } from "../shared/format.js";
 import { freshBadge } from "../shared/fresh_badge.js";
@@ -9,6 +10,7 @@ import { timelineHeight, timelineIsOf, timelinePath } from "./lanes.js";
 import { timelineClock, timelineDuration, timelineExact, timelineName } from "./scale.js";
 
 const TIMELINE_LISTED = 20; // slices in the table
+const TIMELINE_NAMED_IN_LEGEND = 8;
 const TIMELINE_LONG_S = 1; // what runs for so long is named below the picture
 const TIMELINE_LONGEST = 3; // of these, the longest
 const TIMELINE_HELP = "Wheel or + and − zoom, drag or arrows pan, shift and drag brush. Home shows everything, End follows live.";
@@ -16,7 +18,7 @@ const TIMELINE_PLOT_HELP = `${TIMELINE_HELP} S brushes what is shown, Escape tak
 
 /** Draw `view`: state, ring, lanes, mode, span, selection, active, detail, said, stale, tabled, id. */
 export function timelineDraw(view) {
-  return [timelineHeader(view), timelineTools(view), timelineBody(view), timelineLegend(), timelineNow(view), timelineDetail(view), timelineTable(view), h("div", { key: "said", class: "al-sr", role: "status" }, view.said)].filter(Boolean);
+  return [timelineHeader(view), timelineTools(view), timelineBody(view), timelineLegend(view), timelineNow(view), timelineDetail(view), timelineTable(view), h("div", { key: "said", class: "al-sr", role: "status" }, view.said)].filter(Boolean);
 }
 
 function timelineHeader({ state, ring, stale }) {
@@ -143,13 +145,15 @@ export function timelineSummary({ state, ring, shown, now }) {
   ].filter(Boolean).join(" ");
 }
 
-function timelineLegend() {
-  const entry = (key, shapes, text) => h("span", { key, class: "timeline-entry" }, h("svg", { class: `timeline-swatch timeline-${key}`, viewBox: "0 0 18 12", width: 18, height: 12, "aria-hidden": "true" }, shapes), text);
+function timelineLegend({ state, ring }) {
+  const entry = (key, shapes, ...words) => h("span", { key, class: "timeline-entry" }, h("svg", { class: `timeline-swatch timeline-${key}`, viewBox: "0 0 18 12", width: 18, height: 12, "aria-hidden": "true" }, shapes), words);
+  const names = state ? ring.names(state.works, TIMELINE_NAMED_IN_LEGEND) : [];
   const box = h("rect", { x: 0.5, y: 0.5, width: 17, height: 11, class: "timeline-box" });
   const dots = [2, 6, 10, 14].flatMap((x) => [2, 7].map((y) => h("rect", { x: x + (y > 2 ? 2 : 0) - 0.5, y, width: 2, height: 2, class: "timeline-ink" })));
   return h(
     "div",
     { key: "legend", class: "timeline-legend al-muted" },
+    names.length > 0 && h("span", { key: "names", class: "timeline-entries", role: "group", "aria-label": "The most frequent names, by colour" }, names.map(([name, held]) => timelineLegendName(name, held))),
     entry("kernel", [h("rect", { x: 0.5, y: 0.5, width: 17, height: 11, class: "timeline-ink" })], "kernel"),
     entry("copy", [box, h("path", { d: "M1 9 9 1M5 11 15 1M11 11l6-6", class: "timeline-stroke" })], "copy"),
     entry("function", [box, dots], "function"),
@@ -160,6 +164,12 @@ function timelineLegend() {
     entry("rule", [h("path", { d: "M9 0v12", class: "timeline-stroke", "stroke-dasharray": "3 2" })], "new generation"),
     entry("fault", [h("circle", { cx: 9, cy: 6, r: 5, class: "timeline-stroke" }), h("path", { d: "M7 4l4 4M11 4 7 8", class: "timeline-stroke" })], "fault"),
   );
+}
+
+/** A name in the legend, with its colour. */
+function timelineLegendName(name, held) {
+  const box = h("svg", { class: "timeline-swatch", viewBox: "0 0 12 12", width: 12, height: 12, "aria-hidden": "true" }, h("rect", { x: 0, y: 0, width: 12, height: 12, rx: 2, style: `fill: var(${workColour(name)})` }));
+  return h("span", { key: name, class: "timeline-entry timeline-name", title: `${plural(held, "slice")} here` }, box, name);
 }
 
 /** What has been running for long, the longest first, in words: ["saxpy #5 on gpu0/jit for 12 s"]. */
