@@ -158,7 +158,7 @@ def timeline(lab: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> TimelineView:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration with three digits: 12.5 ms, 1 s, 340 µs; `timeline/scale.js` agrees."""
+    """Write a duration with three digits: 12.5 ms, 1 s, 340 µs; `timeline/time/scale.js` agrees."""
     if seconds <= 0:
         return "0 s"
     if seconds >= _WHOLE_S:

@@ -7,7 +7,9 @@ import { count, look, plural, unseen } from "../shared/format.js";
 import { freshBadge } from "../shared/fresh_badge.js";
 import { icon } from "../shared/icons.js";
 import { timelineHeight, timelineIsOf, timelinePath } from "./lanes.js";
-import { timelineClock, timelineDuration, timelineExact, timelineName } from "./scale.js";
+import { timelineMapDraw } from "./time/minimap.js";
+import { timelineClock, timelineDuration, timelineExact, timelineName } from "./time/scale.js";
+import { timelineCellsInWords, timelineLength } from "./told.js";
 
 const TIMELINE_LISTED = 20; // slices in the table
 const TIMELINE_NAMED_IN_LEGEND = 8;
@@ -18,7 +20,7 @@ const TIMELINE_PLOT_HELP = `${TIMELINE_HELP} S brushes what is shown, Escape tak
 
 /** Draw `view`: state, ring, lanes, mode, span, selection, active, detail, said, stale, tabled, id. */
 export function timelineDraw(view) {
-  return [timelineHeader(view), timelineTools(view), timelineBody(view), timelineLegend(view), timelineNow(view), timelineDetail(view), timelineTable(view), h("div", { key: "said", class: "al-sr", role: "status" }, view.said)].filter(Boolean);
+  return [timelineHeader(view), timelineTools(view), timelineMapDraw(view), timelineBody(view), timelineLegend(view), timelineNow(view), timelineDetail(view), timelineTable(view), h("div", { key: "said", class: "al-sr", role: "status" }, view.said)].filter(Boolean);
 }
 
 function timelineHeader({ state, ring, stale }) {
@@ -80,6 +82,7 @@ function timelineBody(view) {
       "div",
       { key: device, class: selected ? "timeline-device timeline-selected" : "timeline-device", role: below.length ? "group" : null, "aria-label": below.length ? device : null },
       h("div", { key: "heading", class: "timeline-heading", "data-device": device, "aria-hidden": below.length ? "true" : null, role: below.length ? null : "option", "aria-selected": below.length ? null : String(selected), "aria-disabled": below.length ? null : "true" }, icon("device", 14), h("strong", {}, device), timelineDoes(state, device), !below.length && !state.states?.[device] && h("span", { class: "al-muted", title: state.unrecorded }, state.unrecorded ? "not recorded" : "nothing seen")),
+      lanes.some((lane) => lane.kind === "gauge" && lane.device === device) && h("div", { key: "gauge", class: "timeline-gauge al-muted", "aria-hidden": "true", title: "The area is the share of time in which its busiest stream worked, the line its used memory." }, "busy, memory"),
       below.map(({ row }) => timelineOption(state.rows[row], row, row === active, selected)),
     );
   });
@@ -90,6 +93,7 @@ function timelineBody(view) {
       "div",
       { class: "timeline-names" },
       h("div", { class: "timeline-corner al-muted" }, "Stream"),
+      lanes.filter(({ device }) => device === null).map(({ kind }) => timelineOfNotebook(kind, state)),
       groups.length > 0 && h("div", { key: "list", role: "listbox", "aria-label": "Streams", "aria-describedby": `${id}-keys` }, groups),
       h("p", { key: "keys", id: `${id}-keys`, class: "al-sr" }, "Up and down go from stream to stream, left and right from slice to slice, Enter selects the device."),
     ),
@@ -101,6 +105,12 @@ function timelineBody(view) {
       lanes.length === 0 && h("p", { key: "none", class: "timeline-none al-muted" }, state ? timelineNone(state) : "Waiting for the first look."),
     ),
   );
+}
+
+/** The name of a lane of the notebook. */
+function timelineOfNotebook(kind, state) {
+  const missing = kind === "cells" && !state.cells?.length && state.cells_unrecorded;
+  return h("div", { key: kind, class: `timeline-of-${kind}` }, kind === "cells" ? "Cells" : "Host waits", missing && h("span", { class: "al-muted", title: missing }, " not recorded"));
 }
 
 /** What a device does that has no context at work, as "starting". */
@@ -126,7 +136,8 @@ function timelineOption({ device, stream, count: done, passed = 0 }, row, isActi
 }
 
 /** What the picture shows, in words. */
-export function timelineSummary({ state, ring, shown, now }) {
+export function timelineSummary(view) {
+  const { state, ring, shown, now } = view;
   if (!state) return "Nothing was seen yet.";
   const rows = state.rows.map(({ device, stream, count: done, longest }) => `${device} ${stream}: ${done} done${done ? `, the longest ${timelineDuration(longest)}` : ""}`);
   const lost = state.rows.filter((row) => row.lost).map(({ device, stream, lost: { count: n, last, seconds: s } }) => `${device} ${stream}: ${last} ended with its context after ${timelineDuration(s)}${n > 1 ? `, and ${n - 1} earlier` : ""}`);
@@ -141,6 +152,7 @@ export function timelineSummary({ state, ring, shown, now }) {
     lost.length > 0 && `${lost.join("; ")}.`,
     changes.length > 0 && `Generation changes: ${changes.slice(-5).join("; ")}.`,
     missed > 0 && `${timelineExact(missed)} slices are not shown.`,
+    timelineCellsInWords(view.state, view.strips, now),
     TIMELINE_PLOT_HELP,
   ].filter(Boolean).join(" ");
 }
@@ -189,22 +201,6 @@ function timelineNow({ state, now }) {
 
 function timelineDetail({ detail }) {
   return h("div", { key: "detail", class: "timeline-detail", "aria-hidden": "true" }, detail ? [h("span", { class: "timeline-what" }, detail.what), detail.text] : TIMELINE_HELP);
-}
-
-/** A slice in words: {what, text}. `more` others lie under the same pixel. */
-export function timelineDescribe(state, { work, seq, start, end, more = 0 }, now) {
-  const [row, name, kind, lost] = state.works[work];
-  const { device, stream } = state.rows[row];
-  const length = end === null ? `running for ${timelineDuration(now - start)}` : timelineLength(end - start, lost);
-  return {
-    what: timelineName(name, seq, kind),
-    text: [kind, `${device}/${stream}`, `from ${timelineClock(start, 6)}`, length, more > 0 && `${plural(more, "other")} within a pixel`].filter(Boolean).join(" · "),
-  };
-}
-
-/** How long a slice was, and whether it came to its own end. */
-function timelineLength(seconds, lost) {
-  return lost ? `ended with its context after ${timelineDuration(seconds)}` : timelineDuration(seconds);
 }
 
 function timelineTable({ state, ring, tabled, now }) {

@@ -4,6 +4,8 @@ import { patch } from "../shared/dom.js";
 import { timelineDraw } from "./draw.js";
 import { timelineIsPassedOn, timelineKey } from "./keys.js";
 import { TimelineModel } from "./model.js";
+import { timelineMapDown, timelineMapKey, timelineMapMove, timelineMapSpan } from "./time/minimap.js";
+import { TIMELINE_MAP_HIGH, TimelineMapPicture } from "./paint/map.js";
 import { timelineColours } from "./paint/fills.js";
 import { timelinePaint } from "./paint/paint.js";
 import { TimelineFrames, timelineDrawing, timelineFit, timelineHovered, timelineIsDue, timelineScene, timelineSheetHeight } from "./picture.js";
@@ -21,7 +23,7 @@ export function mountTimeline(root, bus) {
   const sheet = new TimelineSheet(root, model);
   const redraw = () => sheet.frames.ask();
   timelineListen(sheet);
-  const unwatch = ["stale", "cursor", "span", "selection", "closed"].map((key) => bus.watch(key, redraw));
+  const unwatch = ["stale", "cursor", "span", "selection", "kernel", "closed"].map((key) => bus.watch(key, redraw));
   unwatch.push(bus.watch("moment", (moment) => model.showMoment(moment) && redraw()));
   unwatch.push(bus.watch("paused", (paused) => {
     model.pause(paused);
@@ -53,6 +55,7 @@ export function mountTimeline(root, bus) {
 
 /** The element of a timeline: what is measured of it, drawn into it, and done to it. */
 class TimelineSheet {
+  #mapPicture = new TimelineMapPicture();
   #id = `accel-lab-timeline-${(timelineMounted += 1)}`;
 
   constructor(root, model) {
@@ -78,6 +81,14 @@ class TimelineSheet {
     return { x: event.clientX - box.left, y: event.clientY - box.top };
   }
 
+  get map() { return this.root.querySelector(".timeline-map"); }
+
+  /** Where on the minimap an event was. */
+  mapPoint(event) {
+    const box = this.map.getBoundingClientRect();
+    return { x: event.clientX - box.left, width: box.width };
+  }
+
   /** Take a change, and draw it. */
   act(change) {
     if (this.model.apply(change)) this.frames.ask();
@@ -100,7 +111,19 @@ class TimelineSheet {
     if (!width || !view.state) return;
     const pen = canvas.getContext("2d");
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    timelinePaint(pen, timelineScene(view, hovered, { width, top: this.#scrolled }), timelineColours(this.root));
+    const colours = timelineColours(this.root);
+    timelinePaint(pen, timelineScene(view, hovered, { width, top: this.#scrolled }), colours);
+    this.#paintMap(view, ratio, colours);
+  }
+
+  #paintMap(view, ratio, colours) {
+    const canvas = this.root.querySelector(".timeline-map-canvas");
+    const width = canvas.clientWidth;
+    if (!width) return;
+    if (timelineFit(canvas, width, TIMELINE_MAP_HIGH, ratio)) this.#mapPicture.forget();
+    const pen = canvas.getContext("2d");
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.#mapPicture.paint(pen, view, timelineMapSpan(view), width, colours, this.window.performance.now());
   }
 }
 
@@ -112,15 +135,23 @@ function timelineListen(sheet) {
   const listen = (type, listener, options) => root.addEventListener(type, listener, options);
 
   listen("pointerdown", (event) => {
+    if (event.button === 0 && sheet.map?.contains(event.target) && model.look().state) {
+      sheet.act(timelineMapDown(sheet.look(), sheet.mapPoint(event)));
+      sheet.map.setPointerCapture(event.pointerId);
+      sheet.root.querySelector(".timeline-handle").focus({ preventScroll: true });
+      event.preventDefault();
+      return;
+    }
     if (event.button !== 0 || !isPicture(event)) return;
     sheet.act(timelineDown(sheet.look(), sheet.point(event), event));
     sheet.canvas.setPointerCapture(event.pointerId);
   });
   listen("pointermove", (event) => {
-    if (isPicture(event)) sheet.act(timelineMove(sheet.look(), sheet.point(event)));
+    if (sheet.look().drag?.map) sheet.act(timelineMapMove(sheet.look(), sheet.mapPoint(event)));
+    else if (isPicture(event)) sheet.act(timelineMove(sheet.look(), sheet.point(event)));
   });
   for (const type of ["pointerup", "pointercancel"]) {
-    listen(type, (event) => sheet.act(timelineUp(sheet.look(), sheet.point(event), type === "pointercancel")));
+    listen(type, (event) => sheet.act(sheet.look().drag?.map ? { drag: null } : timelineUp(sheet.look(), sheet.point(event), type === "pointercancel")));
   }
   listen("pointerout", ({ target }) => {
     if (target === sheet.canvas || target === root) sheet.act(timelineLeave(sheet.look()));
@@ -146,8 +177,9 @@ function timelineOnKey(sheet, event) {
   if (timelineIsPassedOn(event)) return;
   event.stopPropagation(); // JupyterLab would run, delete or leave the cell
   const view = sheet.look();
-  if (event.type !== "keydown" || !view.state || !event.target.closest?.(".timeline-body")) return;
-  const change = timelineKey(view, event.key, timelineRowOf(event.target));
+  const isMap = Boolean(event.target.closest?.(".timeline-map"));
+  if (event.type !== "keydown" || !view.state || !(isMap || event.target.closest?.(".timeline-body"))) return;
+  const change = (isMap && timelineMapKey(view, event.key)) || timelineKey(view, event.key, timelineRowOf(event.target));
   if (!change) return;
   event.preventDefault();
   sheet.act(change);

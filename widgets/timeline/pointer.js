@@ -3,8 +3,8 @@
 
 import { timelineActivate, timelineSelect } from "./keys.js";
 import { timelinePath } from "./lanes.js";
-import { TIMELINE_FOLLOWED_S, timelineAll, timelineFollow, timelineHold, timelineMoved, timelineShown, timelineTimeAt, timelineZoomed } from "./range.js";
-import { timelinePan } from "./scale.js";
+import { TIMELINE_FOLLOWED_S, timelineAll, timelineFollow, timelineHold, timelineMoved, timelineShown, timelineTimeAt, timelineZoomed } from "./time/range.js";
+import { timelinePan } from "./time/scale.js";
 import { TIMELINE_GRIP, timelineUnder } from "./slices.js";
 
 const TIMELINE_WHEEL = 0.0025; // of the logarithm of a zoom, for a pixel of the wheel

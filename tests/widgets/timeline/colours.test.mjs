@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { toHtml } from "../../../widgets/shared/dom.js";
 import { timelineDraw } from "../../../widgets/timeline/draw.js";
 import { TimelineFills, timelineShade } from "../../../widgets/timeline/paint/fills.js";
+import { timelineDrawing } from "../../../widgets/timeline/picture.js";
 import { TimelineRing } from "../../../widgets/timeline/ring.js";
 import { workColour } from "../../../widgets/shared/colours.js";
 import { Timeline, packed } from "./case.mjs";
@@ -24,7 +25,7 @@ function pen() {
 
 test("the legend names the names that most slices have, each with its colour", () => {
   const timeline = new Timeline();
-  const html = toHtml(...timelineDraw({ ...timeline.look(), mode: "all", shown: [1000, 1002], detail: null, id: "t" }).filter(Boolean));
+  const html = toHtml(...timelineDraw(timelineDrawing(timeline.look(), null, "t")).filter(Boolean));
   const names = [...html.matchAll(/fill: var\((--al-work-\d)\)[^>]*><\/rect><\/svg>(\w+)/g)].map(([, colour, name]) => [name, colour]);
   assert.deepEqual(names, [["Gemm", workColour("Gemm")], ["Upload", workColour("Upload")]]);
 });

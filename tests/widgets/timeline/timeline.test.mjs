@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { toHtml } from "../../../widgets/shared/dom.js";
-import { timelineDescribe, timelineDraw, timelineLong, timelineSummary } from "../../../widgets/timeline/draw.js";
+import { timelineDraw, timelineLong, timelineSummary } from "../../../widgets/timeline/draw.js";
 import { TIMELINE_AXIS, timelineHeight, timelineIsOf, timelineLanes } from "../../../widgets/timeline/lanes.js";
 import { timelineMerged, timelinePaint } from "../../../widgets/timeline/paint/paint.js";
 import { TIMELINE_KEPT, TimelineRing } from "../../../widgets/timeline/ring.js";
-import { timelineClock, timelineDuration, timelineExact, timelinePan, timelineTicks, timelineZoom } from "../../../widgets/timeline/scale.js";
+import { timelineClock, timelineDuration, timelineExact, timelinePan, timelineTicks, timelineZoom } from "../../../widgets/timeline/time/scale.js";
+import { timelineDescribe } from "../../../widgets/timeline/told.js";
 import { timelineTrace } from "../../../widgets/timeline/trace.js";
 import { CASE, packed } from "./case.mjs";
 
@@ -22,7 +23,7 @@ function caseView(more = {}) {
   const view = new DataView(Float64Array.from(CASE.columns).buffer);
   ring.add(view, CASE.state.works);
   const lanes = timelineLanes(CASE.state);
-  return { state: CASE.state, ring, lanes, mode: "follow", shown: [1000, 1002], span: null, selection: null, active: 0, detail: null, said: "", stale: null, tabled: false, id: "t", now: 1001.5, ...more };
+  return { state: CASE.state, ring, lanes, mode: "follow", shown: [1000, 1002], span: null, selection: null, active: 0, detail: null, said: "", stale: null, tabled: false, id: "t", now: 1001.5, mapSpan: [1000, 1002], handle: { left: 0, width: 100 }, ...more };
 }
 
 test("the trace of the case is what Python makes of it", () => {

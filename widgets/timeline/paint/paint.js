@@ -2,10 +2,12 @@
 
 import { WORK_COLOURS } from "../../shared/colours.js";
 import { TIMELINE_AXIS, timelineIsOf, timelinePath } from "../lanes.js";
-import { timelineClock, timelineDigits, timelineDuration, timelineName, timelineTicks } from "../scale.js";
+import { timelineClock, timelineDigits, timelineDuration, timelineName, timelineTicks } from "../time/scale.js";
+import { timelinePaintBands, timelinePaintCells, timelinePaintGauge, timelinePaintWaits } from "./beside.js";
 import { TIMELINE_KINDS, TimelineFills, timelineCut, timelineLine, timelineShade } from "./fills.js";
 
 const TIMELINE_BOX = 2; // pixels from which a slice is drawn as itself
+const TIMELINE_FAINT = 0.25; // what is not of the chosen name
 const TIMELINE_INSET = 4; // pixels between a slice and the edge of its lane
 const TIMELINE_NAMED = 30; // pixels from which a slice may have its name in it
 const TIMELINE_CROSS = 14; // pixels that a cross is wide; of those that would overlap one is drawn
@@ -13,7 +15,7 @@ const TIMELINE_ASIDE = 4; // pixels between a slice and its name, where that sta
 const TIMELINE_FONT = "11px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
 
 /**
- * Paint a moment of a view: `scene` has state, ring, lanes, window ([from, to]), now, cursor, span,
+ * Paint a moment of a view: `scene` has state, ring, strips, lanes, window ([from, to]), now, cursor, span,
  * selection, picked and hovered ({row, number} or {row, seq} of a running one), top (pixels scrolled
  * away), width and height.
  */
@@ -29,11 +31,15 @@ export function timelinePaint(pen, scene, colours) {
   pen.beginPath();
   pen.rect(0, TIMELINE_AXIS, width, height - TIMELINE_AXIS);
   pen.clip();
-  for (const lane of visible) paint.lane(lane);
-  for (const device of new Set(visible.map((lane) => lane.device))) paint.marks(device);
+  timelinePaintBands(paint);
+  for (const lane of visible) TIMELINE_PAINTED[lane.kind]?.(paint, lane);
+  for (const device of new Set(visible.map((lane) => lane.device))) if (device !== null) paint.marks(device);
   pen.restore();
   paint.moments();
 }
+
+/** What draws a lane, by its kind; what a heading has are its device's marks. */
+const TIMELINE_PAINTED = { cells: timelinePaintCells, waits: timelinePaintWaits, gauge: timelinePaintGauge, stream: (paint, lane) => paint.lane(lane) };
 
 class TimelinePainter {
   constructor(pen, scene, colours) {
@@ -43,6 +49,7 @@ class TimelinePainter {
     [this.from, this.to] = scene.window;
     this.scale = scene.width / (this.to - this.from);
     this.fills = new TimelineFills(pen, colours);
+    this.faint = (scene.state?.works ?? []).map(([, name]) => Boolean(scene.kernel) && scene.kernel.name !== name); // of each work
     this.shades = (scene.state?.works ?? []).map(([, name]) => timelineShade(name)); // of each work
   }
 
@@ -56,8 +63,8 @@ class TimelinePainter {
     const { pen, colours, scene } = this;
     const { width, height, lanes, top, state, selection, activeRow } = scene;
     for (const lane of lanes) {
-      const selected = timelineIsOf(timelinePath(state, lane.device), selection);
-      pen.fillStyle = selected || (activeRow !== null && lane.row === activeRow) ? colours["accent-soft"] : lane.row === null ? colours.faint : colours.bg;
+      const selected = lane.device !== null && timelineIsOf(timelinePath(state, lane.device), selection);
+      pen.fillStyle = selected || (activeRow !== null && lane.row === activeRow) ? colours["accent-soft"] : lane.kind === "heading" ? colours.faint : colours.bg;
       pen.fillRect(0, lane.y - top, width, lane.height);
     }
     pen.fillStyle = colours.bg;
@@ -74,7 +81,6 @@ class TimelinePainter {
   }
 
   lane(lane) {
-    if (lane.row === null) return;
     const y = lane.y - this.scene.top + TIMELINE_INSET;
     const height = lane.height - 2 * TIMELINE_INSET;
     const track = this.scene.ring.tracks[lane.row];
@@ -108,7 +114,7 @@ class TimelinePainter {
     const { start, end, work, seq, number, tail } = track;
     const { works } = scene.state;
     const columns = Math.ceil(scene.width);
-    const looks = works.map(([, , kind], i) => TIMELINE_KINDS.indexOf(kind) * WORK_COLOURS + this.shades[i]);
+    const looks = works.map(([, , kind], i) => (TIMELINE_KINDS.indexOf(kind) * WORK_COLOURS + this.shades[i]) * 2 + Number(this.faint[i]));
     const busy = []; // by look, where there is one
     const ended = []; // their words stand where nothing is drawn
     for (let i = track.from(from); i < tail && start[i] <= to; i += 1) {
@@ -123,8 +129,10 @@ class TimelinePainter {
       if (x1 - x0 >= TIMELINE_BOX) {
         const [, name, kind, lost] = works[work[i]];
         const shade = this.shades[work[i]];
+        pen.globalAlpha = this.faint[work[i]] ? TIMELINE_FAINT : 1;
         if (lost) ended.push([x0, x1, `${name} #${seq[i]} · ended with its context after ${timelineDuration(end[i] - start[i])}`, shade, y, height]);
         else this.box(x0, x1, name, kind, shade, y, height);
+        pen.globalAlpha = 1;
         continue;
       }
       const share = (busy[looks[work[i]]] ??= new Float32Array(columns));
@@ -135,7 +143,9 @@ class TimelinePainter {
     for (const one of ended) this.ended(...one);
     for (const mark of [scene.hovered, scene.picked]) {
       const place = mark?.row === row && mark.number !== undefined ? track.placeOf(mark.number) : -1;
-      if (place >= 0) this.outline(this.x(start[place]), this.x(end[place]), y, height);
+      if (place < 0) continue;
+      this.queued(scene.strips?.queued.get(number[place]), start[place], y + height / 2);
+      this.outline(this.x(start[place]), this.x(end[place]), y, height);
     }
   }
 
@@ -147,7 +157,9 @@ class TimelinePainter {
     const high = total.map((share) => share && Math.min(height, Math.max(3, share * height)));
     const below = new Float32Array(columns);
     busy.forEach((share, look) => {
-      pen.fillStyle = this.fills.of(TIMELINE_KINDS[Math.floor(look / WORK_COLOURS)], look % WORK_COLOURS);
+      const style = look >> 1;
+      pen.globalAlpha = look % 2 ? TIMELINE_FAINT : 1;
+      pen.fillStyle = this.fills.of(TIMELINE_KINDS[Math.floor(style / WORK_COLOURS)], style % WORK_COLOURS);
       pen.beginPath();
       for (let x = 0; x < columns; x += 1) {
         if (!share[x]) continue;
@@ -157,6 +169,7 @@ class TimelinePainter {
       }
       pen.fill();
     });
+    pen.globalAlpha = 1;
   }
 
   box(x0, x1, name, kind, shade, y, height) {
@@ -191,6 +204,7 @@ class TimelinePainter {
     const { pen, scene, colours } = this;
     const [row, name, kind] = scene.state.works[work];
     const [left, right] = this.runs(start, now);
+    pen.globalAlpha = this.faint[work] ? TIMELINE_FAINT : 1;
     pen.fillStyle = this.fill(kind, this.shades[work]);
     pen.beginPath();
     pen.moveTo(left, y);
@@ -203,6 +217,7 @@ class TimelinePainter {
       pen.strokeStyle = this.edge(kind, this.shades[work]);
       pen.stroke();
     }
+    pen.globalAlpha = 1;
     if (kind === "untraced") return; // its own words stand in the boxes before it
     const words = `${name} #${seq} · running ${timelineDuration(now - start)}`;
     if (this.fits(words, left, right - 5)) this.name(words, kind, left, right - 5, y, height);
@@ -253,6 +268,18 @@ class TimelinePainter {
     }
     pen.fillStyle = kind === "kernel" ? colours["work-text"] : colours.fg;
     pen.fillText(text, from, y + height / 2 + 0.5);
+  }
+
+  /** How long a slice has waited on its device before it began, as a thin line in front of it. */
+  queued(at, start, y) {
+    if (!at || at >= start) return;
+    const { pen, colours } = this;
+    const [x0, x1] = [Math.round(this.x(at)), this.x(start)];
+    pen.fillStyle = colours.bg;
+    pen.fillRect(x0 - 1, y - 3, x1 - x0 + 1, 6);
+    pen.fillStyle = colours.fg;
+    pen.fillRect(x0, y - 0.75, x1 - x0, 1.5);
+    pen.fillRect(x0, y - 4, 1.5, 8);
   }
 
   outline(x0, x1, y, height) {
