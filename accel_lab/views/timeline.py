@@ -5,7 +5,7 @@ travel beside it, as `Tally.pack` says.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +14,12 @@ import msgspec
 
 from accel_lab.display.counts import counted
 from accel_lab.display.table import as_html, as_text
+from accel_lab.errors import JournalError
+from accel_lab.journal.entries.entry import Entry
+from accel_lab.journal.journal import Journal
 from accel_lab.views.chrome_trace import chrome_trace, devices_of
+from accel_lab.views.past.journal import JournalPast
+from accel_lab.views.past.relations import READ, Relations, relations_of
 from accel_lab.views.past.still import Still
 from accel_lab.views.scene.fault_mark import Mark, mark_of
 from accel_lab.views.scene.observer import Lab, Source, Want
@@ -45,6 +50,7 @@ class TimelineView(View):
 
     def __init__(self, source: Lab | Source) -> None:
         super().__init__(source)
+        self._related: State | None = None
         self._marked: tuple[Scene | None, int, list[list[Any]], int] = None, 0, [], 0
 
     def fold(self, scene: Scene) -> State:
@@ -59,7 +65,9 @@ class TimelineView(View):
         first; `cells_unrecorded` says why there are none. `totals` have the memory of each device.
         `states` are those of devices that do not run. `traced` slices were numbered, `untraced`
         were never seen, `span` is from the first start to the last end. `unrecorded` says why the
-        work of this moment is not known. A recording says `at`, which is its now; a part of a
+        work of this moment is not known. `related` is what was asked for last with `do_relate`:
+        `of`, and `makers`, `users` and `group` as [device, seq], the `cell`, and `why` not. A
+        recording says `at`, which is its now; a part of a
         session says `of`, which part.
         """
         known = tally(scene)
@@ -89,6 +97,8 @@ class TimelineView(View):
         if "work" in scene.unrecorded:
             state["unrecorded"] = scene.unrecorded["work"]
         state |= _notebook(scene)
+        if self._related is not None:
+            state["related"] = self._related
         if self.source.lab is None:
             where = getattr(self.source, "where", None)  # also before the first step
             state["at"] = scene.at or (where["at"] if where is not None else 0.0)
@@ -108,6 +118,35 @@ class TimelineView(View):
         known = tally(scene)
         strips = pack_strips(scene, _devices(scene, known), known.queued())
         return known.pack() + strips
+
+    def do_relate(self, device: str, seq: int) -> None:
+        """Have the next state tell what a message has to do with others: see `Relations`.
+
+        Blocks while the journal's newest entries are read.
+        """
+        told = self._relations(device, int(seq))
+        self._related = {"of": [device, int(seq)], **told._asdict()}
+        self.nudge()
+
+    def nudge(self) -> None:
+        """Have what a command changed sent soon; only a widget sends anything."""
+
+    def _relations(self, device: str, seq: int) -> Relations:
+        past = getattr(self.source, "past", None)
+        live = getattr(self.source, "live", None)
+        lab = self.source.lab or (live.lab if live is not None else None)
+        journal: Journal | None = getattr(lab, "journal", None)
+        try:
+            if journal is not None:
+                entries: Iterable[Entry] = journal[-READ:]
+            elif isinstance(past, JournalPast):
+                count = len(past)
+                entries = past.entries(range(max(0, count - READ), count))
+            else:
+                return Relations(why="there is no journal to tell")
+            return relations_of(entries, device, seq)
+        except JournalError as error:
+            return Relations(why=str(error))
 
     def text(self, state: State) -> str:
         """Draw a line a stream: how much it did, its share of the span, and what it is at.

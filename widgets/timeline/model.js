@@ -3,7 +3,7 @@
 import { timelineLanes } from "./lanes.js";
 import { TIMELINE_RANGE, timelineAll, timelineWithMoment } from "./time/range.js";
 import { TimelineRing } from "./ring.js";
-import { timelineExtent } from "./slices.js";
+import { timelineExtent, timelinePicked } from "./slices.js";
 import { TimelineStrips } from "./strips.js";
 
 const TIMELINE_SHARED = ["cursor", "span", "selection", "kernel"]; // with the page's other views, on its bus
@@ -64,7 +64,17 @@ export class TimelineModel {
     if (this.#packed) own.ring.add(this.#packed, state.works);
     own.strips.take(state, this.#packed);
     own.lanes = timelineLanes(state, own.strips);
+    this.#learnCell(state);
     if (state.closed && (isFirst || own.range.mode === "follow")) own.range = timelineAll(own);
+  }
+
+  /** Say on the page which cell has sent the picked slice, once that is known. */
+  #learnCell({ related, works, rows }) {
+    const kernel = this.#bus.get("kernel");
+    const picked = timelinePicked(this.#own);
+    if (!related || related.cell === null || !kernel || kernel.cells.length || !picked) return;
+    const [row, name] = works[picked.work];
+    if (name === kernel.name && rows[row].device === related.of[0] && picked.seq === related.of[1]) this.#bus.set("kernel", { name, cells: [related.cell] });
   }
 
   /** Note the kernel's word of what time it is. */

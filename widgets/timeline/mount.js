@@ -20,7 +20,7 @@ let timelineMounted = 0;
 export function mountTimeline(root, bus) {
   const window = root.ownerDocument.defaultView;
   const model = new TimelineModel(bus, () => window.performance.now());
-  const sheet = new TimelineSheet(root, model);
+  const sheet = new TimelineSheet(root, model, (message) => bus.command(message));
   const redraw = () => sheet.frames.ask();
   timelineListen(sheet);
   const unwatch = ["stale", "cursor", "span", "selection", "kernel", "closed"].map((key) => bus.watch(key, redraw));
@@ -58,7 +58,10 @@ class TimelineSheet {
   #mapPicture = new TimelineMapPicture();
   #id = `accel-lab-timeline-${(timelineMounted += 1)}`;
 
-  constructor(root, model) {
+  #command;
+
+  constructor(root, model, command) {
+    this.#command = command;
     this.root = root;
     this.model = model;
     this.window = root.ownerDocument.defaultView;
@@ -89,8 +92,9 @@ class TimelineSheet {
     return { x: event.clientX - box.left, width: box.width };
   }
 
-  /** Take a change, and draw it. */
+  /** Take a change, and draw it. Of a slice that is picked it is asked what it has to do with others. */
   act(change) {
+    if (change.picked) this.#ask(change.picked);
     if (this.model.apply(change)) this.frames.ask();
     if (change.scrollBy) this.body.scrollTop += change.scrollBy;
     if (change.focus === undefined) return;
@@ -98,6 +102,14 @@ class TimelineSheet {
     const row = this.root.querySelector(`[data-row="${change.focus}"]`);
     row?.focus({ preventScroll: true });
     row?.scrollIntoView({ block: "nearest" });
+  }
+
+  #ask({ row, number, seq }) {
+    const { state, ring } = this.model.look();
+    const track = ring.tracks[row];
+    const place = number === undefined ? -1 : (track?.placeOf(number) ?? -1);
+    const asked = place < 0 ? seq : track.seq[place];
+    if (asked !== undefined && state.works && !(place >= 0 && state.works[track.work[place]][2] === "untraced")) this.#command({ do: "relate", device: state.rows[row].device, seq: asked });
   }
 
   #paint() {

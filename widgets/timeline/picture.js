@@ -1,8 +1,9 @@
 // What is drawn of a view (`TimelineModel.look`), and when.
 
-import { timelineCellTold, timelineDescribe, timelineGaugeTold, timelineWaitTold } from "./told.js";
+import { timelineCellTold, timelineDescribe, timelineGaugeTold, timelineRelatedInWords, timelineWaitTold } from "./told.js";
 import { timelineHeight } from "./lanes.js";
 import { timelineHandle, timelineMapSpan } from "./time/minimap.js";
+import { timelineRelated } from "./paint/arrows.js";
 import { timelineShown } from "./time/range.js";
 import { timelinePicked, timelineUnder } from "./slices.js";
 
@@ -30,12 +31,14 @@ function timelineTold(view, hovered) {
   if (hovered?.wait) return timelineWaitTold(hovered.wait, view.now);
   if (hovered?.gauge) return timelineGaugeTold(view, hovered.gauge);
   const slice = hovered?.slice ?? timelinePicked(view);
-  return slice && timelineDescribe(view.state, slice, view.now);
+  if (!slice) return null;
+  const { what, text } = timelineDescribe(view.state, slice, view.now);
+  return { what, text: [text, timelineRelatedInWords(view.state, slice)].filter(Boolean).join(" · ") };
 }
 
 /** What `timelinePaint` paints of a view on a sheet of this width, scrolled to `top`. */
 export function timelineScene(view, hovered, { width, top }) {
-  return { ...view, window: timelineShown(view), activeRow: view.active, hovered, width, height: timelineSheetHeight(view), top };
+  return { ...view, window: timelineShown(view), activeRow: view.active, hovered, related: view.state ? timelineRelated(view) : [], width, height: timelineSheetHeight(view), top };
 }
 
 /** How high the picture is; what is higher scrolls. */

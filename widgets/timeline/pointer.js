@@ -35,8 +35,11 @@ export function timelineUp(view, point, isCancelled) {
   if (!drag || drag.moved || isCancelled) return { drag: null };
   const found = timelineUnder(view, point);
   const change = { drag: null, picked: found?.slice ? { row: found.row, number: found.number, seq: found.seq } : null };
+  if (found?.cell) return { ...change, kernel: null };
   if (!found || found.row === null) return change;
-  return { ...change, active: found.row, selection: timelinePath(state, state.rows[found.row].device) };
+  const name = found.slice && state.works[found.slice.work][1];
+  const kernel = !name || name === view.kernel?.name ? null : { name, cells: [] }; // the same again lets it go
+  return { ...change, kernel, active: found.row, selection: timelinePath(state, state.rows[found.row].device) };
 }
 
 /** Point at nothing; the moment stays while something is dragged. */

@@ -25,6 +25,14 @@ function timelineTimes({ start, end, queued, lost }, now) {
   return [`reached the device ${timelineClock(queued, 6)}`, `from ${timelineClock(start, 6)}`, end === null || lost ? `${waited}, ${ran}` : `${waited}, ran ${ran}`];
 }
 
+/** How a slice hangs together with others, where that was asked for: "of 2, used by 1, cell 4". */
+export function timelineRelatedInWords({ related, works, rows }, { work, seq }) {
+  if (!related || related.of[0] !== rows[works[work][0]].device || related.of[1] !== seq) return "";
+  if (related.why) return `what it came of is not known: ${related.why}`;
+  const { makers, users, group, cell } = related;
+  return [cell !== null && `cell ${cell}`, `made of ${plural(makers.length, "other")}`, `used by ${users.length}`, group.length > 0 && `${plural(group.length, "more part")} on other devices`].filter(Boolean).join(", ");
+}
+
 /** How long a slice was, and whether it came to its own end. */
 export function timelineLength(seconds, lost) {
   return lost ? `ended with its context after ${timelineDuration(seconds)}` : timelineDuration(seconds);

@@ -189,3 +189,39 @@ def test_a_click_beside_the_handle_brings_it_there(session: Session) -> None:
     handle = session.page.locator(".timeline-handle").bounding_box()
     assert handle
     assert handle["x"] + handle["width"] == pytest.approx(strip["x"] + strip["width"], abs=4)
+
+
+def test_a_picked_slice_is_asked_about_and_gets_arrows(tab: "Tab") -> None:
+    about = {
+        "of": ["gpu0", 2],
+        "makers": [["gpu0", 1]],
+        "users": [["gpu0", 3]],
+        "group": [],
+        "cell": 2,
+        "why": "",
+    }
+    session = Session(tab, {"related": about})
+    session.page.evaluate(
+        "() => { window.sent = []; window.bus.command = (one) => window.sent.push(one); }"
+    )
+    between = session.pixel(session.x(1002.2), STREAM)
+    session.move(session.x(1004.0), STREAM)
+    session.page.mouse.down()
+    session.page.mouse.up()
+    session.frame()
+    asked = session.page.evaluate("() => window.sent")
+    assert asked == [{"do": "relate", "device": "gpu0", "seq": 2}]
+    assert session.pixel(session.x(1002.2), STREAM) != between, "an arrow"
+    assert "cell 2, made of 1 other, used by 1" in session.text(".timeline-detail")
+
+
+def test_what_is_not_of_the_chosen_name_is_faint(session: Session) -> None:
+    session.page.mouse.move(0, 0)
+    session.frame()
+    gemm, saxpy = (session.x(at) for at in (1004.2, 1006.1))
+    before = session.pixel(gemm, STREAM), session.pixel(saxpy, STREAM)
+    session.put("kernel", {"name": "saxpy", "cells": [1]})
+    assert session.pixel(saxpy, STREAM) == before[1]
+    assert session.pixel(gemm, STREAM) != before[0]
+    session.put("kernel", None)
+    assert session.pixel(gemm, STREAM) == before[0]

@@ -3,6 +3,7 @@
 import { WORK_COLOURS } from "../../shared/colours.js";
 import { TIMELINE_AXIS, timelineIsOf, timelinePath } from "../lanes.js";
 import { timelineClock, timelineDigits, timelineDuration, timelineName, timelineTicks } from "../time/scale.js";
+import { timelinePaintArrows } from "./arrows.js";
 import { timelinePaintBands, timelinePaintCells, timelinePaintGauge, timelinePaintWaits } from "./beside.js";
 import { TIMELINE_KINDS, TimelineFills, timelineCut, timelineLine, timelineShade } from "./fills.js";
 
@@ -34,6 +35,7 @@ export function timelinePaint(pen, scene, colours) {
   timelinePaintBands(paint);
   for (const lane of visible) TIMELINE_PAINTED[lane.kind]?.(paint, lane);
   for (const device of new Set(visible.map((lane) => lane.device))) if (device !== null) paint.marks(device);
+  timelinePaintArrows(paint);
   pen.restore();
   paint.moments();
 }
