@@ -4,6 +4,7 @@ The state says what rows, works, running slices and marks there are; the newest 
 travel beside it, as `Tally.pack` says.
 """
 
+import textwrap
 import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -13,7 +14,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from accel_lab.display.counts import counted
-from accel_lab.display.table import as_html, as_text
+from accel_lab.display.table import as_html, as_text, shortened
 from accel_lab.errors import JournalError
 from accel_lab.journal.entries.entry import Entry
 from accel_lab.journal.journal import Journal
@@ -31,6 +32,9 @@ from accel_lab.views.widget.view import State, View, show
 
 CELLS = 64
 """How many of the newest cells of the notebook a state holds; a page keeps those it has seen."""
+TOLD_CELLS = 5
+"""How many of them are told in words."""
+WIDTH = 80
 MARKED = 64
 """How many of the newest faults and generation changes a state holds."""
 
@@ -153,14 +157,12 @@ class TimelineView(View):
 
         What runs has been running for as long as is written, up to now or to a recording's `at`.
         """
-        rows = list(_cells(state))
-        if not rows:
-            return _caption(state)
-        return "\n".join((_caption(state), *as_text(_columns(state), rows, _NUMBERS)))
+        return "\n".join((*_filled(_caption(state)), *_table(state), *_filled(_of_cells(state))))
 
     def html(self, state: State) -> str:
         """Draw the same as one table, each row headed by its stream."""
-        return as_html(_caption(state), _columns(state), _cells(state))
+        caption = ". ".join(filter(None, (_caption(state), _of_cells(state))))
+        return as_html(caption, _columns(state), _cells(state))
 
     def export(self, path: str | Path) -> Path:
         """Write what is known now as a Chrome trace; returns where.
@@ -261,6 +263,39 @@ def _caption(state: State) -> str:
     if "unrecorded" in state:
         parts.append(f"the rest is not recorded: {state['unrecorded']}")
     return ", ".join(parts) + (" (closed)" if state["closed"] and "of" not in state else "")
+
+
+def _filled(text: str) -> list[str]:
+    """Return lines of a text that a terminal does not break."""
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _table(state: State) -> list[str]:
+    """Return the streams as lines; what finds no room beside the others stands below them."""
+    rows = list(_cells(state))
+    if not rows:
+        return []
+    lines = as_text(_columns(state), rows, _NUMBERS)
+    if max(map(len, lines)) <= WIDTH:
+        return lines
+    ended = [f"{row[0]}: {row[-1]} ended with its context" for row in rows if row[len(_COLUMNS) :]]
+    ended = [line for line in ended if "⊗" in line]
+    lines = as_text(_COLUMNS, [row[: len(_COLUMNS)] for row in rows], _NUMBERS)
+    return [shortened(line, WIDTH) for line in (*lines, *ended)]
+
+
+def _of_cells(state: State) -> str:
+    """Say how the newest cells of the notebook went; empty where none is known."""
+    now = state.get("at", time.time())
+    said = [
+        f"[{number}] running for {duration(max(0.0, now - start))}"
+        if end is None
+        else f"[{number}] {ended} after {duration(end - start)}"
+        for number, start, end, ended, _ in state.get("cells", ())[-TOLD_CELLS:]
+    ]
+    if not said and "cells_unrecorded" in state:
+        return f"Cells are not recorded: {state['cells_unrecorded']}"
+    return f"Cells: {', '.join(said)}" if said else ""
 
 
 def _row(row: Row) -> State:
