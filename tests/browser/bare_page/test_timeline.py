@@ -60,7 +60,8 @@ PIXEL = """(canvas, [x, y]) => {
     const [r, g, b] = canvas.getContext("2d").getImageData(x * ratio, y * ratio, 1, 1).data;
     return "#" + [r, g, b].map((c) => c.toString(16).padStart(2, "0")).join("");
 }"""
-KERNEL, ROW = "#0b5cad", 24 + 20 + 26  # the colour; where the second lane begins
+SPIN = "#066aff"  # the colour of that name
+KERNEL, ROW = "#008066", 24 + 20 + 26  # the colour of Gemm; where the second lane begins
 MIDDLE = ROW + 20  # of that lane, beside the names
 
 
@@ -264,7 +265,7 @@ def test_what_ended_with_its_context_is_hatched_and_names_stand_beside_what_is_n
     bare.page.mouse.move(0, 0)
     bare.frame()
     inside = {bare.pixel(bare.x(1000.74) - d, MIDDLE + 5 - d % 6) for d in range(12)}
-    assert KERNEL in inside, "hatched"
+    assert SPIN in inside, "hatched"
     assert len(inside) > 1, "and pale between"
     assert bare.pixel(bare.x(1000.75) - 1, MIDDLE) == "#b3261e", "the edge of the loss"
     tab.check()
