@@ -51,10 +51,29 @@ def scene() -> Scene:
         ran(4, "double", "run", 0.0625),
     )
     cells = ((1, 3), (2, 4), (3, 7), (4, None))
-    made.add(WorkTraced(device="gpu0", generation=1, done=done, running=(), cells=cells, dropped=9))
+    made.add(
+        WorkTraced(
+            device="gpu0",
+            generation=1,
+            done=done,
+            running=(),
+            cells=cells,
+            dropped=9,
+            at=AT + 6,
+        )
+    )
     again = (ran(1, "gemm", "blas", 0.03125),)
     running = (Slice(2, "spin", "jit", "kernel", AT + 2, None),)
-    made.add(WorkTraced(device="gpu1", generation=1, done=again, running=running, cells=((1, 8),)))
+    made.add(
+        WorkTraced(
+            device="gpu1",
+            generation=1,
+            done=again,
+            running=running,
+            cells=((1, 8),),
+            at=AT + 6,
+        )
+    )
     return made
 
 
@@ -235,4 +254,50 @@ def test_it_is_a_part_of_the_lab_after_the_timeline(tab: "Tab") -> None:
     bare = Bare(tab.page, LabView(Recorded(scene())))
     bare.expect(".al-lab-kernels .al-kernels-row").to_have_count(5)
     bare.shoot("lab-with-kernels")
+    tab.check()
+
+
+# How many pixels of the timeline have a colour, by the custom property that names it.
+PAINTED = """(canvas, names) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const style = getComputedStyle(canvas);
+    return names.map((name) => {
+        const hex = style.getPropertyValue(name).trim();
+        const [r, g, b] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+        let count = 0;
+        for (let i = 0; i < data.length; i += 4) {
+            if (data[i] === r && data[i + 1] === g && data[i + 2] === b) count += 1;
+        }
+        return count;
+    });
+}"""
+
+
+def test_the_timeline_shows_the_slices_of_the_row_that_is_chosen(tab: "Tab") -> None:
+    tab.page.set_viewport_size({"width": 1300, "height": 900})
+    bare = Bare(tab.page, LabView(Recorded(scene())))
+    bare.expect(".al-lab-kernels .al-kernels-row").to_have_count(5)
+    bare.page.get_by_role("button", name="Everything").click()
+    swatches = bare.find(".al-kernels-swatch").evaluate_all(
+        "(all) => Object.fromEntries(all.map((one) => "
+        "[one.nextSibling.textContent, one.style.background.match(/--[\\w-]+/)[0]]))"
+    )
+    gemm, saxpy = swatches["gemm"], swatches["saxpy"]
+    canvas = bare.find(".al-lab-timeline .timeline-canvas")
+
+    def is_painted(*, of_gemm: bool, of_saxpy: bool) -> None:
+        """Wait until slices of these names are at full strength, and of the others are not."""
+        bare.page.wait_for_function(
+            f"([canvas, names, wanted]) => String(({PAINTED})(canvas, names).map((n) => n > 20))"
+            " === String(wanted)",
+            arg=[canvas.element_handle(), [gemm, saxpy], [of_gemm, of_saxpy]],
+        )
+
+    is_painted(of_gemm=True, of_saxpy=True)
+    bare.find(".al-kernels-row").filter(has_text="saxpy").click()
+    is_painted(of_gemm=False, of_saxpy=True)
+    bare.find(".al-kernels-row").filter(has_text="gpu0/blas").click()
+    is_painted(of_gemm=True, of_saxpy=False)
+    bare.page.keyboard.press("Escape")
+    is_painted(of_gemm=True, of_saxpy=True)
     tab.check()

@@ -1,6 +1,6 @@
 // Moments and durations: what part of time is shown, where its ticks are, how both are written.
 
-import { duration } from "../shared/duration.js";
+import { duration } from "../../shared/duration.js";
 
 const TIMELINE_LEAST_S = 5e-6; // wall seconds as Float64 are exact to a quarter of a microsecond
 const TIMELINE_MOST_S = 30 * 86_400;
