@@ -5,6 +5,7 @@ A cell sends many requests after each other, so only where another cell begins i
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from math import inf
 from operator import itemgetter
 
 KEPT = 4096
@@ -44,6 +45,16 @@ class Senders:
         begins = self._begins
         place = bisect_right(begins, seq, key=_number)
         return begins[place - 1][1] if place else None
+
+    def span_of(self, seq: int) -> tuple[int, float, int | None]:
+        """Return the first request of the cell that has sent one, the first after them, the cell.
+
+        The bounds are those of now: they hold until something is added.
+        """
+        begins = self._begins
+        place = bisect_right(begins, seq, key=_number)
+        first, cell = begins[place - 1] if place else (0, None)
+        return first, begins[place][0] if place < len(begins) else inf, cell
 
     def copy(self) -> "Senders":
         """Return one that goes on by itself from what this one knows."""

@@ -7,12 +7,11 @@ from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
-from msgspec.structs import astuple
-
 from accel_lab.compute.events.samples import Slice
 from accel_lab.compute.lineage.senders import Senders
 from accel_lab.views.scene.scene import Scene
 
+_NOBODYS: tuple[int, float, int | None] = 0, 0, None
 CELLS = 256
 """So many cells are known of a kernel, the newest."""
 
@@ -100,20 +99,25 @@ class KernelTally:
 
     def _count(self, slices: Iterable[tuple[int, str, Slice]], senders: dict[str, Senders]) -> None:
         known = self._known
+        spans: dict[str, tuple[int, float, int | None]] = {}  # whose the last slices were
         for _, device, one in slices:
-            seq, name, stream, kind, start, end, lost, *_ = astuple(one)
-            if kind == "untraced":
+            kind, end = one.kind, one.end
+            if kind == "untraced" or end is None:
                 continue
-            kernel = known.get((device, stream, name, kind)) or self.find(device, one)
-            if lost:
+            kernel = known.get((device, one.stream, one.name, kind)) or self.find(device, one)
+            if one.lost:
                 kernel.lost += 1
             else:
-                took = 0.0 if end is None else max(0.0, end - start)
+                took = max(0.0, end - one.start)
                 kernel.calls += 1
                 kernel.total += took
                 kernel.longest = max(kernel.longest, took)
-                kernel.last = max(kernel.last, start if end is None else end)
-            self._note_cell(kernel, senders.get(device), seq)
+                kernel.last = max(kernel.last, end)
+            first, after, cell = spans.get(device, _NOBODYS)
+            if not first <= one.seq < after and device in senders:
+                first, after, cell = spans[device] = senders[device].span_of(one.seq)
+            if cell is not None and cell not in kernel.cells:
+                kernel.sent_by(cell)
 
     def _note_cell(self, kernel: Kernel, senders: Senders | None, seq: int) -> None:
         cell = None if senders is None else senders.cell_of(seq)

@@ -1,6 +1,7 @@
 """Which cells have sent which requests, without a device."""
 
 from collections.abc import Callable
+from math import inf
 
 import pytest
 
@@ -20,6 +21,15 @@ def told() -> Senders:
 def test_a_request_is_of_the_cell_that_began_last_before_it() -> None:
     found = [told().cell_of(seq) for seq in range(1, 11)]
     assert found == [None, None, 1, 1, 1, 1, None, None, 4, 4]
+
+
+def test_a_span_has_the_same_cell_from_its_first_request_to_the_next_one_s() -> None:
+    senders = told()
+    spans = {senders.span_of(seq) for seq in range(1, 11)}
+    assert spans == {(0, 3, None), (3, 7, 1), (7, 9, None), (9, inf, 4)}
+    for first, after, cell in spans:
+        inside = range(first, 20 if after == inf else int(after))
+        assert {senders.cell_of(seq) for seq in inside} == {cell}
 
 
 def test_others_learn_the_same_from_what_is_told_piece_by_piece_in_any_order() -> None:
