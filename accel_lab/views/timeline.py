@@ -18,14 +18,14 @@ from accel_lab.display.table import as_html, as_text, shortened
 from accel_lab.errors import JournalError
 from accel_lab.journal.entries.entry import Entry
 from accel_lab.journal.journal import Journal
+from accel_lab.views.axis.relations import READ, Relations, relations_of
+from accel_lab.views.axis.strips import pack_strips
 from accel_lab.views.chrome_trace import chrome_trace, devices_of
 from accel_lab.views.past.journal import JournalPast
-from accel_lab.views.past.relations import READ, Relations, relations_of
 from accel_lab.views.past.still import Still
 from accel_lab.views.scene.fault_mark import Mark, mark_of
 from accel_lab.views.scene.observer import Lab, Source, Want
 from accel_lab.views.scene.scene import Scene
-from accel_lab.views.scene.strips import pack_strips
 from accel_lab.views.scene.tally import Row, Tally, tally
 from accel_lab.views.widget.publisher import DEFAULT_HZ
 from accel_lab.views.widget.view import State, View, show

@@ -51,7 +51,7 @@ def scene_of_a_session() -> Scene:
     ]
     scene.add(work("gpu0", done, [Slice(4, "spin", "blas", "kernel", 1007.5, None)]))
     lost = ContextLost(
-        device="gpu0", generation=1, cause="SIGKILL", in_flight=0, at=1006.25, code=None, name=""
+        device="gpu0", generation=1, cause="SIGKILL", in_flight=0, at=1006.25, code=0, name=""
     )
     scene.add(lost)
     return scene
