@@ -18,14 +18,14 @@ from accel_lab.display.table import as_html, as_text, shortened
 from accel_lab.errors import JournalError
 from accel_lab.journal.entries.entry import Entry
 from accel_lab.journal.journal import Journal
+from accel_lab.views.axis.relations import READ, Relations, relations_of
+from accel_lab.views.axis.strips import pack_strips
 from accel_lab.views.chrome_trace import chrome_trace, devices_of
 from accel_lab.views.past.journal import JournalPast
-from accel_lab.views.past.relations import READ, Relations, relations_of
 from accel_lab.views.past.still import Still
 from accel_lab.views.scene.fault_mark import Mark, mark_of
 from accel_lab.views.scene.observer import Lab, Source, Want
 from accel_lab.views.scene.scene import Scene
-from accel_lab.views.scene.strips import pack_strips
 from accel_lab.views.scene.tally import Row, Tally, tally
 from accel_lab.views.widget.publisher import DEFAULT_HZ
 from accel_lab.views.widget.view import State, View, show
@@ -64,7 +64,8 @@ class TimelineView(View):
         of what ended with its context `lost`: how many, and the last one's name and seconds; and
         `passed`, how many messages were not traced one by one.
         `works` are [row, name, kind], with a fourth value, true, for what ended with its context;
-        `running` are [work, seq, start]; `marks` are [at, device, kind, text], the oldest first.
+        `running` are [work, seq, start], and when it was taken up where that is known; `marks` are
+        [at, device, kind, text], the oldest first.
         `cells` are the newest cells of the notebook, [number, start, end, ended, line], the oldest
         first; `cells_unrecorded` says why there are none. `totals` have the memory of each device.
         `states` are those of devices that do not run. `traced` slices were numbered, `untraced`
@@ -76,7 +77,7 @@ class TimelineView(View):
         """
         known = tally(scene)
         running = [
-            [known.work(device, one), one.seq, one.start]
+            [known.work(device, one), one.seq, one.start, *filter(None, (one.queued,))]
             for device, ones in scene.running.items()
             for one in ones
         ]
@@ -326,7 +327,7 @@ def _cells(state: State) -> Iterator[tuple[str, ...]]:
     for number, row in sorted(numbered, key=lambda item: state["devices"].index(item[1]["device"])):
         running = [
             _runs(state["works"][work], seq, max(0.0, now - start))
-            for work, seq, start in state["running"]
+            for work, seq, start, *_ in state["running"]
             if state["works"][work][0] == number
         ]
         passed = row.get("passed", 0)

@@ -87,6 +87,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"widget"},
         {"past"},
         {"feed"},
+        {"axis"},
         {"chrome_trace", "lab_lines"},
         {"health", "journal_view", "sidebar", "supervision", "timeline", "tree", "vram"},
         {"kernels"},

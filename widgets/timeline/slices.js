@@ -68,8 +68,8 @@ function timelineSlice(track, i, strips, more = 0) {
   return { work: track.work[i], seq: track.seq[i], start: track.start[i], end: track.end[i], more, queued: strips?.queued.get(track.number[i]) ?? null };
 }
 
-function timelineRunningSlice([work, seq, start]) {
-  return { work, seq, start, end: null };
+function timelineRunningSlice([work, seq, start, queued]) {
+  return queued === undefined ? { work, seq, start, end: null } : { work, seq, start, end: null, queued };
 }
 
 /** The slice that is picked; null when none is, or when it is no longer here. */

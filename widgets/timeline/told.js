@@ -30,7 +30,7 @@ export function timelineRelatedInWords({ related, works, rows }, { work, seq }) 
   if (!related || related.of[0] !== rows[works[work][0]].device || related.of[1] !== seq) return "";
   if (related.why) return `what it came of is not known: ${related.why}`;
   const { makers, users, group, cell } = related;
-  return [cell !== null && `cell ${cell}`, `made of ${plural(makers.length, "other")}`, `used by ${users.length}`, group.length > 0 && `${plural(group.length, "more part")} on other devices`].filter(Boolean).join(", ");
+  return [cell !== null && `cell ${cell}`, makers.length > 0 && `made of ${plural(makers.length, "other")}`, users.length > 0 && `used by ${users.length}`, group.length > 0 && `${plural(group.length, "more part")} on other devices`].filter(Boolean).join(", ");
 }
 
 /** How long a slice was, and whether it came to its own end. */

@@ -11,6 +11,7 @@ import msgspec
 
 from accel_lab.actor.events import Event, EventStream, Subscription
 from accel_lab.compute.device import Device
+from accel_lab.compute.events.notebook_news import NotebookNews
 from accel_lab.compute.events.samples import (
     LevelsSampled,
     MemorySampled,
@@ -26,7 +27,6 @@ from accel_lab.uncopied import Uncopied
 from accel_lab.views.scene.fact_queue import Arrivals
 from accel_lab.views.scene.gauges import Gauges
 from accel_lab.views.scene.names import Names
-from accel_lab.views.scene.notebook import NotebookNews
 from accel_lab.views.scene.scene import FACT_TYPES, Scene
 from accel_lab.views.scene.seen import Seen
 
@@ -154,8 +154,8 @@ class Observer(Uncopied):
             answered = self._answered["memory" if isinstance(sample, MemorySampled) else "work"]
             answered[sample.device] = sample.at
             self._take(sample)
-        for sample in self._beside_work(tree):
-            self._take(sample)
+        for news in self._beside_work(tree):
+            self._take(news)
         if self._is_due("health", now):
             for reading in self._gauges.look(tree, getattr(lab, "backend", "")):
                 self._take(reading)

@@ -360,6 +360,7 @@ def test_a_real_system_is_seen_while_it_works_and_after_a_loss(
     notebook.expect("[data-row] .timeline-label").to_contain_text(["blas", "run"])
     notebook.expect(".timeline-summary").to_contain_text("runs on cpu0")
     notebook.expect(".timeline-summary").to_contain_text("cpu0 blas: 300 done")
+    shows_the_notebook(notebook)
     notebook.view.evaluate("(view) => view.scrollIntoView({ block: 'center' })")
     row = notebook.view.locator("[data-row]", has_text="run")
     row.focus()
@@ -406,6 +407,13 @@ def test_a_real_system_is_seen_while_it_works_and_after_a_loss(
         notebook.screenshot(f"timeline-{theme.lower()}")
     notebook.run(4)
     notebook.expect(".al-badge").to_have_text("closed · last state")
+
+
+def shows_the_notebook(notebook: "Notebook") -> None:
+    """Assert that the view has lanes for what the notebook did, and a legend of names."""
+    notebook.expect(".timeline-summary").to_contain_text("The newest cells: cell 1 done after")
+    notebook.expect(".timeline-of-waits").to_have_text("Host waits")
+    notebook.expect(".timeline-name").to_contain_text(["Gemm"])
 
 
 def accessible(notebook: "Notebook") -> None:

@@ -49,9 +49,11 @@ def scene_of_a_session() -> Scene:
         Slice(2, "Gemm", "blas", "kernel", 1003.5, 1004.5, queued=1003.0),
         Slice(3, "saxpy", "blas", "kernel", 1005.6, 1006.2, queued=1005.5988),
     ]
-    scene.add(work("gpu0", done, [Slice(4, "spin", "blas", "kernel", 1007.5, None)]))
+    scene.add(
+        work("gpu0", done, [Slice(4, "spin", "blas", "kernel", 1007.5, None, queued=1007.25)])
+    )
     lost = ContextLost(
-        device="gpu0", generation=1, cause="SIGKILL", in_flight=0, at=1006.25, code=None, name=""
+        device="gpu0", generation=1, cause="SIGKILL", in_flight=0, at=1006.25, code=0, name=""
     )
     scene.add(lost)
     return scene
@@ -117,6 +119,7 @@ def test_a_slice_says_how_long_it_was_queued_and_has_a_line_in_front(session: Se
     session.move(session.x(1004.0), STREAM)
     assert session.pixel(session.x(1003.25), STREAM) != before
     assert "queued 1.2 ms, ran 600 ms" in session.detail(1006.0, STREAM)
+    assert "queued 250 ms, running for 2.5 s" in session.detail(1009.0, STREAM)
     assert "queued" not in session.detail(1001.0, STREAM), "nobody knows"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from accel_lab import System, blas
-from accel_lab.views.past.relations import Relations, relations_of
+from accel_lab.views.axis.relations import Relations, relations_of
 from accel_lab.views.timeline import TimelineView
 from tests.views.work import Recorded, case_scene
 

@@ -91,8 +91,8 @@ class TimelinePainter {
     this.taken = new Uint8Array(Math.ceil(this.scene.width)); // the columns of this lane that have work in them, or words
     for (const [, , start] of running) this.take(...this.runs(start, Math.max(now, start)));
     if (track) this.track(track, lane.row, y, height);
-    for (const [work, seq, start] of running) {
-      this.running(work, seq, start, Math.max(now, start), y, height);
+    for (const [work, seq, start, queued] of running) {
+      this.running(work, seq, start, Math.max(now, start), y, height, queued);
     }
   }
 
@@ -202,7 +202,7 @@ class TimelinePainter {
     this.label(words, colours.fg, left, right - 2, y, height);
   }
 
-  running(work, seq, start, now, y, height) {
+  running(work, seq, start, now, y, height, queued) {
     const { pen, scene, colours } = this;
     const [row, name, kind] = scene.state.works[work];
     const [left, right] = this.runs(start, now);
@@ -225,7 +225,9 @@ class TimelinePainter {
     if (this.fits(words, left, right - 5)) this.name(words, kind, left, right - 5, y, height);
     else this.label(words, colours.fg, left, right, y, height);
     for (const mark of [scene.hovered, scene.picked]) {
-      if (mark?.row === row && mark.seq === seq && mark.number === undefined) this.outline(left, right, y, height);
+      if (mark?.row !== row || mark.seq !== seq || mark.number !== undefined) continue;
+      this.queued(queued, start, y + height / 2);
+      this.outline(left, right, y, height);
     }
   }
 
