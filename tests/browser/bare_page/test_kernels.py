@@ -251,6 +251,7 @@ def test_the_table_is_accessible_and_has_no_row_that_is_cut(
 
 
 def test_it_is_a_part_of_the_lab_after_the_timeline(tab: "Tab") -> None:
+    tab.page.set_viewport_size({"width": 1300, "height": 900})
     bare = Bare(tab.page, LabView(Recorded(scene())))
     bare.expect(".al-lab-kernels .al-kernels-row").to_have_count(5)
     bare.shoot("lab-with-kernels")
