@@ -108,7 +108,7 @@ function kernelsLine(one, view, isActive) {
       { role: "rowheader", scope: "row", class: "al-kernels-name", title: row.name },
       h("span", { class: "al-kernels-swatch", style: `background: var(${workColour(row.name)})`, "aria-hidden": "true" }),
       h("span", { class: "al-kernels-what" }, row.name),
-      row.running !== undefined && h("span", { key: "runs", class: "al-word al-busy al-kernels-runs" }, icon("play", 12), h("span", { class: "al-sr" }, "running")),
+      row.running !== undefined && h("span", { key: "runs", class: "al-word al-busy al-kernels-runs" }, icon("play", 12), h("span", { class: "al-kernels-running" }, "running")),
     ),
     h("td", { role: "gridcell", class: "al-kernels-on", title: on }, on),
     kernelsFigures(one),
