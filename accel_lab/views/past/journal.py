@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from accel_lab.compute.lineage.markers import Marker, SentBy, marker_of
+from accel_lab.display.buffer_number import short
 from accel_lab.errors import JournalDamaged
 from accel_lab.journal.entries.aftermath import Aftermath
 from accel_lab.journal.entries.entry import (
@@ -473,7 +474,7 @@ def _rebuilt(entry: Entry) -> tuple[str, str]:
 
 
 def _ids(ids: Sequence[int]) -> str:
-    return ", ".join(f"#{id_}" for id_ in ids)
+    return ", ".join(f"#{short(id_)}" for id_ in ids)
 
 
 _WORDS: dict[str, Callable[[Entry], tuple[str, str]]] = {
