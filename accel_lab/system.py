@@ -510,7 +510,18 @@ class System(Uncopied):
             in_flight=sum(node.in_flight for node in nodes),
             children=nodes,
             detail=detail,
+            kept=tuple(self._kept()),
         )
+
+    def _kept(self) -> Iterator[tuple[str, int]]:
+        """Yield what the host keeps so that a fault takes nothing; does not wait."""
+        contents, store = self._contents, None if self._journal is None else self._journal.store
+        found = (
+            ("kept for recovery", contents.used_bytes),
+            ("kept for recovery, on disk", contents.spilled_bytes),
+            ("in the journal", store.used_bytes if isinstance(store, MemoryStore) else 0),
+        )
+        return (one for one in found if one[1])
 
     def look(self, *, memory: bool, work: bool) -> list[MemorySampled | WorkTraced]:
         """Return what has been seen of the devices, and have them looked at again.

@@ -72,6 +72,10 @@ class Rewound:
         self._tree(moment, base)
         self._memory(moment, base)
         self._work(moment, live)
+        scene.levels = {
+            device: deque((one for one in levels if one[0] <= moment), maxlen=levels.maxlen)
+            for device, levels in live.levels.items()
+        }
         scene.health = self._seen.health(moment)
         if scene.health:
             scene.unrecorded.pop("health", None)

@@ -41,6 +41,7 @@ from accel_lab.compute.events.tree import Node
 SLICES = 100_000
 FACTS = 1_000
 READINGS = 120
+LEVELS = 4_000
 
 Fact = (
     ActorRestarted
@@ -91,6 +92,7 @@ class Scene:
         counted: how many facts there ever were; older ones than `facts` holds are forgotten. What
             an observer never had is counted, too, as far as the system's history tells.
         health: the last samples of each source, the oldest first.
+        levels: the used memory of each device, in bytes, from when on: what changed alone.
         unrecorded: of a moment in the past, what nothing tells of it, each with the reason.
     """
 
@@ -108,12 +110,14 @@ class Scene:
         self.facts: deque[tuple[int, Fact]] = deque(maxlen=FACTS)
         self.counted = 0
         self.health: dict[str, deque[HealthSampled]] = {}
+        self.levels: dict[str, deque[tuple[float, int]]] = {}
         self.unrecorded: dict[Topic, str] = {}
 
     def add(self, fact: Event) -> None:
         """Take one fact; those that no view draws are passed over."""
         if isinstance(fact, TreeSampled):
             self.tree = fact.root
+            self._measure(fact)
         elif isinstance(fact, MemorySampled):
             self._remember(fact)
         elif isinstance(fact, WorkTraced):
@@ -140,7 +144,16 @@ class Scene:
         twin = Scene()
         vars(twin).update({name: copy(value) for name, value in vars(self).items()})
         twin.health = {source: samples.copy() for source, samples in self.health.items()}
+        twin.levels = {device: levels.copy() for device, levels in self.levels.items()}
         return twin
+
+    def _measure(self, sample: TreeSampled) -> None:
+        for node in sample.root.children:
+            if node.kind != "device" or node.used_bytes is None:
+                continue
+            levels = self.levels.setdefault(node.name, deque(maxlen=LEVELS))
+            if not levels or levels[-1][1] != node.used_bytes:
+                levels.append((sample.at, node.used_bytes))
 
     def _remember(self, sample: MemorySampled) -> None:
         before = self.memory.get(sample.device)
