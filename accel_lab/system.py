@@ -519,7 +519,10 @@ class System(Uncopied):
         found = (
             ("kept for recovery", contents.used_bytes),
             ("kept for recovery, on disk", contents.spilled_bytes),
-            ("in the journal", store.used_bytes if isinstance(store, MemoryStore) else 0),
+            (
+                "in the journal (may be the same arrays)",
+                store.used_bytes if isinstance(store, MemoryStore) else 0,
+            ),
         )
         return (one for one in found if one[1])
 

@@ -388,7 +388,9 @@ def test_what_the_host_keeps_is_told_apart() -> None:
     assert state["kept"] == [["kept for recovery", 62 * MIB], ["in the journal", 3 * MIB]]
     assert state["devices"][0]["kept"] == [["moved from the device for want of room", 8 * MIB]]
     said = " ".join(text(state).split())
-    assert "On the host, beside that: 62 MiB kept for recovery, 3 MiB in the journal" in said
+    assert (
+        "On the host, not in device memory: 62 MiB kept for recovery, 3 MiB in the journal" in said
+    )
     assert "8 MiB of gpu0 moved from the device for want of room" in said
     assert "62 MiB kept for recovery" in html(state)
 
@@ -400,7 +402,7 @@ def test_a_real_system_says_what_it_keeps_for_recovery(host: System) -> None:
     state = VramView(host).sample()
     words = dict(state["kept"])
     assert words["kept for recovery"] >= 1 << 20
-    assert words["in the journal"] > 0
+    assert words["in the journal (may be the same arrays)"] > 0
     assert kept_.is_valid
 
 

@@ -142,7 +142,7 @@ def _kept(state: State) -> str:
         for device in state["devices"]
         for what, nbytes in device.get("kept", ())
     ]
-    return f"On the host, beside that: {', '.join(parts)}" if parts else ""
+    return f"On the host, not in device memory: {', '.join(parts)}" if parts else ""
 
 
 def _summary(device: State) -> tuple[str, ...]:
