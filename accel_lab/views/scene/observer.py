@@ -19,6 +19,7 @@ from accel_lab.uncopied import Uncopied
 from accel_lab.views.scene.fact_queue import Arrivals
 from accel_lab.views.scene.gauges import Gauges
 from accel_lab.views.scene.names import Names
+from accel_lab.views.scene.notebook import NotebookNews
 from accel_lab.views.scene.scene import FACT_TYPES, Scene
 from accel_lab.views.scene.seen import Seen
 
@@ -75,6 +76,7 @@ class Observer(Uncopied):
         """When each device answered last, wall seconds."""
         self._names = Names()
         self._gauges = Gauges()
+        self._notebook = NotebookNews()
         before, forgotten, self._following = lab.events.follow(self._arrived.put, *FACT_TYPES)
         self._arrived.precede(before, forgotten)
         weakref.finalize(self, self._following.close).atexit = False
@@ -145,6 +147,8 @@ class Observer(Uncopied):
             answered = self._answered["memory" if isinstance(sample, MemorySampled) else "work"]
             answered[sample.device] = sample.at
             self._take(sample)
+        if self._wanted.get("work") and (news := self._notebook.look()) is not None:
+            self._take(news)
         if self._is_due("health", now):
             for reading in self._gauges.look(tree, getattr(lab, "backend", "")):
                 self._take(reading)

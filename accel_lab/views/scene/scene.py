@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from copy import copy
 from itertools import count, repeat
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -29,8 +29,12 @@ from accel_lab.compute.events.lifecycle import (
 )
 from accel_lab.compute.events.samples import (
     Block,
+    CellRun,
     HealthSampled,
+    HostWait,
+    LevelsSampled,
     MemorySampled,
+    NotebookSampled,
     Slice,
     SystemEnded,
     TreeSampled,
@@ -41,6 +45,8 @@ from accel_lab.compute.events.tree import Node
 SLICES = 100_000
 FACTS = 1_000
 READINGS = 120
+CELLS = 1_000
+WAITS = 4_000
 LEVELS = 4_000
 
 Fact = (
@@ -62,10 +68,12 @@ Fact = (
 )
 """What the supervision of a system says and does."""
 
-Sample = TreeSampled | MemorySampled | WorkTraced | HealthSampled | SystemEnded
+Sample = TreeSampled | MemorySampled | WorkTraced | HealthSampled | NotebookSampled | SystemEnded
 """What a system looks like."""
 
-Topic = Literal["memory", "addresses", "work", "health", "mailbox", "in flight", "restarts"]
+Topic = Literal[
+    "memory", "addresses", "work", "health", "cells", "mailbox", "in flight", "restarts"
+]
 """What a moment in the past may lack."""
 
 FACT_TYPES: tuple[type[Event], ...] = Fact.__args__
@@ -92,6 +100,8 @@ class Scene:
         counted: how many facts there ever were; older ones than `facts` holds are forgotten. What
             an observer never had is counted, too, as far as the system's history tells.
         health: the last samples of each source, the oldest first.
+        cells: the newest cells of the notebook by their begin, the oldest first.
+        waits: the newest waits of the notebook's thread by their begin, the oldest first.
         levels: the used memory of each device, in bytes, from when on: what changed alone.
         unrecorded: of a moment in the past, what nothing tells of it, each with the reason.
     """
@@ -110,6 +120,8 @@ class Scene:
         self.facts: deque[tuple[int, Fact]] = deque(maxlen=FACTS)
         self.counted = 0
         self.health: dict[str, deque[HealthSampled]] = {}
+        self.cells: dict[float, CellRun] = {}
+        self.waits: dict[float, HostWait] = {}
         self.levels: dict[str, deque[tuple[float, int]]] = {}
         self.unrecorded: dict[Topic, str] = {}
 
@@ -124,6 +136,10 @@ class Scene:
             self._work(fact)
         elif isinstance(fact, HealthSampled):
             self.health.setdefault(fact.source, deque(maxlen=READINGS)).append(fact)
+        elif isinstance(fact, NotebookSampled):
+            self._notebook(fact)
+        elif isinstance(fact, LevelsSampled):
+            self.levels[fact.device] = deque(fact.levels, maxlen=LEVELS)
         elif isinstance(fact, SystemEnded):
             self.closed = True
             self.running.clear()
@@ -154,6 +170,12 @@ class Scene:
             levels = self.levels.setdefault(node.name, deque(maxlen=LEVELS))
             if not levels or levels[-1][1] != node.used_bytes:
                 levels.append((sample.at, node.used_bytes))
+
+    def _notebook(self, sample: NotebookSampled) -> None:
+        self.cells.update((one.start, one) for one in sample.cells)
+        self.waits.update((one.start, one) for one in sample.waits)
+        _forget(self.cells, CELLS)
+        _forget(self.waits, WAITS)
 
     def _remember(self, sample: MemorySampled) -> None:
         before = self.memory.get(sample.device)
@@ -188,6 +210,12 @@ class Scene:
                 continue
             if _key(one) not in told and 0 < began[_key(one)] < traced.generation:
                 yield msgspec.structs.replace(one, end=max(one.start, traced.at), lost=True)
+
+
+def _forget(kept: dict[float, Any], most: int) -> None:
+    """Let the oldest go, down to so many."""
+    while len(kept) > most:
+        del kept[next(iter(kept))]
 
 
 def _key(one: Slice) -> tuple[str, int]:
