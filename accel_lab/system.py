@@ -253,6 +253,11 @@ class System(Uncopied):
             raise InvalidArgument(f"{self.name} keeps no journal: System(journal=None)")
         return self._journal
 
+    @property
+    def recover(self) -> Recover:
+        """What becomes of buffers when their context is lost, as `System(recover=…)` was told."""
+        return "stale" if all(one.recovery is None for one in self._supervisors) else "replay"
+
     def explain(
         self,
         device: Device | str | None = None,
