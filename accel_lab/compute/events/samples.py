@@ -156,9 +156,9 @@ class MemorySampled(Event, frozen=True):
 
 
 class LevelsSampled(Event, frozen=True):
-    """How much of a device's memory was used, in bytes, each from a wall second on.
+    """How much of a device's memory was used, in bytes, each from a wall second on: what is new.
 
-    It tells whoever comes late; who looks all the time sees it in the tree.
+    A tree tells the newest alone, and who reads a recording passes trees over.
     """
 
     device: str

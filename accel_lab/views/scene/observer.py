@@ -3,7 +3,7 @@
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -11,7 +11,14 @@ import msgspec
 
 from accel_lab.actor.events import Event, EventStream, Subscription
 from accel_lab.compute.device import Device
-from accel_lab.compute.events.samples import MemorySampled, SystemEnded, TreeSampled, WorkTraced
+from accel_lab.compute.events.samples import (
+    LevelsSampled,
+    MemorySampled,
+    NotebookSampled,
+    SystemEnded,
+    TreeSampled,
+    WorkTraced,
+)
 from accel_lab.compute.events.tree import Node
 from accel_lab.errors import InvalidArgument, SystemClosed
 from accel_lab.journal.journal import Journal
@@ -147,12 +154,26 @@ class Observer(Uncopied):
             answered = self._answered["memory" if isinstance(sample, MemorySampled) else "work"]
             answered[sample.device] = sample.at
             self._take(sample)
-        if self._wanted.get("work") and (news := self._notebook.look()) is not None:
-            self._take(news)
+        for sample in self._beside_work(tree):
+            self._take(sample)
         if self._is_due("health", now):
             for reading in self._gauges.look(tree, getattr(lab, "backend", "")):
                 self._take(reading)
         return self.scene
+
+    def _beside_work(self, tree: Node) -> Iterator[LevelsSampled | NotebookSampled]:
+        """Yield what is new of the notebook, and of how much memory is used."""
+        if not self._wanted.get("work"):
+            return
+        news = self._notebook.look()
+        if news is not None:
+            yield news
+        for node in tree.children:
+            if node.kind == "device" and node.used_bytes is not None:
+                levels = self.scene.levels.get(node.name)
+                if not levels or levels[-1][1] != node.used_bytes:
+                    level = time.time(), node.used_bytes
+                    yield LevelsSampled(device=node.name, levels=(level,))
 
     def see(self) -> None:
         """Have all that is wanted looked at now, and wait up to a second for the answers.

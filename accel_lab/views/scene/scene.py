@@ -68,7 +68,15 @@ Fact = (
 )
 """What the supervision of a system says and does."""
 
-Sample = TreeSampled | MemorySampled | WorkTraced | HealthSampled | NotebookSampled | SystemEnded
+Sample = (
+    TreeSampled
+    | MemorySampled
+    | LevelsSampled
+    | WorkTraced
+    | HealthSampled
+    | NotebookSampled
+    | SystemEnded
+)
 """What a system looks like."""
 
 Topic = Literal[
@@ -129,7 +137,6 @@ class Scene:
         """Take one fact; those that no view draws are passed over."""
         if isinstance(fact, TreeSampled):
             self.tree = fact.root
-            self._measure(fact)
         elif isinstance(fact, MemorySampled):
             self._remember(fact)
         elif isinstance(fact, WorkTraced):
@@ -139,7 +146,7 @@ class Scene:
         elif isinstance(fact, NotebookSampled):
             self._notebook(fact)
         elif isinstance(fact, LevelsSampled):
-            self.levels[fact.device] = deque(fact.levels, maxlen=LEVELS)
+            self.levels.setdefault(fact.device, deque(maxlen=LEVELS)).extend(fact.levels)
         elif isinstance(fact, SystemEnded):
             self.closed = True
             self.running.clear()
@@ -162,14 +169,6 @@ class Scene:
         twin.health = {source: samples.copy() for source, samples in self.health.items()}
         twin.levels = {device: levels.copy() for device, levels in self.levels.items()}
         return twin
-
-    def _measure(self, sample: TreeSampled) -> None:
-        for node in sample.root.children:
-            if node.kind != "device" or node.used_bytes is None:
-                continue
-            levels = self.levels.setdefault(node.name, deque(maxlen=LEVELS))
-            if not levels or levels[-1][1] != node.used_bytes:
-                levels.append((sample.at, node.used_bytes))
 
     def _notebook(self, sample: NotebookSampled) -> None:
         self.cells.update((one.start, one) for one in sample.cells)
