@@ -572,7 +572,7 @@ def test_real_faults_are_told_and_a_real_circuit_is_reset(
         until(lambda: outcome() == "circuit open")
         row = newest()
         assert (row["code"], row["name"]) == (700, "CUDA_ERROR_ILLEGAL_ADDRESS")
-        assert view.sample()["devices"] == [{"name": "cpu0", "state": "circuit open"}]
+        assert view.sample()["devices"][0]["state"] == "circuit open"
         view.do_reset("cpu0")
         until(lambda: outcome() == "recovered")
         assert newest()["decisions"] == ["stop", "circuit opened", "circuit closed"]

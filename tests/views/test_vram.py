@@ -20,6 +20,7 @@ from accel_lab.compute.events.lifecycle import ContextLost
 from accel_lab.compute.events.samples import (
     Block,
     KeptObject,
+    LevelsSampled,
     MemorySampled,
     SystemEnded,
     TreeSampled,
@@ -66,6 +67,7 @@ def sample(*blocks: Block, device: str = "gpu0", **more: Any) -> MemorySampled:
 def scene(*samples: MemorySampled, devices: int = 1) -> Scene:
     made = Scene()
     made.add(TreeSampled(root=lab(devices).tree(), at=1000.0))
+    made.add(LevelsSampled(device="gpu0", levels=((1000.0, USED),), at=1000.0))
     for one in samples:
         made.add(one)
     return made
@@ -332,21 +334,13 @@ def test_no_line_is_wider_than_80_characters() -> None:
     assert any(line.startswith("gpu0    weights_of_the_seco…") for line in lines)
 
 
-def tree_with(used: int, at: float, **more: Any) -> TreeSampled:
-    made_up = lab(1)
-    made_up.devices[0].used_bytes = used
-    root = made_up.tree()
-    (node,) = root.children
-    of_device = more.pop("of_device", ())
-    node = msgspec.structs.replace(node, kept=of_device)
-    return TreeSampled(root=msgspec.structs.replace(root, children=(node,), **more), at=at)
-
-
 def test_the_history_has_every_peak_and_marks_faults() -> None:
     seen = Scene()
+    seen.add(TreeSampled(root=lab(1).tree()))
     for second in range(600):
         used = 40 * MIB if second == 301 else (10 + second % 2) * MIB
-        seen.add(tree_with(used, 1000.0 + second))
+        level = 1000.0 + second, used
+        seen.add(LevelsSampled(device="gpu0", levels=(level,)))
     seen.add(ContextLost(device="gpu0", generation=1, cause="SIGKILL", in_flight=0, at=1400.0))
     asked = ContextLost(device="gpu0", generation=2, cause="", in_flight=0, at=1500.0, asked=True)
     seen.add(asked)
@@ -382,7 +376,10 @@ def test_what_the_host_keeps_is_told_apart() -> None:
     seen = Scene()
     moved = (("moved from the device for want of room", 8 * MIB),)
     kept_by_host = (("kept for recovery", 62 * MIB), ("in the journal", 3 * MIB))
-    seen.add(tree_with(GIB, 1000.0, kept=kept_by_host, of_device=moved))
+    root = lab(1).tree()
+    device_ = msgspec.structs.replace(root.children[0], kept=moved)
+    root = msgspec.structs.replace(root, kept=kept_by_host, children=(device_,))
+    seen.add(TreeSampled(root=root))
     seen.add(sample(block(1)))
     state = state_of(seen)
     assert state["kept"] == [["kept for recovery", 62 * MIB], ["in the journal", 3 * MIB]]
@@ -491,6 +488,8 @@ def test_a_real_system_is_shown_with_the_names_that_keep_its_blocks(
         nameless.id: [],
     }
     assert state["devices"][0]["used"] == 2 * 64 * 64 * 4 + 32
+    state = until(view, lambda state: "history" in state["devices"][0])
+    assert state["devices"][0]["history"]["peak"] == 2 * 64 * 64 * 4 + 32
     assert "Gemm #" in str(view)
     assert "products[0]" in view._repr_mimebundle_()[0]["text/html"]
 

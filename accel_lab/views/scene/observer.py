@@ -163,11 +163,10 @@ class Observer(Uncopied):
 
     def _beside_work(self, tree: Node) -> Iterator[LevelsSampled | NotebookSampled]:
         """Yield what is new of the notebook, and of how much memory is used."""
-        if not self._wanted.get("work"):
-            return
-        news = self._notebook.look()
-        if news is not None:
+        if self._wanted.get("work") and (news := self._notebook.look()) is not None:
             yield news
+        if not (self._wanted.get("work") or self._wanted.get("memory")):
+            return
         for node in tree.children:
             if node.kind == "device" and node.used_bytes is not None:
                 levels = self.scene.levels.get(node.name)
