@@ -49,7 +49,7 @@ from tests.views.made_up import GIB, Device, Lab, lab
 from tests.views.work import Recorded
 
 MIB = 2**20
-USED = lab(1).devices[0].used_bytes
+USED = lab(1).devices[0].used_bytes or 0
 WAIT_S = 20.0
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from accel_lab.compute.message.builtin import Allocate, Download, Put, Run, Upload
-from accel_lab.compute.message.operation import spec_text
+from accel_lab.compute.message.operation import operand_fields, spec_text
 from accel_lab.display.buffer_number import short
 from accel_lab.display.sizes import size
 from accel_lab.display.table import in_one_line
-from accel_lab.journal.entries.entry import Entry, describe, kind_of, operand_fields
+from accel_lab.journal.entries.entry import Entry, describe, kind_of
 from accel_lab.libraries.jit.messages import LaunchKernel
 from accel_lab.views.past.device import ASKED_FOR
 from accel_lab.views.past.player import Line
@@ -80,21 +80,27 @@ def _operands(entry: Entry, called: Called) -> Iterator[str]:
     """Yield the operands, by the names of buffers; an optional one with its own name."""
     kind = kind_of(entry.raw[3][0])
     if kind is LaunchKernel:
-        refs = iter(entry.fields["refs"])
-        for value in entry.fields["values"]:
-            yield called(entry, next(refs)) if value is None else str(value)
+        refs = iter(_listed(entry, "refs"))
+        for value in _listed(entry, "values"):
+            yield called(entry, next(refs, 0)) if value is None else str(value)
         return
     required, optional, many = operand_fields(kind)
     for name in required:
         yield called(entry, entry.fields[name])
     for name in many:
-        ids = entry.fields.get(name) or ()
+        ids = _listed(entry, name)
         yield from (called(entry, id_) for id_ in ids[:OPERANDS])
         if len(ids) > OPERANDS:
             yield f"{len(ids) - OPERANDS} more"
     for name in optional:
         if (id_ := entry.fields.get(name)) is not None:
             yield f"{name}={called(entry, id_)}"
+
+
+def _listed(entry: Entry, name: str) -> list[Any]:
+    """Return a field that is a list; a journal of another version may have something else there."""
+    value = entry.fields.get(name)
+    return value if isinstance(value, list) else []
 
 
 def _options(entry: Entry) -> Iterator[str]:

@@ -159,8 +159,8 @@ class Observer(Uncopied):
             answered = self._answered["memory" if isinstance(sample, MemorySampled) else "work"]
             answered[sample.device] = sample.at
             self._take(sample)
-        for sample in self._beside_work(tree):
-            self._take(sample)
+        for news in self._beside_work(tree):
+            self._take(news)
         if self._is_due("health", now):
             for reading in self._gauges.look(tree, getattr(lab, "backend", "")):
                 self._take(reading)

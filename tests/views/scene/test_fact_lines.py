@@ -51,6 +51,7 @@ BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {
     float: NUMBERS,
     int: COUNTS,
     float | None: st.none() | NUMBERS,
+    tuple[tuple[float, int], ...]: st.lists(st.tuples(NUMBERS, COUNTS), max_size=2).map(tuple),
     Node: NODES,
     BaseException: CAUSES,
     BaseException | None: st.none() | CAUSES,
