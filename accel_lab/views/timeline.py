@@ -4,8 +4,9 @@ The state says what rows, works, running slices and marks there are; the newest 
 travel beside it, as `Tally.pack` says.
 """
 
+import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,19 +14,27 @@ from typing import Any, ClassVar
 import msgspec
 
 from accel_lab.display.counts import counted
-from accel_lab.display.table import as_html, as_text
+from accel_lab.display.table import as_html, as_text, shortened
+from accel_lab.errors import JournalError
+from accel_lab.journal.entries.entry import Entry
+from accel_lab.journal.journal import Journal
+from accel_lab.views.axis.relations import READ, Relations, relations_of
+from accel_lab.views.axis.strips import pack_strips
 from accel_lab.views.chrome_trace import chrome_trace, devices_of
+from accel_lab.views.past.journal import JournalPast
 from accel_lab.views.past.still import Still
 from accel_lab.views.scene.fault_mark import Mark, mark_of
 from accel_lab.views.scene.observer import Lab, Source, Want
 from accel_lab.views.scene.scene import Scene
-from accel_lab.views.scene.strips import pack_strips
 from accel_lab.views.scene.tally import Row, Tally, tally
 from accel_lab.views.widget.publisher import DEFAULT_HZ
 from accel_lab.views.widget.view import State, View, show
 
 CELLS = 64
 """How many of the newest cells of the notebook a state holds; a page keeps those it has seen."""
+TOLD_CELLS = 5
+"""How many of them are told in words."""
+WIDTH = 80
 MARKED = 64
 """How many of the newest faults and generation changes a state holds."""
 
@@ -45,6 +54,7 @@ class TimelineView(View):
 
     def __init__(self, source: Lab | Source) -> None:
         super().__init__(source)
+        self._related: State | None = None
         self._marked: tuple[Scene | None, int, list[list[Any]], int] = None, 0, [], 0
 
     def fold(self, scene: Scene) -> State:
@@ -54,17 +64,20 @@ class TimelineView(View):
         of what ended with its context `lost`: how many, and the last one's name and seconds; and
         `passed`, how many messages were not traced one by one.
         `works` are [row, name, kind], with a fourth value, true, for what ended with its context;
-        `running` are [work, seq, start]; `marks` are [at, device, kind, text], the oldest first.
+        `running` are [work, seq, start], and when it was taken up where that is known; `marks` are
+        [at, device, kind, text], the oldest first.
         `cells` are the newest cells of the notebook, [number, start, end, ended, line], the oldest
         first; `cells_unrecorded` says why there are none. `totals` have the memory of each device.
         `states` are those of devices that do not run. `traced` slices were numbered, `untraced`
         were never seen, `span` is from the first start to the last end. `unrecorded` says why the
-        work of this moment is not known. A recording says `at`, which is its now; a part of a
+        work of this moment is not known. `related` is what was asked for last with `do_relate`:
+        `of`, and `makers`, `users` and `group` as [device, seq], the `cell`, and `why` not. A
+        recording says `at`, which is its now; a part of a
         session says `of`, which part.
         """
         known = tally(scene)
         running = [
-            [known.work(device, one), one.seq, one.start]
+            [known.work(device, one), one.seq, one.start, *filter(None, (one.queued,))]
             for device, ones in scene.running.items()
             for one in ones
         ]
@@ -89,6 +102,8 @@ class TimelineView(View):
         if "work" in scene.unrecorded:
             state["unrecorded"] = scene.unrecorded["work"]
         state |= _notebook(scene)
+        if self._related is not None:
+            state["related"] = self._related
         if self.source.lab is None:
             where = getattr(self.source, "where", None)  # also before the first step
             state["at"] = scene.at or (where["at"] if where is not None else 0.0)
@@ -109,19 +124,46 @@ class TimelineView(View):
         strips = pack_strips(scene, _devices(scene, known), known.queued())
         return known.pack() + strips
 
+    def do_relate(self, device: str, seq: int) -> None:
+        """Have the next state tell what a message has to do with others: see `Relations`.
+
+        Blocks while the journal's newest entries are read.
+        """
+        told = self._relations(device, int(seq))
+        self._related = {"of": [device, int(seq)], **told._asdict()}
+        self.nudge()
+
+    def nudge(self) -> None:
+        """Have what a command changed sent soon; only a widget sends anything."""
+
+    def _relations(self, device: str, seq: int) -> Relations:
+        past = getattr(self.source, "past", None)
+        live = getattr(self.source, "live", None)
+        lab = self.source.lab or (live.lab if live is not None else None)
+        journal: Journal | None = getattr(lab, "journal", None)
+        try:
+            if journal is not None:
+                entries: Iterable[Entry] = journal[-READ:]
+            elif isinstance(past, JournalPast):
+                count = len(past)
+                entries = past.entries(range(max(0, count - READ), count))
+            else:
+                return Relations(why="there is no journal to tell")
+            return relations_of(entries, device, seq)
+        except JournalError as error:
+            return Relations(why=str(error))
+
     def text(self, state: State) -> str:
         """Draw a line a stream: how much it did, its share of the span, and what it is at.
 
         What runs has been running for as long as is written, up to now or to a recording's `at`.
         """
-        rows = list(_cells(state))
-        if not rows:
-            return _caption(state)
-        return "\n".join((_caption(state), *as_text(_columns(state), rows, _NUMBERS)))
+        return "\n".join((*_filled(_caption(state)), *_table(state), *_filled(_of_cells(state))))
 
     def html(self, state: State) -> str:
         """Draw the same as one table, each row headed by its stream."""
-        return as_html(_caption(state), _columns(state), _cells(state))
+        caption = ". ".join(filter(None, (_caption(state), _of_cells(state))))
+        return as_html(caption, _columns(state), _cells(state))
 
     def export(self, path: str | Path) -> Path:
         """Write what is known now as a Chrome trace; returns where.
@@ -158,7 +200,7 @@ def timeline(lab: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> TimelineView:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration with three digits: 12.5 ms, 1 s, 340 µs; `timeline/scale.js` agrees."""
+    """Write a duration with three digits: 12.5 ms, 1 s, 340 µs; `timeline/time/scale.js` agrees."""
     if seconds <= 0:
         return "0 s"
     if seconds >= _WHOLE_S:
@@ -224,6 +266,39 @@ def _caption(state: State) -> str:
     return ", ".join(parts) + (" (closed)" if state["closed"] and "of" not in state else "")
 
 
+def _filled(text: str) -> list[str]:
+    """Return lines of a text that a terminal does not break."""
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _table(state: State) -> list[str]:
+    """Return the streams as lines; what finds no room beside the others stands below them."""
+    rows = list(_cells(state))
+    if not rows:
+        return []
+    lines = as_text(_columns(state), rows, _NUMBERS)
+    if max(map(len, lines)) <= WIDTH:
+        return lines
+    ended = [f"{row[0]}: {row[-1]} ended with its context" for row in rows if row[len(_COLUMNS) :]]
+    ended = [line for line in ended if "⊗" in line]
+    lines = as_text(_COLUMNS, [row[: len(_COLUMNS)] for row in rows], _NUMBERS)
+    return [shortened(line, WIDTH) for line in (*lines, *ended)]
+
+
+def _of_cells(state: State) -> str:
+    """Say how the newest cells of the notebook went; empty where none is known."""
+    now = state.get("at", time.time())
+    said = [
+        f"[{number}] running for {duration(max(0.0, now - start))}"
+        if end is None
+        else f"[{number}] {ended} after {duration(end - start)}"
+        for number, start, end, ended, _ in state.get("cells", ())[-TOLD_CELLS:]
+    ]
+    if not said and "cells_unrecorded" in state:
+        return f"Cells are not recorded: {state['cells_unrecorded']}"
+    return f"Cells: {', '.join(said)}" if said else ""
+
+
 def _row(row: Row) -> State:
     told: State = {
         "device": row.device,
@@ -252,7 +327,7 @@ def _cells(state: State) -> Iterator[tuple[str, ...]]:
     for number, row in sorted(numbered, key=lambda item: state["devices"].index(item[1]["device"])):
         running = [
             _runs(state["works"][work], seq, max(0.0, now - start))
-            for work, seq, start in state["running"]
+            for work, seq, start, *_ in state["running"]
             if state["works"][work][0] == number
         ]
         passed = row.get("passed", 0)

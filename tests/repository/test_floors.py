@@ -86,6 +86,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"widget"},
         {"past"},
         {"feed"},
+        {"axis"},
         {"chrome_trace", "lab_lines"},
         {"health", "journal_view", "sidebar", "supervision", "timeline", "tree", "vram"},
         {"faults", "lab"},

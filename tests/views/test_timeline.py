@@ -18,7 +18,14 @@ from hypothesis import strategies as st
 from accel_lab import Device, System, array, jit, views
 from accel_lab.actor.events import Event
 from accel_lab.compute.events.lifecycle import ContextStarted, GenerationChanged
-from accel_lab.compute.events.samples import Slice, SystemEnded, Work, WorkTraced
+from accel_lab.compute.events.samples import (
+    CellRun,
+    NotebookSampled,
+    Slice,
+    SystemEnded,
+    Work,
+    WorkTraced,
+)
 from accel_lab.errors import ContextLost, ContextReplaced, UserCodeError
 from accel_lab.views.chrome_trace import chrome_trace
 from accel_lab.views.past.recording import retell
@@ -81,6 +88,28 @@ def test_a_line_a_stream_says_count_share_of_the_span_and_the_longest() -> None:
         "gpu1/blas       1   8.3 %  62.5 ms",
         "gpu1/run        0   0.0 %           ▶ Run #8 for 500 ms",
     ]
+
+
+def test_the_text_is_at_most_eighty_columns_wide_and_says_how_the_cells_went() -> None:
+    scene = case_scene()
+    cells = [CellRun(n, "x", 1000.0 + n / 10, 1000.05 + n / 10, "done") for n in range(7)]
+    cells += [CellRun(7, "x", 1000.75, 1001.0, "failed"), CellRun(8, "spin()", 1001.0, None)]
+    scene.add(NotebookSampled(cells=tuple(cells), at=1001.25))
+    name = "a_kernel_with_a_name_of_some_length"
+    running = [Slice(n, name, "jit", "kernel", 1000.0, None) for n in (1, 2)]
+    scene.add(traced(1, running=running))
+    scene.add(traced(2, at=1001.0))
+    scene.add(traced(2, running=[Slice(n, name, "jit", "kernel", 1000.0, None) for n in (3, 4)]))
+    view = view_of(scene)
+    lines = view.text(view.fold(scene)).splitlines()
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    assert "[7] failed after 250 ms" in text
+    assert "[8] running for 250 ms" in text
+    assert "[0]" not in text, "the newest alone"
+    assert "gpu0/jit: ⊗ a_kernel_with_a_name_of_some_length #2 after 1 s, and 1 earlier" in text
+    assert any(line.startswith("gpu0/jit") and line.endswith("…") for line in lines)
+    assert "Cells: " in view.html(view.fold(scene))
 
 
 def test_the_table_says_the_same_and_shows_names_as_text() -> None:

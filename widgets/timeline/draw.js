@@ -1,14 +1,18 @@
 // What is around the picture, as plain nodes: a header, tools, the names of the streams, a legend,
 // a line about one slice, and the newest slices as a table.
 
+import { workColour } from "../shared/colours.js";
 import { h } from "../shared/dom.js";
 import { count, look, plural, unseen } from "../shared/format.js";
 import { freshBadge } from "../shared/fresh_badge.js";
 import { icon } from "../shared/icons.js";
 import { timelineHeight, timelineIsOf, timelinePath } from "./lanes.js";
-import { timelineClock, timelineDuration, timelineExact, timelineName } from "./scale.js";
+import { timelineMapDraw } from "./time/minimap.js";
+import { timelineClock, timelineDuration, timelineExact, timelineName } from "./time/scale.js";
+import { timelineCellsInWords, timelineLength } from "./told.js";
 
 const TIMELINE_LISTED = 20; // slices in the table
+const TIMELINE_NAMED_IN_LEGEND = 8;
 const TIMELINE_LONG_S = 1; // what runs for so long is named below the picture
 const TIMELINE_LONGEST = 3; // of these, the longest
 const TIMELINE_HELP = "Wheel or + and − zoom, drag or arrows pan, shift and drag brush. Home shows everything, End follows live.";
@@ -16,7 +20,7 @@ const TIMELINE_PLOT_HELP = `${TIMELINE_HELP} S brushes what is shown, Escape tak
 
 /** Draw `view`: state, ring, lanes, mode, span, selection, active, detail, said, stale, tabled, id. */
 export function timelineDraw(view) {
-  return [timelineHeader(view), timelineTools(view), timelineBody(view), timelineLegend(), timelineNow(view), timelineDetail(view), timelineTable(view), h("div", { key: "said", class: "al-sr", role: "status" }, view.said)].filter(Boolean);
+  return [timelineHeader(view), timelineTools(view), timelineMapDraw(view), timelineBody(view), timelineLegend(view), timelineNow(view), timelineDetail(view), timelineTable(view), h("div", { key: "said", class: "al-sr", role: "status" }, view.said)].filter(Boolean);
 }
 
 function timelineHeader({ state, ring, stale }) {
@@ -78,6 +82,7 @@ function timelineBody(view) {
       "div",
       { key: device, class: selected ? "timeline-device timeline-selected" : "timeline-device", role: below.length ? "group" : null, "aria-label": below.length ? device : null },
       h("div", { key: "heading", class: "timeline-heading", "data-device": device, "aria-hidden": below.length ? "true" : null, role: below.length ? null : "option", "aria-selected": below.length ? null : String(selected), "aria-disabled": below.length ? null : "true" }, icon("device", 14), h("strong", {}, device), timelineDoes(state, device), !below.length && !state.states?.[device] && h("span", { class: "al-muted", title: state.unrecorded }, state.unrecorded ? "not recorded" : "nothing seen")),
+      lanes.some((lane) => lane.kind === "gauge" && lane.device === device) && h("div", { key: "gauge", class: "timeline-gauge al-muted", "aria-hidden": "true", title: "The area is the share of time in which its busiest stream worked, the line its used memory." }, "busy, memory"),
       below.map(({ row }) => timelineOption(state.rows[row], row, row === active, selected)),
     );
   });
@@ -88,6 +93,7 @@ function timelineBody(view) {
       "div",
       { class: "timeline-names" },
       h("div", { class: "timeline-corner al-muted" }, "Stream"),
+      lanes.filter(({ device }) => device === null).map(({ kind }) => timelineOfNotebook(kind, state)),
       groups.length > 0 && h("div", { key: "list", role: "listbox", "aria-label": "Streams", "aria-describedby": `${id}-keys` }, groups),
       h("p", { key: "keys", id: `${id}-keys`, class: "al-sr" }, "Up and down go from stream to stream, left and right from slice to slice, Enter selects the device."),
     ),
@@ -99,6 +105,12 @@ function timelineBody(view) {
       lanes.length === 0 && h("p", { key: "none", class: "timeline-none al-muted" }, state ? timelineNone(state) : "Waiting for the first look."),
     ),
   );
+}
+
+/** The name of a lane of the notebook. */
+function timelineOfNotebook(kind, state) {
+  const missing = kind === "cells" && !state.cells?.length && state.cells_unrecorded;
+  return h("div", { key: kind, class: `timeline-of-${kind}` }, kind === "cells" ? "Cells" : "Host waits", missing && h("span", { class: "al-muted", title: missing }, " not recorded"));
 }
 
 /** What a device does that has no context at work, as "starting". */
@@ -124,7 +136,8 @@ function timelineOption({ device, stream, count: done, passed = 0 }, row, isActi
 }
 
 /** What the picture shows, in words. */
-export function timelineSummary({ state, ring, shown, now }) {
+export function timelineSummary(view) {
+  const { state, ring, shown, now } = view;
   if (!state) return "Nothing was seen yet.";
   const rows = state.rows.map(({ device, stream, count: done, longest }) => `${device} ${stream}: ${done} done${done ? `, the longest ${timelineDuration(longest)}` : ""}`);
   const lost = state.rows.filter((row) => row.lost).map(({ device, stream, lost: { count: n, last, seconds: s } }) => `${device} ${stream}: ${last} ended with its context after ${timelineDuration(s)}${n > 1 ? `, and ${n - 1} earlier` : ""}`);
@@ -139,17 +152,20 @@ export function timelineSummary({ state, ring, shown, now }) {
     lost.length > 0 && `${lost.join("; ")}.`,
     changes.length > 0 && `Generation changes: ${changes.slice(-5).join("; ")}.`,
     missed > 0 && `${timelineExact(missed)} slices are not shown.`,
+    timelineCellsInWords(view.state, view.strips, now),
     TIMELINE_PLOT_HELP,
   ].filter(Boolean).join(" ");
 }
 
-function timelineLegend() {
-  const entry = (key, shapes, text) => h("span", { key, class: "timeline-entry" }, h("svg", { class: `timeline-swatch timeline-${key}`, viewBox: "0 0 18 12", width: 18, height: 12, "aria-hidden": "true" }, shapes), text);
+function timelineLegend({ state, ring }) {
+  const entry = (key, shapes, ...words) => h("span", { key, class: "timeline-entry" }, h("svg", { class: `timeline-swatch timeline-${key}`, viewBox: "0 0 18 12", width: 18, height: 12, "aria-hidden": "true" }, shapes), words);
+  const names = state ? ring.names(state.works, TIMELINE_NAMED_IN_LEGEND) : [];
   const box = h("rect", { x: 0.5, y: 0.5, width: 17, height: 11, class: "timeline-box" });
   const dots = [2, 6, 10, 14].flatMap((x) => [2, 7].map((y) => h("rect", { x: x + (y > 2 ? 2 : 0) - 0.5, y, width: 2, height: 2, class: "timeline-ink" })));
   return h(
     "div",
     { key: "legend", class: "timeline-legend al-muted" },
+    names.length > 0 && h("span", { key: "names", class: "timeline-entries", role: "group", "aria-label": "The most frequent names, by colour" }, names.map(([name, held]) => timelineLegendName(name, held))),
     entry("kernel", [h("rect", { x: 0.5, y: 0.5, width: 17, height: 11, class: "timeline-ink" })], "kernel"),
     entry("copy", [box, h("path", { d: "M1 9 9 1M5 11 15 1M11 11l6-6", class: "timeline-stroke" })], "copy"),
     entry("function", [box, dots], "function"),
@@ -160,6 +176,12 @@ function timelineLegend() {
     entry("rule", [h("path", { d: "M9 0v12", class: "timeline-stroke", "stroke-dasharray": "3 2" })], "new generation"),
     entry("fault", [h("circle", { cx: 9, cy: 6, r: 5, class: "timeline-stroke" }), h("path", { d: "M7 4l4 4M11 4 7 8", class: "timeline-stroke" })], "fault"),
   );
+}
+
+/** A name in the legend, with its colour. */
+function timelineLegendName(name, held) {
+  const box = h("svg", { class: "timeline-swatch", viewBox: "0 0 12 12", width: 12, height: 12, "aria-hidden": "true" }, h("rect", { x: 0, y: 0, width: 12, height: 12, rx: 2, style: `fill: var(${workColour(name)})` }));
+  return h("span", { key: name, class: "timeline-entry timeline-name", title: `${plural(held, "slice")} here` }, box, name);
 }
 
 /** What has been running for long, the longest first, in words: ["saxpy #5 on gpu0/jit for 12 s"]. */
@@ -179,22 +201,6 @@ function timelineNow({ state, now }) {
 
 function timelineDetail({ detail }) {
   return h("div", { key: "detail", class: "timeline-detail", "aria-hidden": "true" }, detail ? [h("span", { class: "timeline-what" }, detail.what), detail.text] : TIMELINE_HELP);
-}
-
-/** A slice in words: {what, text}. `more` others lie under the same pixel. */
-export function timelineDescribe(state, { work, seq, start, end, more = 0 }, now) {
-  const [row, name, kind, lost] = state.works[work];
-  const { device, stream } = state.rows[row];
-  const length = end === null ? `running for ${timelineDuration(now - start)}` : timelineLength(end - start, lost);
-  return {
-    what: timelineName(name, seq, kind),
-    text: [kind, `${device}/${stream}`, `from ${timelineClock(start, 6)}`, length, more > 0 && `${plural(more, "other")} within a pixel`].filter(Boolean).join(" · "),
-  };
-}
-
-/** How long a slice was, and whether it came to its own end. */
-function timelineLength(seconds, lost) {
-  return lost ? `ended with its context after ${timelineDuration(seconds)}` : timelineDuration(seconds);
 }
 
 function timelineTable({ state, ring, tabled, now }) {

@@ -3,9 +3,9 @@
 // A change has what `TimelineModel.apply` takes, and `focus` (the row that gets the focus) and
 // `scrollBy` (pixels), which are the page's.
 
-import { timelineDescribe } from "./draw.js";
+import { timelineDescribe } from "./told.js";
 import { timelinePath } from "./lanes.js";
-import { timelineAll, timelineCentred, timelineFollow, timelineMoved, timelineShown, timelineZoomed } from "./range.js";
+import { timelineAll, timelineCentred, timelineFollow, timelineMoved, timelineShown, timelineZoomed } from "./time/range.js";
 import { timelineNeighbour, timelinePicked } from "./slices.js";
 
 const TIMELINE_STEP = 0.2; // of what is shown, for an arrow key

@@ -1,20 +1,25 @@
-// Where things lie: a heading for each device, below it a lane for each of its streams.
+// Where things lie: lanes of the notebook, then of each device a heading, a gauge and its streams.
 
 export const TIMELINE_AXIS = 24; // pixels above the first lane
-const TIMELINE_HEADING = 20;
-const TIMELINE_LANE = 26;
+const TIMELINE_HIGH = { cells: 22, waits: 16, heading: 20, gauge: 24, stream: 26 }; // as in the style sheet
 
-/** The lanes of a state, from the top: [{device, row, y, height}]; a heading has row null. */
-export function timelineLanes(state) {
+/**
+ * The lanes of a state, from the top: [{kind, device, row, y, height}]. Those of the notebook have
+ * no device, only a stream has a row. `strips` say what else than streams there is to draw.
+ */
+export function timelineLanes(state, strips = null) {
   const lanes = [];
   let y = TIMELINE_AXIS;
-  const push = (device, row, height) => {
-    lanes.push({ device, row, y, height });
-    y += height;
+  const push = (kind, device, row) => {
+    lanes.push({ kind, device, row, y, height: TIMELINE_HIGH[kind] });
+    y += TIMELINE_HIGH[kind];
   };
+  if (strips?.cells.length || state?.cells_unrecorded) push("cells", null, null);
+  if (strips?.waits.length) push("waits", null, null);
   for (const device of state?.devices ?? []) {
-    push(device, null, TIMELINE_HEADING);
-    state.rows.forEach((row, i) => row.device === device && push(device, i, TIMELINE_LANE));
+    push("heading", device, null);
+    if (strips?.levels.get(device)?.length) push("gauge", device, null);
+    state.rows.forEach((row, i) => row.device === device && push("stream", device, i));
   }
   return lanes;
 }

@@ -1,11 +1,12 @@
 // What a timeline on a page knows: the state and the slices, what is shown of them, and what now is.
 
 import { timelineLanes } from "./lanes.js";
-import { TIMELINE_RANGE, timelineAll, timelineWithMoment } from "./range.js";
+import { TIMELINE_RANGE, timelineAll, timelineWithMoment } from "./time/range.js";
 import { TimelineRing } from "./ring.js";
-import { timelineExtent } from "./slices.js";
+import { timelineExtent, timelinePicked } from "./slices.js";
+import { TimelineStrips } from "./strips.js";
 
-const TIMELINE_SHARED = ["cursor", "span", "selection"]; // with the page's other views, on its bus
+const TIMELINE_SHARED = ["cursor", "span", "selection", "kernel"]; // with the page's other views, on its bus
 
 /** Holds it; `clock` returns milliseconds that pass, as `performance.now()` does. */
 export class TimelineModel {
@@ -17,6 +18,7 @@ export class TimelineModel {
   #own = {
     state: null,
     ring: new TimelineRing(),
+    strips: new TimelineStrips(),
     lanes: [],
     range: TIMELINE_RANGE,
     active: null, // the row that has the keyboard's attention
@@ -36,8 +38,8 @@ export class TimelineModel {
   look() {
     const { state, ring } = this.#own;
     const now = this.#now();
-    const [cursor, span, selection, stale] = ["cursor", "span", "selection", "stale"].map((key) => this.#bus.get(key));
-    return { ...this.#own, now, held: this.#held !== null, closed: Boolean(state?.closed), extent: timelineExtent({ state, ring, now }), cursor, span, selection, stale };
+    const [cursor, span, selection, kernel, stale] = [...TIMELINE_SHARED, "stale"].map((key) => this.#bus.get(key));
+    return { ...this.#own, now, held: this.#held !== null, closed: Boolean(state?.closed), extent: timelineExtent({ state, ring, now }), cursor, span, selection, kernel, stale };
   }
 
   /** Take a change. Returns whether it is to be drawn; what others are told by the bus is drawn for that. */
@@ -58,10 +60,21 @@ export class TimelineModel {
     const own = this.#own;
     const isFirst = own.state === null;
     own.state = state;
-    own.lanes = timelineLanes(state);
     this.hear(stamp);
     if (this.#packed) own.ring.add(this.#packed, state.works);
+    own.strips.take(state, this.#packed);
+    own.lanes = timelineLanes(state, own.strips);
+    this.#learnCell(state);
     if (state.closed && (isFirst || own.range.mode === "follow")) own.range = timelineAll(own);
+  }
+
+  /** Say on the page which cell has sent the picked slice, once that is known. */
+  #learnCell({ related, works, rows }) {
+    const kernel = this.#bus.get("kernel");
+    const picked = timelinePicked(this.#own);
+    if (!related || related.cell === null || !kernel || kernel.cells.length || !picked) return;
+    const [row, name] = works[picked.work];
+    if (name === kernel.name && rows[row].device === related.of[0] && picked.seq === related.of[1]) this.#bus.set("kernel", { name, cells: [related.cell] });
   }
 
   /** Note the kernel's word of what time it is. */

@@ -4,7 +4,10 @@ import { patch } from "../shared/dom.js";
 import { timelineDraw } from "./draw.js";
 import { timelineIsPassedOn, timelineKey } from "./keys.js";
 import { TimelineModel } from "./model.js";
-import { timelineColours, timelinePaint } from "./paint.js";
+import { timelineMapDown, timelineMapKey, timelineMapMove, timelineMapSpan } from "./time/minimap.js";
+import { TIMELINE_MAP_HIGH, TimelineMapPicture } from "./paint/map.js";
+import { timelineColours } from "./paint/fills.js";
+import { timelinePaint } from "./paint/paint.js";
 import { TimelineFrames, timelineDrawing, timelineFit, timelineHovered, timelineIsDue, timelineScene, timelineSheetHeight } from "./picture.js";
 import { timelineButton, timelineClick, timelineDown, timelineLeave, timelineMove, timelineUp, timelineWheel } from "./pointer.js";
 import { timelineSave } from "./trace.js";
@@ -17,10 +20,10 @@ let timelineMounted = 0;
 export function mountTimeline(root, bus) {
   const window = root.ownerDocument.defaultView;
   const model = new TimelineModel(bus, () => window.performance.now());
-  const sheet = new TimelineSheet(root, model);
+  const sheet = new TimelineSheet(root, model, (message) => bus.command(message));
   const redraw = () => sheet.frames.ask();
   timelineListen(sheet);
-  const unwatch = ["stale", "cursor", "span", "selection", "closed"].map((key) => bus.watch(key, redraw));
+  const unwatch = ["stale", "cursor", "span", "selection", "kernel", "closed"].map((key) => bus.watch(key, redraw));
   unwatch.push(bus.watch("moment", (moment) => model.showMoment(moment) && redraw()));
   unwatch.push(bus.watch("paused", (paused) => {
     model.pause(paused);
@@ -52,9 +55,13 @@ export function mountTimeline(root, bus) {
 
 /** The element of a timeline: what is measured of it, drawn into it, and done to it. */
 class TimelineSheet {
+  #mapPicture = new TimelineMapPicture();
   #id = `accel-lab-timeline-${(timelineMounted += 1)}`;
 
-  constructor(root, model) {
+  #command;
+
+  constructor(root, model, command) {
+    this.#command = command;
     this.root = root;
     this.model = model;
     this.window = root.ownerDocument.defaultView;
@@ -77,8 +84,17 @@ class TimelineSheet {
     return { x: event.clientX - box.left, y: event.clientY - box.top };
   }
 
-  /** Take a change, and draw it. */
+  get map() { return this.root.querySelector(".timeline-map"); }
+
+  /** Where on the minimap an event was. */
+  mapPoint(event) {
+    const box = this.map.getBoundingClientRect();
+    return { x: event.clientX - box.left, width: box.width };
+  }
+
+  /** Take a change, and draw it. Of a slice that is picked it is asked what it has to do with others. */
   act(change) {
+    if (change.picked) this.#ask(change.picked);
     if (this.model.apply(change)) this.frames.ask();
     if (change.scrollBy) this.body.scrollTop += change.scrollBy;
     if (change.focus === undefined) return;
@@ -86,6 +102,14 @@ class TimelineSheet {
     const row = this.root.querySelector(`[data-row="${change.focus}"]`);
     row?.focus({ preventScroll: true });
     row?.scrollIntoView({ block: "nearest" });
+  }
+
+  #ask({ row, number, seq }) {
+    const { state, ring } = this.model.look();
+    const track = ring.tracks[row];
+    const place = number === undefined ? -1 : (track?.placeOf(number) ?? -1);
+    const asked = place < 0 ? seq : track.seq[place];
+    if (asked !== undefined && state.works && !(place >= 0 && state.works[track.work[place]][2] === "untraced")) this.#command({ do: "relate", device: state.rows[row].device, seq: asked });
   }
 
   #paint() {
@@ -99,7 +123,19 @@ class TimelineSheet {
     if (!width || !view.state) return;
     const pen = canvas.getContext("2d");
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    timelinePaint(pen, timelineScene(view, hovered, { width, top: this.#scrolled }), timelineColours(this.root));
+    const colours = timelineColours(this.root);
+    timelinePaint(pen, timelineScene(view, hovered, { width, top: this.#scrolled }), colours);
+    this.#paintMap(view, ratio, colours);
+  }
+
+  #paintMap(view, ratio, colours) {
+    const canvas = this.root.querySelector(".timeline-map-canvas");
+    const width = canvas.clientWidth;
+    if (!width) return;
+    if (timelineFit(canvas, width, TIMELINE_MAP_HIGH, ratio)) this.#mapPicture.forget();
+    const pen = canvas.getContext("2d");
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.#mapPicture.paint(pen, view, timelineMapSpan(view), width, colours, this.window.performance.now());
   }
 }
 
@@ -111,15 +147,23 @@ function timelineListen(sheet) {
   const listen = (type, listener, options) => root.addEventListener(type, listener, options);
 
   listen("pointerdown", (event) => {
+    if (event.button === 0 && sheet.map?.contains(event.target) && model.look().state) {
+      sheet.act(timelineMapDown(sheet.look(), sheet.mapPoint(event)));
+      sheet.map.setPointerCapture(event.pointerId);
+      sheet.root.querySelector(".timeline-handle").focus({ preventScroll: true });
+      event.preventDefault();
+      return;
+    }
     if (event.button !== 0 || !isPicture(event)) return;
     sheet.act(timelineDown(sheet.look(), sheet.point(event), event));
     sheet.canvas.setPointerCapture(event.pointerId);
   });
   listen("pointermove", (event) => {
-    if (isPicture(event)) sheet.act(timelineMove(sheet.look(), sheet.point(event)));
+    if (sheet.look().drag?.map) sheet.act(timelineMapMove(sheet.look(), sheet.mapPoint(event)));
+    else if (isPicture(event)) sheet.act(timelineMove(sheet.look(), sheet.point(event)));
   });
   for (const type of ["pointerup", "pointercancel"]) {
-    listen(type, (event) => sheet.act(timelineUp(sheet.look(), sheet.point(event), type === "pointercancel")));
+    listen(type, (event) => sheet.act(sheet.look().drag?.map ? { drag: null } : timelineUp(sheet.look(), sheet.point(event), type === "pointercancel")));
   }
   listen("pointerout", ({ target }) => {
     if (target === sheet.canvas || target === root) sheet.act(timelineLeave(sheet.look()));
@@ -145,8 +189,9 @@ function timelineOnKey(sheet, event) {
   if (timelineIsPassedOn(event)) return;
   event.stopPropagation(); // JupyterLab would run, delete or leave the cell
   const view = sheet.look();
-  if (event.type !== "keydown" || !view.state || !event.target.closest?.(".timeline-body")) return;
-  const change = timelineKey(view, event.key, timelineRowOf(event.target));
+  const isMap = Boolean(event.target.closest?.(".timeline-map"));
+  if (event.type !== "keydown" || !view.state || !(isMap || event.target.closest?.(".timeline-body"))) return;
+  const change = (isMap && timelineMapKey(view, event.key)) || timelineKey(view, event.key, timelineRowOf(event.target));
   if (!change) return;
   event.preventDefault();
   sheet.act(change);

@@ -1,8 +1,10 @@
 // What is drawn of a view (`TimelineModel.look`), and when.
 
-import { timelineDescribe } from "./draw.js";
+import { timelineCellTold, timelineDescribe, timelineGaugeTold, timelineRelatedInWords, timelineWaitTold } from "./told.js";
 import { timelineHeight } from "./lanes.js";
-import { timelineShown } from "./range.js";
+import { timelineHandle, timelineMapSpan } from "./time/minimap.js";
+import { timelineRelated } from "./paint/arrows.js";
+import { timelineShown } from "./time/range.js";
 import { timelinePicked, timelineUnder } from "./slices.js";
 
 const TIMELINE_TALLEST = 440; // pixels of lanes before they scroll
@@ -16,7 +18,7 @@ export function timelineHovered(view) {
 /** What `timelineDraw` draws of a view in which `hovered` is pointed at. */
 export function timelineDrawing(view, hovered, id) {
   const { lanes, range, active } = view;
-  return { ...view, mode: range.mode, shown: timelineShown(view), active: active ?? lanes.find((lane) => lane.row !== null)?.row ?? null, detail: timelineTold(view, hovered), id };
+  return { ...view, mode: range.mode, shown: timelineShown(view), mapSpan: timelineMapSpan(view), handle: timelineHandle(view), active: active ?? lanes.find((lane) => lane.row !== null)?.row ?? null, detail: timelineTold(view, hovered), id };
 }
 
 /** What is said of what is pointed at, else of what is picked: {what, text}, or null. */
@@ -25,13 +27,18 @@ function timelineTold(view, hovered) {
     const [, device, kind, what] = hovered.mark;
     return { what, text: `${kind} · ${device}` };
   }
+  if (hovered?.cell) return timelineCellTold(hovered.cell, view.now);
+  if (hovered?.wait) return timelineWaitTold(hovered.wait, view.now);
+  if (hovered?.gauge) return timelineGaugeTold(view, hovered.gauge);
   const slice = hovered?.slice ?? timelinePicked(view);
-  return slice && timelineDescribe(view.state, slice, view.now);
+  if (!slice) return null;
+  const { what, text } = timelineDescribe(view.state, slice, view.now);
+  return { what, text: [text, timelineRelatedInWords(view.state, slice)].filter(Boolean).join(" · ") };
 }
 
 /** What `timelinePaint` paints of a view on a sheet of this width, scrolled to `top`. */
 export function timelineScene(view, hovered, { width, top }) {
-  return { ...view, window: timelineShown(view), activeRow: view.active, hovered, width, height: timelineSheetHeight(view), top };
+  return { ...view, window: timelineShown(view), activeRow: view.active, hovered, related: view.state ? timelineRelated(view) : [], width, height: timelineSheetHeight(view), top };
 }
 
 /** How high the picture is; what is higher scrolls. */
@@ -39,13 +46,14 @@ export function timelineSheetHeight({ lanes }) {
   return Math.min(TIMELINE_TALLEST, timelineHeight(lanes));
 }
 
-/** Give a canvas the pixels that it needs at this size; one that changes is emptied by that. */
+/** Give a canvas the pixels that it needs at this size; whether it changed, and so is empty now. */
 export function timelineFit(sheet, width, height, ratio) {
   const [wide, high] = [width, height].map((pixels) => Math.round(pixels * ratio));
-  if (sheet.width === wide && sheet.height === high) return;
+  if (sheet.width === wide && sheet.height === high) return false;
   sheet.width = wide;
   sheet.height = high;
   sheet.style.blockSize = `${height}px`;
+  return true;
 }
 
 /** Whether a view moves by itself and is due, `age` milliseconds after its last picture. */

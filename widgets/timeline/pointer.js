@@ -3,8 +3,8 @@
 
 import { timelineActivate, timelineSelect } from "./keys.js";
 import { timelinePath } from "./lanes.js";
-import { TIMELINE_FOLLOWED_S, timelineAll, timelineFollow, timelineHold, timelineMoved, timelineShown, timelineTimeAt, timelineZoomed } from "./range.js";
-import { timelinePan } from "./scale.js";
+import { TIMELINE_FOLLOWED_S, timelineAll, timelineFollow, timelineHold, timelineMoved, timelineShown, timelineTimeAt, timelineZoomed } from "./time/range.js";
+import { timelinePan } from "./time/scale.js";
 import { TIMELINE_GRIP, timelineUnder } from "./slices.js";
 
 const TIMELINE_WHEEL = 0.0025; // of the logarithm of a zoom, for a pixel of the wheel
@@ -35,8 +35,11 @@ export function timelineUp(view, point, isCancelled) {
   if (!drag || drag.moved || isCancelled) return { drag: null };
   const found = timelineUnder(view, point);
   const change = { drag: null, picked: found?.slice ? { row: found.row, number: found.number, seq: found.seq } : null };
+  if (found?.cell) return { ...change, kernel: null };
   if (!found || found.row === null) return change;
-  return { ...change, active: found.row, selection: timelinePath(state, state.rows[found.row].device) };
+  const name = found.slice && state.works[found.slice.work][1];
+  const kernel = !name || name === view.kernel?.name ? null : { name, cells: [] }; // the same again lets it go
+  return { ...change, kernel, active: found.row, selection: timelinePath(state, state.rows[found.row].device) };
 }
 
 /** Point at nothing; the moment stays while something is dragged. */

@@ -88,6 +88,8 @@ class TimelineTrack {
 export class TimelineRing {
   tracks = []; // by row
   held = 0;
+  counts = []; // of each work, how many slices are held
+  version = 0; // another one when the slices are others
   #next = 0;
   #kept;
 
@@ -114,6 +116,8 @@ export class TimelineRing {
       while (this.tracks.length <= row) this.tracks.push(new TimelineTrack());
       this.tracks[row].push(first + i, start[i], end[i], seq[i], work[i]);
       this.held += 1;
+      this.counts[work[i]] = (this.counts[work[i]] ?? 0) + 1;
+      this.version += 1;
       this.#next = first + i + 1;
     }
     while (this.held > this.#kept) this.#drop();
@@ -122,12 +126,15 @@ export class TimelineRing {
   #clear() {
     this.tracks = [];
     this.held = 0;
+    this.counts = [];
+    this.version += 1;
     this.#next = 0;
   }
 
   #drop() {
     const filled = this.tracks.filter((track) => track.size);
     const oldest = filled.reduce((a, b) => (b.number[b.head] < a.number[a.head] ? b : a));
+    this.counts[oldest.work[oldest.head]] -= 1;
     oldest.head += 1;
     this.held -= 1;
   }
@@ -147,6 +154,16 @@ export class TimelineRing {
       return places;
     });
     return found.sort((a, b) => b.number - a.number).slice(0, count);
+  }
+
+  /** The names that most slices here have, the most frequent first: [[name, count]]; `works` name them. */
+  names(works, most) {
+    const counts = new Map();
+    this.counts.forEach((count, work) => {
+      const [, name, kind] = works[work] ?? [];
+      if (count > 0 && kind !== "untraced") counts.set(name, (counts.get(name) ?? 0) + count);
+    });
+    return [...counts].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1)).slice(0, most);
   }
 
   /** What was traced and is not here: it left the ring, came before this page, or was dropped. */

@@ -4,7 +4,8 @@
 // {row, number} where it has finished, {row, seq} where it runs.
 
 import { TIMELINE_AXIS } from "./lanes.js";
-import { TIMELINE_FOLLOWED_S, timelineShown, timelineTimeAt } from "./range.js";
+import { timelineFirstAfter } from "./strips.js";
+import { TIMELINE_FOLLOWED_S, timelineShown, timelineTimeAt } from "./time/range.js";
 
 export const TIMELINE_GRIP = 3; // pixels around a slice that count as it
 const TIMELINE_LEAST_EXTENT_S = 1e-4;
@@ -19,7 +20,7 @@ export function timelineExtent({ state, ring, now }) {
   return [from, Math.max(to, known?.[1] ?? to, from + TIMELINE_LEAST_EXTENT_S)];
 }
 
-/** What lies at a point: {row, number or seq, slice}, {row: null, mark}, {row}, or null. */
+/** What lies at a point: {row, number or seq, slice}, {row: null, mark, cell, wait or gauge}, {row}, or null. */
 export function timelineUnder(view, { x, y }) {
   const { state, lanes, top, width } = view;
   const lane = lanes.find((one) => one.y <= y + top && y + top < one.y + one.height);
@@ -27,11 +28,24 @@ export function timelineUnder(view, { x, y }) {
   const [from, to] = timelineShown(view);
   const grip = (TIMELINE_GRIP * (to - from)) / width;
   const at = timelineTimeAt(view, x);
-  if (lane.row === null) {
+  if (lane.kind === "cells") return timelineOf("cell", timelineReaching(view.strips.cells, at, grip, 1, 2, view.now));
+  if (lane.kind === "waits") return timelineOf("wait", timelineReaching(view.strips.waits, at, grip, 0, 1, view.now));
+  if (lane.kind === "gauge") return { row: null, gauge: { device: lane.device, at } };
+  if (lane.kind === "heading") {
     const mark = timelineMarkAt(state, lane.device, at, grip);
     return mark ? { row: null, mark } : null;
   }
   return timelineRunningAt(view, lane.row, at, grip) ?? timelineFinishedAt(view, lane.row, at, grip) ?? { row: lane.row };
+}
+
+function timelineOf(noun, found) {
+  return found && { row: null, [noun]: found };
+}
+
+/** The entry of a list by time that reaches to a moment, give or take a grip; null when none does. */
+function timelineReaching(list, at, grip, start, end, now) {
+  const place = timelineFirstAfter(list, at + grip, start) - 1;
+  return place >= 0 && (list[place][end] ?? now) >= at - grip ? list[place] : null;
 }
 
 /** The cross of a fault stands to the left of its moment, what is written of other marks to the right. */
@@ -44,26 +58,26 @@ function timelineRunningAt({ state, now }, row, at, grip) {
   return one && { row, seq: one[1], slice: timelineRunningSlice(one) };
 }
 
-function timelineFinishedAt({ ring }, row, at, grip) {
+function timelineFinishedAt({ ring, strips }, row, at, grip) {
   const track = ring.tracks[row];
   const found = track?.near(at, grip);
-  return found && { row, number: track.number[found.place], slice: timelineSlice(track, found.place, found.count - 1) };
+  return found && { row, number: track.number[found.place], slice: timelineSlice(track, found.place, strips, found.count - 1) };
 }
 
-function timelineSlice(track, i, more = 0) {
-  return { work: track.work[i], seq: track.seq[i], start: track.start[i], end: track.end[i], more };
+function timelineSlice(track, i, strips, more = 0) {
+  return { work: track.work[i], seq: track.seq[i], start: track.start[i], end: track.end[i], more, queued: strips?.queued.get(track.number[i]) ?? null };
 }
 
-function timelineRunningSlice([work, seq, start]) {
-  return { work, seq, start, end: null };
+function timelineRunningSlice([work, seq, start, queued]) {
+  return queued === undefined ? { work, seq, start, end: null } : { work, seq, start, end: null, queued };
 }
 
 /** The slice that is picked; null when none is, or when it is no longer here. */
-export function timelinePicked({ state, ring, picked }) {
+export function timelinePicked({ state, ring, strips, picked }) {
   if (!picked) return null;
   const track = ring.tracks[picked.row];
   const place = picked.number === undefined ? -1 : (track?.placeOf(picked.number) ?? -1);
-  if (place >= 0) return timelineSlice(track, place);
+  if (place >= 0) return timelineSlice(track, place, strips);
   const one = state.running.find(([work, seq]) => seq === picked.seq && state.works[work][0] === picked.row);
   return one ? timelineRunningSlice(one) : null;
 }

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
+from accel_lab.compute.events.cell_log import CELLS, first_seen
 from accel_lab.compute.machine import stop_signal
-from accel_lab.compute.output.cell_log import CELLS, first_seen
 from accel_lab.compute.output.displays import Act, publish
 from accel_lab.compute.output.stopped_cell import StoppedCell
 

@@ -11,6 +11,7 @@ import msgspec
 
 from accel_lab.actor.events import Event, EventStream, Subscription
 from accel_lab.compute.device import Device
+from accel_lab.compute.events.notebook_news import NotebookNews
 from accel_lab.compute.events.samples import (
     LevelsSampled,
     MemorySampled,
@@ -27,7 +28,6 @@ from accel_lab.uncopied import Uncopied
 from accel_lab.views.scene.fact_queue import Arrivals
 from accel_lab.views.scene.gauges import Gauges
 from accel_lab.views.scene.names import Names
-from accel_lab.views.scene.notebook import NotebookNews
 from accel_lab.views.scene.scene import FACT_TYPES, Scene
 from accel_lab.views.scene.seen import Seen
 

@@ -60,7 +60,8 @@ PIXEL = """(canvas, [x, y]) => {
     const [r, g, b] = canvas.getContext("2d").getImageData(x * ratio, y * ratio, 1, 1).data;
     return "#" + [r, g, b].map((c) => c.toString(16).padStart(2, "0")).join("");
 }"""
-KERNEL, ROW = "#0b5cad", 24 + 20 + 26  # the colour; where the second lane begins
+SPIN = "#066aff"  # the colour of that name
+KERNEL, ROW = "#008066", 24 + 20 + 26  # the colour of Gemm; where the second lane begins
 MIDDLE = ROW + 20  # of that lane, beside the names
 
 
@@ -264,7 +265,7 @@ def test_what_ended_with_its_context_is_hatched_and_names_stand_beside_what_is_n
     bare.page.mouse.move(0, 0)
     bare.frame()
     inside = {bare.pixel(bare.x(1000.74) - d, MIDDLE + 5 - d % 6) for d in range(12)}
-    assert KERNEL in inside, "hatched"
+    assert SPIN in inside, "hatched"
     assert len(inside) > 1, "and pale between"
     assert bare.pixel(bare.x(1000.75) - 1, MIDDLE) == "#b3261e", "the edge of the loss"
     tab.check()
@@ -358,7 +359,7 @@ def test_a_real_system_is_seen_while_it_works_and_after_a_loss(
     notebook.expect(".timeline-running").to_have_text("1 running")
     notebook.expect("[data-row] .timeline-label").to_contain_text(["blas", "run"])
     notebook.expect(".timeline-summary").to_contain_text("runs on cpu0")
-    notebook.expect(".timeline-summary").to_contain_text("cpu0 blas: 300 done")
+    shows_the_notebook(notebook)
     notebook.view.evaluate("(view) => view.scrollIntoView({ block: 'center' })")
     row = notebook.view.locator("[data-row]", has_text="run")
     row.focus()
@@ -405,6 +406,14 @@ def test_a_real_system_is_seen_while_it_works_and_after_a_loss(
         notebook.screenshot(f"timeline-{theme.lower()}")
     notebook.run(4)
     notebook.expect(".al-badge").to_have_text("closed · last state")
+
+
+def shows_the_notebook(notebook: "Notebook") -> None:
+    """Assert that the view says what the notebook did, and names the work."""
+    notebook.expect(".timeline-summary").to_contain_text("cpu0 blas: 300 done")
+    notebook.expect(".timeline-summary").to_contain_text("The newest cells: cell 1 done after")
+    notebook.expect(".timeline-of-waits").to_have_text("Host waits")
+    notebook.expect(".timeline-name").to_contain_text(["Gemm"])
 
 
 def accessible(notebook: "Notebook") -> None:

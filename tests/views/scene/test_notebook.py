@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from accel_lab.actor.reply import Reply
+from accel_lab.compute.events import cell_log
+from accel_lab.compute.events.cell_log import CellLog
+from accel_lab.compute.events.notebook_news import NotebookNews
 from accel_lab.compute.events.samples import CellRun, HostWait, NotebookSampled
-from accel_lab.compute.output import cell_log
-from accel_lab.compute.output.cell_log import CellLog
 from accel_lab.host_waits import HOST_WAITS, KEPT, LEAST_S, HostWaits
 from accel_lab.views.scene.fact_lines import decode, encode
-from accel_lab.views.scene.notebook import NotebookNews
 from accel_lab.views.scene.recap import recap
 from accel_lab.views.scene.scene import CELLS, WAITS, Scene
 from tests.project import ROOT
@@ -35,9 +35,9 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in ("accel_lab.host_waits", "accel_lab.compute.output.cell_log"):
+    for module in ("accel_lab.host_waits", "accel_lab.compute.events.cell_log"):
         monkeypatch.setattr(f"{module}.time", clock)
-    monkeypatch.setattr("accel_lab.views.scene.notebook.time", clock)
+    monkeypatch.setattr("accel_lab.compute.events.notebook_news.time", clock)
     return clock
 
 
@@ -227,7 +227,7 @@ cells = [
 ]
 for cell in cells:
     shell.run_cell(cell, store_history=True)
-from accel_lab.compute.output.cell_log import CELLS
+from accel_lab.compute.events.cell_log import CELLS
 for one in CELLS.after(0):
     print("told", one.number, one.ended, one.line)
 """

@@ -11,10 +11,10 @@ from accel_lab.compute.events.samples import (
     NotebookSampled,
     Slice,
 )
+from accel_lab.views.axis.strips import LEVELS, OF_LEVELS, OF_QUEUED, OF_WAITS, WAITS
 from accel_lab.views.past.facts import UNTOLD
 from accel_lab.views.past.rewound import Rewound
 from accel_lab.views.scene.scene import Scene
-from accel_lab.views.scene.strips import LEVELS, OF_LEVELS, OF_QUEUED, OF_WAITS, WAITS
 from accel_lab.views.timeline import CELLS, TimelineView
 from tests.views.past.test_rewound import Live
 from tests.views.work import Recorded, tree, work

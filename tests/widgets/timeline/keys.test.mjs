@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { timelineIsPassedOn, timelineKey } from "../../../widgets/timeline/keys.js";
-import { timelineShown } from "../../../widgets/timeline/range.js";
+import { timelineShown } from "../../../widgets/timeline/time/range.js";
 import { NOW, Timeline, free, near } from "./case.mjs";
 
 const PICTURE = null; // what has the focus, where it is no row

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { Bus } from "../../../widgets/shared/bus.js";
 import { TimelineModel } from "../../../widgets/timeline/model.js";
-import { timelineShown } from "../../../widgets/timeline/range.js";
+import { timelineShown } from "../../../widgets/timeline/time/range.js";
 import { CASE, NOW, Timeline, free, near } from "./case.mjs";
 
 test("now goes on from the kernel's last word, for as long as the page has patience", () => {

@@ -11,7 +11,7 @@ import { CASE } from "./case.mjs";
 
 function drawn(more) {
   const state = { ...CASE.state, closed: true, ...more };
-  const view = { state, ring: new TimelineRing(), lanes: timelineLanes(state), mode: "all", shown: [1000, 1002], span: null, selection: null, active: 0, detail: null, said: "", stale: null, tabled: false, id: "t", now: 1001.5 };
+  const view = { state, ring: new TimelineRing(), lanes: timelineLanes(state), mode: "all", shown: [1000, 1002], span: null, selection: null, active: 0, detail: null, said: "", stale: null, tabled: false, id: "t", now: 1001.5, mapSpan: [1000, 1002], handle: { left: 0, width: 100 } };
   return toHtml(...timelineDraw(view).filter(Boolean));
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { timelineButton, timelineClick, timelineDown, timelineLeave, timelineMove, timelineUp, timelineWheel } from "../../../widgets/timeline/pointer.js";
-import { timelineShown, timelineTimeAt } from "../../../widgets/timeline/range.js";
+import { timelineShown, timelineTimeAt } from "../../../widgets/timeline/time/range.js";
 import { NOW, ROWS, Timeline, free, near } from "./case.mjs";
 
 const y = ROWS[1];

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { TIMELINE_RANGE, timelineAll, timelineCentred, timelineFollow, timelineHold, timelineMoved, timelineShown, timelineTimeAt, timelineWithMoment, timelineZoomed } from "../../../widgets/timeline/range.js";
+import { TIMELINE_RANGE, timelineAll, timelineCentred, timelineFollow, timelineHold, timelineMoved, timelineShown, timelineTimeAt, timelineWithMoment, timelineZoomed } from "../../../widgets/timeline/time/range.js";
 import { free, near } from "./case.mjs";
 
 const EXTENT = [1000, 1020];

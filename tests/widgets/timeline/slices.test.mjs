@@ -12,7 +12,7 @@ const under = (at, y, more = {}) => timelineUnder(new Timeline().look({ range: R
 test("a slice is found by its row and its moment", () => {
   const found = under(1000.6, ROWS[1]);
   assert.equal(found.row, 1);
-  assert.deepEqual(found.slice, { work: 1, seq: 2, start: 1000.5, end: 1000.75, more: 0 });
+  assert.deepEqual(found.slice, { work: 1, seq: 2, start: 1000.5, end: 1000.75, more: 0, queued: null });
   assert.equal(found.number, 1);
 });
 

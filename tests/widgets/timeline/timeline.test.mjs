@@ -2,14 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { toHtml } from "../../../widgets/shared/dom.js";
-import { timelineDescribe, timelineDraw, timelineLong, timelineSummary } from "../../../widgets/timeline/draw.js";
+import { timelineDraw, timelineLong, timelineSummary } from "../../../widgets/timeline/draw.js";
 import { TIMELINE_AXIS, timelineHeight, timelineIsOf, timelineLanes } from "../../../widgets/timeline/lanes.js";
-import { timelineMerged, timelinePaint } from "../../../widgets/timeline/paint.js";
+import { timelineMerged, timelinePaint } from "../../../widgets/timeline/paint/paint.js";
 import { TIMELINE_KEPT, TimelineRing } from "../../../widgets/timeline/ring.js";
-import { timelineClock, timelineDuration, timelineExact, timelinePan, timelineTicks, timelineZoom } from "../../../widgets/timeline/scale.js";
+import { timelineClock, timelineDuration, timelineExact, timelinePan, timelineTicks, timelineZoom } from "../../../widgets/timeline/time/scale.js";
+import { timelineDescribe } from "../../../widgets/timeline/told.js";
 import { timelineTrace } from "../../../widgets/timeline/trace.js";
 import { CASE, packed } from "./case.mjs";
 
+const COLOURS = { work: ["0", "1", "2", "3", "4", "5", "6", "7"] };
 const WORKS = [[0, "Gemm", "kernel"], [1, "Run", "function"]];
 
 const numbers = (track) => [...track.number.subarray(track.head, track.tail)];
@@ -21,7 +23,7 @@ function caseView(more = {}) {
   const view = new DataView(Float64Array.from(CASE.columns).buffer);
   ring.add(view, CASE.state.works);
   const lanes = timelineLanes(CASE.state);
-  return { state: CASE.state, ring, lanes, mode: "follow", shown: [1000, 1002], span: null, selection: null, active: 0, detail: null, said: "", stale: null, tabled: false, id: "t", now: 1001.5, ...more };
+  return { state: CASE.state, ring, lanes, mode: "follow", shown: [1000, 1002], span: null, selection: null, active: 0, detail: null, said: "", stale: null, tabled: false, id: "t", now: 1001.5, mapSpan: [1000, 1002], handle: { left: 0, width: 100 }, ...more };
 }
 
 test("the trace of the case is what Python makes of it", () => {
@@ -214,7 +216,7 @@ function wordsOn(slices, running, works) {
   const lanes = timelineLanes(state);
   const lane = lanes.find(({ row }) => row === 0);
   const scene = { state, ring, lanes, window: [1000, 1002], now: 1001.9, cursor: null, span: null, selection: null, activeRow: null, picked: null, hovered: null, top: 0, width: 1000, height: timelineHeight(lanes) };
-  timelinePaint(pen, scene, {});
+  timelinePaint(pen, scene, COLOURS);
   const inLane = (y) => y > lane.y && y < lane.y + lane.height;
   return drawn.filter(([name, , , y]) => name === "fillText" && inLane(y)).map(([, text, x]) => [text, x, x + 6 * text.length]);
 }

@@ -2,8 +2,8 @@
 
 import time
 
+from accel_lab.compute.events.cell_log import CELLS, CellLog
 from accel_lab.compute.events.samples import CellRun, HostWait, NotebookSampled
-from accel_lab.compute.output.cell_log import CELLS, CellLog
 from accel_lab.host_waits import HOST_WAITS, LEAST_S, HostWaits
 
 

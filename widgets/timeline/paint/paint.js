@@ -1,33 +1,22 @@
 // The picture: an axis, slices, density where they are finer than a pixel, rules and the cursor.
 
-import { TIMELINE_AXIS, timelineIsOf, timelinePath } from "./lanes.js";
-import { timelineClock, timelineDigits, timelineDuration, timelineName, timelineTicks } from "./scale.js";
-
-/** The kinds of work, each with a colour and a pattern of its own. */
-export const TIMELINE_KINDS = ["kernel", "copy", "function"];
+import { WORK_COLOURS } from "../../shared/colours.js";
+import { TIMELINE_AXIS, timelineIsOf, timelinePath } from "../lanes.js";
+import { timelineClock, timelineDigits, timelineDuration, timelineName, timelineTicks } from "../time/scale.js";
+import { timelinePaintArrows } from "./arrows.js";
+import { timelinePaintBands, timelinePaintCells, timelinePaintGauge, timelinePaintWaits } from "./beside.js";
+import { TIMELINE_KINDS, TimelineFills, timelineCut, timelineLine, timelineShade } from "./fills.js";
 
 const TIMELINE_BOX = 2; // pixels from which a slice is drawn as itself
+const TIMELINE_FAINT = 0.25; // what is not of the chosen name
 const TIMELINE_INSET = 4; // pixels between a slice and the edge of its lane
 const TIMELINE_NAMED = 30; // pixels from which a slice may have its name in it
 const TIMELINE_CROSS = 14; // pixels that a cross is wide; of those that would overlap one is drawn
 const TIMELINE_ASIDE = 4; // pixels between a slice and its name, where that stands beside it
 const TIMELINE_FONT = "11px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
 
-/** The colours of a view's element, as the style sheets have them now. */
-export function timelineColours(root) {
-  const style = root.ownerDocument.defaultView.getComputedStyle(root);
-  const read = (name) => style.getPropertyValue(name).trim();
-  const names = ["bg", "fg", "muted", "line", "faint", "accent", "accent-soft", "bad"];
-  const colours = Object.fromEntries(names.map((name) => [name, read(`--al-${name}`)]));
-  for (const kind of TIMELINE_KINDS) {
-    colours[kind] = read(`--timeline-${kind}`);
-    colours[`${kind}-text`] = read(`--timeline-${kind}-text`);
-  }
-  return colours;
-}
-
 /**
- * Paint a moment of a view: `scene` has state, ring, lanes, window ([from, to]), now, cursor, span,
+ * Paint a moment of a view: `scene` has state, ring, strips, lanes, window ([from, to]), now, cursor, span,
  * selection, picked and hovered ({row, number} or {row, seq} of a running one), top (pixels scrolled
  * away), width and height.
  */
@@ -43,11 +32,16 @@ export function timelinePaint(pen, scene, colours) {
   pen.beginPath();
   pen.rect(0, TIMELINE_AXIS, width, height - TIMELINE_AXIS);
   pen.clip();
-  for (const lane of visible) paint.lane(lane);
-  for (const device of new Set(visible.map((lane) => lane.device))) paint.marks(device);
+  timelinePaintBands(paint);
+  for (const lane of visible) TIMELINE_PAINTED[lane.kind]?.(paint, lane);
+  for (const device of new Set(visible.map((lane) => lane.device))) if (device !== null) paint.marks(device);
+  timelinePaintArrows(paint);
   pen.restore();
   paint.moments();
 }
+
+/** What draws a lane, by its kind; what a heading has are its device's marks. */
+const TIMELINE_PAINTED = { cells: timelinePaintCells, waits: timelinePaintWaits, gauge: timelinePaintGauge, stream: (paint, lane) => paint.lane(lane) };
 
 class TimelinePainter {
   constructor(pen, scene, colours) {
@@ -56,19 +50,23 @@ class TimelinePainter {
     this.colours = colours;
     [this.from, this.to] = scene.window;
     this.scale = scene.width / (this.to - this.from);
-    this.fills = Object.fromEntries(TIMELINE_KINDS.map((kind) => [kind, timelineFill(pen, kind, colours)]));
-    this.fills.untraced = timelineUntracedFill(pen, colours);
-    this.lost = Object.fromEntries(TIMELINE_KINDS.map((kind) => [kind, timelineLostFill(pen, kind, colours)]));
+    this.fills = new TimelineFills(pen, colours);
+    this.faint = (scene.state?.works ?? []).map(([, name]) => Boolean(scene.kernel) && scene.kernel.name !== name); // of each work
+    this.shades = (scene.state?.works ?? []).map(([, name]) => timelineShade(name)); // of each work
   }
 
   x(at) { return (at - this.from) * this.scale; }
+
+  fill(kind, shade) { return kind === "untraced" ? this.fills.untraced : this.fills.of(kind, shade); }
+
+  edge(kind, shade) { return kind === "untraced" ? this.colours.muted : this.colours.work[shade]; }
 
   ground() {
     const { pen, colours, scene } = this;
     const { width, height, lanes, top, state, selection, activeRow } = scene;
     for (const lane of lanes) {
-      const selected = timelineIsOf(timelinePath(state, lane.device), selection);
-      pen.fillStyle = selected || (activeRow !== null && lane.row === activeRow) ? colours["accent-soft"] : lane.row === null ? colours.faint : colours.bg;
+      const selected = lane.device !== null && timelineIsOf(timelinePath(state, lane.device), selection);
+      pen.fillStyle = selected || (activeRow !== null && lane.row === activeRow) ? colours["accent-soft"] : lane.kind === "heading" ? colours.faint : colours.bg;
       pen.fillRect(0, lane.y - top, width, lane.height);
     }
     pen.fillStyle = colours.bg;
@@ -85,7 +83,6 @@ class TimelinePainter {
   }
 
   lane(lane) {
-    if (lane.row === null) return;
     const y = lane.y - this.scene.top + TIMELINE_INSET;
     const height = lane.height - 2 * TIMELINE_INSET;
     const track = this.scene.ring.tracks[lane.row];
@@ -94,9 +91,8 @@ class TimelinePainter {
     this.taken = new Uint8Array(Math.ceil(this.scene.width)); // the columns of this lane that have work in them, or words
     for (const [, , start] of running) this.take(...this.runs(start, Math.max(now, start)));
     if (track) this.track(track, lane.row, y, height);
-    for (const [work, seq, start] of running) {
-      const [row, name, kind] = state.works[work];
-      this.running(name, seq, kind, row, start, Math.max(now, start), y, height);
+    for (const [work, seq, start, queued] of running) {
+      this.running(work, seq, start, Math.max(now, start), y, height, queued);
     }
   }
 
@@ -120,9 +116,8 @@ class TimelinePainter {
     const { start, end, work, seq, number, tail } = track;
     const { works } = scene.state;
     const columns = Math.ceil(scene.width);
-    const busy = TIMELINE_KINDS.map(() => new Float32Array(columns));
-    const kinds = works.map(([, , kind]) => TIMELINE_KINDS.indexOf(kind));
-    let fine = false;
+    const looks = works.map(([, , kind], i) => (TIMELINE_KINDS.indexOf(kind) * WORK_COLOURS + this.shades[i]) * 2 + Number(this.faint[i]));
+    const busy = []; // by look, where there is one
     const ended = []; // their words stand where nothing is drawn
     for (let i = track.from(from); i < tail && start[i] <= to; i += 1) {
       if (end[i] < from) continue;
@@ -130,78 +125,89 @@ class TimelinePainter {
       const x1 = (end[i] - from) * scale;
       this.take(x0, Math.max(x1, x0 + 1));
       if (works[work[i]][2] === "untraced") {
-        this.box(x0, Math.max(x1, x0 + 1), timelineName(works[work[i]][1], seq[i], "untraced"), "untraced", y, height);
+        this.box(x0, Math.max(x1, x0 + 1), timelineName(works[work[i]][1], seq[i], "untraced"), "untraced", 0, y, height);
         continue;
       }
       if (x1 - x0 >= TIMELINE_BOX) {
         const [, name, kind, lost] = works[work[i]];
-        if (lost) ended.push([x0, x1, `${name} #${seq[i]} · ended with its context after ${timelineDuration(end[i] - start[i])}`, kind, y, height]);
-        else this.box(x0, x1, name, kind, y, height);
+        const shade = this.shades[work[i]];
+        pen.globalAlpha = this.faint[work[i]] ? TIMELINE_FAINT : 1;
+        if (lost) ended.push([x0, x1, `${name} #${seq[i]} · ended with its context after ${timelineDuration(end[i] - start[i])}`, shade, y, height]);
+        else this.box(x0, x1, name, kind, shade, y, height);
+        pen.globalAlpha = 1;
         continue;
       }
-      fine = true;
-      const share = busy[kinds[work[i]]];
+      const share = (busy[looks[work[i]]] ??= new Float32Array(columns));
       const left = Math.max(0, Math.floor(x0));
       for (let x = left; x <= x1 && x < columns; x += 1) share[x] += Math.min(x + 1, x1) - Math.max(x, x0) + 1e-6;
     }
-    if (fine) this.density(busy, columns, y, height);
+    if (busy.length) this.density(busy, columns, y, height);
     for (const one of ended) this.ended(...one);
     for (const mark of [scene.hovered, scene.picked]) {
       const place = mark?.row === row && mark.number !== undefined ? track.placeOf(mark.number) : -1;
-      if (place >= 0) this.outline(this.x(start[place]), this.x(end[place]), y, height);
+      if (place < 0) continue;
+      this.queued(scene.strips?.queued.get(number[place]), start[place], y + height / 2);
+      this.outline(this.x(start[place]), this.x(end[place]), y, height);
     }
   }
 
+  /** Draw what is finer than a pixel; `busy` has for each look of work the share of each column. */
   density(busy, columns, y, height) {
     const { pen } = this;
-    const total = busy[0].map((share, x) => share + busy[1][x] + busy[2][x]);
+    const total = new Float32Array(columns);
+    for (const share of busy) if (share) for (let x = 0; x < columns; x += 1) total[x] += share[x];
     const high = total.map((share) => share && Math.min(height, Math.max(3, share * height)));
     const below = new Float32Array(columns);
-    TIMELINE_KINDS.forEach((kind, k) => {
-      pen.fillStyle = this.fills[kind];
+    busy.forEach((share, look) => {
+      const style = look >> 1;
+      pen.globalAlpha = look % 2 ? TIMELINE_FAINT : 1;
+      pen.fillStyle = this.fills.of(TIMELINE_KINDS[Math.floor(style / WORK_COLOURS)], style % WORK_COLOURS);
       pen.beginPath();
       for (let x = 0; x < columns; x += 1) {
-        if (!busy[k][x]) continue;
-        const part = (busy[k][x] / total[x]) * high[x];
+        if (!share[x]) continue;
+        const part = (share[x] / total[x]) * high[x];
         below[x] += part;
         pen.rect(x, y + height - below[x], 1, part);
       }
       pen.fill();
     });
+    pen.globalAlpha = 1;
   }
 
-  box(x0, x1, name, kind, y, height) {
+  box(x0, x1, name, kind, shade, y, height) {
     const { pen, scene } = this;
     const left = Math.max(-2, x0);
     const right = Math.min(scene.width + 2, x1);
     const gap = right - left > 4 ? 1 : 0;
-    pen.fillStyle = this.fills[kind];
+    pen.fillStyle = this.fill(kind, shade);
     pen.fillRect(left, y, right - left - gap, height);
     if (kind !== "kernel" && right - left > 6) {
-      pen.strokeStyle = this.colours[kind] ?? this.colours.kernel;
+      pen.strokeStyle = this.edge(kind, shade);
       pen.strokeRect(left + 0.5, y + 0.5, right - left - gap - 1, height - 1);
     }
     this.name(name, kind, left, right - gap, y, height);
   }
 
   /** What did not come to its end: hatched the other way, with a strong edge where its context was lost. */
-  ended(x0, x1, words, kind, y, height) {
+  ended(x0, x1, words, shade, y, height) {
     const { pen, scene, colours } = this;
     const left = Math.max(-2, x0);
     const right = Math.min(scene.width + 2, x1);
-    pen.fillStyle = this.lost[kind];
+    pen.fillStyle = this.fills.lost(shade);
     pen.fillRect(left, y, right - left, height);
-    pen.strokeStyle = colours[kind];
+    pen.strokeStyle = colours.work[shade];
     pen.strokeRect(left + 0.5, y + 0.5, right - left - 1, height - 1);
     pen.fillStyle = colours.bad;
     pen.fillRect(right - 2, y - 1, 2, height + 2);
     this.label(words, colours.fg, left, right - 2, y, height);
   }
 
-  running(name, seq, kind, row, start, now, y, height) {
+  running(work, seq, start, now, y, height, queued) {
     const { pen, scene, colours } = this;
+    const [row, name, kind] = scene.state.works[work];
     const [left, right] = this.runs(start, now);
-    pen.fillStyle = this.fills[kind];
+    pen.globalAlpha = this.faint[work] ? TIMELINE_FAINT : 1;
+    pen.fillStyle = this.fill(kind, this.shades[work]);
     pen.beginPath();
     pen.moveTo(left, y);
     const teeth = 4;
@@ -210,15 +216,18 @@ class TimelinePainter {
     pen.closePath();
     pen.fill();
     if (kind !== "kernel") {
-      pen.strokeStyle = this.colours[kind] ?? this.colours.kernel;
+      pen.strokeStyle = this.edge(kind, this.shades[work]);
       pen.stroke();
     }
+    pen.globalAlpha = 1;
     if (kind === "untraced") return; // its own words stand in the boxes before it
     const words = `${name} #${seq} · running ${timelineDuration(now - start)}`;
     if (this.fits(words, left, right - 5)) this.name(words, kind, left, right - 5, y, height);
     else this.label(words, colours.fg, left, right, y, height);
     for (const mark of [scene.hovered, scene.picked]) {
-      if (mark?.row === row && mark.seq === seq && mark.number === undefined) this.outline(left, right, y, height);
+      if (mark?.row !== row || mark.seq !== seq || mark.number !== undefined) continue;
+      this.queued(queued, start, y + height / 2);
+      this.outline(left, right, y, height);
     }
   }
 
@@ -261,8 +270,20 @@ class TimelinePainter {
       pen.fillStyle = colours.bg;
       pen.fillRect(from - 2, y + 2, pen.measureText(text).width + 4, height - 4);
     }
-    pen.fillStyle = colours[`${kind}-text`] ?? colours.fg;
+    pen.fillStyle = kind === "kernel" ? colours["work-text"] : colours.fg;
     pen.fillText(text, from, y + height / 2 + 0.5);
+  }
+
+  /** How long a slice has waited on its device before it began, as a thin line in front of it. */
+  queued(at, start, y) {
+    if (!at || at >= start) return;
+    const { pen, colours } = this;
+    const [x0, x1] = [Math.round(this.x(at)), this.x(start)];
+    pen.fillStyle = colours.bg;
+    pen.fillRect(x0 - 1, y - 3, x1 - x0 + 1, 6);
+    pen.fillStyle = colours.fg;
+    pen.fillRect(x0, y - 0.75, x1 - x0, 1.5);
+    pen.fillRect(x0, y - 4, 1.5, 8);
   }
 
   outline(x0, x1, y, height) {
@@ -371,61 +392,4 @@ export function timelineMerged(marks, apart) {
     else merged.push({ at, text });
   }
   return merged;
-}
-
-function timelineCut(pen, text, room) {
-  const width = pen.measureText(text).width;
-  if (width <= room) return text;
-  const kept = Math.floor((text.length * room) / width) - 1;
-  return kept >= 2 ? `${text.slice(0, kept)}…` : "";
-}
-
-function timelineLine(pen, x0, y0, x1, y1) {
-  pen.beginPath();
-  pen.moveTo(x0, y0);
-  pen.lineTo(x1, y1);
-  pen.stroke();
-}
-
-/** What a kind is filled with: kernels are solid, copies are hatched, functions are dotted. */
-function timelineFill(pen, kind, colours) {
-  if (kind === "kernel") return colours.kernel;
-  const isCopy = kind === "copy";
-  return timelineTile(pen, colours.bg, colours[kind], isCopy ? 0.25 : 0.4, (ink) => {
-    if (isCopy) {
-      ink.lineWidth = 2.2;
-      for (const x of [-6, 0, 6]) timelineLine(ink, x, 6, x + 6, 0);
-    } else {
-      ink.fillRect(0, 0, 2, 2);
-      ink.fillRect(3, 3, 2, 2);
-    }
-  });
-}
-
-/** What stands for messages that were not traced one by one: pale, with upright lines. */
-function timelineUntracedFill(pen, colours) {
-  return timelineTile(pen, colours.bg, colours.kernel, 0.3, (ink) => ink.fillRect(2, 0, 1, 6));
-}
-
-/** What is left of a kind that ended with its context: pale, hatched the other way. */
-function timelineLostFill(pen, kind, colours) {
-  return timelineTile(pen, colours.bg, colours[kind], 0.12, (ink) => {
-    ink.lineWidth = 1.2;
-    for (const x of [-6, 0, 6]) timelineLine(ink, x, 0, x + 6, 6);
-  });
-}
-
-/** A pattern of small squares: a shade of a colour, and in that colour what `draw` draws. */
-function timelineTile(pen, ground, colour, shade, draw) {
-  const tile = pen.canvas.ownerDocument.createElement("canvas");
-  tile.width = tile.height = 6;
-  const ink = tile.getContext("2d");
-  ink.fillStyle = ground;
-  ink.fillRect(0, 0, 6, 6);
-  ink.fillStyle = ink.strokeStyle = colour;
-  ink.globalAlpha = shade;
-  ink.fillRect(0, 0, 6, 6);
-  ink.globalAlpha = 1;
-  draw(ink);
-  return pen.createPattern(tile, "repeat");
 }
