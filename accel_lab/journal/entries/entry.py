@@ -25,7 +25,7 @@ from accel_lab.compute.message.operation import (
     travelling,
 )
 from accel_lab.compute.message.results import results_of
-from accel_lab.display.buffer_number import short
+from accel_lab.display.buffer_number import MARK, short
 from accel_lab.errors import Cancelled, Interrupted, JournalDamaged, JournalError
 from accel_lab.journal.entries.aftermath import Aftermath
 from accel_lab.libraries.jit.messages import Compile, LaunchKernel
@@ -67,6 +67,8 @@ _KINDS: dict[type, Kind] = {
     markers.Checkpoint: "checkpoint",
     markers.Rebuilt: "rebuilt",
 }
+_NUMBERS = {"ids", "buffers"}
+"""What markers call the numbers of buffers."""
 _SPECS, _PLACE = 5, 6
 """Where `Entry.raw` has the specs of several results, and a part's place."""
 _groups = msgspec.msgpack.Decoder(list[list[Any]])
@@ -284,7 +286,7 @@ def describe(entry: Entry) -> str:
     A launch has the name of its kernel: `saxpy(kernel=#1, grid=[1, 1, 1], …)`.
     """
     if entry.kind != "message":
-        return f"{entry.kind}({_listed(entry.fields, ())})"
+        return f"{entry.kind}({_listed(_readable(entry.fields), ())})"
     required, optional, many = operand_fields(kind_of(entry.raw[3][0]))
     text = f"{entry.title}({_listed(entry.fields, (*required, *optional, *many))})"
     made = [
@@ -533,6 +535,22 @@ def _array(group: Drained) -> bytes:
 def _undecodable(group: Drained, error: Exception) -> JournalDamaged:
     what = f"group {group.number} of {group.device or 'a session'}"
     return JournalDamaged(f"{what} does not decode: {error}")
+
+
+def _readable(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return a marker's fields, in which long numbers of buffers are as people read them."""
+    return {
+        name: [_short(id_) for id_ in value]
+        if name in _NUMBERS and isinstance(value, list)
+        else _short(value)
+        if name == "id"
+        else value
+        for name, value in fields.items()
+    }
+
+
+def _short(number: Any) -> Any:
+    return short(number) if isinstance(number, int) and number >= MARK else number
 
 
 def _listed(fields: dict[str, Any], operands: tuple[str, ...]) -> str:
