@@ -25,6 +25,7 @@ from accel_lab.compute.message.operation import (
     travelling,
 )
 from accel_lab.compute.message.results import results_of
+from accel_lab.display.buffer_number import MARK, short
 from accel_lab.errors import Cancelled, Interrupted, JournalDamaged, JournalError
 from accel_lab.journal.entries.aftermath import Aftermath
 from accel_lab.libraries.jit.messages import Compile, LaunchKernel
@@ -66,6 +67,8 @@ _KINDS: dict[type, Kind] = {
     markers.Checkpoint: "checkpoint",
     markers.Rebuilt: "rebuilt",
 }
+_NUMBERS = {"ids", "buffers"}
+"""What markers call the numbers of buffers."""
 _SPECS, _PLACE = 5, 6
 """Where `Entry.raw` has the specs of several results, and a part's place."""
 _groups = msgspec.msgpack.Decoder(list[list[Any]])
@@ -283,11 +286,11 @@ def describe(entry: Entry) -> str:
     A launch has the name of its kernel: `saxpy(kernel=#1, grid=[1, 1, 1], …)`.
     """
     if entry.kind != "message":
-        return f"{entry.kind}({_listed(entry.fields, ())})"
+        return f"{entry.kind}({_listed(_readable(entry.fields), ())})"
     required, optional, many = operand_fields(kind_of(entry.raw[3][0]))
     text = f"{entry.title}({_listed(entry.fields, (*required, *optional, *many))})"
     made = [
-        f"#{id_}" if spec is None else f"#{id_} {spec_text(spec)}"
+        f"#{short(id_)}" if spec is None else f"#{short(id_)} {spec_text(spec)}"
         for id_, spec in entry.makes.items()
     ]
     if (place := entry.place) is not None:
@@ -534,6 +537,22 @@ def _undecodable(group: Drained, error: Exception) -> JournalDamaged:
     return JournalDamaged(f"{what} does not decode: {error}")
 
 
+def _readable(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return a marker's fields, in which long numbers of buffers are as people read them."""
+    return {
+        name: [_short(id_) for id_ in value]
+        if name in _NUMBERS and isinstance(value, list)
+        else _short(value)
+        if name == "id"
+        else value
+        for name, value in fields.items()
+    }
+
+
+def _short(number: Any) -> Any:
+    return short(number) if isinstance(number, int) and number >= MARK else number
+
+
 def _listed(fields: dict[str, Any], operands: tuple[str, ...]) -> str:
     return ", ".join(
         f"{name}={_shown(value, operand=name in operands)}"
@@ -544,9 +563,9 @@ def _listed(fields: dict[str, Any], operands: tuple[str, ...]) -> str:
 
 def _shown(value: Any, *, operand: bool) -> str:
     if operand and isinstance(value, int):
-        return f"#{value}"
+        return f"#{short(value)}"
     if operand and isinstance(value, list):
-        return ", ".join(f"#{id_}" for id_ in value)
+        return ", ".join(f"#{short(id_)}" for id_ in value)
     if isinstance(value, bytes):
         return f"<{len(value)} bytes>"
     text = repr(value)

@@ -21,6 +21,7 @@ from accel_lab.compute.events.samples import (
     WorkTraced,
 )
 from accel_lab.compute.events.tree import Node
+from accel_lab.compute.residency.notebook_names import Held
 from accel_lab.errors import InvalidArgument, SystemClosed
 from accel_lab.journal.journal import Journal
 from accel_lab.uncopied import Uncopied
@@ -105,6 +106,10 @@ class Observer(Uncopied):
             self._seen = Seen(self.scene)
             self.followers.append(self._seen.take)
         return self._seen
+
+    def held(self) -> Held:
+        """Return which names of the notebook hold buffers, half a second old at most."""
+        return self._names.held(getattr(self.lab, "devices", ()))
 
     def on_news(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` when something happened that is worth a look at once.

@@ -38,6 +38,7 @@ from accel_lab.views.feed.journal import Passage, Telling
 from accel_lab.views.feed.lines import Speaker, Topic
 from accel_lab.views.lab import LabView
 from accel_lab.views.past.replayable import Replayable
+from accel_lab.views.past.wording import line_of
 from accel_lab.views.scene.observer import observer_of
 from tests.project import ROOT
 from tests.views.feed.processes import eventually
@@ -95,7 +96,8 @@ def test_a_reader_has_the_entries_that_the_system_has(
             lab.inject("kill").result()
         lab.ready()
         work(lab, 3)
-        eventually(lambda: is_told(look, lab) and lines(look)[2:4] == [*map(str, lab.journal[2:4])])
+        said = [line_of(entry).what for entry in lab.journal[2:4]]
+        eventually(lambda: is_told(look, lab) and lines(look)[2:4] == said)
         assert (look.past.name, look.past.dropped) == ("train", 0)
         assert len(look.past.faults) == 2, "the request and the loss"
         assert (look.replaying, look.lab) == (False, None)
@@ -252,7 +254,7 @@ def test_a_reader_keeps_so_much_and_counts_the_rest(monkeypatch: pytest.MonkeyPa
     source = FeedSource("1", SPEAKER, Topic(system=1, name="lab", opened=1.0, journal=True))
     for number in range(100):
         source.read(Passage(group=group(number), first=50 + number * 10))
-    assert source._journal._used_bytes <= 1000
+    assert source._journal.used_bytes <= 1000
     kept = len(list(source._journal.groups()))
     assert source._missed + source._journal.dropped == 50 + (100 - kept) * 10
 
