@@ -56,15 +56,16 @@ def said(*facts: Any) -> tuple[str, str]:
     return crash["outcome"], crash["said"]
 
 
-def recovered(view: FirstMinuteView, generation: int) -> str:
-    """Wait until it has recovered in a generation; return what it says then."""
+def await_rebuilt(view: FirstMinuteView, generation: int, arrays: str) -> None:
+    """Wait until it says of a generation how many arrays were rebuilt; a context is up before."""
     end = time.monotonic() + WAIT_S
     while True:
         state = view.sample()
         nodes = state["tree"]["root"]["children"]
-        if state["crash"]["outcome"] == "recovered" and nodes[0]["generation"] == generation:
-            text: str = state["crash"]["said"]
-            return text
+        said = state["crash"]["said"]
+        if nodes[0]["generation"] == generation and said.endswith(f", {arrays} rebuilt"):
+            assert state["crash"]["outcome"] == "recovered"
+            return
         assert time.monotonic() < end, state["crash"]
         time.sleep(0.02)
 
@@ -105,7 +106,7 @@ def test_an_idle_device_is_crashed_and_what_it_held_is_rebuilt(system: System) -
     held = [system.devices[0].put(np.full(8, n)).result() for n in range(3)]
     assert view.sample()["crash"] == {"device": "cpu0", "outcome": "", "said": ""}
     view.do_crash()
-    assert recovered(view, 2).endswith(", 3 arrays rebuilt")
+    await_rebuilt(view, 2, "3 arrays")
     assert [one.get()[0] for one in held] == [0, 1, 2]
     system.check()  # the failure was asked for
 
@@ -121,7 +122,7 @@ def test_a_busy_device_is_crashed_at_once(system: System) -> None:
     view.do_crash()
     with pytest.raises(Lost, match="SIGKILL"):
         busy.result(WAIT_S)
-    assert recovered(view, 2).endswith(", 1 array rebuilt")
+    await_rebuilt(view, 2, "1 array")
     assert held.get()[7] == 7
 
 
