@@ -320,6 +320,9 @@ def install_extension(folder: Path) -> None:
     own.mkdir(parents=True)
     shutil.copy(front_end / "labextension" / "package.json", own)
     (own / "static").symlink_to(front_end)
+    schemas = own / "schemas" / "accel-lab"
+    schemas.mkdir(parents=True)
+    shutil.copy(front_end / "labextension" / "schema.json", schemas / "plugin.json")
 
 
 def document(cells: list[str]) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 import { Closed } from "./closed.js";
 import { Docks } from "./docks.js";
 import { Kernels } from "./kernels.js";
+import { Notices } from "./notices.js";
 import { DOCKED, fillSidebar } from "./panels.js";
 
+const ID = "accel-lab:plugin"; // and of its settings
 const CATEGORY = "accel_lab";
 const SHEETS = ["../sidebar/sidebar.css", "../lab/lab.css", "./labextension.css"];
 const ICON =
@@ -12,8 +14,8 @@ const ICON =
 
 /** Return the plugin; `take` gives the page's modules. What a page has not, as Notebook no launcher, is null. */
 export async function plugin(take) {
-  const [application, apputils, widgets, notebook, console_, launcher, statusbar, statedb, icons] = await Promise.all(
-    ["@jupyterlab/application", "@jupyterlab/apputils", "@lumino/widgets", "@jupyterlab/notebook", "@jupyterlab/console", "@jupyterlab/launcher", "@jupyterlab/statusbar", "@jupyterlab/statedb", "@jupyterlab/ui-components"].map(take),
+  const [application, apputils, widgets, notebook, console_, launcher, statusbar, statedb, registry, icons] = await Promise.all(
+    ["@jupyterlab/application", "@jupyterlab/apputils", "@lumino/widgets", "@jupyterlab/notebook", "@jupyterlab/console", "@jupyterlab/launcher", "@jupyterlab/statusbar", "@jupyterlab/statedb", "@jupyterlab/settingregistry", "@jupyterlab/ui-components"].map(take),
   );
   const tokens = {
     notebooks: notebook.INotebookTracker,
@@ -24,10 +26,11 @@ export async function plugin(take) {
     restorer: application.ILayoutRestorer,
     labShell: application.ILabShell,
     state: statedb.IStateDB,
+    registry: registry.ISettingRegistry,
   };
   const names = Object.keys(tokens).filter((name) => tokens[name]);
   return {
-    id: "accel-lab:plugin",
+    id: ID,
     autoStart: true,
     optional: names.map((name) => tokens[name]),
     activate: (app, ...found) => {
@@ -37,7 +40,7 @@ export async function plugin(take) {
   };
 }
 
-function activate({ app, notebooks, consoles, palette, cards, status, restorer, labShell, state, apputils, widgets, icons }) {
+function activate({ app, notebooks, consoles, palette, cards, status, restorer, labShell, state, registry, apputils, widgets, icons }) {
   for (const sheet of SHEETS) addSheet(new URL(sheet, import.meta.url).href);
   const icon = new icons.LabIcon({ name: "accel-lab:device", svgstr: ICON });
   const kernels = new Kernels();
@@ -96,10 +99,25 @@ function activate({ app, notebooks, consoles, palette, cards, status, restorer, 
       },
     }),
   );
+  if (apputils.Notification) void addNotices({ app, apputils, kernels, notebooks, registry, palette });
   for (const id of all) palette?.addItem({ command: id, category: CATEGORY });
   for (const [view, { asked: only }] of DOCKED) if (!only) palette?.addItem({ command: "accel-lab:dock", category: CATEGORY, args: view === "lab" ? {} : { view } });
   cards?.add({ command: "accel-lab:new", category: "Notebook", rank: 5 });
   if (restorer) docks.restore(restorer, "accel-lab:dock");
+}
+
+/** Have long cells tell that they ended, and a command that switches it off. */
+async function addNotices({ app, apputils, kernels, notebooks, registry, palette }) {
+  const settings = (await registry?.load(ID)) ?? null;
+  const show = (path) => {
+    const panel = notebooks?.find((one) => one.context.path === path);
+    if (panel) app.shell.activateById(panel.id);
+  };
+  const notices = new Notices({ kernels, notification: apputils.Notification, settings, show });
+  const id = "accel-lab:notify";
+  app.commands.addCommand(id, { label: "Notify When a Long Cell Ends", isToggleable: true, isToggled: () => notices.on, isEnabled: () => settings !== null, execute: () => notices.turn() });
+  settings?.changed.connect(() => app.commands.notifyCommandChanged(id));
+  palette?.addItem({ command: id, category: CATEGORY });
 }
 
 function addSheet(href) {
