@@ -92,6 +92,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"health", "journal_view", "sidebar", "supervision", "timeline", "tree", "vram"},
         {"kernels"},
         {"faults", "lab"},
+        {"first_minute"},
         {"dashboard", "panels"},
     ),
     "bench": (
