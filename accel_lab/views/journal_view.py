@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Concatenate, ParamSpec
 
 from accel_lab.display.clock import time_of_day
-from accel_lab.display.table import as_html, as_text, in_one_line
+from accel_lab.display.table import as_html, as_tree, in_one_line
 from accel_lab.errors import InvalidArgument
 from accel_lab.journal.journal import Journal
 from accel_lab.views.past.differences import Difference, Differences, compare
@@ -31,6 +31,8 @@ ROWS = 15
 WORDS = 160
 TEXT_WORDS = 72
 _COLUMNS = ("Entry", "Time", "Device", "Generation", "What", "Outcome")
+_HEADS = ("  Entry", "Time", "Device", "Gen", "What")
+"""Of the columns as text, where an outcome stands below its entry."""
 _MARKS = {"fault": "✕", "turn": "↻", "": ""}
 _RUNNING = "running"
 P = ParamSpec("P")
@@ -112,7 +114,7 @@ class JournalView(View):
         return self._entries[1]
 
     def text(self, state: State) -> str:
-        """Draw the position, and the entries around it, as aligned columns."""
+        """Draw the position, and the entries around it, each outcome beside or below its entry."""
         told = [_caption(state), *_notes(state)]
         rows = [
             tuple(in_one_line(cell, TEXT_WORDS) for cell in _cells(row))
@@ -120,10 +122,8 @@ class JournalView(View):
         ]
         if rows:
             here = str(state["position"] - 1)
-            heads, *lines = as_text(_COLUMNS, rows)
-            told.append(f"  {heads}")
-            for row, line in zip(rows, lines, strict=True):
-                told.append(f"{'▸' if row[0] == here else ' '} {line}")
+            marked = [("▸ " if row[0] == here else "  ", *row) for row in rows]
+            told += as_tree(_HEADS, marked, beside=True)
         return "\n".join(told)
 
     def html(self, state: State) -> str:

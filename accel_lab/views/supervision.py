@@ -14,7 +14,7 @@ from accel_lab.actor.reply import Reply
 from accel_lab.compute.actors.fault import FAULTS, Fault
 from accel_lab.display.clock import time_of_day
 from accel_lab.display.counts import counted
-from accel_lab.display.table import as_html, as_text, in_one_line, shortened
+from accel_lab.display.table import as_html, as_tree, in_one_line
 from accel_lab.errors import ContextLost, InvalidArgument, LibraryError, OutOfMemory, SystemClosed
 from accel_lab.views.scene.incidents import Incident, duration, incidents
 from accel_lab.views.scene.observer import Lab, Source
@@ -44,6 +44,8 @@ GLYPHS = {
     "ended": "■",
 }
 _COLUMNS = ("Time", "Outcome", "Actor", "What", "Cause", "Decision", "Generation", "Recovery")
+_HEADS = ("Time", "Outcome", "Actor", "What", "Gen")
+"""Of the columns as text, which is no wider than a terminal."""
 _SHORT = {*_COLUMNS} - {"Cause", "Decision"}
 
 
@@ -168,9 +170,9 @@ def state_of(found: Iterable[Incident], *, forgotten: int = 0, closed: bool = Fa
 
 
 def text(state: State) -> str:
-    """Draw a state as aligned columns of text, the newest row last."""
-    rows = [tuple(map(shortened, _cells(row))) for row in state["rows"]]
-    return "\n".join((_caption(state), *(as_text(_COLUMNS, rows) if rows else ())))
+    """Draw a state as aligned columns of text, the newest row last, each cause below its row."""
+    rows = [_noted(*_cells(row)) for row in state["rows"]]
+    return "\n".join((_caption(state), *(as_tree(_HEADS, rows) if rows else ())))
 
 
 def html(state: State, style: str = "") -> str:
@@ -227,6 +229,13 @@ def _cells(row: State) -> tuple[str, ...]:
         " → ".join(known),
         row.get("took", ""),
     )
+
+
+def _noted(*cells: str) -> tuple[str, ...]:
+    """Return a row as `as_tree` has it: the cause, the decision and how long that took below it."""
+    *first, cause, decision, generation, took = cells
+    told = f"recovered in {took}" if took else ""
+    return "", *first, generation, " → ".join(filter(None, (cause, decision, told)))
 
 
 def _cause(row: State) -> str:

@@ -7,10 +7,10 @@ without a browser.
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from accel_lab.compute.events.tree import Node
+from accel_lab.compute.events.tree import HEADS, NUMBERS, Node
 from accel_lab.display.counts import counted
 from accel_lab.display.sizes import memory
-from accel_lab.display.table import as_html, as_text, shortened
+from accel_lab.display.table import as_html, as_tree
 from accel_lab.views.scene.observer import Lab, Source
 from accel_lab.views.scene.scene import Scene, Topic
 from accel_lab.views.widget.long_work import long_work, whole_seconds
@@ -30,7 +30,6 @@ GLYPHS = {
 UNKNOWN = "–"  # noqa: RUF001 - as tables write that there is no figure
 """What stands where a moment in the past does not say how many."""
 _COLUMNS = ("Actor", "State", "Generation", "Mailbox", "In flight", "Memory", "Restarts", "Detail")
-_NUMBERS = {"Mailbox", "In flight", "Restarts"}
 COUNTED: tuple[Topic, ...] = ("mailbox", "in flight", "restarts")
 """The columns of which a moment in the past may not tell."""
 
@@ -47,13 +46,11 @@ def state_of(
 
 
 def text(state: State) -> str:
-    """Draw a state as aligned columns of text."""
+    """Draw a state as aligned columns of text, the details of an actor below it."""
     if state["root"] is None:
         return _caption(state)
-    rows = ((row.branch + row.actor["name"], *row.cells) for row in _rows(state))
-    cut = ((*cells, shortened(detail)) for *cells, detail in rows)
-    lines = as_text(_COLUMNS, cut, _NUMBERS)
-    return "\n".join((_caption(state), *lines))
+    rows = ((row.branch, row.actor["name"], *row.cells) for row in _rows(state))
+    return "\n".join((_caption(state), *as_tree(HEADS, rows, NUMBERS)))
 
 
 def html(state: State) -> str:

@@ -74,16 +74,21 @@ def test_text_aligns_every_column() -> None:
     assert text(state_of(source.tree())) == (
         """\
 lab: 2 devices
-Actor           State      Generation  Mailbox  In flight  Memory         Restarts  Detail
-lab             ● running                    0          0                        0  cuda
-├─ gpu0         ● running  g1                0         12  1.2 / 139 GiB         0  NVIDIA H200
-│  └─ context   ● running  g1                0         12                        0  pid 4001
-│     ├─ array  ● running                    0          0                        0
-│     └─ blas   ● running                    0         12                        0
-└─ gpu1         ● running  g1                0          0  3.2 / 139 GiB         0  H200
-   └─ context   ● running  g1                0          0                        0  pid 4001
-      ├─ array  ● running                    0          0                        0
-      └─ blas   ● running                    0          0                        0"""
+Actor           State      Gen  Mailbox  In flight  Memory         Restarts
+lab             ● running             0          0                        0
+   cuda
+├─ gpu0         ● running  g1         0         12  1.2 / 139 GiB         0
+│     NVIDIA H200
+│  └─ context   ● running  g1         0         12                        0
+│        pid 4001
+│     ├─ array  ● running             0          0                        0
+│     └─ blas   ● running             0         12                        0
+└─ gpu1         ● running  g1         0          0  3.2 / 139 GiB         0
+      H200
+   └─ context   ● running  g1         0          0                        0
+         pid 4001
+      ├─ array  ● running             0          0                        0
+      └─ blas   ● running             0          0                        0"""
     )
 
 
