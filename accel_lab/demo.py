@@ -115,8 +115,8 @@ def _open(stage: Stage, lab: System) -> None:
     lab.ready()
     device = lab.devices[0]
     stage.say(
-        f"{device.name} is {lab.tree().children[0].detail}, driven by a child process: its "
-        f"context, generation {device.generation}."
+        f"{device.name} is {lab.tree().children[0].detail}.\n"
+        f"A child process drives it: its context, generation {device.generation}."
     )
     stage.tree()
 

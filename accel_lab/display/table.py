@@ -16,7 +16,7 @@ SHORT = 17
 """How long a cell is that stays in one line where the rest leaves it room."""
 BETWEEN = "  "
 UNBROKEN = "\N{NO-BREAK SPACE}"
-NOTE = 160
+NOTE = 120
 """How many characters of a note below a row are drawn."""
 
 
