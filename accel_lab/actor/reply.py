@@ -143,7 +143,7 @@ class Reply(Uncopied, Generic[R]):
             else:
                 pump.wait(self, timeout_s)
             if self._state == PENDING:
-                raise TimeoutError(f"no answer within {timeout_s} s; the request goes on")
+                raise TimeoutError(f"no answer within {timeout_s} s; the request keeps running")
         elif self._pump is not None:
             self._pump.taken(self)
         return self._outcome()

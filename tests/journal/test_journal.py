@@ -388,8 +388,8 @@ def _read(path: Path) -> list[tuple[Group, dict[str, bytes]]]:
     ("text", "match"),
     [
         ('{"journal": "accel_lab", "schema": 2}\n', "schema 2"),
-        ('{"some": "thing"}\n', "does not begin"),
-        ("", "does not begin"),
+        ('{"some": "thing"}\n', "is not a journal in JSON lines"),
+        ("", "is not a journal in JSON lines"),
     ],
 )
 def test_json_lines_of_something_else_are_refused_by_name(
