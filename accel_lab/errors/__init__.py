@@ -128,7 +128,9 @@ class UnsupportedDtype(InvalidArgument):
 class NotAnArray(InvalidArgument, TypeError, AttributeError):
     """A handle of something else, as a kernel, was used as an array; nothing was sent."""
 
-    remedy = "Use its library's functions, or gpu.run(function, handle), which gets the object itself."
+    remedy = (
+        "Use its library's functions, or gpu.run(function, handle), which gets the object itself."
+    )
 
 
 class StaleRef(AccelError, fields=("buffer",)):
