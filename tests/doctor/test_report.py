@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from accel_lab.doctor import Finding, Report, examine
+from accel_lab.doctor.finding import HOST_AND_CUDA
 from tests.cells import outputs_of
 
 
@@ -91,9 +92,6 @@ def test_json_keeps_its_names() -> None:
     ]
 
 
-HOST = ("host", "cuda")
-
-
 def report_of(*findings: Finding) -> Report:
     return Report(version="1.0", host=True, cuda=False, findings=findings)
 
@@ -139,10 +137,10 @@ def test_verdict_comes_first_and_is_one_line() -> None:
 
 
 def test_verdict_of_a_machine_that_cannot_run_says_what_to_do() -> None:
-    kernel = Finding(topic="machine", name="kernel", state="missing", found="Linux 4", blocks=HOST)
-    numpy = Finding(
-        topic="core", name="numpy", state="missing", found="", command="pip install x", blocks=HOST
+    kernel = Finding(
+        topic="machine", name="kernel", state="missing", found="Linux 4", blocks=HOST_AND_CUDA
     )
+    numpy = msgspec.structs.replace(kernel, name="numpy", command="pip install x")
     unready = msgspec.structs.replace(report_of(kernel), host=False)
     assert unready.verdict == "not ready: see kernel"
     mended = msgspec.structs.replace(report_of(kernel, numpy), host=False)
