@@ -83,7 +83,7 @@ def lab(
     ] = Path("accel-lab-tutorials"),
     browser: Annotated[bool, typer.Option(help="Open a browser, where there is a display.")] = True,
 ) -> None:
-    """Copy the tutorials to a folder of yours, then open JupyterLab on the quickstart.
+    """Copy the tutorials to a folder of yours, then open JupyterLab on the first of them.
 
     A file that you changed is never overwritten. Further arguments go to JupyterLab.
     """
@@ -97,7 +97,7 @@ def lab(
             original = tutorials.packaged() / path.relative_to(folder)
             typer.echo(f"kept your {path}, which differs from {original}")
     typer.echo(f"Tutorials are in {folder.resolve()}")
-    command = jupyter.command(folder, tutorials.QUICKSTART, context.args, browser=browser)
+    command = jupyter.command(folder, tutorials.FIRST, context.args, browser=browser)
     sys.stdout.flush()
     os.execve(command[0], command, jupyter.environment())  # noqa: S606 - our own Python, no shell
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 PACKAGE = Path(__file__).parent
-QUICKSTART = "01-quickstart.ipynb"
+FIRST = "00-first-minute.ipynb"
 
 
 class Copy(NamedTuple):

@@ -177,6 +177,15 @@ class Notebook:
         )
         self._wait_for_kernel(name)
 
+    @classmethod
+    def at(cls, lab: JupyterLab, tab: Tab, name: str) -> "Notebook":
+        """Open the page at a notebook of the server's, as a URL does."""
+        notebook = cls.__new__(cls)
+        notebook._lab, notebook.page = lab, tab.page
+        tab.page.goto(f"http://127.0.0.1:{lab.port}/lab/tree/{name}?token={lab.token}")
+        notebook._wait_for_kernel(name)
+        return notebook
+
     def _wait_for_kernel(self, name: str) -> None:
         self.page.wait_for_function(
             """(path) => {
@@ -311,6 +320,9 @@ def install_extension(folder: Path) -> None:
     own.mkdir(parents=True)
     shutil.copy(front_end / "labextension" / "package.json", own)
     (own / "static").symlink_to(front_end)
+    schemas = own / "schemas" / "accel-lab"
+    schemas.mkdir(parents=True)
+    shutil.copy(front_end / "labextension" / "schema.json", schemas / "plugin.json")
 
 
 def document(cells: list[str]) -> dict[str, Any]:

@@ -156,14 +156,14 @@ def fetch(url: str) -> Any:
 
 
 @pytest.mark.slow
-def test_lab_prints_a_url_that_shows_the_quickstart(tmp_path: Path) -> None:
-    changed = tmp_path / "mine" / tutorials.QUICKSTART
+def test_lab_prints_a_url_that_shows_the_first_minute(tmp_path: Path) -> None:
+    changed = tmp_path / "mine" / tutorials.FIRST
     changed.parent.mkdir()
     notebook = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     changed.write_text(json.dumps(notebook))
     with serving(tmp_path, "--dir", "mine", "--port=0", "--ip=127.0.0.1") as (url, lines):
-        assert f"/lab/tree/{tutorials.QUICKSTART}?token=" in url
-        assert any(line.startswith(f"kept your mine/{tutorials.QUICKSTART}") for line in lines)
+        assert f"/lab/tree/{tutorials.FIRST}?token=" in url
+        assert any(line.startswith(f"kept your mine/{tutorials.FIRST}") for line in lines)
         contents = fetch(url.replace("/lab/tree/", "/api/contents/"))
         assert contents["content"]["cells"] == []
 

@@ -62,4 +62,4 @@ def test_file_of_the_folders_name_is_an_error(tmp_path: Path, source: Path) -> N
 
 def test_checkout_reads_its_own_tutorials() -> None:
     assert tutorials.packaged() == ROOT / "notebooks"
-    assert (tutorials.packaged() / tutorials.QUICKSTART).is_file()
+    assert (tutorials.packaged() / tutorials.FIRST).is_file()

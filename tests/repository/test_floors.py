@@ -89,6 +89,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"chrome_trace", "lab_lines"},
         {"health", "journal_view", "sidebar", "supervision", "timeline", "tree", "vram"},
         {"faults", "lab"},
+        {"first_minute"},
         {"dashboard", "panels"},
     ),
     "bench": (

@@ -123,5 +123,6 @@ def test_jupyterlab_finds_the_extension(installed: BarePython, tmp_path: Path) -
     manifest = json.loads((folder / "package.json").read_text())
     assert manifest["version"] == PROJECT["version"]
     assert (folder / manifest["jupyterlab"]["_build"]["load"]).is_file()
+    assert json.loads((folder / "schemas" / "accel-lab" / "plugin.json").read_text())["properties"]
     files = {path.relative_to(folder / "static").as_posix() for path in folder.rglob("static/**/*")}
     assert tracked("widgets") <= files

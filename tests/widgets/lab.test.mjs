@@ -140,3 +140,22 @@ test("the compact view draws a line for each thing, calm once it is closed", () 
   assert.match(toHtml(...drawCompact({ lines, closed: false })), /<dt>Memory<\/dt>.*gpu0 1\.2.*al-bad.*1 fault/);
   assert.doesNotMatch(toHtml(...drawCompact({ lines, closed: true })), /al-bad/);
 });
+
+test("only a lab that can be crashed has the button, and what came of it beside it", () => {
+  const crash = { device: "gpu0", outcome: "recovered", said: "recovered in 0.2 s, 3 arrays rebuilt" };
+  assert.doesNotMatch(bar(STATE), /Crash it/);
+  assert.match(bar({ ...STATE, crash }), /data-do="crash".*Crash it.*role="status".*al-icon-running.*recovered in 0\.2 s, 3 arrays rebuilt/);
+  const before = bar({ ...STATE, crash: { device: "gpu0", outcome: "", said: "" } });
+  assert.match(before, /data-do="crash" title="[^"]*gpu0/);
+  assert.doesNotMatch(before, /al-lab-crash-said al-/);
+});
+
+test("nothing is crashed while it recovers, in the past, or where nobody obeys", () => {
+  const crash = { device: "gpu0", outcome: "", said: "" };
+  const off = /data-do="crash" disabled/;
+  assert.match(bar({ ...STATE, crash: { device: "gpu0", outcome: "recovering", said: "gpu0 crashed: SIGKILL, recovering" } }), off);
+  assert.match(bar({ ...STATE, crash, closed: true }), off);
+  assert.match(bar({ ...STATE, crash }, { replay: "entry 3 of 9" }), off);
+  assert.match(bar({ ...STATE, crash }, { stale: "kernel restarted" }), off);
+  assert.doesNotMatch(bar({ ...STATE, crash }), off);
+});

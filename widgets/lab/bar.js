@@ -39,6 +39,7 @@ export function mountLabBar(root, bus) {
     if (deed === "pause") bus.set("paused", !bus.get("paused"));
     if (deed === "live") bus.set("moment", null);
     if (deed === "live") bus.command({ do: "part", part: "journal", message: { do: "live" } });
+    if (deed === "crash") bus.command({ do: "crash" });
     if (deed === "clear") bus.set(key, null);
   });
   keepKeys(bar);

@@ -4,6 +4,7 @@ import { h } from "../shared/dom.js";
 import { freshBadge, isGone } from "../shared/fresh_badge.js";
 import { icon } from "../shared/icons.js";
 import { replayBadge } from "../shared/replay.js";
+import { drawCrash } from "./crash.js";
 
 /** What is known of the page that the bar shows; see `bus.js`. */
 export function labBarView(bus) {
@@ -17,6 +18,7 @@ export function drawLabBar(state, { selection, span, paused, stale, replay }) {
   return [
     h("span", { key: "name", class: "al-title" }, icon("system", 14), h("strong", {}, name ?? "accel_lab")),
     state?.running && labRunning(state.running),
+    state?.crash && drawCrash(state.crash, !state.closed && !replay && !isGone(stale)),
     h(
       "span",
       { key: "shared", class: "al-lab-shared" },

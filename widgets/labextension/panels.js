@@ -6,9 +6,12 @@ import { mountSidebar } from "../sidebar/mount.js";
 import { sidebarStatus } from "../sidebar/draw.js";
 import { standalone } from "../shared/standalone.js";
 
-/** The views that can be docked, by name: a title each, and what mounts it. */
+const LAB = { title: "Lab", mount: (root, bus) => mountLab(root, bus, LAB_PARTS) };
+
+/** The views that can be docked, by name: a title each, and what mounts it. `asked` ones come only where a notebook asks. */
 export const DOCKED = new Map([
-  ["lab", { title: "Lab", mount: (root, bus) => mountLab(root, bus, LAB_PARTS) }],
+  ["lab", LAB],
+  ["first_minute", { ...LAB, asked: true, waiting: "Run the first cell with Shift+Enter. What its device does appears here." }],
   ...LAB_PARTS.map(({ name, title, mount }) => [name, { title, mount }]),
 ]);
 
@@ -111,7 +114,7 @@ export function fillPanel(node, kernels, path, view) {
     node.classList.remove("al-ext-gone");
     note.hidden = Boolean(system);
     if (!system) {
-      note.textContent = `${WAITING} ${FIRST_CELL}`;
+      note.textContent = DOCKED.get(view).waiting ?? `${WAITING} ${FIRST_CELL}`;
       return;
     }
     const model = kernel.link.show(view, system.name);
