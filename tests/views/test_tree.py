@@ -220,13 +220,9 @@ def test_what_was_done_in_the_last_second_is_said_of_an_actor_and_all_above_it()
     root = state["root"]
     first, second = root["children"]
     context = first["children"][0]
-    assert [one["rate"] for one in (root, first, context, context["children"][1])] == [
-        13,
-        12,
-        12,
-        12,
-    ]
-    assert [one["busy"] for one in (first, context, context["children"][1])] == [0.25] * 3
+    array, library = context["children"]
+    assert [one["rate"] for one in (root, first, context, library)] == [13, 12, 12, 12]
+    assert [one["busy"] for one in (first, context, library)] == [0.25] * 3
     assert "busy" not in root
     assert second["rate"] == 0.2
     assert "busy" not in second, "nobody knows how long that took"

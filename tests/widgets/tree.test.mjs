@@ -118,6 +118,9 @@ test("few idle actors, and those that somebody looks at, have rows of their own"
   for (const view of [{ selected: "lab/gpu0/context/jit" }, { active: "lab/gpu0/context/jit" }, { recent: new Set(["lab/gpu0/context/jit"]) }, { marked: new Set(["lab/gpu0/context/jit"]) }]) {
     assert.match(html({ root: crowd(), closed: false }, view), /data-path="lab\/gpu0\/context\/jit"/);
   }
+  const opened = new Set([quietPath("lab/gpu0/context")]);
+  assert.deepEqual(names(rows(crowd(), { ...open, opened, looked: kept })).slice(3), ["4 idle actors", "array", "blas", "fft", "jit"], "nothing moves under who walks there");
+  assert.deepEqual(names(rows(crowd(), { ...open, looked: kept })).slice(3), ["jit", "3 idle actors"]);
   assert.deepEqual(names(rows(crowd(), { ...open, filter: "jit" })), ["lab", "gpu0", "context", "jit"]);
   assert.deepEqual(names(rows(crowd(), { ...open, filter: "idle" })).length, 7);
 });

@@ -47,8 +47,9 @@ export function draw(state, view) {
 
 /** The rows that are drawn; what was busy a moment ago, or is looked at, keeps its own. */
 export function visibleRows(state, view) {
-  const kept = new Set([...view.recent, ...view.marked, view.selected, view.active]);
-  return rows(state?.root ?? null, { ...view, kept, lacking: state?.unrecorded });
+  const kept = new Set([...view.recent, ...view.marked]);
+  const looked = new Set([view.selected, view.active]);
+  return rows(state?.root ?? null, { ...view, kept, looked, lacking: state?.unrecorded });
 }
 
 function header(root, state, view, isLarge) {

@@ -58,9 +58,10 @@ export function quietPath(path) {
  * `open` is null for a leaf. `inside` counts what a folded row hides: {actors, trouble}, where
  * trouble is the state of the first troubled one. While a filter is on, folds are ignored and the
  * rows are what matches with the ancestors that lead there. Library actors at rest are one row,
- * whose `quiet` are their names, unless its path is in `opened`; those in `kept` have their own.
+ * whose `quiet` are their names, unless its path is in `opened`. Those in `kept` have rows of their
+ * own, and so have those in `looked` while that row is folded: unfolded, nothing moves in it.
  */
-export function rows(root, { folded, filter = "", troubledOnly = false, opened = new Set(), kept = new Set(), lacking = {} }) {
+export function rows(root, { folded, filter = "", troubledOnly = false, opened = new Set(), kept = new Set(), looked = new Set(), lacking = {} }) {
   const wanted = filter.trim().toLowerCase();
   const filtering = wanted !== "" || troubledOnly;
   const matches = (actor) => {
@@ -81,12 +82,13 @@ export function rows(root, { folded, filter = "", troubledOnly = false, opened =
     const open = children.length ? filtering || !folded.has(path) : null;
     out.push({ path, actor, level, position, size, open, inside: open === false ? inside(actor) : null });
     if (!open) return;
-    const quiet = filtering ? [] : quietOf(path, children, kept, lacking);
+    const group = quietPath(path);
+    const own = opened.has(group) ? kept : new Set([...kept, ...looked]);
+    const quiet = filtering ? [] : quietOf(path, children, own, lacking);
     const listed = children.filter((child) => !quiet.includes(child));
     const among = listed.length + (quiet.length > 0);
     listed.forEach((child, i) => visit(child, `${path}/${child.name}`, level + 1, i + 1, among));
     if (!quiet.length) return;
-    const group = quietPath(path);
     out.push({ path: group, actor: quietActor(quiet, lacking), level: level + 1, position: among, size: among, open: opened.has(group), inside: null, quiet: quiet.map(({ name }) => name) });
     if (opened.has(group)) quiet.forEach((child, i) => visit(child, `${path}/${child.name}`, level + 2, i + 1, quiet.length));
   };

@@ -37,9 +37,9 @@ def test_messages_and_busy_time_of_the_last_second_are_told_of_each_stream() -> 
         kernel(NOW - 0.5, NOW - 0.25),
         kernel(NOW - 0.375, NOW - 0.125, "fft"),
     )
-    assert found["gpu0", "blas"] == (2.0, pytest.approx(0.35))
-    assert found["gpu0", "fft"] == (1.0, pytest.approx(0.25))
-    assert found["gpu0", ""] == (3.0, pytest.approx(0.475)), "what overlaps counts once"
+    assert found["gpu0", "blas"] == pytest.approx((2.0, 0.35))
+    assert found["gpu0", "fft"] == pytest.approx((1.0, 0.25))
+    assert found["gpu0", ""] == pytest.approx((3.0, 0.475)), "what overlaps counts once"
 
 
 def test_a_device_is_as_busy_as_its_busiest_stream_at_least() -> None:
