@@ -134,8 +134,8 @@ function line(row, isActive, { marked, sparks, selected, lacking }) {
       tabindex: isActive ? 0 : -1,
       "data-path": path,
     },
-    nameCell(row, isMarked),
-    h("td", { role: "gridcell", class: "al-state" }, h("span", { class: `al-word al-${look(does).tone}` }, icon(look(does).icon, 12), does)),
+    nameCell(row),
+    h("td", { role: "gridcell", class: "al-state" }, isMarked && actor.state === "running" ? h("span", { key: "mark", class: "al-word al-busy al-mark" }, icon("restarting", 12), "restarted") : h("span", { class: `al-word al-${look(does).tone}` }, icon(look(does).icon, 12), does)),
     h("td", { role: "gridcell", class: "al-work" }, work(actor, spark)),
     h("td", { role: "gridcell", class: "al-generation" }, generation(actor)),
     row.quiet ? blank("mailbox") : number("mailbox", actor.mailbox, lacking.mailbox),
@@ -145,7 +145,7 @@ function line(row, isActive, { marked, sparks, selected, lacking }) {
   );
 }
 
-function nameCell({ actor, level, open, inside, quiet }, isMarked) {
+function nameCell({ actor, level, open, inside, quiet }) {
   const detail = quiet?.join(", ") ?? actor.detail;
   const hidden = inside && h("span", { class: "al-inside" }, `+${count(inside.actors)}`, h("span", { class: "al-sr" }, " folded"));
   const trouble = inside?.trouble && h("span", { class: `al-word al-${look(inside.trouble).tone}` }, icon(look(inside.trouble).icon, 12), inside.trouble);
@@ -158,9 +158,8 @@ function nameCell({ actor, level, open, inside, quiet }, isMarked) {
       h("span", { class: "al-guides", style: `--level: ${level - 1}` }),
       h("span", { class: `al-fold${open ? " al-open" : ""}`, "data-do": open === null ? null : "turn" }, open !== null && icon("fold", 12)),
       icon(actor.kind, 14),
-      h("span", { class: "al-label" }, actor.name),
+      h("span", { class: "al-label" }, quiet ? actor.name.replace(/ actors$/, "") : actor.name, quiet && h("span", { class: "al-actors" }, " actors")),
       h("span", { class: "al-sr" }, `, ${actor.kind}`),
-      isMarked && h("span", { key: "mark", class: "al-mark" }, "restarted"),
       hidden,
       trouble,
       actor.running && h("span", { key: "running", class: "al-run" }, actor.running),
