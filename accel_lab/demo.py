@@ -27,7 +27,7 @@ LOOK_S = 1.5
 SHORT_S = 0.1
 FRAMES_HZ = 10
 TOLERANCE = 1e-3
-STYLES = {"running": "green", "starting": "yellow", "restarting": "yellow", "stopped": "dim"}
+STYLES = {"busy": "green", "starting": "yellow", "restarting": "yellow", "stopped": "dim"}
 STORY = (
     facts.ContextExited,
     facts.GenerationChanged,

@@ -55,21 +55,14 @@ def test_the_parts_of_a_lab_are_seen_chosen_folded_paused_and_replayed(
     notebook: "Notebook",
 ) -> None:
     parts = notebook.view.locator(".al-lab-part")
-    assert parts.evaluate_all("(all) => all.map((part) => part.dataset.part)") == PARTS
-    notebook.expect(row("/cpu1", ".al-state")).to_have_text("running")
+    assert set(parts.evaluate_all("(all) => all.map((part) => part.dataset.part)")) >= set(PARTS)
+    notebook.expect(row("/cpu1", ".al-state")).to_have_text("idle")
     notebook.expect(".al-lab-vram .vram-strip").to_have_count(1)
     notebook.page.set_viewport_size({"width": 2200, "height": 1000})
-    notebook.page.wait_for_function(
-        "() => document.querySelector('.al-lab-supervision').offsetTop < 100"
-    )
+    notebook.expect(".al-lab-wide").to_have_count(1)
     wide = boxes(notebook)
-    assert wide["tree"]["y"] == wide["supervision"]["y"], "the tree is left of supervision"
-    assert wide["timeline"]["width"] > wide["tree"]["width"] + wide["supervision"]["width"] - 5
+    assert wide["timeline"]["x"] < wide["tree"]["x"] == wide["supervision"]["x"]
     all_columns_are_seen(notebook)
-    notebook.page.set_viewport_size({"width": 1300, "height": 1000})
-    notebook.page.wait_for_function(
-        "() => document.querySelector('.al-lab-supervision').offsetTop > 100"
-    )
 
     a_row_is_what_all_parts_look_at(notebook)
     a_fault_is_seen_in_every_part(notebook)
@@ -79,11 +72,60 @@ def test_the_parts_of_a_lab_are_seen_chosen_folded_paused_and_replayed(
     for theme in ("light", "dark"):
         check_accessible(notebook, theme)
 
-    notebook.page.set_viewport_size({"width": 760, "height": 1000})
-    notebook.page.wait_for_function("() => document.querySelector('.al-lab').clientWidth < 600")
+    notebook.page.set_viewport_size({"width": 1000, "height": 1000})
+    notebook.expect(".al-lab-wide").to_have_count(0)
     narrow = boxes(notebook)
-    assert narrow["tree"]["x"] == narrow["supervision"]["x"], "one column"
+    assert narrow["timeline"]["x"] == narrow["tree"]["x"], "one column"
+    assert narrow["timeline"]["y"] < narrow["tree"]["y"]
     notebook.screenshot("lab-narrow")
+
+
+SEEN = """() => {
+    const outer = document.querySelector(".jp-WindowedPanel-outer").getBoundingClientRect();
+    const all = [...document.querySelectorAll(
+        ".jp-Notebook .al-lab-pane, .jp-Notebook .al-lab-bar, .jp-Notebook .al-lab-foot")];
+    return all.map((one) => {
+        const { left, top, right, bottom } = one.getBoundingClientRect();
+        const seen = left >= outer.left && top >= outer.top - 1
+            && right <= outer.right && bottom <= outer.bottom + 1;
+        return [one.dataset.pane ?? one.className, seen];
+    });
+}"""
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+@pytest.mark.parametrize("width", [1400, 900])
+def test_all_of_a_lab_is_seen_in_a_notebook_without_scrolling_and_stays_as_arranged(
+    notebook: "Notebook", width: int, theme: str
+) -> None:
+    notebook.theme(f"JupyterLab {theme}")
+    notebook.page.set_viewport_size({"width": width, "height": 900})
+    notebook.view.evaluate("(view) => view.scrollIntoView({ block: 'center' })")
+    notebook.expect(".al-lab-foot [role=slider]").to_be_in_viewport(ratio=1)
+    notebook.page.wait_for_function(f"() => ({SEEN})().every(([, seen]) => seen)")
+    assert len(notebook.page.evaluate(SEEN)) >= 5
+    notebook.expect(row("/cpu0", ".al-memory")).to_be_in_viewport()
+    notebook.expect(row("/cpu0", ".al-restarts")).to_be_in_viewport()
+    notebook.expect(".al-lab-supervision tbody tr >> nth=0").to_be_in_viewport()
+    notebook.page.screenshot(path=shots() / f"lab-page-{width}-{theme}.png")
+    # What is arranged stays so after the page was loaded anew.
+    notebook.view.get_by_role("tab", name="Health").click()
+    notebook.view.get_by_role("button", name="Actors", exact=True).click()
+    notebook.reload()
+    notebook.expect(".al-health-scroll").to_be_visible()
+    notebook.expect(".al-lab-tree .al-lab-body").to_be_hidden()
+    notebook.view.get_by_role("button", name="Actors", exact=True).click()
+    notebook.view.get_by_role("tab", name="Supervision").click()
+    notebook.expect(".al-lab-tree .al-lab-body").to_be_visible()
+    notebook.theme("JupyterLab Light")
+
+
+def shots() -> Any:
+    """Return the folder of pictures for people to look at."""
+    from tests.browser.jupyter import SCREENSHOTS
+
+    SCREENSHOTS.mkdir(exist_ok=True)
+    return SCREENSHOTS
 
 
 def a_row_is_what_all_parts_look_at(notebook: "Notebook") -> None:
@@ -122,16 +164,13 @@ def a_fault_is_seen_in_every_part(notebook: "Notebook") -> None:
 
 
 def all_columns_are_seen(notebook: "Notebook") -> None:
-    """Assert that no column is hidden, and that none leaves its table."""
+    """Assert that what matters is never hidden, and that no column leaves its table."""
     for part, heads in (
-        ("tree", ["Actor", "State", "Gen", "Mailbox", "In flight", "Memory", "Restarts"]),
-        (
-            "supervision",
-            ["Time", "Outcome", "Actor", "What and why", "Decision", "Gen", "Recovery"],
-        ),
+        ("tree", {"Actor", "State", "Work", "Memory", "Restarts"}),
+        ("supervision", {"Time", "Outcome", "Actor"}),
     ):
         found = notebook.view.locator(f".al-lab-{part} thead th:visible")
-        assert found.all_inner_texts() == heads
+        assert heads <= set(found.all_inner_texts())
         assert cut(notebook, f".al-lab-{part} thead th", ".al-lab-part") == []
 
 
@@ -143,7 +182,7 @@ def a_folded_part_stays_folded(notebook: "Notebook") -> None:
     notebook.wait(0)
     notebook.expect(".al-lab-bar .al-badge").to_have_text("live")
     notebook.expect(".al-lab-timeline .al-lab-body").to_be_hidden()
-    notebook.expect(".al-lab-timeline .al-lab-title").to_have_text("Timeline")
+    notebook.expect(".al-lab-pane-timeline .al-lab-title").to_have_text("Timeline")
     fold.click()
     notebook.expect(".al-lab-timeline canvas").to_be_visible()
 
@@ -163,9 +202,8 @@ def a_paused_lab_holds_still(notebook: "Notebook") -> None:
 
 
 def the_journal_takes_all_parts_back(notebook: "Notebook") -> None:
-    journal = notebook.view.locator(".al-lab-journal")
-    journal.scroll_into_view_if_needed()
-    journal.get_by_role("button", name="To the start").click()
+    foot = notebook.view.locator(".al-lab-foot")
+    foot.get_by_role("button", name="To the start").click()
     notebook.expect(".al-lab-bar").to_contain_text("REPLAY entry 0 of")
     notebook.expect(".al-lab-vram").not_to_contain_text("Gemm")
     notebook.view.locator(".al-lab-bar").get_by_role("button", name="Back to live").click()
@@ -216,7 +254,7 @@ def test_what_runs_is_said_above_all_parts_and_nothing_is_cut(notebook: "Noteboo
         assert cut(notebook, ".vram-acts .vram-button", ".vram-scroll") == []
     notebook.run(7)
     notebook.expect(row("/cpu0/context", ".al-mark")).to_have_text("restarted")
-    assert cut(notebook, ".al-mark", "th") == []
+    assert cut(notebook, ".al-mark", "td") == []
     notebook.expect(".al-lab-running").to_have_count(0)
     notebook.expect(".timeline-summary").to_contain_text("ended with its context after")
     notebook.expect(".al-lab-journal .al-chips").not_to_contain_text("loss")  # it was asked for

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -13,7 +14,8 @@ from accel_lab.actor.events import EventStream
 from accel_lab.compute.events.samples import MemorySampled, WorkTraced
 from accel_lab.compute.events.tree import Node, State
 from accel_lab.views.tree import GLYPHS, TreeView, html, state_of, text
-from tests.views.made_up import GIB, lab
+from accel_lab.views.widget.load import Load
+from tests.views.made_up import GIB, Device, lab
 
 ROOT = Path(__file__).parents[2]
 LEAF = Node(name="blas", path="lab/gpu0/blas", kind="library", state="running")
@@ -74,21 +76,21 @@ def test_text_aligns_every_column() -> None:
     assert text(state_of(source.tree())) == (
         """\
 lab: 2 devices
-Actor           State      Gen  Mailbox  In flight  Memory         Restarts
-lab             ● running             0          0                        0
-   cuda
-├─ gpu0         ● running  g1         0         12  1.2 / 139 GiB         0
-│     NVIDIA H200
-│  └─ context   ● running  g1         0         12                        0
-│        pid 4001
-│     ├─ array  ● running             0          0                        0
-│     └─ blas   ● running             0         12                        0
-└─ gpu1         ● running  g1         0          0  3.2 / 139 GiB         0
-      H200
-   └─ context   ● running  g1         0          0                        0
-         pid 4001
-      ├─ array  ● running             0          0                        0
-      └─ blas   ● running             0          0                        0"""
+Actor        State   Gen  Mailbox  In flight  Memory         Restarts
+lab          ▶ busy             0          0                        0
+├ gpu0       ▶ busy  g1         0         12  1.2 / 139 GiB         0
+│ └ context  ▶ busy  g1         0         12                        0
+│   ├ array  ○ idle             0          0                        0
+│   └ blas   ▶ busy             0         12                        0
+└ gpu1       ○ idle  g1         0          0  3.2 / 139 GiB         0
+  └ context  ○ idle  g1         0          0                        0
+    ├ array  ○ idle             0          0                        0
+    └ blas   ○ idle             0          0                        0
+lab: cuda
+gpu0: NVIDIA H200
+gpu0/context: pid 4001
+gpu1: H200
+gpu1/context: pid 4001"""
     )
 
 
@@ -143,7 +145,7 @@ def test_the_table_has_a_caption_a_header_a_row_and_a_group_for_each() -> None:
         "gpu1/context/array",
     ]
     assert table.rows[3][1:] == [
-        "●\N{NO-BREAK SPACE}running",
+        "○\N{NO-BREAK SPACE}idle",
         "g1",
         "0",
         "0",
@@ -169,7 +171,63 @@ def test_the_table_shows_names_as_text() -> None:
 
 
 def test_every_state_of_an_actor_has_a_glyph() -> None:
-    assert set(GLYPHS) == set(get_args(State))
+    assert set(GLYPHS) == {*get_args(State), "busy", "idle"}
+
+
+def test_library_actors_at_rest_are_one_row_and_those_at_work_have_their_own() -> None:
+    source = lab(devices=1, libraries=6)
+    state = state_of(source.tree())
+    assert "6 idle" in text(state)
+    blas = state["root"]["children"][0]["children"][0]["children"][1]
+    blas["mailbox"] = 63
+    drawn = text(state)
+    assert "5 idle" in drawn
+    assert re.search(r"├ blas +▶ busy +63 ", drawn)
+    blas |= {"mailbox": 0, "restarts": 1}
+    assert re.search(r"├ blas +○ idle .* 1$", text(state), re.MULTILINE)
+    table = Table(html(state))
+    assert table.rows[-1][0] == "gpu0/context/5 idle"
+    assert table.rows[-1][-1] == "array, library2, library3, library4, library5"
+
+
+def test_of_a_moment_without_counts_nobody_is_called_idle() -> None:
+    state = state_of(lab(devices=1, libraries=3).tree())
+    state["unrecorded"] = {"mailbox": "a journal does not say"}
+    drawn = text(state)
+    assert "3 running" in drawn
+    assert "idle" not in drawn
+
+
+def test_the_text_fits_eighty_columns() -> None:
+    source = lab(devices=2, libraries=12)
+    source.devices[0] = Device(
+        "gpu0-of-a-machine-with-a-long-name",
+        state="circuit open",
+        mailbox=123_456,
+        in_flight=123,
+        generation=12,
+        restarts=11,
+        detail="NVIDIA H200 · last loss: " + "its process ended with SIGKILL, " * 4,
+    )
+    lines = text(state_of(source.tree())).splitlines()
+    assert max(map(len, lines)) == 80
+    assert any(line.endswith("…") for line in lines)
+
+
+def test_what_was_done_in_the_last_second_is_said_of_an_actor_and_all_above_it() -> None:
+    loads = {("gpu0", "blas"): Load(12.4, 0.25), ("gpu0", ""): Load(12.4, 0.25)}
+    state = state_of(lab(devices=2).tree(), loads=loads | {("gpu1", ""): Load(0.24, None)})
+    root = state["root"]
+    first, second = root["children"]
+    context = first["children"][0]
+    array, library = context["children"]
+    assert [one["rate"] for one in (root, first, context, library)] == [13, 12, 12, 12]
+    assert [one["busy"] for one in (first, context, library)] == [0.25] * 3
+    assert "busy" not in root
+    assert second["rate"] == 0.2
+    assert "busy" not in second, "nobody knows how long that took"
+    assert "rate" not in array
+    assert "12 messages/s · 25 % busy · NVIDIA H200" in text(state)
 
 
 def test_outside_a_kernel_the_tree_is_drawn_when_it_is_displayed() -> None:

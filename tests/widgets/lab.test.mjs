@@ -6,8 +6,10 @@ import { test } from "node:test";
 import { Bus } from "../../widgets/shared/bus.js";
 import { toHtml } from "../../widgets/shared/dom.js";
 import { drawCompact } from "../../widgets/lab/compact.js";
-import { drawLabBar, drawLabFold, labBarView, labSeconds } from "../../widgets/lab/draw.js";
+import { drawLabBar, drawLabHead, labBarView, labSeconds } from "../../widgets/lab/draw.js";
 import { drawLabInspector, labBuffers, labEvents } from "../../widgets/lab/inspector.js";
+import { LabKept } from "../../widgets/lab/kept.js";
+import { LAB_WIDE_PX, labColumns, labTabKey } from "../../widgets/lab/layout.js";
 import { labPacks } from "../../widgets/lab/mount.js";
 import { LAB_PARTS } from "../../widgets/lab/parts.js";
 import { html as treeHtml } from "../../widgets/tree/tree.js";
@@ -83,11 +85,61 @@ test("stretches of time have three digits and a unit", () => {
   assert.deepEqual([0.00034, 0.0125, 2.4, 61].map(labSeconds), ["340 µs", "12.5 ms", "2.4 s", "61 s"]);
 });
 
-test("a folded part shows its title, an open one says it to a screen reader", () => {
-  const open = toHtml(...drawLabFold({ title: "Timeline", bodyId: "b", open: true }));
-  assert.match(open, /aria-expanded="true" aria-controls="b" aria-label="Timeline"/);
+test("a folded pane shows its part's title, an open one says it to a screen reader", () => {
+  const tabs = [{ name: "timeline", title: "Timeline", id: "t" }];
+  const open = toHtml(...drawLabHead({ tabs, shown: "timeline", open: true }));
+  assert.match(open, /aria-expanded="true" aria-controls="t" aria-label="Timeline"/);
   assert.doesNotMatch(open, />Timeline</);
-  assert.match(toHtml(...drawLabFold({ title: "Timeline", bodyId: "b", open: false })), /aria-expanded="false".*>Timeline</);
+  assert.match(toHtml(...drawLabHead({ tabs, shown: "timeline", open: false })), /aria-expanded="false".*>Timeline</);
+});
+
+test("a pane of several parts has a tab for each, one of which Tab reaches", () => {
+  const tabs = [{ name: "supervision", title: "Supervision", id: "s" }, { name: "health", title: "Health", id: "h" }];
+  const html = toHtml(...drawLabHead({ tabs, shown: "health", open: true }));
+  assert.match(html, /role="tablist" aria-label="Supervision, Health"/);
+  assert.match(html, /role="tab" aria-selected="false" aria-controls="s" tabindex="-1"[^>]*>Supervision</);
+  assert.match(html, /role="tab" aria-selected="true" aria-controls="h" tabindex="0"[^>]*>Health</);
+  assert.deepEqual(["ArrowRight", "ArrowLeft", "Home", "End", "x"].map((key) => labTabKey(key, ["a", "b", "c"], "c")), ["a", "b", "a", "c", null]);
+});
+
+test("the timeline is first in two columns and in one, and every part has a place", () => {
+  const names = LAB_PARTS.map(({ name }) => name);
+  const wide = labColumns(LAB_WIDE_PX, names);
+  assert.equal(wide.length, 2);
+  assert.deepEqual(wide[0][0], { key: "timeline", names: ["timeline"] });
+  assert.deepEqual(wide[1].map(({ names: [first] }) => first), ["tree", "vram", "supervision"]);
+  const narrow = labColumns(LAB_WIDE_PX - 1, names);
+  assert.equal(narrow.length, 1);
+  assert.deepEqual(narrow[0].map(({ key }) => key), ["timeline", "tree", "supervision"]);
+  for (const columns of [wide, narrow, labColumns(0, names)]) assert.deepEqual(columns.flat().flatMap((pane) => pane.names).sort(), [...names].sort());
+});
+
+test("a part that no layout knows has a place too, and one that is absent leaves none empty", () => {
+  assert.deepEqual(labColumns(2000, ["tree", "new"]), [[{ key: "tree", names: ["tree"] }, { key: "supervision", names: ["new"] }]]);
+});
+
+const stored = (localStorage) => ({ defaultView: { localStorage } });
+
+test("what is folded and shown is kept for each system, on the page and in the browser", () => {
+  const items = new Map();
+  const storage = { getItem: (key) => items.get(key) ?? null, setItem: (key, value) => items.set(key, value) };
+  const page = stored(storage);
+  new LabKept(page, "lab").set("timeline", { folded: true });
+  new LabKept(page, "lab").set("supervision", { shown: "health" });
+  for (const kept of [new LabKept(page, "lab"), new LabKept(stored(storage), "lab")]) {
+    assert.deepEqual([kept.of("timeline"), kept.of("supervision"), kept.of("tree")], [{ folded: true }, { shown: "health" }, {}]);
+  }
+  assert.deepEqual(new LabKept(page, "other").of("timeline"), {});
+});
+
+test("a sandboxed page keeps it as long as it lives, and rubbish in the browser is passed over", () => {
+  const refuse = () => { throw new Error("SecurityError"); };
+  const sandboxed = { get defaultView() { return { get localStorage() { return refuse(); } }; } };
+  new LabKept(sandboxed, "lab").set("timeline", { folded: true });
+  assert.deepEqual(new LabKept(sandboxed, "lab").of("timeline"), { folded: true });
+  for (const rubbish of ["{", "7", "null", '{"timeline": 7}', '{"timeline": null}']) {
+    assert.deepEqual(new LabKept(stored({ getItem: () => rubbish }), "lab").of("timeline"), {});
+  }
 });
 
 test("events are those of the actor, above and below it, the newest first", () => {

@@ -5,7 +5,7 @@ import { luminance, palette } from "../../widgets/shared/theme.js";
 import { html } from "../../widgets/tree/tree.js";
 import { describe } from "../../widgets/tree/draw.js";
 import { press } from "../../widgets/shared/tree_keys.js";
-import { initialFolds, news, restarted, rows, summary, walk } from "../../widgets/tree/rows.js";
+import { doing, initialFolds, news, quietPath, restarted, rows, summary, walk } from "../../widgets/tree/rows.js";
 
 const leaf = (name, more = {}) => ({ name, kind: "library", state: "running", ...more });
 
@@ -58,7 +58,7 @@ test("a large tree starts with its devices folded, a small one does not", () => 
 
 test("totals count devices, actors and states", () => {
   const { devices, actors, states } = summary(system(device("gpu0"), device("gpu1", { state: "starting" })));
-  assert.deepEqual([devices, actors, [...states]], [2, 9, [["running", 8], ["starting", 1]]]);
+  assert.deepEqual([devices, actors, [...states]], [2, 9, [["idle", 8], ["starting", 1]]]);
   assert.equal(summary(null).actors, 0);
 });
 
@@ -84,6 +84,62 @@ test("news names the topmost actor that restarted, and circuits that opened", ()
 test("news of many is cut short", () => {
   const many = (generation) => system(...Array.from({ length: 8 }, (_, i) => device(`gpu${i}`, { generation })));
   assert.match(news(many(1), many(2)), /^gpu0 .*; gpu1 .*; gpu2 restarted, generation 2; and 5 more changes$/);
+});
+
+test("what runs is busy or idle, and neither where its counts are not known", () => {
+  for (const more of [{ in_flight: 1 }, { mailbox: 1 }, { running: "▶ spin" }, { rate: 0.4 }, { busy: 0.01 }]) assert.equal(doing(leaf("blas", more)), "busy");
+  assert.equal(doing(leaf("blas")), "idle");
+  assert.equal(doing(system(device("gpu0", {}, [leaf("blas", { in_flight: 1 })]))), "busy", "a parent is never below its children");
+  assert.equal(doing(leaf("blas"), { mailbox: "a journal does not say" }), "running");
+  assert.equal(doing(leaf("blas", { rate: 2 }), { mailbox: "a journal does not say" }), "busy");
+  assert.equal(doing(leaf("blas", { state: "circuit open", mailbox: 3 })), "circuit open");
+});
+
+const crowd = (...more) => system(device("gpu0", {}, [...["array", "blas", "fft", "jit"].map((name) => leaf(name)), ...more]));
+
+test("library actors that are idle are one row, which unfolds", () => {
+  const list = rows(crowd(leaf("rng", { in_flight: 1 }), leaf("run", { restarts: 2 })), open);
+  assert.deepEqual(names(list), ["lab", "gpu0", "context", "rng", "run", "4 idle actors"]);
+  const group = list.at(-1);
+  assert.deepEqual([group.path, group.open, group.level, group.position, group.size], [quietPath("lab/gpu0/context"), false, 4, 3, 3]);
+  assert.deepEqual(group.quiet, ["array", "blas", "fft", "jit"]);
+  const unfolded = rows(crowd(), { ...open, opened: new Set([quietPath("lab/gpu0/context")]) });
+  assert.deepEqual(names(unfolded), ["lab", "gpu0", "context", "4 idle actors", "array", "blas", "fft", "jit"]);
+  const { path, level, position, size } = unfolded[5];
+  assert.deepEqual({ path, level, position, size }, { path: "lab/gpu0/context/blas", level: 5, position: 2, size: 4 });
+  assert.equal(unfolded[3].open, true);
+  assert.deepEqual(press("ArrowLeft", unfolded, path), { active: quietPath("lab/gpu0/context") });
+});
+
+test("few idle actors, and those that somebody looks at, have rows of their own", () => {
+  assert.deepEqual(names(rows(system(device("gpu0")), open)), ["lab", "gpu0", "context", "array", "blas"]);
+  const kept = new Set(["lab/gpu0/context/jit"]);
+  assert.deepEqual(names(rows(crowd(), { ...open, kept })), ["lab", "gpu0", "context", "jit", "3 idle actors"]);
+  for (const view of [{ selected: "lab/gpu0/context/jit" }, { active: "lab/gpu0/context/jit" }, { recent: new Set(["lab/gpu0/context/jit"]) }, { marked: new Set(["lab/gpu0/context/jit"]) }]) {
+    assert.match(html({ root: crowd(), closed: false }, view), /data-path="lab\/gpu0\/context\/jit"/);
+  }
+  const opened = new Set([quietPath("lab/gpu0/context")]);
+  assert.deepEqual(names(rows(crowd(), { ...open, opened, looked: kept })).slice(3), ["4 idle actors", "array", "blas", "fft", "jit"], "nothing moves under who walks there");
+  assert.deepEqual(names(rows(crowd(), { ...open, looked: kept })).slice(3), ["jit", "3 idle actors"]);
+  assert.deepEqual(names(rows(crowd(), { ...open, filter: "jit" })), ["lab", "gpu0", "context", "jit"]);
+  assert.deepEqual(names(rows(crowd(), { ...open, filter: "idle" })).length, 7);
+});
+
+test("of actors at rest the row says of which kind their rest is", () => {
+  const group = (root, lacking) => names(rows(root, { ...open, lacking })).at(-1);
+  assert.equal(group(crowd(), { mailbox: "a journal does not say" }), "4 running actors");
+  const stopped = ["array", "blas", "fft"].map((name) => leaf(name, { state: "stopped" }));
+  assert.equal(group(system(device("gpu0", {}, stopped))), "3 stopped actors");
+  assert.equal(group(system(device("gpu0", {}, [...stopped, leaf("jit")]))), "4 more actors");
+});
+
+test("a row says how many messages a second and how busy, where that is known", () => {
+  const root = system(device("gpu0", { rate: 1433, busy: 0.784 }, [leaf("blas", { rate: 0.4 }), leaf("fft")]));
+  const text = html({ root, closed: false }, { sparks: new Map([["lab/gpu0", "M0.0 14.5H48"]]) });
+  assert.match(text, /data-path="lab\/gpu0".*?<svg class="al-spark".*?>78 %<.*?>1433\/s</);
+  assert.match(text, /data-path="lab\/gpu0\/context\/blas".*?al-share"><.*?>0\.4\/s</);
+  assert.match(text, /data-path="lab\/gpu0\/context\/fft".*?class="al-work"><\/td>/);
+  assert.match(describe(device("gpu0", { rate: 1433, busy: 0.784 })), /1433 messages\/s · 78 % busy/);
 });
 
 test("the keys of a treegrid do what its pattern says", () => {
@@ -127,7 +183,8 @@ test("the drawn tree carries state as a word, generation, memory and its meter",
   assert.match(text, />12k</);
   assert.match(text, /role="meter" aria-label="Memory of gpu0" aria-valuemin="0" aria-valuemax="4294967296" aria-valuenow="1073741824" aria-valuetext="1 GiB of 4 GiB"/);
   assert.match(text, /width: 25\.0%/);
-  assert.match(text, /<\/svg>running</);
+  assert.match(text, /<\/svg>busy</);
+  assert.match(text, /<\/svg>idle</);
 });
 
 test("a restarted row says so in a word", () => {
@@ -201,7 +258,7 @@ test("what needs attention can be asked for whenever something does, and taken b
 test("one line says all about an actor but its detail", () => {
   assert.equal(
     describe(device("gpu0", { mailbox: 3, restarts: 1, detail: "NVIDIA H200" })),
-    "device, running · generation 1 · 3 in the mailbox · 0 in flight · 1 / 4 GiB (25 %) · 1 restart",
+    "device, busy · generation 1 · 3 in the mailbox · 0 in flight · 1 / 4 GiB (25 %) · 1 restart",
   );
 });
 

@@ -32,18 +32,25 @@ export function journalReplays(state) {
   return Boolean(state) && state.live !== true && state.count > 0;
 }
 
-/** Draw `state` (null before the first one) as `view` sees it. */
-export function drawJournal(state, view) {
+/** Draw `state` (null before the first one) as `view` sees it; what moves it may be drawn `apart`. */
+export function drawJournal(state, view, apart = false) {
   return [
     journalHeader(state, view),
-    journalReplays(state) && journalBanner(state),
-    state?.count > 0 && journalControls(state),
-    state?.count > 0 && journalStrip(state, view),
+    !apart && journalReplays(state) && journalBanner(state),
+    !apart && state?.count > 0 && journalControls(state),
+    !apart && state?.count > 0 && journalStrip(state, view),
     state?.compared && journalCompared(state),
     state?.dropped > 0 && journalGap(state),
     state?.count > 0 ? journalTable(state) : journalNote(state),
     h("div", { key: "said", class: "al-sr", role: "status" }, view.said),
   ].filter(Boolean);
+}
+
+/** Draw what moves the journal, apart from its entries. */
+export function drawJournalControls(state, view) {
+  if (!state?.count) return [h("p", { key: "none", class: "al-muted al-journal-nothing" }, "Nothing to replay yet.")];
+  const where = state.live === true ? "live" : `${state.position.toLocaleString("en")} of ${state.count.toLocaleString("en")}`;
+  return [journalControls(state), journalStrip(state, view), h("span", { key: "where", class: "al-journal-at", title: state.live === true ? null : replayWhere(state) }, where)];
 }
 
 function journalHeader(state, { stale }) {

@@ -1,28 +1,31 @@
 // The journal view on a page: what the pointer, the keys and new states do to it.
 
 import { patch } from "../shared/dom.js";
-import { drawJournal, journalLooks, journalReplays } from "./draw.js";
+import { drawJournal, drawJournalControls, journalLooks, journalReplays } from "./draw.js";
 import { journalPress } from "./keys.js";
 import { replayWhere } from "../shared/replay.js";
 
 const JOURNAL_PASSED_ON = new Set(["Tab", "Escape", "Shift", "Control", "Alt", "Meta"]);
 const JOURNAL_SEEK_MS = 60; // between two moments that a drag asks for
 
-/** Draw the journal into `root`; see `standalone.js`. */
-export function mountJournal(root, bus) {
+/** Draw the journal into `root`; see `standalone.js`. What moves it may be in `pinned`, apart. */
+export function mountJournal(root, bus, { pinned = null } = {}) {
+  const roots = pinned ? [root, pinned] : [root];
   const window = root.ownerDocument.defaultView;
   const view = journalLooks();
   let state = null;
   let frame = 0;
   let asked = 0; // when a drag last asked for a moment, ms of performance.now()
 
-  const slider = () => root.querySelector(".al-journal-slider");
+  const find = (selector) => roots.at(-1).querySelector(selector);
+  const slider = () => find(".al-journal-slider");
 
   function paint() {
     frame = 0;
-    patch(root, drawJournal(state, view));
-    const speed = root.querySelector(".al-journal-speed select");
-    if (speed && root.getRootNode().activeElement !== speed) speed.value = String(state.speed);
+    patch(root, drawJournal(state, view, pinned !== null));
+    if (pinned) patch(pinned, drawJournalControls(state, view));
+    const speed = find(".al-journal-speed select");
+    if (speed && speed.getRootNode().activeElement !== speed) speed.value = String(state.speed);
   }
 
   function redraw() {
@@ -119,10 +122,12 @@ export function mountJournal(root, bus) {
     if (event.target.closest?.('select[data-do="speed"]')) move({ do: "speed", speed: Number(event.target.value) });
   }
 
-  for (const type of ["keydown", "keypress", "keyup"]) root.addEventListener(type, onKey);
-  for (const type of ["pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave"]) root.addEventListener(type, onPointer);
-  root.addEventListener("click", onClick);
-  root.addEventListener("change", onChange);
+  for (const one of roots) {
+    for (const type of ["keydown", "keypress", "keyup"]) one.addEventListener(type, onKey);
+    for (const type of ["pointerdown", "pointermove", "pointerup", "pointercancel", "pointerleave"]) one.addEventListener(type, onPointer);
+    one.addEventListener("click", onClick);
+    one.addEventListener("change", onChange);
+  }
 
   const unwatch = bus.watch("stale", (seconds) => {
     view.stale = seconds;

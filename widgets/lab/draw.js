@@ -1,4 +1,4 @@
-// The lab's own pieces as plain nodes: the bar above all parts, and the button that folds a part.
+// The lab's own pieces as plain nodes: the bar above all parts, and the head of a pane.
 
 import { h } from "../shared/dom.js";
 import { freshBadge, isGone } from "../shared/fresh_badge.js";
@@ -67,16 +67,27 @@ function labPick(key, what, words) {
   );
 }
 
-/** The button that folds a part; its title is drawn only while the part, which has one, is folded. */
-export function drawLabFold({ title, bodyId, open }) {
+/**
+ * The head of a pane: the button that folds it, and its parts as tabs when there are several.
+ *
+ * A part by itself has a header with its title, which is drawn here only while the pane is folded.
+ */
+export function drawLabHead({ tabs, shown, open }) {
+  const title = tabs.map((tab) => tab.title).join(", ");
+  const shownId = tabs.find(({ name }) => name === shown).id;
   return [
     h(
       "button",
-      { type: "button", class: "al-lab-fold", "data-do": "fold", "aria-expanded": String(open), "aria-controls": bodyId, "aria-label": title },
+      { key: "fold", type: "button", class: "al-lab-fold", "data-do": "fold", "aria-expanded": String(open), "aria-controls": shownId, "aria-label": title },
       h("span", { class: `al-fold${open ? " al-open" : ""}` }, icon("fold", 12)),
-      !open && h("span", { key: "title", class: "al-lab-title" }, title),
+      tabs.length === 1 && !open && h("span", { key: "title", class: "al-lab-title" }, title),
     ),
-  ];
+    tabs.length > 1 && h("div", { key: "tabs", class: "al-lab-tabs", role: "tablist", "aria-label": title }, tabs.map((tab) => labTab(tab, tab.name === shown))),
+  ].filter(Boolean);
+}
+
+function labTab({ name, title, id }, isShown) {
+  return h("button", { key: name, type: "button", class: "al-lab-tab", role: "tab", "aria-selected": String(isShown), "aria-controls": id, tabindex: isShown ? 0 : -1, "data-do": "tab", "data-tab": name }, title);
 }
 
 /** A path without the name of the system, which stands beside it. */

@@ -1,35 +1,41 @@
-// The lab on a page: its parts in their places, all on one bus, and what the pointer does to them.
+// The lab on a page: its parts in their panes, all on one bus, and the replay's controls below them.
 
 import { patch } from "../shared/dom.js";
 import { keepKeys, mountLabBar } from "./bar.js";
-import { drawLabFold } from "./draw.js";
 import { drawLabInspector } from "./inspector.js";
+import { LabPanes } from "./panes.js";
+import { followLabRoom } from "./room.js";
 
-const LAB_FOLDS = Symbol.for("accel_lab folds"); // on the page: what was folded stays so while it lives
 const LAB_UNSEEN_MS = 500; // how often what is out of sight is drawn
 let labs = 0;
 
-/** Draw the parts, `{name, title, mount}` each, into `root`; see `standalone.js`. */
+/**
+ * Draw the parts, `{name, title, mount, pins?}` each, into `root`; see `standalone.js`.
+ *
+ * A part that `pins` draws something into an element that is always in sight: it gets `pinned`.
+ */
 export function mountLab(root, bus, parts) {
   const page = root.ownerDocument;
   const window = page.defaultView;
-  const folds = (page[LAB_FOLDS] ??= new Map()); // name -> whether it is folded
   const id = `al-lab-${(labs += 1)}`;
   const places = new Map(); // name of a part -> its place on the page
   let state = null;
   let packed = null; // the columns of all parts
   let frame = 0;
+  let inspector = null;
 
   const block = (tag, name, parent) => {
     const made = page.createElement(tag);
     made.className = name;
-    parent.append(made);
+    parent?.append(made);
     return made;
   };
   root.classList.add("al-lab");
   const bar = mountLabBar(root, bus);
-  const grid = block("div", "al-lab-grid", root);
-  let inspector = null;
+  const columns = block("div", "al-lab-columns", root);
+  const foot = block("div", "al-lab-foot", root);
+  const panes = new LabPanes(columns, (place) => catchUp(place));
+  const endRoom = followLabRoom(root);
 
   function paint() {
     frame = 0;
@@ -50,71 +56,59 @@ export function mountLab(root, bus, parts) {
   }
 
   function settle(part) {
-    const section = block("div", `al-lab-part al-lab-${part.name}`, grid);
-    section.setAttribute("role", "group");
-    section.setAttribute("aria-label", part.title);
-    const head = block("div", "al-lab-head", section);
-    const body = block("div", "al-lab-body", section);
-    body.id = `${id}-${part.name}`;
-    body.dataset.theme = root.dataset.theme ?? "";
-    const place = { part, section, head, body, view: null, held: null, seen: true, drawn: 0 };
-    places.set(part.name, place);
+    const section = block("div", `al-lab-part al-lab-${part.name}`, null);
+    section.id = `${id}-${part.name}`;
     section.dataset.part = part.name;
+    const body = block("div", "al-lab-body", section);
+    body.dataset.theme = root.dataset.theme ?? "";
+    const place = { part, section, body, view: null, held: null, seen: true, drawn: 0 };
+    places.set(part.name, place);
     const command = (message) => bus.command({ do: "part", part: part.name, message });
-    place.view = part.mount(body, new LabPartBus(bus, command));
+    place.view = part.mount(body, new LabPartBus(bus, command), part.pins ? { pinned: foot } : {});
     if (part.name === "tree") inspector = block("div", "al-lab-inspector", section);
-    turn(place, folds.get(part.name) ?? false);
+    panes.add(place);
     sight.observe(section);
-    return place;
   }
 
-  function turn(place, folded) {
-    const { part, body, head, section } = place;
-    body.hidden = folded;
-    section.classList.toggle("al-lab-folded", folded);
-    if (part.name === "tree" && inspector) inspector.hidden = folded;
-    patch(head, drawLabFold({ title: part.title, bodyId: body.id, open: !folded }));
-    catchUp(place);
+  /** Whether a part has something to draw where somebody may see it. */
+  function isShown({ part }) {
+    return part.pins || panes.isShown(part.name);
   }
 
-  /** Give a part what came while it was folded, or out of sight. */
+  /** Give a part what came while it was folded, behind another tab, or out of sight. */
   function catchUp(place) {
-    if (!place.held || place.body.hidden) return;
+    if (!place.held || !isShown(place)) return;
     place.drawn = window.performance.now();
-    const { own, columns, stamp } = place.held;
+    const { own, columns: view, stamp } = place.held;
     place.held = null;
-    if (columns) ask(place, "columns", columns);
+    if (view) ask(place, "columns", view);
     ask(place, "take", own, stamp);
   }
 
   function take(next, stamp) {
+    if (!state && next.tree?.root) panes.remember(next.tree.root.name);
     state = next;
     bar.take(next);
     const packs = labPacks(packed, parts.map(({ name }) => name).filter((name) => next[name]));
-    for (const part of parts) {
-      const own = next[part.name];
-      if (!own) continue;
-      const place = places.get(part.name) ?? settle(part);
-      place.held = { own, columns: packs.get(part.name), stamp };
+    const unsettled = parts.filter(({ name }) => next[name] && !places.has(name));
+    unsettled.forEach(settle);
+    if (unsettled.length) panes.arrange(root.clientWidth);
+    for (const place of places.values()) {
+      const { name } = place.part;
+      if (!next[name]) continue;
+      place.held = { own: next[name], columns: packs.get(name), stamp };
       if (isDue(place)) catchUp(place);
     }
     redraw();
   }
 
-  function isDue({ seen, drawn }) {
-    return seen || window.performance.now() - drawn >= LAB_UNSEEN_MS;
-  }
-
-  function onClick(event) {
-    const button = event.target.closest(".al-lab-head [data-do]");
-    if (!button) return;
-    const place = places.get(button.closest("[data-part]").dataset.part);
-    folds.set(place.part.name, !place.body.hidden);
-    turn(place, !place.body.hidden);
+  function isDue({ part, seen, drawn }) {
+    return seen || part.pins || window.performance.now() - drawn >= LAB_UNSEEN_MS;
   }
 
   keepKeys(root);
-  root.addEventListener("click", onClick);
+  root.addEventListener("click", (event) => panes.onClick(event));
+  root.addEventListener("keydown", (event) => panes.onKey(event));
   const unwatch = bus.watch("selection", redraw);
   const sight = new window.IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
@@ -123,6 +117,8 @@ export function mountLab(root, bus, parts) {
       if (place.seen) catchUp(place);
     }
   });
+  const sizes = new window.ResizeObserver(() => panes.arrange(root.clientWidth));
+  sizes.observe(root);
   // A part that draws on a canvas reads its colours anew when the theme of its root changes.
   const themes = new window.MutationObserver(() => {
     for (const { body } of places.values()) body.dataset.theme = root.dataset.theme ?? "";
@@ -138,17 +134,20 @@ export function mountLab(root, bus, parts) {
     tick() {
       for (const place of places.values()) {
         if (isDue(place)) catchUp(place);
-        if (place.seen && !place.body.hidden) ask(place, "tick");
+        if (place.seen && isShown(place)) ask(place, "tick");
       }
     },
     stamp(at) {
-      for (const place of places.values()) if (!place.body.hidden) ask(place, "stamp", at);
+      for (const place of places.values()) if (isShown(place)) ask(place, "stamp", at);
     },
     unmount() {
       unwatch();
       bar.unmount();
+      endRoom();
+      panes.unmount();
       themes.disconnect();
       sight.disconnect();
+      sizes.disconnect();
       window.cancelAnimationFrame(frame);
       for (const place of places.values()) ask(place, "unmount");
     },

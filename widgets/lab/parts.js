@@ -1,5 +1,5 @@
 // The parts of the lab view, in the order in which they are read: a name (of the part's state), a
-// title, and what mounts it.
+// title, what mounts it, and whether it `pins` controls below all parts; `layout.js` says where they stand.
 
 import { mountHealth } from "../health/mount.js";
 import { mountJournal } from "../journal/mount.js";
@@ -14,5 +14,5 @@ export const LAB_PARTS = [
   { name: "timeline", title: "Timeline", mount: mountTimeline },
   { name: "vram", title: "Memory", mount: mountVram },
   { name: "health", title: "Health", mount: mountHealth },
-  { name: "journal", title: "Journal", mount: mountJournal },
+  { name: "journal", title: "Journal", mount: mountJournal, pins: true },
 ];

@@ -7,6 +7,8 @@ const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 export const STATES = {
   starting: { tone: "busy", icon: "starting" },
   running: { tone: "ok", icon: "running" },
+  busy: { tone: "busy", icon: "play" },
+  idle: { tone: "off", icon: "idle" },
   suspended: { tone: "off", icon: "suspended" },
   restarting: { tone: "busy", icon: "restarting" },
   "half-open": { tone: "warn", icon: "half-open" },

@@ -5,6 +5,7 @@ import { h } from "./dom.js";
 const SHAPES = {
   // States, 12 x 12: each has its own outline, so that they differ without colour.
   running: [["circle", { cx: 6, cy: 6, r: 3.5, fill: "currentColor" }]],
+  idle: [["circle", { cx: 6, cy: 6, r: 3.2 }]],
   starting: [["circle", { cx: 6, cy: 6, r: 4, "stroke-dasharray": "2 2.2" }]],
   suspended: [["path", { d: "M9.6 7.4A4.2 4.2 0 1 1 5 1.9a3.4 3.4 0 0 0 4.6 5.5z", fill: "currentColor" }]],
   restarting: [["path", { d: "M10 6a4 4 0 1 1-1.3-2.95" }], ["path", { d: "M9.4 .9v2.5H6.9" }]],

@@ -2,11 +2,12 @@
 
 import { patch } from "../shared/dom.js";
 import { History } from "../shared/history.js";
-import { SPARK, draw, initialView } from "./draw.js";
+import { SPARK, draw, initialView, visibleRows } from "./draw.js";
 import { press } from "../shared/tree_keys.js";
-import { initialFolds, news, restarted, rows, walk } from "./rows.js";
+import { doing, initialFolds, news, quietPath, restarted, rows, walk } from "./rows.js";
 
 const MARK_MS = 4000; // how long a restarted row stays marked
+const RECENT_S = 30; // how long an actor at rest keeps its row, as long as its sparkline has something
 const HEAD_PX = 25; // of the heads, which stay above the rows
 const PASSED_ON = new Set(["Tab", "Escape", "Shift", "Control", "Alt", "Meta"]);
 
@@ -14,12 +15,15 @@ const PASSED_ON = new Set(["Tab", "Escape", "Shift", "Control", "Alt", "Meta"]);
 export function mountTree(root, bus, { folds = initialFolds } = {}) {
   const window = root.ownerDocument.defaultView;
   const view = initialView();
-  const history = new History();
+  const shares = new History(); // of the time at work
+  const rates = new History(); // of messages
+  const worked = new Map(); // path -> when it was busy last, wall seconds of the kernel
   const marks = new Map(); // path -> when its mark ends, ms of performance.now()
   let state = null;
   let frame = 0;
 
   const row = (path) => root.querySelector(`tr[data-path="${window.CSS.escape(path)}"]`);
+  const visible = () => visibleRows(state, view);
   const hasFocus = () => root.querySelector(".al-grid")?.contains(root.getRootNode().activeElement) ?? false;
 
   function paint() {
@@ -50,12 +54,23 @@ export function mountTree(root, bus, { folds = initialFolds } = {}) {
   }
 
   function sample(at) {
-    const devices = [...walk(state?.root)].filter(([, actor]) => actor.kind === "device");
-    history.retain(new Set(devices.map(([path]) => path)));
-    for (const [path, actor] of devices) {
-      history.push(path, at, actor.in_flight ?? 0);
-      view.sparks.set(path, history.path(path, at, SPARK.width, SPARK.height));
+    const lacking = state?.unrecorded;
+    const actors = new Map(walk(state?.root));
+    for (const [path, actor] of actors) {
+      if (doing(actor, lacking) === "busy") worked.set(path, at);
+      if (!worked.has(path)) continue;
+      shares.push(path, at, actor.busy ?? 0);
+      rates.push(path, at, actor.rate ?? 0);
+      const { width, height } = SPARK;
+      view.sparks.set(path, shares.path(path, at, width, height, 1) || rates.path(path, at, width, height));
     }
+    for (const [path, last] of worked) {
+      if (actors.has(path) && Math.abs(at - last) < RECENT_S) continue;
+      worked.delete(path);
+      view.sparks.delete(path);
+    }
+    for (const history of [shares, rates]) history.retain(worked);
+    view.recent = new Set(worked.keys());
   }
 
   function tick() {
@@ -66,7 +81,7 @@ export function mountTree(root, bus, { folds = initialFolds } = {}) {
 
   function activate(path) {
     view.active = path;
-    bus.set("selection", path);
+    if (!path.endsWith("/*")) bus.set("selection", path);
     patch(root, draw(state, view));
     row(path)?.focus({ preventScroll: true });
     row(path)?.scrollIntoView({ block: "nearest" });
@@ -96,8 +111,9 @@ export function mountTree(root, bus, { folds = initialFolds } = {}) {
 
   function turn(path, fold) {
     if (view.filter || view.troubledOnly) return; // what is found is always unfolded
-    if (fold) view.folded.add(path);
-    else view.folded.delete(path);
+    const isQuiet = path.endsWith("/*"); // its row is folded unless it was opened
+    if (fold === isQuiet) view[isQuiet ? "opened" : "folded"].delete(path);
+    else view[isQuiet ? "opened" : "folded"].add(path);
     activate(path);
   }
 
@@ -105,7 +121,7 @@ export function mountTree(root, bus, { folds = initialFolds } = {}) {
     if (event.ctrlKey || event.metaKey || event.altKey || PASSED_ON.has(event.key)) return;
     event.stopPropagation(); // JupyterLab would run, delete or leave the cell
     if (event.type !== "keydown" || !event.target.closest?.("tr[data-path]")) return;
-    const deed = press(event.key, rows(state?.root, view), view.active);
+    const deed = press(event.key, visible(), view.active);
     if (!deed) return;
     event.preventDefault();
     if (deed.active !== undefined) activate(deed.active);
@@ -116,11 +132,13 @@ export function mountTree(root, bus, { folds = initialFolds } = {}) {
     const deed = event.target.closest("[data-do]")?.dataset.do;
     const path = event.target.closest("tr[data-path]")?.dataset.path;
     const devices = () => [...walk(state?.root)].filter(([, actor]) => actor.kind === "device");
-    if (deed === "turn") turn(path, !view.folded.has(path));
+    if (deed === "turn") turn(path, visible().find((one) => one.path === path)?.open === true);
     else if (path) activate(path);
     if (deed === "trouble") view.troubledOnly = !view.troubledOnly;
     if (deed === "fold") view.folded = new Set(devices().map(([device]) => device));
+    if (deed === "fold") view.opened = new Set();
     if (deed === "unfold") view.folded = new Set();
+    if (deed === "unfold") view.opened = new Set([...walk(state?.root)].map(([one]) => quietPath(one)));
     redraw();
   }
 

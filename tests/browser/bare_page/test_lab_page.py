@@ -202,6 +202,138 @@ def clock(at: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(at))
 
 
+SEEN = """() => {
+    const box = (one) => one.getBoundingClientRect();
+    const lab = box(document.querySelector(".accel-lab"));
+    const all = ".al-lab-pane, .al-lab-bar, .al-lab-foot:not(:empty)";
+    const found = [...document.querySelectorAll(all)];
+    return {
+        page: [document.documentElement.scrollHeight, window.innerHeight],
+        wide: document.documentElement.scrollWidth <= window.innerWidth,
+        panes: Object.fromEntries(found.map((one) => {
+            const { left, top, right, bottom } = box(one);
+            const inside = left >= lab.left && right <= lab.right + 1
+                && top >= lab.top && bottom <= lab.bottom + 1;
+            const name = one.dataset.pane ?? one.className;
+            return [name, { left, top, width: right - left, height: bottom - top, inside }];
+        })),
+    };
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 900])
+def test_all_of_a_lab_is_seen_without_scrolling_the_page(
+    tab: "Tab", source: Recorded, width: int, scheme: Literal["light", "dark"]
+) -> None:
+    tab.page.emulate_media(color_scheme=scheme)
+    tab.page.set_viewport_size({"width": width, "height": 900})
+    bare = Bare(tab.page, LabView(source))
+    bare.expect(".al-lab-wide").to_have_count(1 if width == 1400 else 0)
+    seen = bare.page.evaluate(SEEN)
+    assert seen["page"][0] <= seen["page"][1] == 900
+    assert seen["wide"]
+    panes = seen["panes"]
+    below = {"vram"} if width == 1400 else set()
+    assert panes.keys() >= {"al-lab-bar", "timeline", "tree", "supervision"} | below
+    assert [name for name, pane in panes.items() if not pane["inside"]] == []
+    timeline = panes["timeline"]
+    assert all(pane["top"] >= timeline["top"] for name, pane in panes.items() if "bar" not in name)
+    areas = {name: pane["width"] * pane["height"] for name, pane in panes.items()}
+    assert max(areas, key=areas.__getitem__) == "timeline"
+    lefts = {pane["left"] for name, pane in panes.items() if "al-lab" not in name}
+    assert len(lefts) == (2 if width == 1400 else 1), "columns"
+    # What a pane has room for is what scrolls in it: rows are seen, not only heads.
+    bare.expect('.al-lab-tree tr[data-path="lab/gpu0"]').to_be_in_viewport()
+    bare.expect(".al-lab-supervision tbody tr >> nth=0").to_be_in_viewport()
+    bare.expect(".timeline-canvas").to_be_in_viewport(ratio=0.5)
+    for head in ("al-work", "al-memory", "al-restarts"):
+        bare.expect(f".al-lab-tree thead .{head}").to_be_in_viewport(ratio=1)
+    if width == 1400:
+        bare.expect(".al-lab-vram .vram-device >> nth=0").to_be_in_viewport()
+    assert doubts(bare) == []
+    bare.shoot(f"lab-{width}-{scheme}")
+    tab.page.emulate_media(**PLAIN)
+    tab.check()
+
+
+def test_tabs_are_walked_with_keys_and_a_folded_pane_leaves_its_room_to_the_others(
+    bare: Bare,
+) -> None:
+    bare.page.set_viewport_size({"width": 880, "height": 900})
+    tab = bare.page.get_by_role("tab", name="Supervision")
+    bare.expect(".al-lab-vram .vram-device >> nth=0").to_be_hidden()
+    tab.focus()
+    tab.press("ArrowRight")
+    memory = bare.page.get_by_role("tab", name="Memory")
+    bare.expect('[role="tab"][aria-selected="true"]').to_have_text("Memory")
+    assert bare.page.evaluate("() => document.activeElement.textContent") == "Memory"
+    bare.expect(".al-lab-vram .vram-device >> nth=0").to_be_in_viewport()
+    bare.expect(".al-lab-supervision").to_be_hidden()
+    memory.press("End")
+    bare.expect(".al-health-scroll").to_be_visible()
+    height = "() => document.querySelector('.al-lab-timeline').offsetHeight"
+    before = bare.page.evaluate(height)
+    bare.page.get_by_role("button", name="Supervision, Memory, Health").click()
+    bare.expect(".al-health-scroll").to_be_hidden()
+    assert bare.page.evaluate(height) > before
+    bare.page.get_by_role("tab", name="Memory").click()
+    bare.expect(".al-lab-vram .vram-device >> nth=0").to_be_in_viewport()
+    assert bare.page.evaluate(height) == before
+    bare.page.set_viewport_size({"width": 1300, "height": 900})
+    bare.expect(".al-lab-wide").to_have_count(1)
+    bare.expect(".al-lab-supervision tbody tr >> nth=0").to_be_in_viewport()
+
+
+def test_a_lab_that_is_moved_to_another_column_keeps_focus_and_scroll(bare: Bare) -> None:
+    row = '.al-lab-tree tr[data-path="lab/gpu1"]'
+    bare.find(row).focus()
+    bare.page.set_viewport_size({"width": 800, "height": 500})
+    bare.expect(".al-lab-wide").to_have_count(0)
+    bare.expect(row).to_be_focused()
+
+
+def test_the_controls_of_the_replay_stay_in_reach_when_its_rows_are_folded(
+    tab: "Tab", tmp_path: Path
+) -> None:
+    path = tmp_path / "session.jsonl"
+    at = 1_760_000_000.0
+    facts = [
+        TreeSampled(at=at, root=made_up(1).tree()),
+        ContextLost(at=at + 1, device="gpu0", generation=1, cause="SIGKILL", in_flight=0),
+        TreeSampled(at=at + 60, root=made_up(1).tree()),
+    ]
+    path.write_bytes(header("lab") + b"".join(map(encode, facts)))
+    tab.page.set_viewport_size({"width": 1400, "height": 900})
+    with Recording.open(path) as recording:
+        bare = Bare(tab.page, LabView(recording))
+        for width in (1400, 900):
+            tab.page.set_viewport_size({"width": width, "height": 900})
+            for name in ("To the start", "One back", "Play", "One on", "To the end", "Next fault"):
+                button = bare.find(".al-lab-foot").get_by_role("button", name=name)
+                button.wait_for()
+                assert button.evaluate(IN_WINDOW)
+            bare.expect(".al-lab-foot [role=slider]").to_be_in_viewport(ratio=1)
+        bare.expect(".al-lab-journal").to_be_hidden()  # behind another tab
+        bare.obey('.al-lab-foot [data-do="start"]')
+        bare.expect(".al-lab-bar").to_contain_text("REPLAY fact 0 of 3")
+        bare.expect(".al-lab-foot .al-journal-at").to_have_text("0 of 3")
+        bare.find(".al-lab-foot [role=slider]").focus()
+        bare.page.keyboard.press("ArrowRight")
+        assert bare.page.evaluate("() => window.sent.at(-1)") == {
+            "do": "part",
+            "part": "journal",
+            "message": {"do": "step", "n": 1},
+        }
+        tab.check()
+
+
+IN_WINDOW = """(one) => {
+    const { left, top, right, bottom } = one.getBoundingClientRect();
+    return left >= 0 && top >= 0 && right <= window.innerWidth && bottom <= window.innerHeight;
+}"""
+
+
 def test_a_view_that_is_seldom_sampled_is_stale_only_when_it_is_late(bare: Bare) -> None:
     bare.expect(".al-lab-bar .al-badge").to_have_text("live")
     bare.page.evaluate("() => { clearInterval(window.beats); window.model.set('silence', 60); }")
@@ -264,7 +396,7 @@ def test_the_compact_view_is_paused_and_follows_again(compact: Bare, source: Rec
     compact.publish()
     state = 'tr[data-path="lab/gpu1"] .al-state'
     compact.page.wait_for_timeout(300)
-    compact.expect(state).to_have_text("running")
+    compact.expect(state).to_have_text("idle")
     compact.page.get_by_role("button", name="Follow live").press("Enter")
     compact.expect(state).to_have_text("circuit open")
     compact.expect(badge).to_have_text("live")

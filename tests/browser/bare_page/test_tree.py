@@ -33,6 +33,20 @@ for device, change in zip(lab.devices, [
     vars(device).update(change)
 views.tree(lab)"""
 
+# Work that was traced, as a device answers it, a second long.
+BUSY = """
+from tests.views.work import work
+from accel_lab.compute.events.samples import Slice
+now = time.time()
+done = [Slice(n, "Gemm", "blas", "kernel", now + n / 20, now + n / 20 + 0.02) for n in range(60)]
+lab.seen = [work("gpu0", done)]
+"""
+FITS = """(one) => {
+    const { left, right, width } = one.getBoundingClientRect();
+    const box = one.closest(".al-scroll").getBoundingClientRect();
+    return width > 0 && left >= box.left && right <= box.right + 1;
+}"""
+
 
 def row(path: str, cell: str = "") -> str:
     """Return the selector of an actor's row, or of a cell in it."""
@@ -58,7 +72,7 @@ def test_every_actor_is_a_row_with_its_state_generation_and_memory(
 ) -> None:
     notebook = show(SHOW)
     notebook.expect("tbody tr").to_have_count(9)
-    notebook.expect(row("/gpu1", ".al-state")).to_have_text("running")
+    notebook.expect(row("/gpu1", ".al-state")).to_have_text("idle")
     notebook.expect(row("/gpu1", ".al-tag")).to_have_text("g1")
     notebook.expect(row("/gpu1", ".al-memory")).to_have_text("17 / 139 GiB")
 
@@ -217,7 +231,7 @@ def test_two_hundred_actors_start_folded_and_can_be_found(
     notebook.expect("tbody tr").to_have_count(27)
     notebook.view.get_by_role("button", name="Needs attention").click()
     notebook.view.get_by_role("button", name="Unfold all").click()
-    notebook.expect("tbody tr").to_have_count(209)
+    notebook.expect("tbody tr").to_have_count(216)  # idle ones stand below a row of their own
     notebook.screenshot("tree-200-actors")
 
 
@@ -237,6 +251,47 @@ def test_trouble_in_a_small_tree_can_be_looked_at_alone(show: "Callable[..., Not
     attention.click()
     notebook.expect("tbody tr").to_have_count(9)
     notebook.expect(".al-button").to_have_count(0)
+
+
+def test_idle_library_actors_are_one_row_which_keys_and_clicks_unfold(
+    show: "Callable[..., Notebook]",
+) -> None:
+    notebook = show(f"{IMPORTS}\nlab = made_up(1, 7)\nviews.tree(lab)", BUSY)
+    quiet = row("/gpu0/context/*")
+    notebook.expect("tbody tr").to_have_count(4)
+    notebook.expect(f"{quiet} .al-label").to_have_text("7 idle actors")
+    notebook.view.locator(f"{quiet} .al-fold").click()
+    notebook.expect("tbody tr").to_have_count(11)
+    notebook.expect(quiet).to_be_focused()
+    notebook.page.keyboard.press("ArrowRight")
+    notebook.expect(row("/gpu0/context/array")).to_be_focused()
+    notebook.page.keyboard.press("ArrowLeft")
+    notebook.expect(quiet).to_be_focused()
+    notebook.page.keyboard.press("ArrowLeft")
+    notebook.expect("tbody tr").to_have_count(5)  # the one that was looked at keeps its row
+    notebook.expect(f"{quiet} .al-label").to_have_text("6 idle actors")
+    notebook.run(1)
+    notebook.expect(row("/gpu0/context/blas", ".al-state")).to_have_text("busy")
+    notebook.expect(row("", ".al-state")).to_have_text("busy")
+    notebook.expect(f"{quiet} .al-label").to_have_text("5 idle actors")
+
+
+@pytest.mark.parametrize("width", [900, 600])
+def test_work_memory_and_restarts_stay_on_a_narrow_page(
+    show: "Callable[..., Notebook]", width: int
+) -> None:
+    notebook = show(SHOW, BUSY)
+    notebook.run(1)
+    notebook.page.evaluate("() => jupyterapp.commands.execute('application:toggle-left-area')")
+    notebook.page.set_viewport_size({"width": width, "height": 900})
+    notebook.page.wait_for_function(
+        "(most) => document.querySelector('.accel-lab').clientWidth < most", arg=width
+    )
+    notebook.expect(row("/gpu0", ".al-rate")).to_contain_text("/s")
+    for cell in ("al-share", "al-memory", "al-restarts"):
+        found = notebook.view.locator(row("/gpu0", f".{cell}"))
+        assert found.evaluate(FITS), cell
+    notebook.page.evaluate("() => jupyterapp.commands.execute('application:toggle-left-area')")
 
 
 def test_no_devices_is_a_system_too(show: "Callable[..., Notebook]") -> None:
