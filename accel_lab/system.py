@@ -253,6 +253,11 @@ class System(Uncopied):
             raise InvalidArgument(f"{self.name} keeps no journal: System(journal=None)")
         return self._journal
 
+    @property
+    def recover(self) -> Recover:
+        """What becomes of buffers when their context is lost, as `System(recover=…)` was told."""
+        return "stale" if all(one.recovery is None for one in self._supervisors) else "replay"
+
     def explain(
         self,
         device: Device | str | None = None,
@@ -510,7 +515,21 @@ class System(Uncopied):
             in_flight=sum(node.in_flight for node in nodes),
             children=nodes,
             detail=detail,
+            kept=tuple(self._kept()),
         )
+
+    def _kept(self) -> Iterator[tuple[str, int]]:
+        """Yield what the host keeps so that a fault takes nothing; does not wait."""
+        contents, store = self._contents, None if self._journal is None else self._journal.store
+        found = (
+            ("kept for recovery", contents.used_bytes),
+            ("kept for recovery, on disk", contents.spilled_bytes),
+            (
+                "in the journal (may be the same arrays)",
+                store.used_bytes if isinstance(store, MemoryStore) else 0,
+            ),
+        )
+        return (one for one in found if one[1])
 
     def look(self, *, memory: bool, work: bool) -> list[MemorySampled | WorkTraced]:
         """Return what has been seen of the devices, and have them looked at again.

@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from accel_lab.display.failure import headline
 from accel_lab.display.summary import as_html
 from accel_lab.errors import AccelError
+from accel_lab.host_waits import HOST_WAITS
 from accel_lab.uncopied import Uncopied
 
 R = TypeVar("R")
@@ -137,11 +138,16 @@ class Reply(Uncopied, Generic[R]):
             TimeoutError: no answer within `timeout_s` seconds; the request goes on.
         """
         if self._state == PENDING:
-            pump = self._pump
-            if pump is None:
-                self.block(timeout_s)
-            else:
-                pump.wait(self, timeout_s)
+            pump, noted = self._pump, False
+            try:
+                noted = HOST_WAITS.begin()
+                if pump is None:
+                    self.block(timeout_s)
+                else:
+                    pump.wait(self, timeout_s)
+            finally:
+                if noted:
+                    HOST_WAITS.end()
             if self._state == PENDING:
                 raise TimeoutError(f"no answer within {timeout_s} s; the request keeps running")
         elif self._pump is not None:
@@ -162,9 +168,10 @@ class Reply(Uncopied, Generic[R]):
         """Wait in the running asyncio loop; cancelling the wait takes the request back."""
         if self._state == PENDING:
             loop = asyncio.get_running_loop()
-            pump = self._pump
+            pump, noted = self._pump, False
             attended = pump is not None and pump.attend(loop, self)
             try:
+                noted = HOST_WAITS.begin()
                 if self._state == PENDING:
                     future: asyncio.Future[None] = loop.create_future()
                     self.add_waiter(partial(_wake, loop, future))
@@ -176,6 +183,8 @@ class Reply(Uncopied, Generic[R]):
                     pump.abandon(self)
                 raise
             finally:
+                if noted:
+                    HOST_WAITS.end()
                 if attended and pump is not None:
                     pump.leave(loop, self)
         elif self._pump is not None:

@@ -32,6 +32,7 @@ from accel_lab.compute.process.environment import UNKNOWN, environment
 from accel_lab.compute.requests.message_cache import MessageCache
 from accel_lab.compute.residency.resident import Released, Resident, look, release_frames
 from accel_lab.compute.suspension.suspension import Suspended
+from accel_lab.compute.transfer.first_values import first_values
 from accel_lab.compute.transfer.transfers import Array, Transfers
 from accel_lab.compute.user_code.call import name_of, pack_call
 from accel_lab.display.sizes import memory
@@ -232,6 +233,13 @@ class Device(Address):
         Blocks, up to `timeout_s`, for room in the arena.
         """
         return self._transfers.get(ref, timeout_s)
+
+    def first_values(self, ref: AccelRef) -> list[tuple[str, str]]:
+        """Return the first and last values of a buffer as (what, text), or why there are none.
+
+        They are fetched only if it is done and nothing else is sent. Blocks 0.25 s at most.
+        """
+        return first_values(ref, self, self._transfers)
 
     def run(
         self,

@@ -1,9 +1,16 @@
 """The largest owners in an OutOfMemory, as a sentence."""
 
+from collections.abc import Sequence
+
 from accel_lab.display.sizes import size
 
 NAMED = 3
 """How many names of an owner are told; the error has all that were found."""
+
+
+def keeper(names: Sequence[str], made_by: str) -> str:
+    """Return what memory is called: by the names that keep it, else in brackets by its maker."""
+    return ", ".join(names) if names else f"({made_by})"
 
 
 def told(owners: tuple[tuple[str, int], ...], kept_by: tuple[tuple[str, ...], ...]) -> str:

@@ -12,6 +12,8 @@ LONGEST = 64
 
 WIDTH = 80
 """How many characters a line of text has: as many as a terminal shows."""
+ANY_WIDTH = 1_000_000
+"""For a table of which each row stays one line, however long."""
 SHORT = 17
 """How long a cell is that stays in one line where the rest leaves it room."""
 BETWEEN = "  "

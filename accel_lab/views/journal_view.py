@@ -7,20 +7,23 @@ source, shows the past: position p is what was after the first p entries.
 import os
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from itertools import pairwise
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, ClassVar, Concatenate, ParamSpec
 
 from accel_lab.display.clock import time_of_day
-from accel_lab.display.table import as_html, as_tree, in_one_line
+from accel_lab.display.table import ANY_WIDTH, as_html, as_text, in_one_line
 from accel_lab.errors import InvalidArgument
+from accel_lab.journal.entries.entry import Entry
 from accel_lab.journal.journal import Journal
 from accel_lab.views.past.differences import Difference, Differences, compare
 from accel_lab.views.past.journal import JournalPast
 from accel_lab.views.past.player import SPEEDS, Line, Past, Player
 from accel_lab.views.past.recording import Recording
 from accel_lab.views.past.replayable import Replayable, past_of, replayable_of
+from accel_lab.views.past.wording import by_number
 from accel_lab.views.scene.observer import Lab, Want
 from accel_lab.views.scene.scene import Scene
 from accel_lab.views.widget.publisher import DEFAULT_HZ
@@ -29,12 +32,16 @@ from accel_lab.views.widget.view import State, View, show
 BINS = 120
 ROWS = 15
 WORDS = 160
-TEXT_WORDS = 72
-_COLUMNS = ("Entry", "Time", "Device", "Generation", "What", "Outcome")
-_HEADS = ("  Entry", "Time", "Device", "Gen", "What")
-"""Of the columns as text, where an outcome stands below its entry."""
+_COLUMNS = ("Entry", "Time", "Device", "Cell", "What", "Outcome")
+_LINE = ("Entry", "Time", "Device", "Cell", "What")
+WIDTH = 80
 _MARKS = {"fault": "✕", "turn": "↻", "": ""}
 _RUNNING = "running"
+UNSAID = {"", "ok so far"}
+"""Outcomes that need no line of their own."""
+INDENT = " " * 8
+Names = dict[tuple[str, str, int], str]
+"""What buffers are called, by session, device and number."""
 P = ParamSpec("P")
 
 
@@ -107,23 +114,41 @@ class JournalView(View):
 
     def _drawn(self, past: Past, position: int, count: int) -> State:
         """Return the entries as they are drawn; folds are more frequent than news of them."""
-        mark = (position, count, past.dropped, len(past.faults), len(past.turns))
+        names = self._names()
+        mark = (position, count, past.dropped, len(past.faults), len(past.turns), names)
         if self._entries[0] != mark:
-            drawn = {"strip": strip(past, count), "window": window(past, position, count)}
-            self._entries = mark, drawn
+            rows = window(past, position, count, names)
+            self._entries = mark, {"strip": strip(past, count), "window": rows}
         return self._entries[1]
 
+    def _names(self) -> Names:
+        """Return what the notebook calls the buffers of a system of this process."""
+        held = getattr(self.source.live, "held", None)
+        journal = getattr(getattr(self.source.live, "lab", None), "journal", None)
+        sessions = getattr(journal, "own_sessions", ())
+        if held is None or not sessions:
+            return {}
+        return {
+            (session, device, id_): names[0]
+            for (device, _), by_id in held().items()
+            for id_, names in by_id.items()
+            for session in sessions
+        }
+
     def text(self, state: State) -> str:
-        """Draw the position, and the entries around it, each outcome beside or below its entry."""
+        """Draw the position, and the entries around it, in lines of 80 characters."""
         told = [_caption(state), *_notes(state)]
-        rows = [
-            tuple(in_one_line(cell, TEXT_WORDS) for cell in _cells(row))
-            for row in state.get("window", ())
-        ]
-        if rows:
+        told = [line for one in told for line in wrap(one, WIDTH, subsequent_indent="    ")]
+        cells = [_cells(row) for row in state.get("window", ())]
+        if cells:
             here = str(state["position"] - 1)
-            marked = [("▸ " if row[0] == here else "  ", *row) for row in rows]
-            told += as_tree(_HEADS, marked, beside=True)
+            heads, *lines = as_text(_LINE, [_short(row) for row in cells], width=ANY_WIDTH)
+            told.append(f"  {heads}")
+            for row, line in zip(cells, lines, strict=True):
+                told.append(f"{'▸' if row[0] == here else ' '} {line}")
+                if row[-1] not in UNSAID:
+                    outcome = in_one_line(row[-1], WORDS)
+                    told += wrap(outcome, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT)
         return "\n".join(told)
 
     def html(self, state: State) -> str:
@@ -237,21 +262,32 @@ def strip(past: Past, count: int) -> dict[str, Any]:
     return found
 
 
-def window(past: Past, position: int, count: int) -> list[dict[str, Any]]:
-    """Return the entries around a position in words."""
+def window(
+    past: Past, position: int, count: int, names: Names | None = None
+) -> list[dict[str, Any]]:
+    """Return the entries around a position in words, with buffers called by `names`."""
     first = max(0, min(position - 1 - ROWS // 2, count - ROWS))
     steps = range(first, min(count, first + ROWS))
-    rows = zip(steps, past.lines(steps), strict=False)
-    return [_row(number, line) for number, line in rows]
+    if isinstance(past, JournalPast) and names:
+        lines = past.lines(steps, partial(_called, names))
+    else:
+        lines = past.lines(steps)
+    return [_row(number, line) for number, line in zip(steps, lines, strict=False)]
+
+
+def _called(names: Names, entry: Entry, id_: int) -> str:
+    return names.get((entry.session, entry.device, id_)) or by_number(entry, id_)
 
 
 def _row(number: int, line: Line) -> dict[str, Any]:
     row: dict[str, Any] = {"n": number, "at": line.at, "what": in_one_line(line.what, WORDS)}
-    for name in ("device", "generation", "mark", "seq"):
+    for name in ("device", "generation", "mark", "seq", "cell"):
         if value := getattr(line, name):
             row[name] = value
     if line.outcome:
         row["outcome"] = in_one_line(line.outcome, WORDS)
+    if line.detail:
+        row["detail"] = [list(one) for one in line.detail]
     return row
 
 
@@ -366,14 +402,21 @@ def _notes(state: State) -> list[str]:
     return notes
 
 
+def _short(cells: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the cells of a line: no parts of seconds, and no more than fits."""
+    number, at, device, cell, what, _ = cells
+    taken = 2 + sum(len(one) + 2 for one in (max(number, "Entry", key=len), at[:8], device))
+    room = WIDTH - taken - max(len(cell), len("Cell")) - 2
+    return number, at[:8], device, cell, in_one_line(what, max(20, room))
+
+
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    generation = f"g{row['generation']}" if row.get("generation") else ""
     what = f"{_MARKS[row.get('mark', '')]} {row['what']}".strip()
     return (
         str(row["n"]),
         time_of_day(row["at"]),
         row.get("device", ""),
-        generation,
+        f"cell {row['cell']}" if row.get("cell") else "",
         what,
         f"▶ {_RUNNING}" if "running" in row else row.get("outcome", ""),
     )

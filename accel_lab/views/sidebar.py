@@ -12,6 +12,7 @@ from accel_lab.compute.device import Device
 from accel_lab.compute.events.samples import MemorySampled
 from accel_lab.compute.events.tree import Node
 from accel_lab.display.counts import counted
+from accel_lab.display.owners import keeper
 from accel_lab.display.sizes import memory, size
 from accel_lab.display.table import as_html
 from accel_lab.errors import InvalidArgument, SystemClosed
@@ -151,7 +152,7 @@ def _holders(sample: MemorySampled) -> Iterator[tuple[str, int, str]]:
     """
     held: dict[str, tuple[int, str]] = {}
     for block in sample.blocks:
-        name = ", ".join(block.kept_by) if block.kept_by else f"({block.owner})"
+        name = keeper(block.kept_by, block.owner)
         what = f"{block.dtype}[{', '.join(map(str, block.shape))}]"
         before, kind = held.get(name, (0, what))
         held[name] = before + block.nbytes, kind if not before else "several"

@@ -8,16 +8,17 @@ import json
 import sys
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from accel_lab.actor.reply import Reply
 from accel_lab.compute.actors.fault import FAULTS, Fault
 from accel_lab.display.clock import time_of_day
 from accel_lab.display.counts import counted
-from accel_lab.display.table import as_html, as_tree, in_one_line
+from accel_lab.display.table import ANY_WIDTH, as_html, as_text, in_one_line, shortened
 from accel_lab.errors import ContextLost, InvalidArgument, LibraryError, OutOfMemory, SystemClosed
 from accel_lab.views.scene.incidents import Incident, duration, incidents
-from accel_lab.views.scene.observer import Lab, Source
+from accel_lab.views.scene.observer import Lab, Source, Want
 from accel_lab.views.scene.scene import Scene
 from accel_lab.views.widget.publisher import DEFAULT_HZ
 from accel_lab.views.widget.view import State, View, show
@@ -44,8 +45,8 @@ GLYPHS = {
     "ended": "■",
 }
 _COLUMNS = ("Time", "Outcome", "Actor", "What", "Cause", "Decision", "Generation", "Recovery")
-_HEADS = ("Time", "Outcome", "Actor", "What", "Gen")
-"""Of the columns as text, which is no wider than a terminal."""
+_LINE = ("Time", "Outcome", "Actor", "Generation", "Recovery")
+WIDTH = 80
 _SHORT = {*_COLUMNS} - {"Cause", "Decision"}
 
 
@@ -53,6 +54,7 @@ class SupervisionView(View):
     """The faults and decisions of a system."""
 
     name = "supervision"
+    wants: ClassVar[frozenset[Want]] = frozenset({"memory"})  # to say what a fault would cost
 
     def __init__(self, source: Lab | Source) -> None:
         super().__init__(source)
@@ -62,21 +64,31 @@ class SupervisionView(View):
     def fold(self, scene: Scene) -> State:
         """Fold the facts into rows, the oldest first."""
         nodes = () if scene.tree is None else scene.tree.children
-        devices = [(node.name, node.state) for node in nodes if node.kind == "device"]
+        devices = [
+            (node.name, node.state, _arrays(scene, node.name))
+            for node in nodes
+            if node.kind == "device"
+        ]
         asked = tuple(self._asked.values())
         mark = (scene.counted, scene.closed, devices, self.source.lab is None, asked)
         if self._folded is None or self._folded[0] is not scene or self._folded[1] != mark:
             self._folded = scene, mark, self._state(scene, devices)
         return self._folded[2]
 
-    def _state(self, scene: Scene, devices: list[tuple[str, Any]]) -> State:
-        found = incidents(scene.facts, [name for name, _ in devices])
+    def _state(self, scene: Scene, devices: list[tuple[str, Any, int]]) -> State:
+        found = incidents(scene.facts, [name for name, *_ in devices])
         state = state_of(found, forgotten=scene.counted - len(scene.facts), closed=scene.closed)
         state["lab"] = "" if scene.tree is None else scene.tree.name
-        state["devices"] = [{"name": name, "state": word} for name, word in devices]
-        if self.source.lab is not None and not scene.closed:
+        state["devices"] = [
+            {"name": name, "state": word} | ({"arrays": arrays} if arrays >= 0 else {})
+            for name, word, arrays in devices
+        ]
+        lab = self.source.lab
+        if lab is not None and not scene.closed:
             state["acts"] = True
             state["faults"] = list(FAULTS)
+            if getattr(lab, "recover", "replay") == "stale":
+                state["stale"] = True
             if asked := list(self._asked.values()):
                 state["asked"] = [f"{fault} on {device}" for device, fault in asked]
         return state
@@ -144,6 +156,14 @@ def supervision(lab: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> Supervisio
     return show(SupervisionView, lab, rate_hz=rate_hz)
 
 
+def _arrays(scene: Scene, device: str) -> int:
+    """Return how many arrays a device has, workspaces not counted; -1 where that was not seen."""
+    sample = scene.memory.get(device)
+    if sample is None:
+        return -1
+    return sample.unlisted + sum(block.ids[0] > 0 for block in sample.blocks)
+
+
 def state_of(found: Iterable[Incident], *, forgotten: int = 0, closed: bool = False) -> State:
     """Fold incidents into plain JSON values, `{"rows": …, "older": …, "closed": …}`.
 
@@ -170,9 +190,30 @@ def state_of(found: Iterable[Incident], *, forgotten: int = 0, closed: bool = Fa
 
 
 def text(state: State) -> str:
-    """Draw a state as aligned columns of text, the newest row last, each cause below its row."""
-    rows = [_noted(*_cells(row)) for row in state["rows"]]
-    return "\n".join((_caption(state), *(as_tree(_HEADS, rows) if rows else ())))
+    """Draw a state as aligned columns, the newest row last.
+
+    Below each stand the cause and the decision, whole, in lines of 80 characters.
+    """
+    rows = state["rows"]
+    told = wrap(_caption(state), WIDTH)
+    if not rows:
+        return "\n".join(told)
+    heads, *lines = as_text(_LINE, [_line(row) for row in rows], width=ANY_WIDTH)
+    told.append(heads)
+    for row, line in zip(rows, lines, strict=True):
+        decided = ", ".join(row.get("decisions", ()))
+        said = [f"{row['what']}: {cause}" if (cause := _cause(row)) else row["what"]]
+        said += [f"decision: {decided}"] if decided else []
+        told.append(line)
+        for one in said:
+            told += wrap(one, WIDTH, initial_indent="    ", subsequent_indent="      ")
+    return "\n".join(told)
+
+
+def _line(row: State) -> tuple[str, ...]:
+    """Return what stands in the first line of a row."""
+    at, outcome, path, _, _, _, generations, took = _cells(row)
+    return at, outcome, shortened(path.replace("/context/", "/"), 24), generations, took
 
 
 def html(state: State, style: str = "") -> str:
@@ -231,19 +272,14 @@ def _cells(row: State) -> tuple[str, ...]:
     )
 
 
-def _noted(*cells: str) -> tuple[str, ...]:
-    """Return a row as `as_tree` has it: the cause, the decision and how long that took below it."""
-    *first, cause, decision, generation, took = cells
-    told = f"recovered in {took}" if took else ""
-    return "", *first, generation, " → ".join(filter(None, (cause, decision, told)))
-
-
 def _cause(row: State) -> str:
     """Put the code's or the signal's name before the reason, unless that says it."""
     name, cause = row.get("name", ""), row.get("cause", "")
     code = f"{name} ({row['code']})" if row.get("code") else name
-    if not code or name in cause:
+    if not code or code in cause:
         return str(cause)
+    if name in cause:
+        return str(cause).replace(name, code, 1)
     return f"{code}: {cause}" if cause else code
 
 

@@ -19,10 +19,13 @@ from accel_lab.views.past.still import Still
 from accel_lab.views.scene.fault_mark import Mark, mark_of
 from accel_lab.views.scene.observer import Lab, Source, Want
 from accel_lab.views.scene.scene import Scene
-from accel_lab.views.scene.tally import Row, tally
+from accel_lab.views.scene.strips import pack_strips
+from accel_lab.views.scene.tally import Row, Tally, tally
 from accel_lab.views.widget.publisher import DEFAULT_HZ
 from accel_lab.views.widget.view import State, View, show
 
+CELLS = 64
+"""How many of the newest cells of the notebook a state holds; a page keeps those it has seen."""
 MARKED = 64
 """How many of the newest faults and generation changes a state holds."""
 
@@ -52,6 +55,8 @@ class TimelineView(View):
         `passed`, how many messages were not traced one by one.
         `works` are [row, name, kind], with a fourth value, true, for what ended with its context;
         `running` are [work, seq, start]; `marks` are [at, device, kind, text], the oldest first.
+        `cells` are the newest cells of the notebook, [number, start, end, ended, line], the oldest
+        first; `cells_unrecorded` says why there are none. `totals` have the memory of each device.
         `states` are those of devices that do not run. `traced` slices were numbered, `untraced`
         were never seen, `span` is from the first start to the last end. `unrecorded` says why the
         work of this moment is not known. A recording says `at`, which is its now; a part of a
@@ -66,7 +71,7 @@ class TimelineView(View):
         marks, earlier = self._marks(scene)
         state: State = {
             "name": "" if scene.tree is None else scene.tree.name,
-            "devices": list(dict.fromkeys([*devices_of(scene), *(r.device for r in known.rows)])),
+            "devices": _devices(scene, known),
             "rows": [_row(row) for row in known.rows],
             "works": [[*work, True] if lost else work for *work, lost in known.works],
             "running": running,
@@ -83,6 +88,7 @@ class TimelineView(View):
             state["span"] = list(known.span)
         if "work" in scene.unrecorded:
             state["unrecorded"] = scene.unrecorded["work"]
+        state |= _notebook(scene)
         if self.source.lab is None:
             where = getattr(self.source, "where", None)  # also before the first step
             state["at"] = scene.at or (where["at"] if where is not None else 0.0)
@@ -98,8 +104,10 @@ class TimelineView(View):
         return self._marked[2:]
 
     def pack(self, scene: Scene) -> bytes:
-        """Return the newest slices as columns."""
-        return tally(scene).pack()
+        """Return the newest slices as columns, and behind them what `pack_strips` says."""
+        known = tally(scene)
+        strips = pack_strips(scene, _devices(scene, known), known.queued())
+        return known.pack() + strips
 
     def text(self, state: State) -> str:
         """Draw a line a stream: how much it did, its share of the span, and what it is at.
@@ -159,6 +167,23 @@ def duration(seconds: float) -> str:
         if seconds >= _UP * scale or unit == "ns":
             break
     return f"{seconds / scale:.3g} {unit}"
+
+
+def _devices(scene: Scene, known: Tally) -> list[str]:
+    return list(dict.fromkeys([*devices_of(scene), *(row.device for row in known.rows)]))
+
+
+def _notebook(scene: Scene) -> State:
+    """Return what is said of the cells and of the memory, as far as there is anything."""
+    told: State = {}
+    if cells := list(islice(reversed(scene.cells.values()), CELLS))[::-1]:
+        told["cells"] = [[one.number, one.start, one.end, one.ended, one.line] for one in cells]
+    elif "cells" in scene.unrecorded:
+        told["cells_unrecorded"] = scene.unrecorded["cells"]
+    if scene.levels and scene.tree is not None:
+        totals = {node.name: node.total_bytes for node in scene.tree.children}
+        told["totals"] = {device: totals.get(device) for device in scene.levels}
+    return told
 
 
 def _states(scene: Scene) -> dict[str, str]:

@@ -32,6 +32,13 @@ FITS = """(tag, text) => {
     node.data = before;
     return scrollWidth <= clientWidth;
 }"""
+# How many of some elements have more text than they show.
+CUT = """(found) => found.filter((one) => {
+    const cell = one.closest("td");
+    const [text, room] = [one.getBoundingClientRect(), cell.getBoundingClientRect()];
+    return cell.scrollWidth > cell.clientWidth || text.right > room.right + 1
+        || getComputedStyle(cell).whiteSpace === "nowrap";
+}).length"""
 TOOK = re.compile(r"^\d+(\.\d)? m?s$")
 
 
@@ -53,6 +60,12 @@ def show(open_notebook: "OpenNotebook") -> "Callable[..., Notebook]":
 
 def inject(notebook: "Notebook", fault: str, device: str = "cpu0") -> None:
     """Cause a fault as a person does."""
+    ask(notebook, fault, device)
+    notebook.view.get_by_role("button", name=f"Inject {fault}", exact=True).click()
+
+
+def ask(notebook: "Notebook", fault: str, device: str = "cpu0") -> None:
+    """Choose a fault, up to the question."""
     notebook.view.get_by_label("Fault", exact=True).select_option(fault)
     notebook.view.get_by_label("On this device").select_option(device)
     notebook.view.get_by_role("button", name="Inject fault").click()
@@ -93,6 +106,39 @@ def test_a_button_is_obeyed_while_a_cell_runs(show: "Callable[..., Notebook]", b
     notebook.run(2)
     inject(notebook, "kill")
     notebook.expect(f"{FAULT} .al-supervision-outcome", timeout_s=10).to_have_text("recovered")
+
+
+def test_a_fault_on_purpose_asks_first_and_its_code_is_whole(
+    show: "Callable[..., Notebook]",
+) -> None:
+    notebook = show("import numpy as np\nkept = [lab.devices[0].put(np.ones(9)) for _ in range(6)]")
+    notebook.run(2)
+    expect, view, keyboard = notebook.expect, notebook.view, notebook.page.keyboard
+    ask(notebook, "kill")
+    expect(".al-supervision-effect").to_have_text(
+        "This will kill cpu0's process; 6 arrays will be rebuilt."
+    )
+    expect('[data-do="cancel"]').to_be_focused()
+    for theme in ("light", "dark"):
+        notebook.theme(f"JupyterLab {theme.title()}")
+        notebook.screenshot(f"supervision-confirm-{theme}")
+        assert doubts(notebook) == []
+    view.locator('[data-do="cancel"]').focus()
+    keyboard.press("Enter")
+    expect(".al-supervision-confirm").to_have_count(0)
+    expect('[data-do="inject"]').to_be_focused()
+    assert view.get_by_label("Fault", exact=True).input_value() == "kill"
+    keyboard.press("Enter")
+    keyboard.press("Escape")
+    expect(".al-supervision-confirm").to_have_count(0)
+    expect(FAULT).to_have_count(0)
+    inject(notebook, "poison")
+    expect(f"{FAULT} .al-supervision-code").to_have_text("CUDA_ERROR_ILLEGAL_ADDRESS (700)")
+    for width in (1400, 900, 600):
+        view.evaluate("(view, width) => { view.style.width = `${width}px`; }", width)
+        whole = view.locator(f"{FAULT} .al-supervision-code, {FAULT} .al-supervision-decision")
+        assert whole.evaluate_all(CUT) == 0, f"at {width} px"
+        notebook.screenshot(f"supervision-code-{width}")
 
 
 def a_killed_context_is_a_row(notebook: "Notebook") -> None:

@@ -89,6 +89,7 @@ def test_a_buffer_says_what_and_where_it_is_and_what_a_fault_would_do(lab: Syste
         "generation": str(gpu.generation),
         "state": "made",
         "durability": "replayable: 1 message would make it again",
+        "values": "[[1, 1, 1], [1, 1, 1]]",
     }
     assert repr(ref) == (
         f"<AccelRef float32[2, 3] on cpu0, buffer {ref.id} of generation {gpu.generation}, made>"

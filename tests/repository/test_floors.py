@@ -13,7 +13,7 @@ import pytest
 from tests.project import PACKAGE, ROOT
 
 FLOORS = (
-    {"errors", "display", "library_modules", "uncopied"},
+    {"errors", "display", "host_waits", "library_modules", "uncopied"},
     {"actor"},
     {"compute"},
     {"libraries"},

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from accel_lab.display.buffer_number import short
 from accel_lab.display.sizes import compared, memory, size
 
 CASES = json.loads(Path(__file__).with_name("format_cases.json").read_text())
@@ -10,6 +11,10 @@ CASES = json.loads(Path(__file__).with_name("format_cases.json").read_text())
 
 def test_sizes_read_as_the_cases_say() -> None:
     assert [size(n) for n, _ in CASES["size"]] == [text for _, text in CASES["size"]]
+
+
+def test_numbers_of_buffers_read_as_the_cases_say() -> None:
+    assert [short(n) for n, _ in CASES["buffer"]] == [text for _, text in CASES["buffer"]]
 
 
 def test_memory_reads_as_the_cases_say() -> None:

@@ -2,12 +2,14 @@
 
 import contextlib
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -25,6 +27,7 @@ from accel_lab.views.journal_view import BINS, ROWS, JournalView
 from accel_lab.views.past.differences import Differences, compare
 from accel_lab.views.past.journal import JournalPast
 from accel_lab.views.past.replayable import Replayable, replayable_of
+from accel_lab.views.scene import names as names_
 from accel_lab.views.widget import commands
 from accel_lab.views.widget.view import State
 from tests.views.made_up import lab as made_up
@@ -289,11 +292,64 @@ def test_text_and_table_show_where_it_is() -> None:
     assert text.startswith("journal of lab: REPLAY, 21 of 21 entries, ")
     (here,) = [line for line in text.splitlines() if line.startswith("▸ ")]
     assert "✕ Put #3 failed" in here
+    assert "        OutOfMemory: <no> room" in text.splitlines()
+    assert max(map(len, text.splitlines())) <= 80
     table = Table(view.html(view.sample()))
     assert table.rows[0][0].startswith("journal of lab: REPLAY")
-    assert table.rows[1] == ["Entry", "Time", "Device", "Generation", "What", "Outcome"]
+    assert table.rows[1] == ["Entry", "Time", "Device", "Cell", "What", "Outcome"]
     assert table.rows[-1][-1] == "OutOfMemory: <no> room"
     assert view.html(view.sample()).count('aria-current="true"') == 1
+
+
+def test_entries_speak_of_variables_and_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    space: dict[str, Any] = {}
+    monkeypatch.setattr(names_, "notebook", lambda: space)
+    monkeypatch.setattr(names_, "EVERY_S", 0.0)
+    with System("host", name="named") as lab:
+        gpu = lab.devices[0]
+        space["a"] = gpu.put(np.ones((4, 4), np.float32))
+        space["c"] = gpu.ask(blas.Gemm(space["a"], space["a"], trans_b="t"))
+        space["parts"] = gpu.run(lambda x: (x + 1, x - 1), space["a"], writes=()).result()
+        scaled = gpu.run(np.multiply, space["parts"][0], 2, writes=())
+        scaled.result()
+        lab.flush()
+        view = views.journal(lab)
+        rows = view.sample()["window"]
+        said = [row["what"] for row in rows if "seq" in row]
+        assert said == [
+            "a = put(float32[4, 4])",
+            "c = Gemm(a, a, trans_b=t)",
+            f"#{space['c'].id + 1} = Run(a)",
+            f"#{scaled.id} = multiply(parts[0])",
+        ]
+        assert any(row["what"] == "message 3 made parts[0], parts[1]" for row in rows)
+        drawn = [str(view), *(row["what"] for row in rows)]
+        assert not any(re.search(r"\d{10}", text) for text in drawn), "no number is that long"
+        details = dict(map(tuple, next(row for row in rows if row["what"] == said[1])["detail"]))
+        assert details["kind"] == "message, Gemm"
+        assert details["request"] == "#2"
+        assert details["makes"] == f"float32[4, 4], buffer {space['c'].id} ({space['c'].id})"
+        assert details["as recorded"].startswith("Gemm(a=#1, b=#1, alpha=1.0")
+        del space["c"]
+        assert f"#{details['makes'].split()[-2]} = Gemm(a, a" in str(views.journal(lab))
+
+
+def test_a_journal_of_another_time_has_numbers_where_names_were(tmp_path: Path) -> None:
+    written = long(5)
+    written.message(9, blas.Gemm, 9, 1, 1)
+    assert over(written).sample()["window"][-1]["what"] == "#9 = Gemm(#1, #1)"
+
+
+def test_a_line_says_its_cell() -> None:
+    written = long(5)
+    written.message(9, blas.Gemm, 9, 1, 1)
+    *_, last = written.store.groups()
+    sent = msgspec.structs.replace(last, number=0, position=last.position + 1, cell=4)
+    written.store.append([sent], {})
+    view = over(written)
+    assert view.sample()["window"][-1]["cell"] == 4
+    line = [line for line in str(view).splitlines() if "Gemm" in line][-1]
+    assert "cell 4" in line
 
 
 def test_what_is_gone_or_damaged_is_said() -> None:

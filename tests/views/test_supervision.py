@@ -25,6 +25,7 @@ from accel_lab.compute.events.lifecycle import (
     LibraryRestarted,
     RequestFailed,
 )
+from accel_lab.compute.events.samples import Block, MemorySampled, TreeSampled
 from accel_lab.errors import CircuitOpen, InvalidArgument, LibraryError, SystemClosed
 from accel_lab.errors import ContextLost as ContextWasLost
 from accel_lab.views.scene.incidents import Incident, duration, incidents
@@ -383,17 +384,54 @@ def test_text_and_table_say_the_same() -> None:
     state = state_of(paired(KILLED + OPENED), closed=True)
     lines = text(state).splitlines()
     assert lines[0] == "supervision: 2 faults (closed)"
-    assert lines[2].split()[1:] == ["●", "recovered", "gpu0", "context", "lost", "g1", "→", "g2"]
-    told = " ".join(" ".join(lines[3:-2]).split())
-    assert "its process ended with SIGKILL" in told
-    assert "→ restart after 100 ms, rebuilt 1 buffer, lost 2, requests" in told
-    assert told.endswith("→ recovered in 300 ms")
-    assert "⊗ circuit open" in lines[-2]
+    assert lines[2].split()[1:] == ["●", "recovered", "gpu0", "g1", "→", "g2", "300", "ms"]
+    assert lines[3] == "    context lost: its process ended with SIGKILL"
+    assert (
+        lines[4] == "    decision: restart after 100 ms, rebuilt 1 buffer, lost 2, requests #5, #6"
+    )
+    assert "⊗ circuit open" in lines[6]
     cells = [cell.replace("\N{NO-BREAK SPACE}", " ") for cell in Text(html(state)).cells]
     assert cells[0] == lines[0]
     assert len(cells) == 1 + 8 * 3
-    whole = " ".join(text(state).split())
-    assert all(" ".join(cell.split()) in whole for cell in cells[9:] if len(cell) < 64)
+    said = " ".join(" ".join(lines[2:]).split())
+    assert all(cell in said for cell in cells[9:25])
+
+
+def test_the_code_and_the_decision_are_whole_in_80_columns() -> None:
+    why = "an illegal memory access was encountered while the kernel `saxpy_of_the_second_kind` ran"
+    lost = ContextLost(
+        device="gpu0",
+        generation=1,
+        cause=f"CUDA_ERROR_ILLEGAL_ADDRESS: {why}",
+        in_flight=3,
+        code=700,
+        name="CUDA_ERROR_ILLEGAL_ADDRESS",
+    )
+    state = state_of(paired([lost, CircuitOpened(device="gpu0", cause="too often")]))
+    lines = text(state).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[3].startswith("    context lost: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal")
+    assert why in " ".join(text(state).split())
+    assert "…" not in text(state)
+
+
+def test_what_a_fault_would_cost_is_told_as_far_as_it_was_seen() -> None:
+    scene, blocks = Scene(), [Block((n,), n << 20, 1 << 20, "Put #1", "int8", (4,)) for n in (1, 2)]
+    scene.add(TreeSampled(root=made_up(2).tree()))
+    scratch = Block((-1,), 9 << 20, 1 << 20, "scratch of blas", "uint8", (4,))
+    scene.add(
+        MemorySampled(
+            device="gpu0",
+            generation=1,
+            used_bytes=3 << 20,
+            total_bytes=None,
+            blocks=(*blocks, scratch),
+            unlisted=4,
+        )
+    )
+    devices = SupervisionView(Recorded(scene)).fold(scene)["devices"]
+    assert devices[0] == {"name": "gpu0", "state": "running", "arrays": 6}
+    assert devices[1] == {"name": "gpu1", "state": "running"}
 
 
 def test_a_table_holds_what_a_fault_says_as_text() -> None:
@@ -416,7 +454,7 @@ def test_history_is_bounded_and_says_what_is_missing() -> None:
     assert state["forgotten"] == 500
     assert len(json.dumps(state)) < 32_000
     assert state["rows"][-1]["at"] == FACTS + 499
-    said = view.text(state).splitlines()[0]
+    said = " ".join(str(view).split())
     assert f"{older} older ones are not shown. 500 facts before that are forgotten" in said
     assert f": {FACTS} faults. " in said
 
@@ -430,7 +468,7 @@ def test_what_nobody_looked_at_in_time_is_counted(seen: str) -> None:
         lab.events.publish(ContextLost(device="gpu0", generation=n, cause=LOST, in_flight=0, at=n))
     view = early or SupervisionView(lab)
     assert view.sample()["forgotten"] == 25_000 - FACTS
-    assert "24000 facts before that are forgotten" in str(view).splitlines()[0]
+    assert "24000 facts before that are forgotten" in " ".join(str(view).split())
     lab.events.publish(CircuitOpened(device="gpu0", cause=LOST))
     assert view.sample()["forgotten"] == 25_001 - FACTS
 
@@ -534,7 +572,7 @@ def test_real_faults_are_told_and_a_real_circuit_is_reset(
         until(lambda: outcome() == "circuit open")
         row = newest()
         assert (row["code"], row["name"]) == (700, "CUDA_ERROR_ILLEGAL_ADDRESS")
-        assert view.sample()["devices"] == [{"name": "cpu0", "state": "circuit open"}]
+        assert view.sample()["devices"][0]["state"] == "circuit open"
         view.do_reset("cpu0")
         until(lambda: outcome() == "recovered")
         assert newest()["decisions"] == ["stop", "circuit opened", "circuit closed"]

@@ -5,8 +5,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
+from operator import itemgetter
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,15 +16,18 @@ from hypothesis import strategies as st
 
 from accel_lab import blas, views
 from accel_lab.actor.reply import Reply
+from accel_lab.compute.events.lifecycle import ContextLost
 from accel_lab.compute.events.samples import (
     Block,
     KeptObject,
+    LevelsSampled,
     MemorySampled,
     SystemEnded,
     TreeSampled,
     WorkTraced,
 )
 from accel_lab.compute.message.buffer import AccelRef
+from accel_lab.display.clock import time_of_day
 from accel_lab.errors import AccelError, InvalidArgument, StaleRef
 from accel_lab.system import System
 from accel_lab.views.scene import names as names_
@@ -38,11 +43,13 @@ from accel_lab.views.vram import (
     state_of,
     text,
 )
+from accel_lab.views.vram.history import STEPS, history
 from accel_lab.views.widget import commands
 from tests.views.made_up import GIB, Device, Lab, lab
 from tests.views.work import Recorded
 
 MIB = 2**20
+USED = lab(1).devices[0].used_bytes
 WAIT_S = 20.0
 
 
@@ -59,7 +66,8 @@ def sample(*blocks: Block, device: str = "gpu0", **more: Any) -> MemorySampled:
 
 def scene(*samples: MemorySampled, devices: int = 1) -> Scene:
     made = Scene()
-    made.add(TreeSampled(root=lab(devices).tree()))
+    made.add(TreeSampled(root=lab(devices).tree(), at=1000.0))
+    made.add(LevelsSampled(device="gpu0", levels=((1000.0, USED),), at=1000.0))
     for one in samples:
         made.add(one)
     return made
@@ -135,6 +143,7 @@ def test_blocks_come_by_address_with_the_gaps_between_them() -> None:
                 "used": 3 * MIB - PADDING_BYTES + 1,
                 "total": 139 * GIB,
                 "room": 100 * GIB,
+                "history": {"at": 1000.0, "peak": USED, "peak_at": 1000.0, "steps": [[0.0, 100]]},
                 "count": 3,
                 "strip": [
                     {
@@ -155,7 +164,7 @@ def test_blocks_come_by_address_with_the_gaps_between_them() -> None:
                         "owner": "Gemm #1",
                         "what": "float32[512, 512]",
                         "bytes": MIB,
-                        "gap": True,
+                        "gap": PADDING_BYTES,
                     },
                 ],
             }
@@ -237,14 +246,16 @@ def test_text_names_the_largest_blocks_and_counts_the_others() -> None:
     blocks[29] = block(30, 30 * MIB, 8 * MIB, owner="R2C #9", kept_by=("x", "layers[3]"))
     drawn = text(state_of(scene(sample(*blocks, unlisted=5, free_bytes=100 * GIB))))
     lines = drawn.splitlines()
-    room = "a new block may have 100 GiB at most"
-    assert lines[:4] == [
+    assert lines[:5] == [
         "Memory of lab",
-        "gpu0: 8.4 MiB / 139 GiB in use in 35 blocks of generation 1; " + room,
-        "Device  Buffers  Owner    Array                Size  Generation  Kept by",
-        "gpu0    30       R2C #9   float32[512, 512]   8 MiB  1           x, layers[3]",
+        "gpu0: 8.4 MiB / 139 GiB in use in 35 blocks of generation 1; a new block may",
+        f"    have 100 GiB at most; 1.2 GiB at most, {time_of_day(1000.0)}",
+        "Device  Variable        Size  Array              Made by",
+        "gpu0    x, layers[3]   8 MiB  float32[512, 512]  R2C #9",
     ]
-    assert len(lines) == 3 + ROWS + 1
+    assert lines[5].startswith("gpu0    (Gemm #1)     29 KiB"), "what no name keeps has its maker's"
+    assert max(map(len, lines)) <= 80
+    assert len(lines) == 4 + ROWS + 1
     assert lines[-1] == "15 more blocks not listed"
 
 
@@ -281,10 +292,11 @@ def test_the_tables_have_captions_heads_and_no_style() -> None:
     assert page.tags == {"table", "caption", "thead", "tbody", "tr", "th", "td"}
     devices, listed = page.tables
     assert devices[0] == ["Memory of lab"]
-    assert devices[2] == ["gpu0", "1", "3 MiB / 139 GiB", "2", "not known"]
+    assert devices[2] == ["gpu0", "1", "3 MiB / 139 GiB", "1.2 GiB", "2", "not known"]
     assert listed[0] == ["Blocks, the largest first"]
-    assert listed[2] == ["gpu0", "2", "Gemm #1", "float32[512, 512]", "2 MiB", "1"]
-    assert listed[3][-1] == "<script>"
+    what = "float32[512, 512]"
+    assert listed[2] == ["gpu0", "(Gemm #1)", "2 MiB", what, "Gemm #1", "1", "2"]
+    assert listed[3][1] == "<script>"
 
 
 def test_objects_of_cells_have_a_table_of_their_own() -> None:
@@ -297,18 +309,98 @@ def test_objects_of_cells_have_a_table_of_their_own() -> None:
     assert [one["name"] for one in state["devices"][0]["objects"]][:2] == ["<m>", "o39"]
     assert len(state["devices"][0]["objects"]) == OBJECTS
     lines = text(state).splitlines()
-    assert lines[4:7] == [
+    assert lines[5:8] == [
         "Objects of %%gpu cells; what they hold may be in blocks, too",
-        "Device  Object  Type               Size  Generation  Kept by",
-        "gpu0    <m>     torch.nn.Linear   2 MiB  1           <m>, %%gpu <m>",
+        "Device  Object  Type               Size  Gen  Kept by",
+        "gpu0    <m>     torch.nn.Linear   2 MiB  1    <m>, %%gpu <m>",
     ]
-    assert len(lines) == 6 + ROWS + 1
+    assert len(lines) == 7 + ROWS + 1
     assert lines[-1] == "21 more objects not listed"
     _, _, drawn = Tables(html(state)).tables
-    assert drawn[0] == [f"{lines[4]}. {lines[-1]}"]
+    assert drawn[0] == [f"{lines[5]}. {lines[-1]}"]
     assert drawn[2] == ["gpu0", "<m>", "torch.nn.Linear", "2 MiB", "1", "<m>, %%gpu <m>"]
     alone = Tables(html(state_of(scene(sample(objects=largest[:1])))))
     assert len(alone.tables) == 2
+
+
+def test_no_line_is_wider_than_80_characters() -> None:
+    name, kind = "weights_of_the_second_layer", "a_kernel_with_a_long_name_of_its_own"
+    wide = block(
+        1, nbytes=GIB, owner=f"{kind} #123", shape=(1024, 1024, 128, 8), kept_by=(name, "again")
+    )
+    one = KeptObject(name, "s", "torch.nn.modules.container.Sequential", MIB, 1, (name, "%%gpu x"))
+    lines = text(state_of(scene(sample(wide, free_bytes=GIB, objects=(one,))))).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("gpu0    weights_of_the_seco…") for line in lines)
+
+
+def test_the_history_has_every_peak_and_marks_faults() -> None:
+    seen = Scene()
+    seen.add(TreeSampled(root=lab(1).tree()))
+    for second in range(600):
+        used = 40 * MIB if second == 301 else (10 + second % 2) * MIB
+        level = 1000.0 + second, used
+        seen.add(LevelsSampled(device="gpu0", levels=(level,)))
+    seen.add(ContextLost(device="gpu0", generation=1, cause="SIGKILL", in_flight=0, at=1400.0))
+    asked = ContextLost(device="gpu0", generation=2, cause="", in_flight=0, at=1500.0, asked=True)
+    seen.add(asked)
+    seen.add(sample(block(1)))
+    told = device(seen)["history"]
+    assert (told["at"], told["peak"], told["peak_at"]) == (1000.0, 40 * MIB, 1301.0)
+    assert [level for _, level in told["steps"]].count(100) == 1
+    assert told["faults"] == [400.0], "what was asked for is no fault"
+    assert len(told["steps"]) <= STEPS + 1
+    assert told["steps"][-1][1] == 28
+    assert f"40 MiB at most, {time_of_day(1301.0)}" in " ".join(text(state_of(seen)).split())
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e4), st.integers(0, 1 << 40)), min_size=1, max_size=200))
+def test_a_history_ends_where_memory_is_and_never_hides_the_peak(
+    changes: list[tuple[float, int]],
+) -> None:
+    levels = sorted(changes, key=itemgetter(0))
+    told = history(levels, [])
+    peak = max(used for _, used in levels)
+    if not peak:
+        assert told is None
+        return
+    assert told is not None
+    steps = told["steps"]
+    assert max(level for _, level in steps) == 100
+    assert steps[-1][1] == -(-100 * levels[-1][1] // peak)
+    assert [after for after, _ in steps] == sorted(after for after, _ in steps)
+    assert len(steps) <= STEPS + 1
+
+
+def test_what_the_host_keeps_is_told_apart() -> None:
+    seen = Scene()
+    moved = (("moved from the device for want of room", 8 * MIB),)
+    kept_by_host = (("kept for recovery", 62 * MIB), ("in the journal", 3 * MIB))
+    root = lab(1).tree()
+    device_ = msgspec.structs.replace(root.children[0], kept=moved)
+    root = msgspec.structs.replace(root, kept=kept_by_host, children=(device_,))
+    seen.add(TreeSampled(root=root))
+    seen.add(sample(block(1)))
+    state = state_of(seen)
+    assert state["kept"] == [["kept for recovery", 62 * MIB], ["in the journal", 3 * MIB]]
+    assert state["devices"][0]["kept"] == [["moved from the device for want of room", 8 * MIB]]
+    said = " ".join(text(state).split())
+    assert (
+        "On the host, not in device memory: 62 MiB kept for recovery, 3 MiB in the journal" in said
+    )
+    assert "8 MiB of gpu0 moved from the device for want of room" in said
+    assert "62 MiB kept for recovery" in html(state)
+
+
+def test_a_real_system_says_what_it_keeps_for_recovery(host: System) -> None:
+    gpu = host.devices[0]
+    kept_ = gpu.put(np.ones(1 << 20, np.uint8)).result()
+    host.flush()
+    state = VramView(host).sample()
+    words = dict(state["kept"])
+    assert words["kept for recovery"] >= 1 << 20
+    assert words["in the journal (may be the same arrays)"] > 0
+    assert kept_.is_valid
 
 
 def test_nothing_to_show_says_so() -> None:
@@ -396,6 +488,8 @@ def test_a_real_system_is_shown_with_the_names_that_keep_its_blocks(
         nameless.id: [],
     }
     assert state["devices"][0]["used"] == 2 * 64 * 64 * 4 + 32
+    state = until(view, lambda state: "history" in state["devices"][0])
+    assert state["devices"][0]["history"]["peak"] == 2 * 64 * 64 * 4 + 32
     assert "Gemm #" in str(view)
     assert "products[0]" in view._repr_mimebundle_()[0]["text/html"]
 

@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { bytes, clockTime, count, look, memory, percent, plural, seconds } from "../../widgets/shared/format.js";
+import { bufferNumber, bytes, clockTime, count, look, memory, percent, plural, seconds } from "../../widgets/shared/format.js";
 
 const cases = JSON.parse(readFileSync(new URL("../views/format_cases.json", import.meta.url)));
 
 test("sizes read as they do in Python", () => {
   for (const [size, text] of cases.size) assert.equal(bytes(size), text);
+  for (const [number, text] of cases.buffer) assert.equal(bufferNumber(number), text);
 });
 
 test("memory reads as it does in Python", () => {

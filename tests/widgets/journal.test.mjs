@@ -157,3 +157,17 @@ test("what is gone is said in full, with what would keep more", () => {
   const text = html(state({ dropped: 2381, bound: "it keeps 32 MiB, and System(journal_bytes=…) more" }));
   assert.match(text, />2,381 entries are gone: it keeps 32 MiB, and System\(journal_bytes=…\) more\.</);
 });
+
+test("a row speaks of its cell, and what the journal itself has is one click away", () => {
+  const detail = [["kind", "message, Gemm"], ["request", "#12"], ["makes", "float32[8, 8], buffer 3 (3)"]];
+  const rows = [row(1998, { what: "c = Gemm(a, b)", cell: 4, detail }), row(1999)];
+  const text = html(state({ window: rows }));
+  assert.match(text, /<code>c = Gemm\(a, b\)<\/code>/);
+  assert.match(text, /<td class="al-journal-cell">cell 4<\/td>/);
+  assert.match(text, /data-do="details" data-entry="1998" aria-expanded="false" aria-label="Details of entry 1,998"/);
+  assert.doesNotMatch(text, /#12|message, Gemm|>g1</);
+  const open = html(state({ window: rows }), { open: new Set([1998]) });
+  assert.match(open, /aria-expanded="true"/);
+  assert.match(open, /<ul aria-label="Details of entry 1,998"><li><span class="al-muted">kind<\/span> <code>message, Gemm<.*>request<\/span> <code>#12</);
+  assert.equal(open.match(/data-do="details"/g).length, 1, "only where there are any");
+});

@@ -39,6 +39,28 @@ test("a cause names its code once", () => {
   assert.equal(feedCause({ name: "CUDA_ERROR_X", code: 700, cause: "a kernel failed" }), "CUDA_ERROR_X (700): a kernel failed");
   assert.equal(feedCause({ name: "OutOfMemory" }), "OutOfMemory");
   assert.equal(feedCause({}), "");
+  const told = { name: "CUDA_ERROR_X", code: 700 };
+  assert.equal(feedCause({ ...told, cause: "CUDA_ERROR_X: a kernel failed" }), "CUDA_ERROR_X (700): a kernel failed");
+  assert.equal(feedCause({ ...told, cause: "CUDA_ERROR_X (700), injected" }), "CUDA_ERROR_X (700): injected");
+});
+
+test("the driver's code and the decision stand whole in a row", () => {
+  const text = html(state([row(1, { name: "CUDA_ERROR_ILLEGAL_ADDRESS", code: 700, cause: "CUDA_ERROR_ILLEGAL_ADDRESS: a kernel", decisions: ["restart after 100 ms", "rebuilt 6 buffers"] })]));
+  assert.match(text, /al-supervision-code">CUDA_ERROR_ILLEGAL_ADDRESS \(700\)<\/span>: a kernel</);
+  assert.match(text, /al-supervision-decision">restart after 100 ms · rebuilt 6 buffers</);
+});
+
+test("a fault on purpose asks first, and says what it will do and what that costs", () => {
+  const acting = { acts: true, faults: ["kill"], devices: [{ name: "cpu0", state: "running", arrays: 6 }, { name: "cpu1", state: "running" }] };
+  const asks = (fault, device, more = {}) => html(state([], { ...acting, ...more }), { confirm: { fault, device } });
+  assert.match(asks("kill", "cpu0"), /role="group" aria-label="Inject a fault\? This will kill cpu0's process; 6 arrays will be rebuilt\."/);
+  assert.match(asks("kill", "cpu0"), /data-do="cancel">Cancel<.*data-do="confirm">Inject kill</);
+  assert.doesNotMatch(asks("kill", "cpu0"), /data-do="inject"/);
+  assert.match(asks("kill", "cpu1"), /its arrays will be rebuilt/);
+  assert.match(asks("kill", "cpu0", { stale: true }), /6 arrays will be lost/);
+  assert.match(asks("kill", "cpu0", { devices: [{ name: "cpu0", state: "running", arrays: 0 }] }), /it holds no arrays/);
+  assert.match(asks("library", "cpu0"), /have a library call on cpu0 fail; nothing is lost/);
+  assert.doesNotMatch(html(state([], { ...acting, acts: false }), { confirm: { fault: "kill", device: "cpu0" } }), /data-do="confirm"/);
 });
 
 test("a row names its actor and its generations", () => {

@@ -3,8 +3,9 @@ import { test } from "node:test";
 
 import { toHtml } from "../../widgets/shared/dom.js";
 import { VRAM_ROWS, vramDescribe, vramObjectRows, vramDraw, vramRows, vramStrips, vramView } from "../../widgets/vram/draw.js";
-import { VramLooks, vramKind } from "../../widgets/vram/look.js";
+import { VramLooks, vramKind, vramName } from "../../widgets/vram/look.js";
 import { vramPress } from "../../widgets/vram/mount.js";
+import { vramScale } from "../../widgets/vram/scale.js";
 
 const MIB = 2 ** 20;
 const block = (id, more = {}) => ({ ids: [id], owner: "Gemm #12", what: "float32[4, 4]", bytes: MIB, ...more });
@@ -30,22 +31,70 @@ test("a kind has the same colour in every view, and two of one colour differ in 
   assert.ok(new Set(hues).size > 4);
 });
 
-test("every piece is an option as wide as it is large, and a gap stands before it", () => {
-  const text = html(system(device([block(1, { bytes: 4 * MIB }), block(2, { gap: true }), { small: 7, bytes: 2 * MIB }])));
+test("every piece is an option as wide as it is large, and so is a gap before it", () => {
+  const text = html(system(device([block(1, { bytes: 4 * MIB }), block(2, { gap: MIB / 8 }), { small: 7, bytes: 2 * MIB }])));
   assert.equal(options(text).length, 3);
-  assert.deepEqual(widths(text), [4 * MIB, MIB, 2 * MIB]);
-  assert.equal(text.match(/class="vram-gap" aria-hidden="true"/g).length, 1);
+  assert.deepEqual(widths(text), [4 * MIB, MIB / 8, MIB, 2 * MIB]);
+  assert.match(text, /class="vram-gap" style="flex-grow: 131072" title="gap of 128 KiB: free, or not ours" aria-hidden="true"/);
   assert.match(text, /role="listbox" aria-orientation="horizontal" aria-label="Blocks of gpu0 by address"/);
   assert.match(text, />7 small</);
-  assert.match(text, /A gap between them is drawn narrow, whatever its size/);
-  assert.doesNotMatch(html(system(device([block(1)]))), /drawn narrow/);
+  assert.match(text, /blocks and gaps are as wide as they are large/);
+  assert.doesNotMatch(text, /Not to scale/);
 });
 
-test("a block says all about itself", () => {
-  const kept = block(7, { ids: [7, 9], kept: ["x", "layers[3]"] });
-  assert.equal(vramDescribe(kept, { generation: 2 }), "buffers 7, 9 · Gemm #12 · float32[4, 4] · 1 MiB · generation 2 · kept by x, layers[3]");
-  assert.match(vramDescribe(block(1), { generation: 1, lost: true }), /generation 1, lost with it · no name found that keeps it$/);
+test("what cannot be to scale is said: a gap that would leave no room, a block that would not be seen", () => {
+  const text = html(system(device([block(1), block(2, { gap: 1024 * MIB }), block(3, { gap: MIB / 8 }), block(4, { bytes: 512 })])), { width: 800 });
+  assert.match(text, /class="vram-gap vram-short" title="gap of 1 GiB: free, or not ours; drawn shorter than it is"/);
+  assert.deepEqual(widths(text), [MIB, MIB, MIB / 8, MIB, 512]);
+  assert.match(text, /Not to scale: 1 block too small for that, drawn 4 px wide\./);
+  assert.match(text, /Not to scale: 1 gap cut short at ⫽ \(1 GiB\)\./);
+});
+
+test("gaps never take more room than blocks, and small ones keep their scale", () => {
+  const gaps = (...sizes) => vramScale(sizes.map((gap, id) => block(id, { gap })), 900);
+  assert.equal(gaps(0, MIB, MIB).cut, Infinity);
+  const { cut, short, total } = gaps(0, MIB / 4, 100 * MIB, 400 * MIB);
+  assert.equal(cut, (4 - 0.25) / 2 * MIB);
+  assert.deepEqual(short, [100 * MIB, 400 * MIB]);
+  assert.equal(total, 4.25 * MIB);
+  assert.deepEqual(vramScale([], 900), { cut: Infinity, total: 0, short: [], tiny: 0 });
+});
+
+test("a block is called by the variable that keeps it, else by the message that made it", () => {
+  assert.equal(vramName(block(1, { kept: ["weights"] })), "weights");
+  assert.equal(vramName(block(1, { kept: ["a", "b", "c[0]"] })), "a +2");
+  assert.equal(vramName(block(1)), "Gemm #12");
+  const text = html(system(device([block(1, { kept: ["weights"] }), block(2)])));
+  assert.match(text, /<span class="vram-label vram-variable" aria-hidden="true">weights</);
+  assert.match(text, /<span class="vram-label" aria-hidden="true">Gemm #12</);
+  assert.match(text, /<th scope="row" class="vram-named vram-code">.*?>weights</);
+});
+
+test("a block says all about itself, and its number is short", () => {
+  const made = 2 ** 52 + 2 ** 32 + 12;
+  const kept = block(7, { ids: [7, made], kept: ["x", "layers[3]"] });
+  assert.equal(vramDescribe(kept, { generation: 2 }), "x, layers[3] · 1 MiB · float32[4, 4] · made by Gemm #12 · generation 2 · buffers 7, f12");
+  assert.match(vramDescribe(block(1), { generation: 1, lost: true }), /^no variable found that keeps it · .*generation 1, lost with it/);
   assert.equal(vramDescribe({ small: 3, bytes: 48, unplaced: true }, {}), "3 small blocks · 48 B together · where is not known");
+  const text = html({ ...system(device([block(made, { kept: ["x"] })])), acts: true });
+  assert.doesNotMatch(text.replaceAll(/data-(key|ids)="[^"]*"/g, ""), /\d{12}/);
+});
+
+test("the history shows the peak, the present and faults in words and in a drawing", () => {
+  const history = { at: 1000, peak: 4 * MIB, peak_at: 1010, steps: [[0, 25], [10, 100], [12, 50]], faults: [12] };
+  const text = html(system(device([block(1)], { history, used: 2 * MIB })), { now: 1060 });
+  assert.match(text, /role="img" aria-label="Memory of gpu0 over 60 s: peak 4 MiB \(0\.4 %\) at \d\d:\d\d:\d\d, now 2 MiB, 1 fault"/);
+  assert.match(text, /class="vram-line" d="M0\.0 29\.5H100\.0V1\.0H120\.0V20\.0H600"/);
+  assert.match(text, /class="vram-fault" style="left: clamp\(6px, 20\.00%, 100% - 6px\)"/);
+  assert.match(text, />60 s ago<.*>peak 4 MiB.*>1 fault<.*>now</);
+  assert.doesNotMatch(html(system(device([block(1)]))), /vram-history/);
+});
+
+test("what the host keeps stands apart from the devices' memory, with its bytes", () => {
+  const state = { ...system(device([block(1)], { kept: [["moved from the device for want of room", 8 * MIB]] })), kept: [["kept for recovery", 62 * MIB]] };
+  const text = html(state);
+  assert.match(text, />On the host, not in device memory<.*>kept for recovery <\/span>62 MiB<.*>gpu0: moved from the device for want of room <\/span>8 MiB</);
+  assert.doesNotMatch(html(system(device([block(1)]))), /On the host/);
 });
 
 test("totals, the room that is left and a generation stand in words", () => {
@@ -95,7 +144,7 @@ test("buttons are there only where they act, on buffers whose handle can be foun
   assert.deepEqual(deeds(html(state)), []);
   assert.deepEqual(deeds(html({ ...state, acts: true })), [["free", "gpu0", "1"], ["checkpoint", "gpu0", "1"]]);
   assert.deepEqual(deeds(html({ ...state, acts: true, closed: true })), []);
-  assert.match(html({ ...state, acts: true }), /aria-label="Free buffer 1 of gpu0" title="[^"]*fails with StaleRef"/);
+  assert.match(html({ ...state, acts: true }), /aria-label="Free x of gpu0 \(buffer 1\)" title="[^"]*fails with StaleRef"/);
 });
 
 test("objects of cells have a table of their own, the largest first, and a button where it acts", () => {

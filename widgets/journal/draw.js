@@ -23,6 +23,7 @@ export function journalLooks() {
     stale: null, // seconds, once the kernel has been silent for too long
     dragged: null, // the moment where the pointer holds the cursor
     hovered: null, // the moment where the pointer is
+    open: new Set(), // numbers of the entries whose details are shown
     said: "", // the newest news, for screen readers
   };
 }
@@ -41,7 +42,7 @@ export function drawJournal(state, view, apart = false) {
     !apart && state?.count > 0 && journalStrip(state, view),
     state?.compared && journalCompared(state),
     state?.dropped > 0 && journalGap(state),
-    state?.count > 0 ? journalTable(state) : journalNote(state),
+    state?.count > 0 ? journalTable(state, view) : journalNote(state),
     h("div", { key: "said", class: "al-sr", role: "status" }, view.said),
   ].filter(Boolean);
 }
@@ -182,8 +183,8 @@ function journalStrip(state, { dragged, hovered }) {
   );
 }
 
-function journalTable({ kind, window: rows, position, live }) {
-  const heads = [["entry", kind === "recording" ? "Fact" : "Entry"], ["time", "Time"], ["device", "Device"], ["gen", "Gen"], ["what", "What"], ["outcome", "Outcome"]];
+function journalTable({ kind, window: rows, position, live }, { open }) {
+  const heads = [["entry", kind === "recording" ? "Fact" : "Entry"], ["time", "Time"], ["device", "Device"], kind === "recording" ? ["gen", "Gen"] : ["cell", "Cell"], ["what", "What"], ["outcome", "Outcome"]];
   return h(
     "div",
     { key: "entries", class: "al-journal-scroll" },
@@ -192,23 +193,40 @@ function journalTable({ kind, window: rows, position, live }) {
       { class: "al-table al-journal-table" },
       h("caption", { class: "al-sr" }, live ? "The newest entries first" : "Entries around the position"),
       h("thead", {}, h("tr", {}, heads.map(([key, name]) => h("th", { key, scope: "col", class: `al-journal-${key}` }, key === "gen" ? h("abbr", { title: "Generation" }, name) : name)))),
-      h("tbody", {}, (live ? [...rows].reverse() : rows).map((row) => journalRow(row, position - 1, live))),
+      h("tbody", {}, (live ? [...rows].reverse() : rows).flatMap((row) => journalRows(row, position - 1, live, kind, open.has(row.n)))),
     ),
   );
 }
 
-function journalRow(row, here, live) {
-  const { n, at, device = "", generation, what, outcome = "", mark, running = false } = row;
+/** A row, and its details once they are asked for. */
+function journalRows(row, here, live, kind, isOpen) {
+  const drawn = journalRow(row, here, live, kind, isOpen);
+  return isOpen && row.detail ? [drawn, journalDetails(row)] : [drawn];
+}
+
+/** What the journal itself has of an entry: numbers, kind, bytes. */
+function journalDetails({ n, detail }) {
+  return h(
+    "tr",
+    { key: `details ${n}`, class: "al-journal-details", memo: JSON.stringify(detail) },
+    h("td", {}),
+    h("td", { colspan: 5 }, h("ul", { "aria-label": `Details of entry ${n.toLocaleString("en")}` }, detail.map(([what, text], at) => h("li", { key: at }, h("span", { class: "al-muted" }, what), " ", h("code", {}, text))))),
+  );
+}
+
+function journalRow(row, here, live, kind, isOpen) {
+  const { n, at, device = "", generation, cell, what, outcome = "", mark, running = false, detail } = row;
+  const fold = detail && h("button", { type: "button", class: `al-journal-fold${isOpen ? " al-journal-open" : ""}`, "data-do": "details", "data-entry": n, "aria-expanded": String(isOpen), "aria-label": `Details of entry ${n.toLocaleString("en")}` }, icon("fold", 12));
   const current = n === here && !live;
   const tone = [current && "al-journal-here", !live && n > here && "al-journal-ahead", mark && `al-journal-is-${mark}`].filter(Boolean).join(" ");
   const sign = mark === "fault" ? [icon("warn", 12), h("span", { class: "al-sr" }, "fault: ")] : mark === "turn" ? [icon("restarting", 12), h("span", { class: "al-sr" }, "new generation: ")] : null;
   return h(
     "tr",
-    { key: n, class: `al-journal-row ${tone}`.trim(), "data-n": n, "aria-current": current ? "true" : null, memo: `${n} ${tone} ${outcome} ${what}` },
-    h("th", { scope: "row", class: "al-journal-entry" }, n.toLocaleString("en")),
+    { key: n, class: `al-journal-row ${tone}`.trim(), "data-n": n, "aria-current": current ? "true" : null, memo: `${n} ${tone} ${outcome} ${what} ${isOpen}` },
+    h("th", { scope: "row", class: "al-journal-entry" }, fold, n.toLocaleString("en")),
     h("td", { class: "al-journal-time" }, clockTime(at)),
     h("td", { class: "al-journal-device" }, device),
-    h("td", { class: "al-journal-gen" }, generation ? h("span", { class: "al-journal-tag" }, `g${generation}`) : null),
+    kind === "recording" ? h("td", { key: "gen", class: "al-journal-gen" }, generation ? h("span", { class: "al-journal-tag" }, `g${generation}`) : null) : h("td", { key: "cell", class: "al-journal-cell" }, cell ? `cell ${cell}` : ""),
     h("td", { class: "al-journal-what", title: what }, h("span", { class: "al-journal-cut" }, sign, h("code", {}, what))),
     h("td", { class: "al-journal-outcome", title: outcome }, running ? h("span", { class: "al-word al-busy" }, icon("play", 12), outcome) : h("span", { class: "al-journal-cut" }, outcome)),
   );

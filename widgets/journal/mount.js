@@ -102,6 +102,12 @@ export function mountJournal(root, bus, { pinned = null } = {}) {
 
   function onClick(event) {
     const button = event.target.closest?.("button[data-do]");
+    if (button?.dataset.do === "details") {
+      const entry = Number(button.dataset.entry);
+      if (!view.open.delete(entry)) view.open.add(entry);
+      redraw();
+      return;
+    }
     const row = event.target.closest?.("tr[data-n]");
     if (row) {
       move({ do: "seek", position: Number(row.dataset.n) + 1 });

@@ -74,6 +74,13 @@ export function clockTime(at) {
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, "0")}`;
 }
 
+/** A buffer's number for people: 3, "f1" of what a function made first, "f1g2" in generation 2. */
+export function bufferNumber(id) {
+  if (id < 2 ** 52) return String(id);
+  const generation = Math.floor(id / 2 ** 32) % 2 ** 20;
+  return `f${id % 2 ** 32}${generation === 1 ? "" : `g${generation}`}`;
+}
+
 /** "1 actor", "3 actors". */
 export function plural(n, noun) {
   return `${count(n)} ${noun}${n === 1 ? "" : "s"}`;

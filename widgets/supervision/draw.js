@@ -4,7 +4,8 @@ import { h } from "../shared/dom.js";
 import { clockTime, plural } from "../shared/format.js";
 import { freshBadge } from "../shared/fresh_badge.js";
 import { icon } from "../shared/icons.js";
-import { feedActor, feedCause, feedGenerations, feedRows, feedSummary, feedUnshown, openCircuits, outcomeLook } from "./rows.js";
+import { feedConfirm } from "./confirm.js";
+import { feedActor, feedCause, feedCauseParts, feedGenerations, feedRows, feedSummary, feedUnshown, openCircuits, outcomeLook } from "./rows.js";
 
 const FEED_ASKED = 3; // of more faults that are to come it is only said how many
 
@@ -15,6 +16,7 @@ export function feedView() {
     device: "", // the only one that is shown; all when empty
     open: new Set(), // numbers of incidents whose steps are shown, as text
     active: null, // the row that has the keyboard's attention
+    confirm: null, // {fault, device} that is to be injected, once that is confirmed
     chosen: null, // the incident that was clicked
     selection: null, // the actor that all views look at
     stale: null,
@@ -64,7 +66,9 @@ function feedTools(state, view) {
     { key: "tools", class: "al-supervision-tools" },
     h("span", { key: "levels", class: "al-supervision-group", role: "group", "aria-label": "Which rows" }, level("all", "All", !view.faultsOnly), level("faults", "Faults", view.faultsOnly)),
     devices.length > 1 && feedChoice("device", "Only this device", [["", "all devices"], ...devices.map(({ name }) => [name, name])]),
+    state.acts && view.confirm && feedConfirm(view.confirm, state),
     state.acts &&
+      !view.confirm &&
       h(
         "span",
         { key: "inject", class: "al-supervision-group al-supervision-inject", role: "group", "aria-label": "Inject a fault" },
@@ -125,7 +129,7 @@ function feedLine(line, isActive, state, view) {
   const { tone, icon: name } = outcomeLook(row);
   const isChosen = view.chosen === path;
   const isRelated = Boolean(view.selection) && feedIsWithin(`${state.lab}/${row.path}`, view.selection);
-  const cause = feedCause(row);
+  const { code, cause } = feedCauseParts(row);
   const decisions = (row.decisions ?? []).join(" · ");
   const generations = feedGenerations(row);
   return h(
@@ -154,7 +158,7 @@ function feedLine(line, isActive, state, view) {
     h(
       "td",
       { role: "gridcell", class: "al-supervision-what" },
-      h("div", { class: "al-supervision-line" }, h("span", { class: "al-supervision-event" }, row.what), cause && h("span", { class: "al-supervision-cause al-muted" }, ` ${cause}`)),
+      h("div", { class: "al-supervision-line" }, h("span", { class: "al-supervision-event" }, row.what), (code || cause) && h("span", { class: "al-supervision-cause al-muted" }, code && h("span", { class: "al-supervision-code" }, code), code && cause ? ": " : "", cause)),
       // Where the column of decisions has no place.
       decisions && h("div", { key: "decided", class: "al-supervision-decided" }, h("span", { class: "al-muted" }, "Decision "), decisions),
     ),

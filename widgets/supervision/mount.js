@@ -71,6 +71,11 @@ export function mountSupervision(root, bus) {
   }
 
   function onKey(event) {
+    if (view.confirm && event.key === "Escape") {
+      event.stopPropagation();
+      if (event.type === "keydown") answered();
+      return;
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || FEED_PASSED_ON.has(event.key)) return;
     event.stopPropagation(); // JupyterLab would run, delete or leave the cell
     if (event.type !== "keydown" || !event.target.closest?.("tr[data-path]")) return;
@@ -95,14 +100,37 @@ export function mountSupervision(root, bus) {
     if (deed === "all") view.faultsOnly = false;
     if (deed === "faults") view.faultsOnly = true;
     if (deed === "reset") bus.command({ do: "reset", device: button.dataset.device });
-    if (deed === "inject") inject();
+    if (deed === "inject") ask();
+    if (deed === "confirm") inject();
+    if (deed === "cancel") answered();
     redraw();
   }
 
-  function inject() {
+  /** Ask first, in place of the buttons; Enter there is a Cancel. */
+  function ask() {
     const chosen = (name) => root.querySelector(`select[name="${name}"]`)?.value;
     const device = chosen("target") ?? state.devices[0]?.name;
-    if (device) bus.command({ do: "inject", device, fault: chosen("fault") });
+    if (!device) return;
+    view.confirm = { device, fault: chosen("fault") };
+    paint();
+    root.querySelector('button[data-do="cancel"]')?.focus({ preventScroll: true });
+  }
+
+  function inject() {
+    bus.command({ do: "inject", ...view.confirm });
+    answered();
+  }
+
+  /** Have the buttons back, with the choice that was made. */
+  function answered() {
+    const { fault, device } = view.confirm ?? {};
+    view.confirm = null;
+    paint();
+    for (const [name, value] of [["fault", fault], ["target", device]]) {
+      const select = root.querySelector(`select[name="${name}"]`);
+      if (select && value) select.value = value;
+    }
+    root.querySelector('button[data-do="inject"]')?.focus({ preventScroll: true });
   }
 
   function onChange(event) {

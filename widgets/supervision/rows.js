@@ -49,10 +49,18 @@ function feedSteps(row) {
 }
 
 /** The code's or the signal's name and the reason, without saying the same twice. */
-export function feedCause({ name = "", code = 0, cause = "" }) {
+export function feedCause(row) {
+  const { code, cause } = feedCauseParts(row);
+  return code && cause ? `${code}: ${cause}` : code || cause;
+}
+
+/** The driver's code with its name, as "CUDA_ERROR_ILLEGAL_ADDRESS (700)", and the rest of the cause. */
+export function feedCauseParts({ name = "", code = 0, cause = "" }) {
   const known = code ? `${name} (${code})` : name;
-  if (!known || cause.includes(name)) return cause;
-  return cause ? `${known}: ${cause}` : known;
+  if (!known || (!code && cause.includes(name))) return { code: "", cause };
+  const said = [known, name].find((one) => one && cause.startsWith(one));
+  if (said) return { code: known, cause: cause.slice(said.length).replace(/^[\s:;,]+/, "") };
+  return cause.includes(known) ? { code: "", cause } : { code: known, cause };
 }
 
 /** Whom a row concerns, without the context between a device and its library: "gpu0/blas". */

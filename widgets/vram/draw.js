@@ -4,15 +4,18 @@
 // generation, now?, used, total?, room?, count, strip, lost?, lost_in, lost_count, lost_bytes};
 // without `generation` it was not seen yet, `now` is its generation when that is another one. A
 // piece of a strip is a block {ids, owner, what, bytes, kept?, gap?}, or a bundle of blocks that
-// are not listed {small, bytes, gap?, unplaced?}; `gap` says that there is one before it. Lost
-// blocks were those of generation `lost_in`, and are held though they are gone. What `%%gpu` cells
+// are not listed {small, bytes, gap?, unplaced?}; `gap` is how many bytes lie before it that no
+// block has. `history` is as in `history.js`. `kept: [[what, bytes]]` of a device or a state is what
+// the host has of it beside that. Lost blocks were those of generation `lost_in`, and are held though they are gone. What `%%gpu` cells
 // have left is in `objects: [{name, space, what, bytes, kept}]`, of `object_count`.
 
 import { h } from "../shared/dom.js";
-import { bytes, count, look, percent, plural, unseen } from "../shared/format.js";
+import { bufferNumber, bytes, count, look, percent, plural, unseen } from "../shared/format.js";
 import { freshBadge } from "../shared/fresh_badge.js";
 import { icon } from "../shared/icons.js";
-import { VramLooks, vramKind } from "./look.js";
+import { vramHistory } from "./history.js";
+import { VramLooks, vramKind, vramName } from "./look.js";
+import { vramScale } from "./scale.js";
 
 /** How many rows the table has before it is asked for all. */
 export const VRAM_ROWS = 10;
@@ -27,6 +30,8 @@ export function vramView() {
     chosen: null, // the key of the block that was clicked
     selection: null, // the path of the actor that is selected on the page
     all: false, // whether the table shows every listed block
+    width: 900, // of a strip, in pixels
+    now: 0, // wall seconds, when the state was made
     stale: null, // seconds, once the kernel has been silent for too long
     said: "", // what became of the last command
   };
@@ -64,7 +69,8 @@ export function vramDraw(state, view) {
     vramHeader(state, view),
     vramLegend(state, rows, view),
     ...vramStrips(state).map((strip) => vramSection(strip, state, view)),
-    vramNote(state),
+    vramKept(state),
+    vramNote(state, view),
     rows.length > 0 && vramInspector(state, rows, view),
     rows.length > 0 && vramTable(state, rows, view),
     vramObjects(state),
@@ -91,7 +97,7 @@ function vramLegend(state, rows, { looks }) {
   const entries = [
     ...kinds.map(([kind, size]) => entry(`kind ${kind}`, vramClasses(kind, looks), [h("span", { class: "vram-kind" }, kind), h("span", { class: "al-muted" }, bytes(size))])),
     pieces.some((piece) => piece.small) && entry("small", "vram-bundle", "small blocks"),
-    pieces.some((piece) => piece.gap) && entry("gap", "vram-gap", "free, or not ours"),
+    pieces.some((piece) => piece.gap) && entry("gap", "vram-gap", "gap: free, or not ours"),
     rows.some((row) => row.lost) && entry("lost", "vram-lost", "lost but kept"),
   ].filter(Boolean);
   return entries.length > 0 && h("ul", { key: "legend", class: "vram-legend", "aria-label": "Who made the blocks" }, entries);
@@ -105,12 +111,14 @@ function vramClasses(kind, looks) {
 function vramSection(strip, state, view) {
   const { device, path, lost, pieces } = strip;
   const isSelected = view.selection === path || view.selection?.startsWith(`${path}/`);
+  const scale = vramScale(pieces.map(([, piece]) => piece), view.width);
   const label = lost ? `Lost blocks of ${device.name} that are kept` : `Blocks of ${device.name} by address`;
   return h(
     "div",
     { key: `strip ${strip.strip}`, class: `vram-device${isSelected ? " vram-selected" : ""}${state.closed ? " vram-last" : ""}`, "data-path": path },
     lost ? vramLostHead(device) : vramHead(device, isSelected, state),
-    pieces.length > 0 && h("div", { key: "strip", class: lost ? "vram-strip vram-thin" : "vram-strip", role: "listbox", "aria-orientation": "horizontal", "aria-label": label, "data-strip": strip.strip }, pieces.flatMap(([key, piece]) => vramPiece(key, piece, strip, view))),
+    pieces.length > 0 && h("div", { key: "strip", class: lost ? "vram-strip vram-thin" : "vram-strip", role: "listbox", "aria-orientation": "horizontal", "aria-label": label, "data-strip": strip.strip }, pieces.flatMap(([key, piece]) => vramPiece(key, piece, strip, view, scale))),
+    !lost && vramHistory(device, state.replay?.at ?? view.now),
     !lost && device.generation !== undefined && !pieces.length && h("p", { key: "empty", class: "vram-empty" }, state.unrecorded ? `Not recorded: ${state.unrecorded}.` : "Nothing is allocated."),
   );
 }
@@ -137,7 +145,7 @@ function vramLostHead({ lost_in, lost_count, lost_bytes }) {
   return h("div", { key: "head", class: "vram-head" }, h("span", { class: "vram-words" }, `${plural(lost_count, "block")} of generation ${lost_in} lost with it, ${bytes(lost_bytes)}: no memory any more, but names hold them`));
 }
 
-function vramPiece(key, piece, strip, view) {
+function vramPiece(key, piece, strip, view, scale) {
   const keys = strip.pieces.map(([own]) => own);
   const wanted = view.active.get(strip.strip);
   const isActive = key === (keys.includes(wanted) ? wanted : keys[0]);
@@ -164,32 +172,68 @@ function vramPiece(key, piece, strip, view) {
       style: `flex-grow: ${Math.max(1, piece.bytes)}`,
       "data-key": key,
     },
-    h("span", { class: "vram-label", "aria-hidden": "true" }, kind ?? `${count(piece.small)} small`),
+    h("span", { class: `vram-label${piece.kept ? " vram-variable" : ""}`, "aria-hidden": "true" }, piece.ids ? vramName(piece) : `${count(piece.small)} small`),
   );
-  return piece.gap ? [h("span", { key: `gap ${key}`, class: "vram-gap", "aria-hidden": "true" }), node] : [node];
+  return piece.gap ? [vramGap(key, piece.gap, scale), node] : [node];
+}
+
+/** A gap as wide as it is large, or cut short where that would leave no room for blocks. */
+function vramGap(key, gap, { cut }) {
+  const isShort = gap > cut;
+  const title = `gap of ${bytes(gap)}: free, or not ours${isShort ? "; drawn shorter than it is" : ""}`;
+  return h("span", { key: `gap ${key}`, class: `vram-gap${isShort ? " vram-short" : ""}`, style: isShort ? null : `flex-grow: ${gap}`, title, "aria-hidden": "true" });
 }
 
 /** One piece of a strip in a sentence. */
 export function vramDescribe(piece, { generation, lost = false }) {
   if (!piece.ids) return `${plural(piece.small, "small block")} · ${bytes(piece.bytes)} together${piece.unplaced ? " · where is not known" : ""}`;
   return [
-    `${piece.ids.length === 1 ? "buffer" : "buffers"} ${piece.ids.join(", ")}`,
-    piece.owner,
-    piece.what,
+    piece.kept ? piece.kept.join(", ") : "no variable found that keeps it",
     bytes(piece.bytes),
+    piece.what,
+    `made by ${piece.owner}`,
     `generation ${generation}${lost ? ", lost with it" : ""}`,
-    piece.kept ? `kept by ${piece.kept.join(", ")}` : "no name found that keeps it",
+    vramBuffers(piece.ids),
   ].join(" · ");
 }
 
-function vramNote(state) {
+/** "buffer 3", or "buffers 3, f1": as people call them; the full numbers stand in `data-ids`. */
+function vramBuffers(ids) {
+  return `${ids.length === 1 ? "buffer" : "buffers"} ${ids.map(bufferNumber).join(", ")}`;
+}
+
+/** What the host keeps beside the devices' memory, so that it is not taken for a part of that. */
+function vramKept(state) {
+  const rows = [
+    ...(state?.kept ?? []).map(([what, size]) => [what, size]),
+    ...(state?.devices ?? []).flatMap(({ name, kept = [] }) => kept.map(([what, size]) => [`${name}: ${what}`, size])),
+  ];
+  if (!rows.length) return null;
+  return h(
+    "div",
+    { key: "kept", class: "vram-kept" },
+    h("span", { class: "vram-swatch vram-host", "aria-hidden": "true" }),
+    h("strong", {}, "On the host, not in device memory"),
+    h("ul", { "aria-label": "What the host keeps" }, rows.map(([what, size]) => h("li", { key: what }, h("span", { class: "al-muted" }, `${what} `), bytes(size)))),
+  );
+}
+
+function vramNote(state, view) {
   if (!state) return h("p", { key: "note", class: "vram-note" }, "Waiting for the first snapshot.");
   const devices = state.devices ?? [];
   if (!devices.length) return h("p", { key: "note", class: "vram-note" }, state.lab ? "This system has no devices." : unseen(state));
   if (!devices.some((device) => device.strip?.length)) return null;
   if (state.unplaced) return h("p", { key: "note", class: "vram-note" }, `Blocks in the order in which they were made: ${state.unplaced}.`);
-  const gaps = devices.some((device) => device.strip?.some((piece) => piece.gap));
-  return h("p", { key: "note", class: "vram-note" }, `Blocks in the order of their addresses, as wide as they are large, but 4 px at least. ${gaps ? "A gap between them is drawn narrow, whatever its size; less than 64 KiB is not drawn." : "There is no gap of 64 KiB or more between them."}`);
+  const scales = devices.map((device) => vramScale(device.strip ?? [], view.width));
+  const tiny = scales.reduce((sum, scale) => sum + scale.tiny, 0);
+  const short = scales.flatMap((scale) => scale.short);
+  const words = [
+    "Blocks in the order of their addresses; blocks and gaps are as wide as they are large.",
+    tiny > 0 && `Not to scale: ${plural(tiny, "block")} too small for that, drawn 4 px wide.`,
+    short.length > 0 && `Not to scale: ${plural(short.length, "gap")} cut short at ⫽ (${short.slice(-3).reverse().map(bytes).join(", ")}${short.length > 3 ? ", …" : ""}).`,
+    "Less than 64 KiB between two is no gap.",
+  ];
+  return h("p", { key: "note", class: "vram-note" }, words.filter(Boolean).join(" "));
 }
 
 /** All about the block under the pointer or with the focus, else the chosen one, else the largest. */
@@ -200,8 +244,8 @@ function vramInspector(state, rows, view) {
   return h("div", { key: "inspector", class: "vram-inspector", "aria-hidden": "true" }, h("span", { class: "vram-path" }, strip.device.name), vramDescribe(piece, strip));
 }
 
-const VRAM_HEADS = { Buffers: "vram-ids", Array: "vram-what", Type: "vram-what", Size: "vram-number", Gen: "vram-generation", "Kept by": "vram-keeper" };
-const VRAM_COLUMNS = ["Device", "Buffers", "Owner", "Array", "Size", "Gen", "Kept by"];
+const VRAM_HEADS = { Buffer: "vram-ids", Array: "vram-what", Type: "vram-what", Size: "vram-number", Gen: "vram-generation", "Made by": "vram-maker", "Kept by": "vram-keeper" };
+const VRAM_COLUMNS = ["Device", "Variable", "Size", "Gen", "Array", "Made by", "Buffer"];
 
 function vramTable(state, rows, view) {
   const every = state.devices.reduce((sum, device) => sum + (device.count ?? 0) + (device.lost_count ?? 0), 0);
@@ -230,17 +274,16 @@ function vramRow({ key, block, device, generation, lost }, acts, view) {
   const isPointed = key === view.pointed || key === view.focused;
   const isChosen = key === view.chosen;
   const kind = vramKind(block.owner);
-  const ids = block.ids.join(", ");
   return h(
     "tr",
     { key, memo: JSON.stringify([block, generation, acts, isPointed, isChosen]), class: `vram-row${isPointed ? " vram-pointed" : ""}${isChosen ? " vram-chosen" : ""}`, "data-key": key },
     h("td", {}, device),
-    h("th", { scope: "row", class: "vram-ids" }, ids, isChosen && h("span", { class: "al-sr" }, " (chosen)")),
-    h("td", {}, h("span", { class: `vram-swatch ${vramClasses(kind, view.looks)}${lost ? " vram-lost" : ""}`, "aria-hidden": "true" }), block.owner),
-    h("td", { class: "vram-what vram-code" }, block.what),
+    h("th", { scope: "row", class: "vram-named vram-code" }, h("span", { class: `vram-swatch ${vramClasses(kind, view.looks)}${lost ? " vram-lost" : ""}`, "aria-hidden": "true" }), block.kept ? block.kept.join(", ") : h("span", { class: "al-muted" }, "no variable found"), isChosen && h("span", { class: "al-sr" }, " (chosen)")),
     h("td", { class: "vram-number" }, bytes(block.bytes)),
     h("td", { class: "vram-generation" }, lost ? `${generation}, lost` : generation),
-    h("td", { class: "vram-keeper vram-code" }, block.kept ? block.kept.join(", ") : h("span", { class: "al-muted" }, "no name found")),
+    h("td", { class: "vram-what vram-code" }, block.what),
+    h("td", { class: "vram-maker" }, block.owner),
+    h("td", { class: "vram-ids" }, block.ids.map(bufferNumber).join(", ")),
     acts && h("td", { key: "acts", class: "vram-acts" }, block.kept && !lost && vramActs(device, block)),
   );
 }
@@ -297,8 +340,8 @@ function vramDrop(device, { name, space }) {
   return h("button", { type: "button", class: "vram-button", "data-do": "drop", "data-device": device, "data-space": space, "data-name": name, "aria-label": `Drop ${what}`, title: `Drop ${what}: cells forget it, and what uses it later fails with StaleRef` }, "Drop");
 }
 
-function vramActs(device, { ids }) {
-  const what = `${ids.length === 1 ? "buffer" : "buffers"} ${ids.join(", ")} of ${device}`;
+function vramActs(device, { ids, kept }) {
+  const what = `${kept[0]} of ${device} (${vramBuffers(ids)})`;
   const button = (deed, word, effect) => h("button", { key: deed, type: "button", class: "vram-button", "data-do": deed, "data-device": device, "data-ids": ids.join(" "), "aria-label": `${word} ${what}`, title: `${word} ${what}: ${effect}` }, word);
   return [
     button("free", "Free", "its memory is given back at once, and what uses it later fails with StaleRef"),

@@ -1,9 +1,11 @@
 // The memory of the devices on a page: what the pointer, the keys and new states do to it.
 
 import { patch } from "../shared/dom.js";
+import { bufferNumber } from "../shared/format.js";
 import { vramDraw, vramStrips, vramView } from "./draw.js";
 
 const VRAM_PASSED_ON = new Set(["Tab", "Escape", "Shift", "Control", "Alt", "Meta"]);
+const VRAM_HISTORY_S = 1; // from one drawing of a history that only grows older to the next
 const VRAM_DOING = { free: "Freeing", checkpoint: "Checkpointing" };
 
 /** What a key does on a strip: the index of the piece to go to, "choose", or null for nothing. */
@@ -35,6 +37,7 @@ export function mountVram(root, bus) {
     frame = 0;
     const before = focused()?.closest?.(".vram-strip")?.dataset.strip;
     patch(root, vramDraw(state, view));
+    measure();
     // The focused block may be gone: its keys must not fall to the page.
     if (before !== undefined && !root.contains(focused())) {
       const next = root.querySelector(`[data-strip="${window.CSS.escape(before)}"] [tabindex="0"]`) ?? root.querySelector('.vram-strip [tabindex="0"]');
@@ -42,11 +45,20 @@ export function mountVram(root, bus) {
     }
   }
 
+  /** Note how wide a strip is: what is too small to be drawn to scale depends on it. */
+  function measure() {
+    const width = root.querySelector(".vram-strip")?.clientWidth ?? 0;
+    if (!width || Math.abs(width - view.width) < 2) return;
+    view.width = width;
+    redraw();
+  }
+
   function redraw() {
     if (!frame) frame = window.requestAnimationFrame(paint);
   }
 
-  function take(next) {
+  function take(next, stamp) {
+    view.now = stamp || view.now;
     if (next.said && next.said !== state?.said) view.said = next.said;
     state = next;
     redraw();
@@ -78,7 +90,7 @@ export function mountVram(root, bus) {
   function act({ do: deed, device, ids }) {
     const numbers = ids.split(" ").map(Number);
     for (const id of numbers) bus.command({ do: deed, device, id });
-    view.said = `${VRAM_DOING[deed]} ${numbers.length === 1 ? "buffer" : "buffers"} ${numbers.join(", ")} of ${device}…`;
+    view.said = `${VRAM_DOING[deed]} ${numbers.length === 1 ? "buffer" : "buffers"} ${numbers.map(bufferNumber).join(", ")} of ${device}…`;
     redraw();
   }
 
@@ -146,10 +158,18 @@ export function mountVram(root, bus) {
     }),
   ];
   view.selection = bus.get("selection");
+  const sized = new window.ResizeObserver(measure);
+  sized.observe(root);
   paint();
   return {
     take,
+    stamp(at) {
+      if (at - view.now < VRAM_HISTORY_S) return;
+      view.now = at;
+      redraw();
+    },
     unmount() {
+      sized.disconnect();
       for (const end of unwatch) end();
       window.cancelAnimationFrame(frame);
     },

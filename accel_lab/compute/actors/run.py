@@ -26,14 +26,13 @@ from accel_lab.compute.user_code.interrupts import INTERRUPTS
 from accel_lab.compute.user_code.users_objects import users_objects
 from accel_lab.compute.wire.failure import told_with_lines, user_code_error
 from accel_lab.compute.wire.text import text_of
+from accel_lab.display.buffer_number import unannounced
 from accel_lab.errors import Interrupted, StaleRef
 
 if TYPE_CHECKING:
     from accel_lab.compute.execution.context import Context
 
 COMPARED = 16
-MARK = 1 << 52
-"""In the ids of buffers that no message announces."""
 
 
 class RunActor(LibraryActor):
@@ -197,10 +196,8 @@ class RunActor(LibraryActor):
         return shape, dtype, shared
 
     def _next_id(self) -> int:
-        # Marked, and with the generation: never an id of the notebook's or of another life. Less
-        # than 2**53, so that a browser can count with it.
         self.context.answered += 1
-        return MARK | (self.context.generation & 0xFFFFF) << 32 | self.context.answered
+        return unannounced(self.context.generation, self.context.answered)
 
 
 class _Near:

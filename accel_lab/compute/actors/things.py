@@ -12,6 +12,7 @@ from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.held_objects import Kept
 from accel_lab.compute.execution.launch import Launch
 from accel_lab.compute.message.buffer import Ref
+from accel_lab.display.buffer_number import short
 from accel_lab.errors import InvalidArgument
 
 
@@ -37,8 +38,8 @@ def save(launch: Launch, ref: Ref[Any]) -> Saved:
     checkpoint = getattr(thing, "checkpoint", None)
     if type(kept) is not Kept or not callable(checkpoint):
         text = (
-            f"{ref.dtype} #{ref.id} has no checkpoint: after a loss it is rebuilt by its messages; "
-            "a library gives what it keeps a method checkpoint() to cut that short"
+            f"{ref.dtype} #{short(ref.id)} has no checkpoint: after a loss it is rebuilt by its "
+            "messages; a library gives what it keeps a method checkpoint() to cut that short"
         )
         raise InvalidArgument(text)
     found = checkpoint()

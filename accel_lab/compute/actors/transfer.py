@@ -27,6 +27,7 @@ from accel_lab.compute.message.builtin import (
     tail_of,
 )
 from accel_lab.compute.user_code.call import answer_parts
+from accel_lab.compute.wire.side_channel import SPILLED
 from accel_lab.errors import DependencyFailed, InvalidArgument, StaleRef
 
 _COPY_BYTES_PER_S = 1e12  # the cards of which the last 50 µs matter copy faster
@@ -46,7 +47,7 @@ class UploadActor(LibraryActor):
         return {
             "moved to the host": spill.moved,
             "brought back": spill.returned,
-            "bytes on the host": spill.held_bytes,
+            SPILLED: spill.held_bytes,
         }
 
     @handles(Put)

@@ -22,6 +22,7 @@ from accel_lab.compute.execution.launch import Launch
 from accel_lab.compute.execution.status_memory import StatusMemory
 from accel_lab.compute.execution.stream import Storage
 from accel_lab.compute.groups.group import Groups
+from accel_lab.display.buffer_number import short
 from accel_lab.errors import AccelError, DependencyFailed
 
 Memory = int | Storage
@@ -205,7 +206,7 @@ class Verdicts:
         operands = one.launch.message.operands()
         text = f"what it names came of message {-one.root}, which failed"
         if one.root > 0:
-            text = f"what it names came of the message for buffer {one.root}, which failed"
+            text = f"what it names came of the message for buffer {short(one.root)}, which failed"
         return self._context.table.failure_of(operands) or DependencyFailed(text)
 
     def _come(self, one: Undecided) -> list[Any]:

@@ -9,6 +9,8 @@ from accel_lab.compute.events.tree import Node
 
 Work = Literal["kernel", "copy", "function", "untraced"]
 """The last is of several messages, of which none was traced by itself."""
+Ended = Literal["", "done", "failed", "cancelled"]
+"""How a cell has ended; empty while it runs."""
 KINDS: dict[str, Work] = {"upload": "copy", "download": "copy", "run": "function"}
 
 
@@ -71,6 +73,7 @@ class Slice(msgspec.Struct, frozen=True, array_like=True, gc=False):
         start, end: by the device's clock, in wall seconds; `end` is None while it runs.
         lost: whether it did not come to its end: its context was lost at `end`.
         place: of a part of a message to several devices: that one's number, the rank and the size.
+        queued: when the context took the message up, wall seconds; None where that is not known.
     """
 
     seq: int
@@ -81,6 +84,31 @@ class Slice(msgspec.Struct, frozen=True, array_like=True, gc=False):
     end: float | None
     lost: bool = False
     place: tuple[int, int, int] | None = None
+    queued: float | None = None
+
+
+class CellRun(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One run of a notebook's cell.
+
+    Attributes:
+        number: as it stands beside the cell.
+        line: the first of its text that is not empty.
+        start, end: wall seconds; `end` is None while it runs.
+        ended: in which way.
+    """
+
+    number: int
+    line: str
+    start: float
+    end: float | None
+    ended: Ended = ""
+
+
+class HostWait(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A time in which the notebook's thread waited for an answer; `end` is None while it does."""
+
+    start: float
+    end: float | None
 
 
 class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -127,6 +155,16 @@ class MemorySampled(Event, frozen=True):
     objects: tuple[KeptObject, ...] = ()
 
 
+class LevelsSampled(Event, frozen=True):
+    """How much of a device's memory was used, in bytes, each from a wall second on: what is new.
+
+    A tree tells the newest alone, and who reads a recording passes trees over.
+    """
+
+    device: str
+    levels: tuple[tuple[float, int], ...]
+
+
 class WorkTraced(Event, frozen=True):
     """What a device has finished since the last sample, and what it runs now.
 
@@ -138,6 +176,16 @@ class WorkTraced(Event, frozen=True):
     done: tuple[Slice, ...]
     running: tuple[Slice, ...]
     dropped: int = 0
+
+
+class NotebookSampled(Event, frozen=True):
+    """What is new of the notebook itself: the cells that began or ended, and its waits.
+
+    One that was told while it ran is told again, by the same begin, when it has ended.
+    """
+
+    cells: tuple[CellRun, ...] = ()
+    waits: tuple[HostWait, ...] = ()
 
 
 class HealthSampled(Event, frozen=True):

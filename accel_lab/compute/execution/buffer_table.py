@@ -12,6 +12,7 @@ from accel_lab.compute.execution.stream import Storage
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.handle import Handle
 from accel_lab.compute.message.unwritten import Refusal
+from accel_lab.display.buffer_number import short
 from accel_lab.errors import DependencyFailed, StaleRef
 
 IDS = 64
@@ -61,9 +62,9 @@ class Buffer(AccelRef, Handle[Any]):
 
     def __repr__(self) -> str:
         return (
-            f"<Buffer {self.id}: {self.dtype}{list(self.shape)}>"
+            f"<Buffer {short(self.id)}: {self.dtype}{list(self.shape)}>"
             if self.known
-            else f"<Buffer {self.id}>"
+            else f"<Buffer {short(self.id)}>"
         )
 
 
@@ -128,9 +129,10 @@ class BufferTable:
             raise StaleRef(self.closed[buffer.id], buffer=buffer.id)
         self._buffers.pop(buffer.id, None)
         if buffer.id in self.values:
-            text = f"the result of buffer {buffer.id} is not an array, so it cannot be an operand"
+            number = short(buffer.id)
+            text = f"the result of buffer {number} is not an array, so it cannot be an operand"
             raise StaleRef(text)
-        text = f"buffer {buffer.id} is not in this generation's table: it was freed or lost"
+        text = f"buffer {short(buffer.id)} is not in this generation's table: it was freed or lost"
         raise StaleRef(text, buffer=buffer.id)
 
     def withhold(self, buffer: AccelRef, refusal: Refusal, had: Storage | None = None) -> bool:
@@ -287,8 +289,8 @@ class BufferTable:
             if closing_of(buffer.array) is None:
                 continue
             self.closed[buffer.id] = (
-                f"{buffer.dtype} #{buffer.id} was closed when {library} was replaced, which had "
-                "failed; make another, or have its device rebuild it with replace()"
+                f"{buffer.dtype} #{short(buffer.id)} was closed when {library} was replaced, which "
+                "had failed; make another, or have its device rebuild it with replace()"
             )
             self.leave(buffer)
 
@@ -320,11 +322,11 @@ class BufferTable:
 
 def _never_made(buffer: Buffer) -> DependencyFailed:
     root = buffer.failed_root
-    first = f"the message for buffer {root}" if root > 0 else f"message {-root}"
+    first = f"the message for buffer {short(root)}" if root > 0 else f"message {-root}"
     what = "its message" if root == buffer.id else first
-    return DependencyFailed(f"buffer {buffer.id} was never made: {what} failed")
+    return DependencyFailed(f"buffer {short(buffer.id)} was never made: {what} failed")
 
 
 def _not_written(buffer: Buffer, refusals: tuple[Refusal, ...]) -> DependencyFailed:
-    text = f"buffer {buffer.id} was not written: what should have written it failed"
+    text = f"buffer {short(buffer.id)} was not written: what should have written it failed"
     return DependencyFailed(text, unwritten=refusals)

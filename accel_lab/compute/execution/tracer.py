@@ -76,6 +76,7 @@ class Trace:
         "name",
         "operation",
         "place",
+        "queued",
         "seq",
         "start",
         "stream",
@@ -93,6 +94,7 @@ class Trace:
         self.idle = False
         self.marked = self.lag = 0.0
         self.place: tuple[int, int, int] | None = None
+        self.queued = time.time()
 
 
 class Tracer:
@@ -253,6 +255,7 @@ class Tracer:
                     began,
                     end,
                     place=trace.place,
+                    queued=min(trace.queued, began),
                 )
                 (running if end is None else done).append(one)
         self._traces.extendleft(reversed(waiting))

@@ -32,6 +32,7 @@ from accel_lab.compute.lineage.aliasing import Aliasing
 from accel_lab.compute.lineage.dry_run import BEYOND, DryRun, GivenUp
 from accel_lab.compute.lineage.markers import Arrays, Checkpoint, Content, Failed, Result
 from accel_lab.compute.lineage.recorded_message import Effects, Step, decode, size_of
+from accel_lab.display.buffer_number import short
 from accel_lab.errors import Interrupted, UserCodeError
 
 _CHANGED = "a function that failed may have changed it"
@@ -220,7 +221,7 @@ class History:
             for id_ in sorted(stuck.keys() & pointed, reverse=True):
                 beside = aliasing.sharing(id_, others) - {id_}
                 if beside and memory.isdisjoint(aliasing.of(id_)):
-                    parted[id_] = f"{stuck[id_]}; {_PARTED.format(min(beside))}"
+                    parted[id_] = f"{stuck[id_]}; {_PARTED.format(short(min(beside)))}"
                 memory.update(aliasing.of(id_))
             found |= parted or stuck
             if not parted:

@@ -18,6 +18,7 @@ from accel_lab.actor.reply import DONE, FAILED, PENDING, Pump, Reply, told
 from accel_lab.compute.arrays.dtypes import itemsize
 from accel_lab.compute.arrays.named_dtype import NamedDType, named
 from accel_lab.compute.message.operators import Operators
+from accel_lab.display.buffer_number import short
 from accel_lab.display.sizes import size
 from accel_lab.display.summary import as_html
 from accel_lab.errors import AccelError, StaleRef
@@ -186,7 +187,7 @@ class Ref(Reply[R]):
     @property
     def label(self) -> str:
         """Its number and what it is, as `#3 float32[8, 8]`; never blocks."""
-        return f"#{self.id} {self._what()}"
+        return f"#{short(self.id)} {self._what()}"
 
     def learn(self, shape: tuple[int, ...], dtype: str) -> None:
         """Take in what only the context could tell."""
@@ -198,7 +199,7 @@ class Ref(Reply[R]):
 
     def _where(self, what: str) -> Iterator[tuple[str, str]]:
         """Give where it is and how it is as (what, text); never blocks."""
-        yield "device", f"{self.device.name}, {what} {self.id}"
+        yield "device", f"{self.device.name}, {what} {short(self.id)}"
         if self.generation != FREED:
             yield "generation", self._born()
         yield "state", self.standing
@@ -210,7 +211,7 @@ class Ref(Reply[R]):
     def _told(self, called: str, what: str) -> str:
         """Return it on one line."""
         born = "" if self.generation == FREED else f" of generation {self._born()}"
-        where = f"{self.device.name}, {what} {self.id}{born}"
+        where = f"{self.device.name}, {what} {short(self.id)}{born}"
         return f"<{called} {self._what()} on {where}, {self.standing}>"
 
     def _born(self) -> str:
@@ -276,7 +277,7 @@ class AccelRef(Ref["AccelRef"], Operators):
             raise AttributeError(text)
         self.result()
         if not self.known:
-            text = f"the result of buffer {self.id} is not an array, so it has no {name}"
+            text = f"the result of buffer {short(self.id)} is not an array, so it has no {name}"
             raise StaleRef(text)
         return object.__getattribute__(self, name)
 
@@ -330,7 +331,22 @@ class AccelRef(Ref["AccelRef"], Operators):
         return self._told("AccelRef", "buffer")
 
     def _repr_html_(self) -> str:
-        return as_html(f"AccelRef {self.label}", self._lines())
+        return self._drawn()["text/html"]
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        """Give IPython both forms with values that are fetched once; see `Device.first_values`.
+
+        IPython asks for this of what a cell displays, and not of what is in a container.
+        """
+        return self._drawn()
+
+    def _drawn(self) -> dict[str, str]:
+        values = self.device.first_values(self) if self.known and self.is_valid else []
+        text = "\n".join((repr(self), *(f"  {what}: {value}" for what, value in values)))
+        return {
+            "text/plain": text,
+            "text/html": as_html(f"AccelRef {self.label}", (*self._lines(), *values)),
+        }
 
 
 def _elsewhere(name: str) -> str:
@@ -375,12 +391,13 @@ class RunRef(AccelRef):
             return f"<RunRef of {self.device.name}: {self._look()!r}>"
         return super().__repr__()
 
-    def _repr_html_(self) -> str:
-        if self._state == DONE and not self.known:
-            lines = (
-                ("device", self.device.name),
-                ("state", "answered"),
-                ("answer", told(self._look())),
-            )
-            return as_html("RunRef: the answer of a function, which is no array", lines)
-        return super()._repr_html_()
+    def _drawn(self) -> dict[str, str]:
+        if self._state != DONE or self.known:
+            return super()._drawn()
+        lines = (
+            ("device", self.device.name),
+            ("state", "answered"),
+            ("answer", told(self._look())),
+        )
+        html = as_html("RunRef: the answer of a function, which is no array", lines)
+        return {"text/plain": repr(self), "text/html": html}

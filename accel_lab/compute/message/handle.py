@@ -14,6 +14,7 @@ import numpy as np
 from accel_lab.actor.reply import Pump
 from accel_lab.compute.message.buffer import AccelRef, Owner, Ref
 from accel_lab.compute.message.operators import Operators
+from accel_lab.display.buffer_number import short
 from accel_lab.display.sizes import size
 from accel_lab.display.summary import as_html
 from accel_lab.errors import NotAnArray
@@ -98,7 +99,7 @@ class Handle(Ref["Handle[T]"], Generic[T]):
             raise NotAnArray(f"{self._said_of_it()}, so it has no {name}; {_USE}")
 
     def _said_of_it(self) -> str:
-        return f"{self.kind} #{self.id} of {self.device.name} is no array"
+        return f"{self.kind} #{short(self.id)} of {self.device.name} is no array"
 
 
 _USE = "give it to the functions of its library, or to gpu.run(function, handle)"

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from accel_lab.compute.machine import stop_signal
+from accel_lab.compute.output.cell_log import CELLS, first_seen
 from accel_lab.compute.output.displays import Act, publish
 from accel_lab.compute.output.stopped_cell import StoppedCell
 
@@ -90,10 +91,12 @@ def follow_notebook() -> None:
     _followed.append(shell)
     cell_end = StoppedCell(shell, _stopped)
 
-    def begin(*_: Any) -> None:
+    def begin(info: Any = None, *_: Any) -> None:
         global _current  # noqa: PLW0603 - one notebook, one running cell
         # Some versions of IPython count a cell before it runs, others after; this allows for it.
         _current = Origin(shell.displayhook.prompt_count)
+        source = first_seen(shell) if info is None else getattr(info, "raw_cell", None)
+        CELLS.begin(shell.displayhook.prompt_count, str(source or ""), seen=info is not None)
         with suppress(RuntimeError):  # a terminal's cells run without a loop
             if stop_signal.watch(asyncio.get_running_loop()):
                 cell_end.follow()
@@ -102,6 +105,7 @@ def follow_notebook() -> None:
         # It may come between two of the cell's statements, when IPython compiles the second.
         errors = [getattr(result, f"error_{when}_exec", None) for when in ("in", "before")]
         error = next(filter(None, errors), None)
+        CELLS.end(error)
         if isinstance(error, KeyboardInterrupt):
             _stop(_current)
         elif isinstance(error, asyncio.CancelledError):

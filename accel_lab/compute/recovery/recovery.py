@@ -51,6 +51,7 @@ from accel_lab.compute.recovery.all_lost import AllLost
 from accel_lab.compute.recovery.culprit import culprit_of
 from accel_lab.compute.recovery.resending import Resending, entry_of
 from accel_lab.compute.requests.answers import Again, InFlight, Overtaken, Settle, Told
+from accel_lab.display.buffer_number import short
 from accel_lab.errors import AccelError, ContextLost, DependencyFailed, StaleRef
 
 if TYPE_CHECKING:
@@ -548,7 +549,7 @@ class Recovery:
             self._requests.connection.withhold(link, since, seq, plan.sharing)
             gone = next((id_ for id_ in step.operands if id_ in self.lost), None)
             if gone is not None:
-                text = f"operand {gone} could not be rebuilt: {self.lost[gone]}"
+                text = f"operand {short(gone)} could not be rebuilt: {self.lost[gone]}"
                 error, waits = _needs_lost(text, self.lost[gone], seq), self._held.get(seq)
                 error.root = gone
                 where = None if waits is None else waits[0].origin

@@ -26,6 +26,7 @@ from accel_lab.compute.requests.connection import Connection
 from accel_lab.compute.requests.message_plan import MessagePlan, require_options
 from accel_lab.compute.requests.send_queue import SendQueue
 from accel_lab.compute.residency.typed import called
+from accel_lab.display.buffer_number import short
 from accel_lab.errors import InvalidArgument, StaleRef
 
 Make = Callable[[Pump, int], Reply[Any]]
@@ -287,11 +288,11 @@ class DeviceHandles:
         connection = self._connection
         name, generation = connection.name, connection.generation
         if ref.generation == FREED:
-            text = f"buffer {ref.id} was freed; compute or put() it again"
+            text = f"buffer {short(ref.id)} was freed; compute or put() it again"
             return StaleRef(text, remedy=_FREED, buffer=ref.id)
         if ref.generation == generation:
             why = connection.dropped.get(ref.id, "")
-            text = f"buffer {ref.id} was dropped when {name} was suspended: {why}"
+            text = f"buffer {short(ref.id)} was dropped when {name} was suspended: {why}"
             return StaleRef(f"{text}; compute or put() it again", remedy=_DROPPED, buffer=ref.id)
         error = StaleRef("", buffer=ref.id)
         self._say_why(error, f"generation {ref.generation}")
@@ -315,7 +316,7 @@ class DeviceHandles:
                 error.remedy = _NOT_RECOVERED
         else:
             return  # a context has said what is known
-        error.args = (f"buffer {error.buffer} {text}; compute or put() it again",)
+        error.args = (f"buffer {short(error.buffer)} {text}; compute or put() it again",)
 
     def _foreign(self, ref: Any, message: Operation[Any]) -> InvalidArgument:
         if not isinstance(ref, Ref):

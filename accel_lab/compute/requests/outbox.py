@@ -32,6 +32,7 @@ from accel_lab.compute.requests.unrecorded import Unrecorded
 from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.compute.wire.failure import depends_on
 from accel_lab.compute.wire.link import Link
+from accel_lab.display.buffer_number import short
 from accel_lab.errors import AccelError, InvalidArgument, QueueFull
 
 IN_FLIGHT_LIMIT = 8192
@@ -499,7 +500,7 @@ class Outbox:
         """Fail an answer because this operand was never made; the lock is held."""
         first = failed.error
         assert first is not None
-        error = depends_on(first, f"operand {failed.id} was never made")
+        error = depends_on(first, f"operand {short(failed.id)} was never made")
         error.first = (first,)
         error.root = first.root or failed.id
         reply.reject(error)

@@ -25,6 +25,7 @@ from accel_lab.compute.residency.notebook_names import handles, names
 from accel_lab.compute.residency.referrers import referrers
 from accel_lab.compute.wire.side_channel import Look
 from accel_lab.display import failure, table
+from accel_lab.display.buffer_number import short
 from accel_lab.display.counts import counted
 from accel_lab.display.sizes import memory, size
 from accel_lab.errors import AccelError, InvalidArgument
@@ -89,7 +90,7 @@ class ResidentBuffer:
 
     def _cells(self, now: int) -> tuple[str, ...]:
         is_scratch = self.ids[0] < 0
-        what = "workspace" if is_scratch else f"buffer {', '.join(map(str, self.ids))}"
+        what = "workspace" if is_scratch else f"buffer {', '.join(map(short, self.ids))}"
         array = spec_text(Spec(self.shape, self.dtype))
         again = "" if self.generation == now else f", made again in {now}"
         keepers = list(self.kept_by[:KEEPERS])

@@ -1,11 +1,12 @@
 """A device, or a user's actor, as the tree shows it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from accel_lab.actor.actor import ActorRef
 from accel_lab.compute.events.tree import Node, State
 from accel_lab.compute.supervision.context_supervisor import ContextSupervisor
+from accel_lab.compute.wire.side_channel import SPILLED
 
 
 def node_of(supervisor: ContextSupervisor, root: str) -> Node:
@@ -62,8 +63,18 @@ def node_of(supervisor: ContextSupervisor, root: str) -> Node:
         total_bytes=health.total_bytes,
         restarts=supervisor.restarts,
         detail=model,
+        kept=tuple(_kept(supervisor)),
         children=(context,),
     )
+
+
+def _kept(supervisor: ContextSupervisor) -> Iterator[tuple[str, int]]:
+    """Yield what the host has of a device's buffers: those that gave way, and of a suspension."""
+    moved = supervisor.health.statistics.get("upload", {}).get(SPILLED, 0)
+    if moved:
+        yield "moved from the device for want of room", moved
+    if supervisor.requests.state == "suspended" and supervisor.requests.connection.kept_bytes:
+        yield "kept while the device is suspended", supervisor.requests.connection.kept_bytes
 
 
 def _statistics(counted: Mapping[str, int] | None) -> str:

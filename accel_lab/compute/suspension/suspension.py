@@ -29,6 +29,7 @@ from accel_lab.compute.suspension.save_restore import Saved, SaveRestore
 from accel_lab.compute.user_code.call import pack_call
 from accel_lab.compute.wire.codec import encode_entry
 from accel_lab.compute.wire.side_channel import Downward, Keep
+from accel_lab.display.buffer_number import short
 from accel_lab.display.counts import counted
 from accel_lab.display.progress import REFRESH_S, Bar
 from accel_lab.display.sizes import size
@@ -248,7 +249,9 @@ class Suspension:
         held = held_in(names(), [device]) if device is not None else {}
         by_id = held.get((supervisor.name, supervisor.generation), {})
         return {
-            key if isinstance(key, str) else ", ".join(by_id.get(key, (f"buffer {key}",))): why
+            key
+            if isinstance(key, str)
+            else ", ".join(by_id.get(key, (f"buffer {short(key)}",))): why
             for key, why in lost.items()
         }
 

@@ -51,6 +51,7 @@ from accel_lab.errors import (
     OutOfMemory,
     StaleRef,
 )
+from accel_lab.host_waits import HOST_WAITS
 
 Array = npt.NDArray[Any]
 PUT_ATTEMPTS = 3
@@ -315,7 +316,12 @@ class Transfers:
     def _wait_for_copy(
         self, copied: AccelRef, nbytes: int, timeout_s: float, flag: Flag | None
     ) -> None:
-        self._requests.pump.wait(copied, timeout_s, soon_s=soon_s(nbytes), flag=flag)
+        noted = HOST_WAITS.begin()
+        try:
+            self._requests.pump.wait(copied, timeout_s, soon_s=soon_s(nbytes), flag=flag)
+        finally:
+            if noted:
+                HOST_WAITS.end()
         if not copied.done:
             if flag is not None and flag.is_set:
                 return  # and the answer is on its way

@@ -12,6 +12,9 @@ import msgspec
 from accel_lab.compute.events.samples import Block, Slice
 from accel_lab.compute.machine import seqpacket
 
+SPILLED = "bytes on the host"
+"""Among the counters of `upload` in a heartbeat: what has given way to other buffers."""
+
 
 class Bind(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """Become the context of a device; the first packet a process gets.

@@ -26,6 +26,7 @@ from accel_lab.compute.message.validation import require_timeout
 from accel_lab.compute.wire.failure import depends_on
 from accel_lab.compute.world.group_reply import GroupReply
 from accel_lab.compute.world.member import Draft, Member
+from accel_lab.display.buffer_number import short
 from accel_lab.errors import InvalidArgument, QueueFull
 
 ROOM_WITHIN_S = 60.0
@@ -117,7 +118,9 @@ class GroupSender:
             reply.take(id_, parts)
             for rank, ref in enumerate(failed):
                 if ref is not None and ref.error is not None:
-                    reply.refuse(rank, depends_on(ref.error, f"operand {ref.id} was never made"))
+                    reply.refuse(
+                        rank, depends_on(ref.error, f"operand {short(ref.id)} was never made")
+                    )
                     return parts
             for draft, (part, data) in zip(drafts, made, strict=True):
                 draft.member.send(part, data)

@@ -25,6 +25,7 @@ from accel_lab.compute.message.operation import (
     travelling,
 )
 from accel_lab.compute.message.results import results_of
+from accel_lab.display.buffer_number import short
 from accel_lab.errors import Cancelled, Interrupted, JournalDamaged, JournalError
 from accel_lab.journal.entries.aftermath import Aftermath
 from accel_lab.libraries.jit.messages import Compile, LaunchKernel
@@ -287,7 +288,7 @@ def describe(entry: Entry) -> str:
     required, optional, many = operand_fields(kind_of(entry.raw[3][0]))
     text = f"{entry.title}({_listed(entry.fields, (*required, *optional, *many))})"
     made = [
-        f"#{id_}" if spec is None else f"#{id_} {spec_text(spec)}"
+        f"#{short(id_)}" if spec is None else f"#{short(id_)} {spec_text(spec)}"
         for id_, spec in entry.makes.items()
     ]
     if (place := entry.place) is not None:
@@ -544,9 +545,9 @@ def _listed(fields: dict[str, Any], operands: tuple[str, ...]) -> str:
 
 def _shown(value: Any, *, operand: bool) -> str:
     if operand and isinstance(value, int):
-        return f"#{value}"
+        return f"#{short(value)}"
     if operand and isinstance(value, list):
-        return ", ".join(f"#{id_}" for id_ in value)
+        return ", ".join(f"#{short(id_)}" for id_ in value)
     if isinstance(value, bytes):
         return f"<{len(value)} bytes>"
     text = repr(value)

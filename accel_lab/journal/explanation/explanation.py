@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from accel_lab.display.buffer_number import short
 from accel_lab.display.counts import counted
 from accel_lab.display.summary import as_html, as_text
 from accel_lab.errors import ContextLost
@@ -32,8 +33,8 @@ class Involved(msgspec.Struct, frozen=True):
         what = f" {self.dtype}" if self.dtype else ""
         what += f"{list(self.shape)}" if self.shape is not None else ""
         if self.held_by:
-            return f"{self.name} = {', '.join(self.held_by)} (#{self.id}{what})"
-        return f"{self.name} = #{self.id}{what}"
+            return f"{self.name} = {', '.join(self.held_by)} (#{short(self.id)}{what})"
+        return f"{self.name} = #{short(self.id)}{what}"
 
 
 class Explanation(msgspec.Struct, frozen=True, eq=False):

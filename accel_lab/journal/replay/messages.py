@@ -8,6 +8,7 @@ import msgspec
 from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.message.handle import is_ref
 from accel_lab.compute.message.operation import Operation
+from accel_lab.display.buffer_number import short
 from accel_lab.errors import JournalError
 from accel_lab.journal.entries.entry import kind_of
 
@@ -32,7 +33,8 @@ def message_of(raw: list[Any], refs: Mapping[int, Ref[Any]]) -> Operation[Any]:
             raise NotImplementedError
         ref = refs.get(value)
         if ref is None:
-            raise JournalError(f"{kind.__name__} names buffer {value}, which is not there")
+            which = short(value) if isinstance(value, int) else value
+            raise JournalError(f"{kind.__name__} names buffer {which}, which is not there")
         return ref
 
     try:

@@ -22,6 +22,7 @@ from accel_lab.compute.lineage.recorded_message import Step, step_of
 from accel_lab.compute.message.buffer import Ref
 from accel_lab.compute.message.operation import Operation
 from accel_lab.compute.message.results_reply import ResultsReply
+from accel_lab.display.buffer_number import short
 from accel_lab.errors import AccelError, StaleRef
 from accel_lab.journal.entries.entry import Entry
 from accel_lab.journal.replay.buffers import Buffers
@@ -136,7 +137,7 @@ class Repeater:
         if missing is not None:
             # What a long chain depends on is what its first link depends on.
             first = not missing.why.startswith(DEPENDS)
-            return f"{DEPENDS} {missing.id}: {missing.why}" if first else missing.why, None
+            return f"{DEPENDS} {short(missing.id)}: {missing.why}" if first else missing.why, None
         if not step.in_arena:
             return "", None
         data = self._journal.content(entry.content)

@@ -95,11 +95,12 @@ class MemoryStore(Store):
 
     def keep_within(self, limit_bytes: int) -> None:
         """Trim if there is more than that; a little more goes than must, so that this is rare."""
-        if self._used_bytes > limit_bytes:
+        if self.used_bytes > limit_bytes:
             self.trim(limit_bytes - limit_bytes // 8)
 
     @property
-    def _used_bytes(self) -> int:
+    def used_bytes(self) -> int:
+        """How much it keeps, contents included; does not wait."""
         return self._group_bytes + self._header_bytes + self._content_bytes
 
     def trim(self, keep_bytes: int) -> Trimmed:
@@ -126,7 +127,7 @@ class MemoryStore(Store):
                 gone |= self._forget({key: len(self._contents[key])})
             entries = sum(group.entries for group in groups)
             self.dropped += entries
-            return Trimmed(len(groups), entries, gone, self._used_bytes)
+            return Trimmed(len(groups), entries, gone, self.used_bytes)
 
     def _oldest(self) -> Iterator[Group]:
         """Take out the oldest group, with its session's facts if it was the last of it."""

@@ -14,6 +14,7 @@ from accel_lab.compute.execution.buffer_table import Buffer
 from accel_lab.compute.execution.launch import Launch
 from accel_lab.compute.message.buffer import AccelRef, Ref
 from accel_lab.compute.message.operation import Operation, Spec
+from accel_lab.display.buffer_number import short
 from accel_lab.errors import InvalidArgument
 
 Number: TypeAlias = bool | int | float | complex
@@ -103,7 +104,7 @@ def require_out(
         if ref.id == out.id:
             raise InvalidArgument(
                 f"{kind(message)} reads an operand while it writes out, but "
-                f"{named(message, ref)}, and out is the same buffer {out.id}; "
+                f"{named(message, ref)}, and out is the same buffer {short(out.id)}; "
                 "give another out, or none"
             )
 

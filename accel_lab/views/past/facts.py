@@ -26,6 +26,7 @@ UNTOLD: dict[Topic, str] = {
     "addresses": "a journal has no addresses",
     "work": "a journal has no times of work",
     "health": "a journal has no readings",
+    "cells": "a journal does not say when cells ran",
     "mailbox": "a journal does not say when a message was begun",
     "in flight": "a journal does not say when a message was answered",
 }

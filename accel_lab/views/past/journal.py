@@ -20,7 +20,6 @@ from accel_lab.errors import JournalDamaged
 from accel_lab.journal.entries.aftermath import Aftermath
 from accel_lab.journal.entries.entry import (
     Entry,
-    describe,
     entries_of,
     messages_of,
     starts_of,
@@ -31,9 +30,9 @@ from accel_lab.journal.stores.replaced import is_replaced
 from accel_lab.journal.stores.store import Store
 from accel_lab.libraries.jit.messages import Compile
 from accel_lab.uncopied import Uncopied
-from accel_lab.views.past.device import ASKED_FOR
 from accel_lab.views.past.facts import JournalFold, Place
 from accel_lab.views.past.player import Line, Player
+from accel_lab.views.past.wording import Called, by_number, line_of, mark_of
 
 PENDING = 20_000
 """How many messages back an answer may stand: more than can be in flight."""
@@ -307,9 +306,9 @@ class JournalPast(Uncopied):
         """Return the scene before the first entry."""
         return JournalFold(self)
 
-    def lines(self, steps: range) -> Sequence[Line]:
-        """Return entries in words."""
-        there = {entry.number: line_of(entry) for entry in self.entries(steps)}
+    def lines(self, steps: range, called: Called = by_number) -> Sequence[Line]:
+        """Return entries in words, in which `called` names the buffers."""
+        there = {entry.number: line_of(entry, called) for entry in self.entries(steps)}
         return [there.get(number) or Line(self.times[number], *_GONE) for number in steps]
 
     def _entries_of(self, index: int) -> list[Entry]:
@@ -419,83 +418,3 @@ def _renumbered(numbers: Iterable[int], gone: range) -> Iterator[int]:
 
 def _fallen(number: int, gone: range) -> int:
     return number if number < gone.start else number - len(gone)
-
-
-def mark_of(entry: Entry) -> str:
-    """Return "fault" for a failure, "turn" for a new generation, else nothing."""
-    if entry.kind == "failed":
-        return "" if entry.fields["kind"] in ASKED_FOR else "fault"
-    if entry.kind == "explained":
-        return "" if entry.fields.get("asked") else "fault"
-    if entry.kind == "context began" and entry.generation > 1:
-        return "turn"
-    return ""
-
-
-def line_of(entry: Entry) -> Line:
-    """Return an entry in words."""
-    words = _WORDS.get(entry.kind)
-    what, outcome = (describe(entry), entry.outcome) if words is None else words(entry)
-    generation = entry.generation if entry.device else 0
-    seq = entry.seq if entry.kind == "message" else 0
-    return Line(entry.at, entry.device, generation, what, outcome, mark_of(entry), seq)
-
-
-def _session(entry: Entry) -> tuple[str, str]:
-    facts = entry.fields
-    devices = ", ".join(facts.get("devices", ()))
-    return f"session of {facts.get('system')} on {facts.get('backend')}: {devices}", ""
-
-
-def _ended(entry: Entry) -> tuple[str, str]:
-    taken = len(entry.fields["in_flight"])
-    return f"context of generation {entry.generation} ended, {taken} in flight", ""
-
-
-def _explained(entry: Entry) -> tuple[str, str]:
-    became = "replaced, as asked" if entry.fields.get("asked") else "lost"
-    return f"context of generation {entry.generation} was {became}", entry.fields["cause"]
-
-
-def _failed(entry: Entry) -> tuple[str, str]:
-    name = entry.name if entry.name != entry.kind else f"#{entry.seq}"
-    return f"{name} failed", f"{entry.fields['kind']}: {entry.fields['text']}"
-
-
-def _result(entry: Entry) -> tuple[str, str]:
-    digest, shape = entry.fields["digest"], list(entry.fields["shape"])
-    return f"result of #{entry.seq}: {entry.fields['dtype']}{shape}", f"digest {digest}"
-
-
-def _rebuilt(entry: Entry) -> tuple[str, str]:
-    buffers, messages = len(entry.fields["buffers"]), entry.fields["messages"]
-    return f"{buffers} buffers were made again by {messages} messages", ""
-
-
-def _ids(ids: Sequence[int]) -> str:
-    return ", ".join(f"#{id_}" for id_ in ids)
-
-
-_WORDS: dict[str, Callable[[Entry], tuple[str, str]]] = {
-    "session": _session,
-    "free": lambda entry: (f"free {_ids(entry.fields['ids'])}", ""),
-    "context began": lambda entry: (
-        f"context of generation {entry.generation} began, pid {entry.fields['pid']}",
-        "",
-    ),
-    "context ended": _ended,
-    "explained": _explained,
-    "failed": _failed,
-    "result": _result,
-    "rebuilt": _rebuilt,
-    "content": lambda entry: (f"bytes of #{entry.seq}", entry.fields["why"] or "kept"),
-    "arrays": lambda entry: (
-        f"answer of #{entry.seq} holds {_ids(entry.fields['ids'])}",
-        "",
-    ),
-    "checkpoint": lambda entry: (
-        f"contents of #{entry.fields['id']} after request {entry.seq}",
-        "kept",
-    ),
-}
-"""What an entry is, and what became of it or why it was; a message describes itself."""

@@ -31,6 +31,8 @@ class Line(NamedTuple):
         outcome: what became of it.
         mark: "fault", "turn" for a new generation, or empty.
         seq: the request that it is; 0 for what is none.
+        cell: the notebook's cell that sent it; 0 where none did.
+        detail: what it is made of, as (what, text).
     """
 
     at: float
@@ -40,6 +42,8 @@ class Line(NamedTuple):
     outcome: str
     mark: str
     seq: int = 0
+    cell: int = 0
+    detail: tuple[tuple[str, str], ...] = ()
 
 
 class Fold(Protocol):

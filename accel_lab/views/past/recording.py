@@ -30,6 +30,7 @@ from accel_lab.views.past.player import Line, Player
 from accel_lab.views.scene.fact_lines import decode, encode, header, read_header, stamp
 from accel_lab.views.scene.fault_mark import is_asked
 from accel_lab.views.scene.observer import Lab, Observer, Want, observer_of
+from accel_lab.views.scene.recap import beside_work
 from accel_lab.views.scene.sample_changes import REPEATING, repeats, subject
 from accel_lab.views.scene.scene import SAMPLE_TYPES, Scene
 from accel_lab.views.widget.publisher import DEFAULT_HZ, PUBLISHER, check_rate
@@ -499,6 +500,7 @@ def retell(scene: Scene) -> Iterator[Event]:
         )
     for readings in scene.health.values():
         yield from readings
+    yield from beside_work(scene)
     if scene.tree is not None:
         yield TreeSampled(at=scene.at, root=scene.tree)
     if scene.closed:

@@ -19,7 +19,7 @@ from accel_lab.compute.events.lifecycle import (
     DeviceSuspended,
     GenerationChanged,
 )
-from accel_lab.compute.events.samples import Slice
+from accel_lab.compute.events.samples import CellRun, HostWait, Slice
 from accel_lab.compute.events.tree import Node, State
 from accel_lab.display.clock import time_of_day
 from accel_lab.views.scene.observer import Source
@@ -72,6 +72,7 @@ class Rewound:
         self._tree(moment, base)
         self._memory(moment, base)
         self._work(moment, live)
+        self._notebook(moment, live)
         scene.health = self._seen.health(moment)
         if scene.health:
             scene.unrecorded.pop("health", None)
@@ -145,11 +146,39 @@ class Rewound:
         else:
             scene.unrecorded["work"] = "nobody has looked at the work"
 
+    def _notebook(self, moment: float, live: Scene) -> None:
+        """Take the cells and the waits as they were, and the levels of memory up to then."""
+        scene = self._scene
+        scene.cells = {
+            at: _cell_then(one, moment) for at, one in live.cells.items() if at <= moment
+        }
+        scene.waits = {
+            at: _wait_then(one, moment) for at, one in live.waits.items() if at <= moment
+        }
+        scene.levels = {
+            device: deque((one for one in levels if one[0] <= moment), maxlen=levels.maxlen)
+            for device, levels in live.levels.items()
+        }
+        if live.cells:
+            scene.unrecorded.pop("cells", None)
+
     def _since(self, live: Scene, forgotten: int) -> float:
         """Return since when work is known: older slices than a scene holds are forgotten."""
         if forgotten and live.slices:
             return live.slices[0][2].start
         return self._seen.since
+
+
+def _cell_then(one: CellRun, moment: float) -> CellRun:
+    if one.end is None or one.end <= moment:
+        return one
+    return msgspec.structs.replace(one, end=None, ended="")
+
+
+def _wait_then(one: HostWait, moment: float) -> HostWait:
+    if one.end is None or one.end <= moment:
+        return one
+    return msgspec.structs.replace(one, end=None)
 
 
 _OF_TREE: tuple[Topic, ...] = ("mailbox", "in flight", "restarts")

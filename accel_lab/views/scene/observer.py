@@ -3,7 +3,7 @@
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -11,14 +11,23 @@ import msgspec
 
 from accel_lab.actor.events import Event, EventStream, Subscription
 from accel_lab.compute.device import Device
-from accel_lab.compute.events.samples import MemorySampled, SystemEnded, TreeSampled, WorkTraced
+from accel_lab.compute.events.samples import (
+    LevelsSampled,
+    MemorySampled,
+    NotebookSampled,
+    SystemEnded,
+    TreeSampled,
+    WorkTraced,
+)
 from accel_lab.compute.events.tree import Node
+from accel_lab.compute.residency.notebook_names import Held
 from accel_lab.errors import InvalidArgument, SystemClosed
 from accel_lab.journal.journal import Journal
 from accel_lab.uncopied import Uncopied
 from accel_lab.views.scene.fact_queue import Arrivals
 from accel_lab.views.scene.gauges import Gauges
 from accel_lab.views.scene.names import Names
+from accel_lab.views.scene.notebook import NotebookNews
 from accel_lab.views.scene.scene import FACT_TYPES, Scene
 from accel_lab.views.scene.seen import Seen
 
@@ -75,6 +84,7 @@ class Observer(Uncopied):
         """When each device answered last, wall seconds."""
         self._names = Names()
         self._gauges = Gauges()
+        self._notebook = NotebookNews()
         before, forgotten, self._following = lab.events.follow(self._arrived.put, *FACT_TYPES)
         self._arrived.precede(before, forgotten)
         weakref.finalize(self, self._following.close).atexit = False
@@ -96,6 +106,10 @@ class Observer(Uncopied):
             self._seen = Seen(self.scene)
             self.followers.append(self._seen.take)
         return self._seen
+
+    def held(self) -> Held:
+        """Return which names of the notebook hold buffers, half a second old at most."""
+        return self._names.held(getattr(self.lab, "devices", ()))
 
     def on_news(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` when something happened that is worth a look at once.
@@ -145,10 +159,25 @@ class Observer(Uncopied):
             answered = self._answered["memory" if isinstance(sample, MemorySampled) else "work"]
             answered[sample.device] = sample.at
             self._take(sample)
+        for sample in self._beside_work(tree):
+            self._take(sample)
         if self._is_due("health", now):
             for reading in self._gauges.look(tree, getattr(lab, "backend", "")):
                 self._take(reading)
         return self.scene
+
+    def _beside_work(self, tree: Node) -> Iterator[LevelsSampled | NotebookSampled]:
+        """Yield what is new of the notebook, and of how much memory is used."""
+        if self._wanted.get("work") and (news := self._notebook.look()) is not None:
+            yield news
+        if not (self._wanted.get("work") or self._wanted.get("memory")):
+            return
+        for node in tree.children:
+            if node.kind == "device" and node.used_bytes is not None:
+                levels = self.scene.levels.get(node.name)
+                if not levels or levels[-1][1] != node.used_bytes:
+                    level = time.time(), node.used_bytes
+                    yield LevelsSampled(device=node.name, levels=(level,))
 
     def see(self) -> None:
         """Have all that is wanted looked at now, and wait up to a second for the answers.

@@ -1,10 +1,13 @@
 """A scene as facts: whoever folds them has the scene."""
 
+import sys
 from collections.abc import Iterator
 
 from accel_lab.actor.events import Event
 from accel_lab.compute.events.samples import (
+    LevelsSampled,
     MemorySampled,
+    NotebookSampled,
     Slice,
     SystemEnded,
     TreeSampled,
@@ -13,10 +16,13 @@ from accel_lab.compute.events.samples import (
 from accel_lab.views.scene.scene import Scene
 
 SLICES = 4_000
+CELLS = 200
+WAITS = 1_000
+LEVELS = 1_000
 
 
 def recap(scene: Scene) -> Iterator[Event]:
-    """Yield the facts that make a scene, with the newest 4000 slices of it; who holds its lock.
+    """Yield the facts that make a scene, with the newest of each; who holds its lock.
 
     Older slices are told as dropped.
     """
@@ -24,12 +30,28 @@ def recap(scene: Scene) -> Iterator[Event]:
         yield fact
     yield from _memory(scene)
     yield from _work(scene)
+    yield from beside_work(scene, cells=CELLS, waits=WAITS, levels=LEVELS)
     for samples in scene.health.values():
         yield from samples
     if scene.tree is not None:
         yield TreeSampled(at=scene.at, root=scene.tree)
     if scene.closed:
         yield SystemEnded(at=scene.at, name=scene.tree.name if scene.tree is not None else "")
+
+
+def beside_work(
+    scene: Scene, *, cells: int = sys.maxsize, waits: int = sys.maxsize, levels: int = sys.maxsize
+) -> Iterator[LevelsSampled | NotebookSampled]:
+    """Yield what a timeline draws beside the work, so many of the newest of each."""
+    for device, kept in scene.levels.items():
+        newest = tuple(kept)[-levels:]
+        yield LevelsSampled(at=scene.at, device=device, levels=newest)
+    if scene.cells or scene.waits:
+        yield NotebookSampled(
+            at=scene.at,
+            cells=tuple(scene.cells.values())[-cells:],
+            waits=tuple(scene.waits.values())[-waits:],
+        )
 
 
 def _memory(scene: Scene) -> Iterator[MemorySampled]:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from copy import copy
 from itertools import count, repeat
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -29,8 +29,12 @@ from accel_lab.compute.events.lifecycle import (
 )
 from accel_lab.compute.events.samples import (
     Block,
+    CellRun,
     HealthSampled,
+    HostWait,
+    LevelsSampled,
     MemorySampled,
+    NotebookSampled,
     Slice,
     SystemEnded,
     TreeSampled,
@@ -41,6 +45,9 @@ from accel_lab.compute.events.tree import Node
 SLICES = 100_000
 FACTS = 1_000
 READINGS = 120
+CELLS = 1_000
+WAITS = 4_000
+LEVELS = 4_000
 
 Fact = (
     ActorRestarted
@@ -61,10 +68,20 @@ Fact = (
 )
 """What the supervision of a system says and does."""
 
-Sample = TreeSampled | MemorySampled | WorkTraced | HealthSampled | SystemEnded
+Sample = (
+    TreeSampled
+    | MemorySampled
+    | LevelsSampled
+    | WorkTraced
+    | HealthSampled
+    | NotebookSampled
+    | SystemEnded
+)
 """What a system looks like."""
 
-Topic = Literal["memory", "addresses", "work", "health", "mailbox", "in flight", "restarts"]
+Topic = Literal[
+    "memory", "addresses", "work", "health", "cells", "mailbox", "in flight", "restarts"
+]
 """What a moment in the past may lack."""
 
 FACT_TYPES: tuple[type[Event], ...] = Fact.__args__
@@ -91,6 +108,9 @@ class Scene:
         counted: how many facts there ever were; older ones than `facts` holds are forgotten. What
             an observer never had is counted, too, as far as the system's history tells.
         health: the last samples of each source, the oldest first.
+        cells: the newest cells of the notebook by their begin, the oldest first.
+        waits: the newest waits of the notebook's thread by their begin, the oldest first.
+        levels: the used memory of each device, in bytes, from when on: what changed alone.
         unrecorded: of a moment in the past, what nothing tells of it, each with the reason.
     """
 
@@ -108,6 +128,9 @@ class Scene:
         self.facts: deque[tuple[int, Fact]] = deque(maxlen=FACTS)
         self.counted = 0
         self.health: dict[str, deque[HealthSampled]] = {}
+        self.cells: dict[float, CellRun] = {}
+        self.waits: dict[float, HostWait] = {}
+        self.levels: dict[str, deque[tuple[float, int]]] = {}
         self.unrecorded: dict[Topic, str] = {}
 
     def add(self, fact: Event) -> None:
@@ -120,6 +143,10 @@ class Scene:
             self._work(fact)
         elif isinstance(fact, HealthSampled):
             self.health.setdefault(fact.source, deque(maxlen=READINGS)).append(fact)
+        elif isinstance(fact, NotebookSampled):
+            self._notebook(fact)
+        elif isinstance(fact, LevelsSampled):
+            self.levels.setdefault(fact.device, deque(maxlen=LEVELS)).extend(fact.levels)
         elif isinstance(fact, SystemEnded):
             self.closed = True
             self.running.clear()
@@ -140,7 +167,14 @@ class Scene:
         twin = Scene()
         vars(twin).update({name: copy(value) for name, value in vars(self).items()})
         twin.health = {source: samples.copy() for source, samples in self.health.items()}
+        twin.levels = {device: levels.copy() for device, levels in self.levels.items()}
         return twin
+
+    def _notebook(self, sample: NotebookSampled) -> None:
+        self.cells.update((one.start, one) for one in sample.cells)
+        self.waits.update((one.start, one) for one in sample.waits)
+        _forget(self.cells, CELLS)
+        _forget(self.waits, WAITS)
 
     def _remember(self, sample: MemorySampled) -> None:
         before = self.memory.get(sample.device)
@@ -175,6 +209,12 @@ class Scene:
                 continue
             if _key(one) not in told and 0 < began[_key(one)] < traced.generation:
                 yield msgspec.structs.replace(one, end=max(one.start, traced.at), lost=True)
+
+
+def _forget(kept: dict[float, Any], most: int) -> None:
+    """Let the oldest go, down to so many."""
+    while len(kept) > most:
+        del kept[next(iter(kept))]
 
 
 def _key(one: Slice) -> tuple[str, int]:

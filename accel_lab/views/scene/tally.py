@@ -13,8 +13,14 @@ from accel_lab.views.scene.scene import Scene
 
 PACKED = 4096
 """How many of the newest slices are packed; 128 KiB."""
+PACKS = 4
+"""How many columns are packed; when a slice was taken up is told apart."""
 ROOM = 2 * PACKED
 """From so many values on a column is cut to those that are packed."""
+
+
+Taken = tuple[float, float, int, int, float]
+"""Of a slice: start, end, the request's number, the work's, and when it was taken up."""
 
 
 @dataclass(slots=True)
@@ -54,7 +60,7 @@ class Tally:
         self.seen = 0
         self._places: dict[tuple[str, str], int] = {}
         self._known: dict[tuple[str, str, str, str, bool], tuple[int, Row]] = {}
-        self._columns = tuple(array("d") for _ in range(4))
+        self._columns = tuple(array("d") for _ in range(5))
         self._count = 0  # how many of their last values are packed
         self._packed: bytes | None = None
 
@@ -87,16 +93,16 @@ class Tally:
             found = self._known[key] = work, self.rows[row]
         return found
 
-    def _added(self, slices: list[tuple[int, str, Slice]]) -> list[tuple[float, float, int, int]]:
+    def _added(self, slices: list[tuple[int, str, Slice]]) -> list[Taken]:
         """Count slices, and return their columns as rows."""
         known = self._known
-        rows: list[tuple[float, float, int, int]] = []
+        rows: list[Taken] = []
         for _, device, one in slices:
-            seq, name, stream, kind, start, end, lost, _ = astuple(one)
+            seq, name, stream, kind, start, end, lost, _, queued = astuple(one)
             if end is None:
                 end = start
             work, row = known.get((device, stream, name, kind, lost)) or self._find(device, one)
-            rows.append((start, end, seq, work))
+            rows.append((start, end, seq, work, queued or 0.0))
             if kind == "untraced":
                 row.passed += seq
                 continue
@@ -113,7 +119,7 @@ class Tally:
         self.span = min(first, before[0]), max(last, before[1])
         return rows
 
-    def _keep(self, new: list[tuple[float, float, int, int]]) -> None:
+    def _keep(self, new: list[Taken]) -> None:
         self._count = min(self._count + len(new), PACKED)
         for column, values in zip(self._columns, zip(*new, strict=True), strict=True):
             column.extend(values)
@@ -130,9 +136,16 @@ class Tally:
         if self._packed is None:
             count = self._count
             head = array("d", (self.seen - count, count))
-            columns = (memoryview(column)[len(column) - count :] for column in self._columns)
+            columns = (
+                memoryview(column)[len(column) - count :] for column in self._columns[:PACKS]
+            )
             self._packed = b"".join((head, *columns))
         return self._packed
+
+    def queued(self) -> "array[float]":
+        """Return of each slice that is packed when its context took it up, 0 where not known."""
+        column = self._columns[PACKS]
+        return column[len(column) - self._count :]
 
 
 _tallies: weakref.WeakKeyDictionary[Scene, Tally] = weakref.WeakKeyDictionary()

@@ -222,7 +222,7 @@ def test_work_on_a_stream_with_nothing_to_do_begins_when_it_is_there(
     native.advance(1 if idle else 2, 5.0)
     native.advance(1, 6.0)
     begin = 5.25 if idle else 5.125
-    assert tracer.take()[0] == [Slice(7, "Message", "jit", "kernel", begin, 6.0)]
+    assert tracer.take()[0] == [Slice(7, "Message", "jit", "kernel", begin, 6.0, queued=begin)]
 
 
 def test_what_has_not_begun_is_not_running() -> None:
@@ -230,10 +230,10 @@ def test_what_has_not_begun_is_not_running() -> None:
     trace = tracer.begin(7, Message(), Stream("blas", native))  # type: ignore[arg-type]
     assert tracer.take() == ([], [], 0)
     native.advance(1, 5.0)
-    assert tracer.take() == ([], [Slice(7, "Message", "blas", "kernel", 5.0, None)], 0)
+    assert tracer.take() == ([], [Slice(7, "Message", "blas", "kernel", 5.0, None, queued=5.0)], 0)
     tracer.end(trace)
     native.advance(1, 6.0)
-    assert tracer.take() == ([Slice(7, "Message", "blas", "kernel", 5.0, 6.0)], [], 0)
+    assert tracer.take() == ([Slice(7, "Message", "blas", "kernel", 5.0, 6.0, queued=5.0)], [], 0)
 
 
 def test_a_message_begins_when_what_it_waits_for_is_done() -> None:
@@ -251,7 +251,7 @@ def test_a_message_begins_when_what_it_waits_for_is_done() -> None:
     assert tracer.take() == ([], [], 0), "it has not begun"
     native.advance(1, 7.0)
     native.advance(1, 8.0)
-    assert tracer.take()[0] == [Slice(2, "Message", "fft", "kernel", 7.0, 8.0)]
+    assert tracer.take()[0] == [Slice(2, "Message", "fft", "kernel", 7.0, 8.0, queued=7.0)]
 
 
 def test_what_waits_later_begins_nothing_anew() -> None:
@@ -266,7 +266,7 @@ def test_what_waits_later_begins_nothing_anew() -> None:
     assert fft.waits == 1
     tracer.end(trace)
     native.advance(1, 6.0)
-    assert tracer.take()[0] == [Slice(2, "Message", "fft", "kernel", 5.0, 6.0)]
+    assert tracer.take()[0] == [Slice(2, "Message", "fft", "kernel", 5.0, 6.0, queued=5.0)]
 
 
 def test_what_began_before_anybody_watched_is_told_until_it_is_gone() -> None:
@@ -276,13 +276,13 @@ def test_what_began_before_anybody_watched_is_told_until_it_is_gone() -> None:
     trace = tracer.begin(7, Message(), Stream("blas", native))  # type: ignore[arg-type]
     again = Slice(7, "Message", "blas", "kernel", 4.5, None)
     native.advance(1, 5.0)
-    marked = Slice(7, "Message", "blas", "kernel", 5.0, None)
+    marked = Slice(7, "Message", "blas", "kernel", 5.0, None, queued=5.0)
     assert tracer.take([old, again]) == ([], [marked, old], 0), "the marks know better"
     tracer.end(trace)
     native.advance(1, 6.0)
     before = time.time()
     (one, other), running, _ = tracer.take([again])
-    assert one == Slice(7, "Message", "blas", "kernel", 5.0, 6.0)
+    assert one == Slice(7, "Message", "blas", "kernel", 5.0, 6.0, queued=5.0)
     assert msgspec.structs.replace(other, end=None) == old
     assert other.end is not None
     assert before <= other.end <= time.time()

@@ -62,7 +62,7 @@ def test_an_object_is_listed_with_its_size_and_who_keeps_it(
     assert set(model["kept"]) == {"model", "again", "%%gpu model"}
     assert (small["what"], small["bytes"]) == ("list", 64)
     lines = str(shown).splitlines()
-    row = next(line for line in lines if "%%gpu model" in line).split()
+    row = next(line for line in lines if line.startswith("cpu0    model")).split()
     assert row[:6] == ["cpu0", "model", "dict", "8", "KiB", str(notebook.gpu.generation)]
     page = shown._repr_mimebundle_()[0]["text/html"]
     assert "Objects of %%gpu cells" in page

@@ -249,7 +249,7 @@ def test_groups_of_messages_are_not_decoded_until_somebody_looks(
     assert len(decoded) <= 1, "the number 260 looks as a Compile does"
     decoded.clear()
     assert [line.what for line in own.lines(range(len(own) - 3, len(own)))] == [
-        f"Gemm(a=#1, b=#1) -> #{number} float32[4]" for number in range(798, 801)
+        f"#{number} = Gemm(#1, #1)" for number in range(798, 801)
     ]
     assert decoded == []
 
