@@ -1,6 +1,7 @@
 """Rows under named columns, as aligned text and as a table in a notebook."""
 
 import re
+import sys
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import escape
@@ -12,8 +13,6 @@ LONGEST = 64
 
 WIDTH = 80
 """How many characters a line of text has: as many as a terminal shows."""
-ANY_WIDTH = 1_000_000
-"""For a table of which each row stays one line, however long."""
 SHORT = 17
 """How long a cell is that stays in one line where the rest leaves it room."""
 BETWEEN = "  "
@@ -61,11 +60,12 @@ def as_text(
     columns: Sequence[str],
     rows: Iterable[Sequence[str]],
     numbers: Collection[str] = (),
-    width: int = WIDTH,
+    width: int | None = None,
 ) -> list[str]:
-    """Return lines for the heads and for each row; the columns of `numbers` end aligned.
+    """Return a line for the heads and one for each row; the columns of `numbers` end aligned.
 
-    No line is longer than `width`: where the columns need more, long cells take several lines.
+    Parameters:
+        width: the longest line; where the columns need more, long cells take several lines.
     """
     return [line for group in _laid_out(columns, rows, numbers, width) for line in group]
 
@@ -106,11 +106,14 @@ def folded(line: str, indent: str = "    ", width: int = WIDTH) -> list[str]:
 
 
 def _laid_out(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[str], width: int
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    numbers: Collection[str],
+    width: int | None,
 ) -> list[list[str]]:
     """Return the lines of the heads, and those of each row."""
     cells = [columns, *rows]
-    widths = _widths(cells, width)
+    widths = _widths(cells, sys.maxsize if width is None else width)
     groups = [list(_folded(line, widths)) for line in cells]
     right = {n for n, name in enumerate(columns) if name in numbers}
     lines = iter(aligned((line for group in groups for line in group), right))

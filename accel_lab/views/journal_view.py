@@ -14,7 +14,7 @@ from textwrap import wrap
 from typing import Any, ClassVar, Concatenate, ParamSpec
 
 from accel_lab.display.clock import time_of_day
-from accel_lab.display.table import ANY_WIDTH, as_html, as_text, in_one_line
+from accel_lab.display.table import as_html, as_text, in_one_line
 from accel_lab.errors import InvalidArgument
 from accel_lab.journal.entries.entry import Entry
 from accel_lab.journal.journal import Journal
@@ -142,7 +142,7 @@ class JournalView(View):
         cells = [_cells(row) for row in state.get("window", ())]
         if cells:
             here = str(state["position"] - 1)
-            heads, *lines = as_text(_LINE, [_short(row) for row in cells], width=ANY_WIDTH)
+            heads, *lines = as_text(_LINE, [_short(row) for row in cells])
             told.append(f"  {heads}")
             for row, line in zip(cells, lines, strict=True):
                 told.append(f"{'▸' if row[0] == here else ' '} {line}")

@@ -15,7 +15,7 @@ from accel_lab.actor.reply import Reply
 from accel_lab.compute.actors.fault import FAULTS, Fault
 from accel_lab.display.clock import time_of_day
 from accel_lab.display.counts import counted
-from accel_lab.display.table import ANY_WIDTH, as_html, as_text, in_one_line, shortened
+from accel_lab.display.table import as_html, as_text, in_one_line, shortened
 from accel_lab.errors import ContextLost, InvalidArgument, LibraryError, OutOfMemory, SystemClosed
 from accel_lab.views.scene.incidents import Incident, duration, incidents
 from accel_lab.views.scene.observer import Lab, Source, Want
@@ -198,7 +198,7 @@ def text(state: State) -> str:
     told = wrap(_caption(state), WIDTH)
     if not rows:
         return "\n".join(told)
-    heads, *lines = as_text(_LINE, [_line(row) for row in rows], width=ANY_WIDTH)
+    heads, *lines = as_text(_LINE, [_line(row) for row in rows])
     told.append(heads)
     for row, line in zip(rows, lines, strict=True):
         decided = ", ".join(row.get("decisions", ()))

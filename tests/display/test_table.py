@@ -12,6 +12,12 @@ def test_columns_that_fit_stay_in_one_line() -> None:
     ]
 
 
+def test_a_row_stays_one_line_where_no_width_is_given() -> None:
+    head, row = as_text(COLUMNS, [("cpu0", "12", "x" * 200)])
+    assert row.endswith("x" * 200)
+    assert head == "Actor  In flight  Kept by"
+
+
 def test_a_head_gives_way_before_a_cell() -> None:
     assert as_text(COLUMNS, [("cpu0", "12", "images")], {"In flight"}, width=23) == [
         "Actor      In  Kept by",
@@ -22,14 +28,14 @@ def test_a_head_gives_way_before_a_cell() -> None:
 
 def test_a_long_cell_takes_several_lines_and_loses_nothing() -> None:
     cause = "the context lost its device: " + "an illegal address " * 5
-    lines = as_text(COLUMNS, [("cpu0", "12", cause), ("cpu1", "0", "x")], {"In flight"})
+    lines = as_text(COLUMNS, [("cpu0", "12", cause), ("cpu1", "0", "x")], {"In flight"}, WIDTH)
     assert max(map(len, lines)) <= WIDTH
     assert [line[:5] for line in lines] == ["Actor", "     ", "cpu0 ", "     ", "cpu1 "]
     assert " ".join(cause.split()) in " ".join(" ".join(line[13:].split()) for line in lines)
 
 
 def test_a_word_that_is_too_long_is_broken() -> None:
-    (_, *lines) = as_text(("Name", "Size"), [("x" * 100, "256 KiB")])
+    (_, *lines) = as_text(("Name", "Size"), [("x" * 100, "256 KiB")], width=WIDTH)
     assert max(map(len, lines)) <= WIDTH
     assert "".join(line.split("  ")[0] for line in lines).count("x") == 100
     assert lines[0].endswith("  256 KiB")
