@@ -186,7 +186,7 @@ function journalTable({ kind, window: rows, position, live }) {
   const heads = [["entry", kind === "recording" ? "Fact" : "Entry"], ["time", "Time"], ["device", "Device"], ["gen", "Gen"], ["what", "What"], ["outcome", "Outcome"]];
   return h(
     "div",
-    { key: "entries", class: "al-journal-scroll" },
+    { key: "entries", class: "al-journal-scroll", tabindex: 0, role: "region", "aria-label": "Entries" },
     h(
       "table",
       { class: "al-table al-journal-table" },
