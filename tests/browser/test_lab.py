@@ -303,6 +303,7 @@ def check_accessible(notebook: "Notebook", theme: str) -> None:
     notebook.page.wait_for_function(
         "(theme) => document.querySelector('.al-lab').dataset.theme === theme", arg=theme
     )
+    notebook.view.evaluate("(view) => view.scrollIntoView({ block: 'center' })")
     # JupyterLab's body is 0 high, so axe would take all text for invisible and skip its contrast.
     notebook.page.evaluate("() => { document.body.style.height = '100vh'; }")
     said, kept = axe(notebook.page.locator(".al-lab"))

@@ -132,7 +132,7 @@ def test_ones_own_views_are_as_they_were_last_when_their_state_was_saved(
         for view in (notebook.page.locator(".jp-Cell").nth(cell) for cell in range(2)):
             expect(view.locator(".al-lab-bar .al-badge")).to_contain_text("stale")
             state = view.locator("tr[data-path='lab/cpu0'] .al-state").first
-            expect(state).to_have_text("running")
+            expect(state).to_have_text("idle")
     finally:
         notebook.page.evaluate(EXECUTE, KEEP)
 

@@ -187,7 +187,7 @@ function journalTable({ kind, window: rows, position, live }, { open }) {
   const heads = [["entry", kind === "recording" ? "Fact" : "Entry"], ["time", "Time"], ["device", "Device"], kind === "recording" ? ["gen", "Gen"] : ["cell", "Cell"], ["what", "What"], ["outcome", "Outcome"]];
   return h(
     "div",
-    { key: "entries", class: "al-journal-scroll" },
+    { key: "entries", class: "al-journal-scroll", tabindex: 0, role: "region", "aria-label": "Entries" },
     h(
       "table",
       { class: "al-table al-journal-table" },

@@ -10,7 +10,7 @@ const LAB_UNSEEN_MS = 500; // how often what is out of sight is drawn
 let labs = 0;
 
 /**
- * Draw the parts, `{name, title, mount, pins?}` each, into `root`; see `standalone.js`.
+ * Draw the parts, `{name, title, mount, pins?, scrolls?}` each, into `root`; see `standalone.js`.
  *
  * A part that `pins` draws something into an element that is always in sight: it gets `pinned`.
  */
@@ -39,7 +39,10 @@ export function mountLab(root, bus, parts) {
 
   function paint() {
     frame = 0;
-    if (inspector) patch(inspector, drawLabInspector(state, bus.get("selection")));
+    if (!inspector) return;
+    const drawn = drawLabInspector(state, bus.get("selection"));
+    patch(inspector, drawn);
+    labRegion(inspector, "Selected actor", drawn.length > 0);
   }
 
   function redraw() {
@@ -61,6 +64,7 @@ export function mountLab(root, bus, parts) {
     section.dataset.part = part.name;
     const body = block("div", "al-lab-body", section);
     body.dataset.theme = root.dataset.theme ?? "";
+    if (part.scrolls) labRegion(body, part.title, true);
     const place = { part, section, body, view: null, held: null, seen: true, drawn: 0 };
     places.set(part.name, place);
     const command = (message) => bus.command({ do: "part", part: part.name, message });
@@ -152,6 +156,15 @@ export function mountLab(root, bus, parts) {
       for (const place of places.values()) ask(place, "unmount");
     },
   };
+}
+
+/** Have keys reach an element that may scroll and holds nothing that they would reach. */
+function labRegion(element, title, isOne) {
+  const attributes = { tabindex: "0", role: "region", "aria-label": title };
+  for (const [name, value] of Object.entries(attributes)) {
+    if (isOne) element.setAttribute(name, value);
+    else element.removeAttribute(name);
+  }
 }
 
 /** The columns of each part: first how many bytes each has, as Float64, then all those. */

@@ -1,5 +1,6 @@
 // The parts of the lab view, in the order in which they are read: a name (of the part's state), a
-// title, what mounts it, and whether it `pins` controls below all parts; `layout.js` says where they stand.
+// title, what mounts it, whether it `pins` controls below all parts, and whether it `scrolls` as a
+// whole; `layout.js` says where they stand.
 
 import { mountHealth } from "../health/mount.js";
 import { mountJournal } from "../journal/mount.js";
@@ -12,7 +13,7 @@ export const LAB_PARTS = [
   { name: "tree", title: "Actors", mount: mountTree },
   { name: "supervision", title: "Supervision", mount: mountSupervision },
   { name: "timeline", title: "Timeline", mount: mountTimeline },
-  { name: "vram", title: "Memory", mount: mountVram },
+  { name: "vram", title: "Memory", mount: mountVram, scrolls: true },
   { name: "health", title: "Health", mount: mountHealth },
   { name: "journal", title: "Journal", mount: mountJournal, pins: true },
 ];

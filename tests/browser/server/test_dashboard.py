@@ -98,7 +98,7 @@ def test_two_kernels_are_watched_one_is_killed_and_comes_back(page: "Page", tmp_
         row(page, "train", one.pid).click()
         expect(row(page, "train", one.pid)).to_have_attribute("aria-current", "true")
         tree = page.locator("tr[data-path='train/cpu0']")
-        expect(tree.locator(".al-state")).to_have_text("running")
+        expect(tree.locator(".al-state")).to_have_text("idle")
         one.run("lab.inject('kill'); time.sleep(1)")
         expect(tree.locator(".al-tag")).to_have_text("g2")
 
@@ -117,7 +117,7 @@ def test_two_kernels_are_watched_one_is_killed_and_comes_back(page: "Page", tmp_
             assert time.monotonic() - begun < 10.0
             expect(row(page, "train", again.pid)).to_have_attribute("aria-current", "true")
             expect(tree.locator(".al-tag")).to_have_text("g1")
-            expect(tree.locator(".al-state")).to_have_text("running")
+            expect(tree.locator(".al-state")).to_have_text("idle")
             again.end()
             expect(row(page, "train", again.pid).locator(".al-badge")).to_have_text("ended")
 
@@ -178,7 +178,7 @@ def test_real_work_and_a_real_loss_are_seen_in_every_view(
         lost = page.locator(".al-lab-supervision tbody tr").filter(has_text="context lost")
         expect(lost.first).to_contain_text("cpu0", **patience)
         expect(device.locator(".al-tag")).to_have_text("g2", **patience)
-        expect(device.locator(".al-state")).to_have_text("running", **patience)
+        expect(device.locator(".al-state")).to_have_text("busy", **patience)
         before = done.inner_text()
         expect(done).not_to_have_text(before, **patience)
         SCREENSHOTS.mkdir(exist_ok=True)
@@ -191,11 +191,16 @@ def test_real_work_and_a_real_loss_are_seen_in_every_view(
             expect(lost.first).to_be_visible()
             expect(page.locator(".al-lab-vram .vram-block").first).to_be_visible(**patience)
             expect(page.locator(".al-lab-vram")).to_contain_text("1 MiB")
+            page.get_by_role("tab", name="Health").click()
             used = page.locator(".al-health-tile[data-reading='process CPU'] strong").first
             expect(used).to_have_text(re.compile(r"^(?!0(\.0)? )\d+(\.\d)? %$"), **patience)
+            page.get_by_role("tab", name="Supervision").click()
+            assert page.evaluate(FITS), "the lab ends where the window does"
             page.screenshot(path=SCREENSHOTS / f"dashboard-work-{theme}.png", full_page=True)
             assert doubts(page) == []
 
+
+FITS = """() => document.documentElement.scrollHeight <= window.innerHeight + 1"""
 
 LOSS = """
 import numpy as np
@@ -234,17 +239,18 @@ def test_a_page_goes_back_in_time_while_another_stays_live(
         row(other, "orbit", orbit.pid).click()
         expect(other.locator(".al-lab-fresh")).to_contain_text("live", **patience)
 
-        journal.get_by_role("button", name="To the start").click()
+        foot = page.locator(".al-lab-foot")
+        foot.get_by_role("button", name="To the start").click()
         bar = page.locator(".al-lab-bar")
         expect(bar).to_contain_text("REPLAY entry 0 of", **patience)
         for _ in range(3):
-            journal.locator(".al-journal-slider").press("ArrowRight")
+            foot.locator(".al-journal-slider").press("ArrowRight")
         expect(bar).to_contain_text("REPLAY entry 3 of", **patience)
         expect(device.locator(".al-tag")).to_have_text("g1")
-        expect(journal.locator(".al-journal-banner")).to_contain_text("REPLAY")
+        expect(foot).to_contain_text("3 of")
         happened = page.locator(".al-lab-supervision tbody")
         expect(happened).not_to_contain_text("context lost")
-        journal.get_by_role("button", name="Next fault").click()
+        foot.get_by_role("button", name="Next fault").click()
         expect(happened).to_contain_text("context lost", **patience)
         here = journal.locator(".al-journal-here")
         expect(here).to_have_attribute("class", re.compile("al-journal-is-fault"))
@@ -254,18 +260,17 @@ def test_a_page_goes_back_in_time_while_another_stays_live(
             other.goto(f"{url}?theme={'default' if theme == 'light' else 'dark'}")
             row(other, "orbit", orbit.pid).click()
             expect(other.locator(".al-lab")).to_have_attribute("data-theme", theme)
-            other.locator(".al-lab-journal").get_by_role("button", name="Next fault").click()
-            expect(other.locator(".al-journal-banner")).to_be_visible(**patience)
-            expect(other.locator(".al-lab-bar")).to_contain_text("REPLAY")
+            other.locator(".al-lab-foot").get_by_role("button", name="Next fault").click()
+            expect(other.locator(".al-lab-bar")).to_contain_text("REPLAY", **patience)
             assert doubts(other) == []
             other.screenshot(path=SCREENSHOTS / f"dashboard-replay-{theme}.png", full_page=True)
         other.close()
         page.locator(".al-lab-bar").get_by_role("button", name="Back to live").click()
         expect(bar).not_to_contain_text("REPLAY", **patience)
         expect(device.locator(".al-tag")).to_have_text("g2")
-        journal.get_by_role("button", name="To the start").click()
-        journal.locator("select[data-do=speed]").select_option("16")
-        journal.get_by_role("button", name="Play").click()
+        foot.get_by_role("button", name="To the start").click()
+        foot.locator("select[data-do=speed]").select_option("16")
+        foot.get_by_role("button", name="Play").click()
         expect(device.locator(".al-tag")).to_have_text("g2", **patience)
         expect(bar).to_contain_text("REPLAY")
 

@@ -94,7 +94,7 @@ def test_the_dashboard_is_live_behind_jupyters_login(
         row = page.locator(".al-dashboard-row", has_text=f"pid {train.pid}")
         expect(row.locator(".al-badge")).to_have_text("live", **patience)
         device = page.locator("tr[data-path='train/cpu0']")
-        expect(device.locator(".al-state")).to_have_text("running", **patience)
+        expect(device.locator(".al-state")).to_have_text("busy", **patience)
         done = page.locator(".al-lab-timeline .timeline-done")
         expect(done).to_have_text(re.compile(r"^[1-9][\d,]* done$"), **patience)
         before = done.inner_text()
