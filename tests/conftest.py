@@ -105,6 +105,10 @@ def _node() -> str | None:
     return None if shutil.which("node") else "node is not on the path"
 
 
+def _notebook7() -> str | None:
+    return None if find_spec("notebook") else "Notebook is not installed"
+
+
 def _wheel() -> str | None:
     missing = [name for name in ("build", "hatchling", "pip") if find_spec(name) is None]
     return f"not installed: {', '.join(missing)}" if missing else None
@@ -148,6 +152,7 @@ PIECES: dict[str, Callable[[], str | None]] = {
     "cuda": _cuda,
     "jax": _jax,
     "node": _node,
+    "notebook7": _notebook7,
     "postgres": _postgres,
     "redis": _redis,
     "torch": _torch,

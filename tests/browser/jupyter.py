@@ -30,7 +30,7 @@ from tests.ports import free_port
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = ROOT / "screenshots"
 PROGRAM = """
-from jupyterlab.labapp import main
+from {module} import main
 from tests.ports import give_to_kernels
 give_to_kernels()
 main()
@@ -63,6 +63,9 @@ _AXE = """async (views) => {
 class JupyterLab:
     """A JupyterLab process of its own, with all that it writes under `folder`."""
 
+    module, app, page = "jupyterlab.labapp", "LabApp", "lab/tree"
+    """What starts it, by which name it is configured, and the folder of a notebook's URL."""
+
     def __init__(self, folder: Path) -> None:
         self.notebooks = folder / "notebooks"
         self.notebooks.mkdir(parents=True)
@@ -73,7 +76,7 @@ class JupyterLab:
         install_extension(folder / "data" / "labextensions")
         self._log = (folder / "log").open("w")
         self._process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *self._options()],
+            [sys.executable, "-c", PROGRAM.format(module=self.module), *self._options()],
             cwd=self.notebooks,
             env=os.environ | _places(folder),
             stdout=self._log,
@@ -91,7 +94,7 @@ class JupyterLab:
             "--ServerApp.port_retries=0",
             f"--IdentityProvider.token={self.token}",
             f"--ServerApp.root_dir={self.notebooks}",
-            "--LabApp.expose_app_in_browser=True",
+            f"--{self.app}.expose_app_in_browser=True",
         ]
 
     def api(self, path: str, method: str = "GET") -> Any:
@@ -182,7 +185,7 @@ class Notebook:
         """Open the page at a notebook of the server's, as a URL does."""
         notebook = cls.__new__(cls)
         notebook._lab, notebook.page = lab, tab.page
-        tab.page.goto(f"http://127.0.0.1:{lab.port}/lab/tree/{name}?token={lab.token}")
+        tab.page.goto(f"http://127.0.0.1:{lab.port}/{lab.page}/{name}?token={lab.token}")
         notebook._wait_for_kernel(name)
         return notebook
 
@@ -396,6 +399,7 @@ def _places(folder: Path) -> dict[str, str]:
         "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
         "JUPYTER_CONFIG_DIR": str(folder / "config"),
         "JUPYTER_DATA_DIR": str(folder / "data"),
+        "JUPYTER_PREFER_ENV_PATH": "0",  # else an extension that pip has installed wins
         "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
         "PYTHONPATH": str(ROOT),
     }

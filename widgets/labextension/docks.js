@@ -54,6 +54,7 @@ export class Docks {
     const { apputils, widgets, icon } = this.#page;
     const content = new widgets.Widget();
     content.addClass("al-ext-panel");
+    content.addClass(`al-ext-${view}`);
     const panel = new apputils.MainAreaWidget({ content });
     panel.toolbar.hide();
     panel.al = { view, of };
