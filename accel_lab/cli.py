@@ -31,9 +31,26 @@ def main() -> None:
         _fail(str(error))
 
 
+def _shown_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it
+    if wanted:
+        from accel_lab.doctor.examination import own_version
+
+        typer.echo(f"accel-lab {own_version()}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_shown_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
     """Keep `accel-lab` a group of commands, however few there are."""
+    del version
 
 
 @app.command()

@@ -35,15 +35,15 @@ def default_system() -> System:
     """
     if workspace_registry.serving():
         raise InvalidArgument(
-            "this code runs in a device's context, where buffers are arrays already: the device, "
-            "gpu, stays in the notebook"
+            "this code runs in a device's context, where buffers are already arrays: use gpu only "
+            "in the notebook"
         )
     global _system, _opening  # noqa: PLW0603 - one a process
     with _lock:
         if _opening:
             raise InvalidArgument(
-                "a finalizer uses the default system in the middle of its opening: a __del__ that "
-                "needs a device keeps the one that it was made with"
+                "a finalizer (__del__) cannot use the default system while its thread opens it: "
+                "keep the device in the object that needs it"
             )
         if _system is None:
             atexit.register(_close)

@@ -27,7 +27,7 @@ LOOK_S = 1.5
 SHORT_S = 0.1
 FRAMES_HZ = 10
 TOLERANCE = 1e-3
-STYLES = {"running": "green", "starting": "yellow", "restarting": "yellow", "stopped": "dim"}
+STYLES = {"busy": "green", "starting": "yellow", "restarting": "yellow", "stopped": "dim"}
 STORY = (
     facts.ContextExited,
     facts.GenerationChanged,
@@ -115,8 +115,8 @@ def _open(stage: Stage, lab: System) -> None:
     lab.ready()
     device = lab.devices[0]
     stage.say(
-        f"{device.name} is {lab.tree().children[0].detail}, driven by a child process: its "
-        f"context, generation {device.generation}."
+        f"{device.name} is {lab.tree().children[0].detail}.\n"
+        f"A child process drives it: its context, generation {device.generation}."
     )
     stage.tree()
 

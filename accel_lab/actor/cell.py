@@ -306,7 +306,7 @@ class Cell:
         made: Any = self._factory()
         if not isinstance(made, Actor):
             what = discarded(made) or f"an instance of {type(made).__name__}"
-            raise TypeError(f"its factory makes {what}, and no Actor")
+            raise TypeError(f"its factory returned {what}, not an Actor")
         return made
 
     def _open_turn(self) -> None:

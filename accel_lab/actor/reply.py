@@ -149,7 +149,7 @@ class Reply(Uncopied, Generic[R]):
                 if noted:
                     HOST_WAITS.end()
             if self._state == PENDING:
-                raise TimeoutError(f"no answer within {timeout_s} s; the request goes on")
+                raise TimeoutError(f"no answer within {timeout_s} s; the request keeps running")
         elif self._pump is not None:
             self._pump.taken(self)
         return self._outcome()

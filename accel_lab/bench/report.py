@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 THOUSAND = 1000
+MOST = 1000
+"""Characters of a terminal that has room for everything."""
 COLUMNS = ("what", "peer's", "ours", "ratio", "peer", "budget", "met")
 MET = {True: Text("✓ met", "green"), False: Text("✗ missed", "red"), None: Text("")}
 
@@ -65,20 +67,16 @@ class Report(Printed, msgspec.Struct, frozen=True, kw_only=True):
         raise KeyError(name)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw one line a row, and below what it was measured on."""
-        del console, options
+        """Draw one line a row, and below what it was measured on.
+
+        Where there is no room for what was done, a row has its name.
+        """
         here = self.machine
-        title = f"accel_lab {here.accel_lab}, {self.backend} backend: {here.device}"
-        table = Table(title=title, box=None, title_justify="left", pad_edge=False, padding=(0, 1))
-        table.add_column("what", overflow="fold")
-        for heading in ("peer's", "ours", "ratio"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        table.add_column("peer", overflow="fold")
-        table.add_column("budget", no_wrap=True)
-        table.add_column("", no_wrap=True)
-        for row in self.rows:
-            table.add_row(*map(Text, _cells(row)[:-1]), MET[row.met])
-        yield table
+        yield Text(f"accel_lab {here.accel_lab}, {self.backend} backend: {here.device}")
+        whole = self._whole()
+        anywhere = options.update(max_width=MOST)
+        fits = console.measure(whole, options=anywhere).maximum <= options.max_width
+        yield whole if fits else self._short()
         rough = "; --quick: few rounds, rough figures" if self.quick else ""
         yield Text(
             f"\nPython {here.python}, {here.system}, {here.cpu}, {here.cores} cores"
@@ -86,6 +84,26 @@ class Report(Printed, msgspec.Struct, frozen=True, kw_only=True):
         )
         yield Text(", ".join(f"{name} {found}" for name, found in here.libraries.items()))
         yield from map(Text, self.notes)
+
+    def _whole(self) -> Table:
+        """Return all that is known of each row, which takes a wide terminal."""
+        table = _table("what")
+        for heading in ("peer", "budget", ""):
+            table.add_column(heading, no_wrap=True)
+        for row in self.rows:
+            table.add_row(*map(Text, _cells(row)[:-1]), MET[row.met])
+        return table
+
+    def _short(self) -> Table:
+        """Return a table of names and figures, which fits eighty columns."""
+        table = _table("name")
+        table.add_column("budget", no_wrap=True)
+        for row in self.rows:
+            _, theirs, ours, ratio, _, budget, _ = _cells(row)
+            met = MET[row.met]
+            judged = Text(f"{met.plain[:1]} {budget}".strip(), met.style)
+            table.add_row(*map(Text, (row.name, theirs, ours, ratio)), judged)
+        return table
 
     def _repr_html_(self) -> str:
         """Show a plain semantic table in a notebook."""
@@ -96,6 +114,14 @@ class Report(Printed, msgspec.Struct, frozen=True, kw_only=True):
         where = f"Python {here.python}, {here.system}, {here.cpu}, {here.cores} cores"
         notes = "<br>".join(map(escape, (where, *self.notes)))
         return f"{as_html(caption, COLUMNS, map(_cells, self.rows))}<p>{notes}</p>"
+
+
+def _table(first: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1))
+    table.add_column(first, no_wrap=True)
+    for heading in ("peer's", "ours", "ratio"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
 
 
 def _cells(row: Row) -> tuple[str, ...]:

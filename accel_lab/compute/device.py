@@ -454,8 +454,8 @@ class Device(Address):
         """
         done = self._supervisor.replace("it was replaced on demand")
         if not done and (state := self.state) in ("starting", "restarting"):
-            text = f"{self.name} is {state}: there is no context to replace yet, and "
-            cell_origin.current().say(f"{text}what waits for it stays in line.")
+            text = f"{self.name} is {state}: there is no context to replace yet; "
+            cell_origin.current().say(f"{text}queued messages stay queued.")
 
     def suspend(self, *, drop: bool = False, timeout_s: float | None = None) -> Suspended:
         """Give the hardware back, and keep on the host what the device holds.

@@ -20,14 +20,15 @@ def examine() -> Report:
         *jupyter_packages(),
     )
     return Report(
-        version=_own_version(),
+        version=own_version(),
         host=not any("host" in finding.blocks for finding in findings),
         cuda=not any("cuda" in finding.blocks for finding in findings),
         findings=findings,
     )
 
 
-def _own_version() -> str:
+def own_version() -> str:
+    """Return the version of accel_lab that is installed, if one is."""
     try:
         return version("accel-lab")
     except PackageNotFoundError:

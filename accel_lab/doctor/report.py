@@ -1,6 +1,5 @@
 """All findings, as text for a terminal, as a table for a notebook, as JSON for a program."""
 
-from collections.abc import Iterator
 from itertools import groupby
 
 import msgspec
@@ -14,6 +13,8 @@ from accel_lab.doctor.finding import Backend, Finding, State
 
 GLYPHS: dict[State, str] = {"ok": "✓", "limited": "!", "missing": "✗"}
 COLUMNS = ("state", "what", "found", "disables", "command")
+NAMED = 2
+"""How many of the things that are missing the first line names."""
 STYLES: dict[State, str] = {"ok": "green", "limited": "yellow", "missing": "red"}
 
 
@@ -46,9 +47,11 @@ class Report(Printed, msgspec.Struct, frozen=True, kw_only=True):
         raise KeyError(name)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw a table of what is there, then each gap with the command that closes it."""
+        """Say whether accel_lab can run, then what is there, then how each gap is closed."""
         del console, options
-        table = Table(title=f"accel_lab {self.version}", box=None, title_justify="left")
+        title = f"accel_lab {self.version}: {self.verdict}\n"
+        yield Text(title, "bold", no_wrap=True, overflow="ignore")
+        table = Table(box=None, pad_edge=False)
         for heading in ("", "what", "found"):
             table.add_column(heading, overflow="fold")
         for _, group in groupby(self.findings, key=lambda finding: finding.topic):
@@ -59,16 +62,16 @@ class Report(Printed, msgspec.Struct, frozen=True, kw_only=True):
         yield table
         for command, gaps in self._gaps().items():
             lines = [
-                f"{', '.join(names)}: what does not work is {text}" for text, names in gaps.items()
+                f"Not available because of {', '.join(names)}: {text}"
+                for text, names in gaps.items()
             ]
             yield Text("\n" + "\n".join(lines))
             if command:
                 yield Text(f"  {command}", "bold", no_wrap=True, overflow="ignore")
-        yield Text("\n" + "; ".join(self._verdicts()))
 
     def _repr_html_(self) -> str:
         """Show a plain semantic table in a notebook."""
-        title = f"accel_lab {self.version}: {'; '.join(self._verdicts())}"
+        title = f"accel_lab {self.version}: {self.verdict}"
         return as_html(title, COLUMNS, map(_cells, self.findings), head=1)
 
     def _gaps(self) -> dict[str, dict[str, list[str]]]:
@@ -80,12 +83,22 @@ class Report(Printed, msgspec.Struct, frozen=True, kw_only=True):
                 costs.setdefault(finding.disables, []).append(finding.name)
         return gaps
 
-    def _verdicts(self) -> Iterator[str]:
-        """Say of each backend whether it can run, and if not, why not."""
-        backends: tuple[tuple[Backend, bool], ...] = (("host", self.host), ("cuda", self.cuda))
-        for backend, runs in backends:
-            blockers = ", ".join(f.name for f in self.findings if backend in f.blocks)
-            yield f"{backend}: can run" if runs else f"{backend}: cannot run (see {blockers})"
+    @property
+    def verdict(self) -> str:
+        """Whether accel_lab can run here, in one line; if not, what to do."""
+        if self.cuda:
+            return "ready"
+        if self.host:
+            return f"ready without a GPU (see {self._blockers('cuda')})"
+        commands = [f.command for f in self.findings if "host" in f.blocks and f.command]
+        what = f"run {commands[0]}" if commands else f"see {self._blockers('host')}"
+        return f"not ready: {what}"
+
+    def _blockers(self, backend: Backend) -> str:
+        """Name the first things for which a backend cannot run, and count the rest."""
+        names = [finding.name for finding in self.findings if backend in finding.blocks]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        return ", ".join(names[:NAMED]) + more
 
 
 def _cells(finding: Finding) -> tuple[str, ...]:

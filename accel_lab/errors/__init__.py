@@ -126,13 +126,15 @@ class UnsupportedDtype(InvalidArgument):
 
 
 class NotAnArray(InvalidArgument, TypeError, AttributeError):
-    """What is no array, as a kernel or a state, was used like one; nothing was sent."""
+    """A handle of something else, as a kernel, was used as an array; nothing was sent."""
 
-    remedy = "Give it to the functions of its library; gpu.run(function, it) gets the thing itself."
+    remedy = (
+        "Use its library's functions, or gpu.run(function, handle), which gets the object itself."
+    )
 
 
 class StaleRef(AccelError, fields=("buffer",)):
-    """The buffer was freed, or its generation is over; its contents are gone.
+    """The buffer was freed, or lost with its generation; its contents are gone.
 
     Attributes:
         buffer: its number; 0 where that is not known, or where it is an object.
@@ -316,7 +318,7 @@ class DeadlineExceeded(ContextLost, TimeoutError):
 class GroupAborted(
     AccelError, fields=("rank", "device", "reason", "missing", "unfinished", "waited_s")
 ):
-    """A message to several devices failed on one of them, or in time, and was aborted on all.
+    """A part of a message to several devices failed or was late; all its parts were aborted.
 
     What a part failed with is `__cause__`.
 
@@ -357,7 +359,7 @@ class Cancelled(AccelError):
 
 
 class Interrupted(Cancelled):
-    """The request was cancelled while its function ran, which ended with a KeyboardInterrupt.
+    """The request was cancelled while its function ran; the function got a KeyboardInterrupt.
 
     What the function had written by then is written. So a buffer that it may have changed cannot
     be rebuilt from messages.
@@ -394,7 +396,7 @@ class JournalDamaged(JournalError):
 class JournalUnavailable(JournalError):
     """A journal's store cannot be reached, has no room, or needs a package; the text says which."""
 
-    remedy = "Start the server, make room, or install the package. A running system then goes on."
+    remedy = "Start the server, make room, or install the package. A running system then continues."
 
 
 class RecordingError(AccelError):
@@ -406,7 +408,7 @@ class RecordingError(AccelError):
 class RecordingDamaged(RecordingError):
     """A recording is damaged; what comes before the damage can be drawn."""
 
-    remedy = "Look at what is there. Record again if you can."
+    remedy = "Draw what is there. Record again if you can."
 
 
 class DashboardUnavailable(AccelError):

@@ -71,7 +71,7 @@ class Journal(Uncopied, Sequence[Entry]):
             try:
                 is_there = store.path.exists()
             except OSError as error:  # its name is too long, or nobody may look
-                text = f"there can be no journal at {store.path}: {error.strerror}"
+                text = f"{store.path} cannot be read as a journal: {error.strerror}"
                 raise _unread(text) from error
             if not is_there:
                 raise _unread(f"there is no journal at {store.path}")

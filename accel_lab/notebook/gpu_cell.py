@@ -107,7 +107,7 @@ class GpuCells:
         known = ran.arrays.keys() | ran.residents.keys() | ran.returned.keys() | ran.changed.keys()
         known |= bound_names(source) & device.notes[self].bound.keys()
         if options.names is not None and (unknown := options.names - known):
-            raise InvalidArgument(f"-o: the cell has not bound {', '.join(sorted(unknown))}")
+            raise InvalidArgument(f"-o: the cell did not assign {', '.join(sorted(unknown))}")
         if ran.cost is not None:
             span, peak = ran.cost
             moved = captures.nbytes, ran.shown_bytes, kept_bytes

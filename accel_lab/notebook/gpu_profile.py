@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from accel_lab.actor.events import Event
 from accel_lab.compute.events.samples import Slice, WorkTraced
-from accel_lab.display.table import as_html, as_text
+from accel_lab.display.table import WIDTH, as_html, as_text
 from accel_lab.system import System
 from accel_lab.views.past.still import Still
 from accel_lab.views.scene.fault_mark import mark_of
@@ -69,7 +69,7 @@ class Profile:
     def __repr__(self) -> str:
         if not self.kinds:
             return self._title()
-        return "\n".join((self._title(), *as_text(_COLUMNS, list(self._rows()), _NUMBERS)))
+        return "\n".join((self._title(), *as_text(_COLUMNS, list(self._rows()), _NUMBERS, WIDTH)))
 
     def _repr_html_(self) -> str:
         return as_html(self._title(), _COLUMNS, list(self._rows()))

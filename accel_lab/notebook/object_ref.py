@@ -236,11 +236,11 @@ class ObjectRef(Uncopied):
         Raises:
             TypeError: always: the object is changed where it is.
         """
-        raise TypeError(f"{self.name} is changed where it is: begin the cell with %%gpu")
+        raise TypeError(f"{self.name} is in the context: begin the cell with %%gpu to change it")
 
     def __setattr__(self, name: str, value: object) -> None:
         if name not in _OWN:
-            text = f"{self.name}.{name} is changed where it is: begin the cell with %%gpu"
+            text = f"{self.name}.{name} is in the context: begin the cell with %%gpu to change it"
             raise AttributeError(text)
         object.__setattr__(self, name, value)
 
@@ -314,7 +314,7 @@ class ObjectRef(Uncopied):
             ValueError: NumPy was told not to copy.
         """
         if copy is False:
-            raise ValueError("an object in a context comes here as a copy")
+            raise ValueError("an object in a context can only be copied to the notebook")
         return np.asarray(self.get(), dtype)
 
     def _title(self) -> str:

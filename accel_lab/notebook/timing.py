@@ -9,7 +9,7 @@ import numpy as np
 
 from accel_lab.compute.cells.cell_execution import Timed
 from accel_lab.display.counts import counted
-from accel_lab.display.table import as_html, as_text
+from accel_lab.display.table import WIDTH, as_html, as_text
 from accel_lab.errors import InvalidArgument
 from accel_lab.views.timeline import duration
 
@@ -63,7 +63,7 @@ class Timing:
         return float(np.median(self.wall_s))
 
     def __repr__(self) -> str:
-        rows = as_text(_COLUMNS, list(self._rows()), set(_COLUMNS[1:]))
+        rows = as_text(_COLUMNS, list(self._rows()), set(_COLUMNS[1:]), WIDTH)
         return "\n".join((self._title(), *rows, self._note()))
 
     def _repr_html_(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from rich.console import Console
 
 from accel_lab import AccelRef, System
 from accel_lab.bench import effort, suite
@@ -174,6 +175,20 @@ def test_table_shows_every_row_and_whether_its_budget_is_kept(report: Report) ->
     assert all(row.title in text for row in report.rows)
     said = re.findall(r"\b(?:met|missed)\b", text)
     assert len(said) == sum(row.met is not None for row in report.rows)
+
+
+@pytest.mark.parametrize("columns", [80, 120, 200])
+def test_terminal_gets_one_line_a_row_and_nothing_is_cut(report: Report, columns: int) -> None:
+    console = Console(width=columns, color_system=None, force_terminal=False)
+    with console.capture() as shown:
+        console.print(report, crop=False)
+    lines = [line.rstrip() for line in shown.get().splitlines()]
+    assert max(map(len, lines)) <= columns
+    assert "…" not in shown.get()
+    for row in report.rows:
+        (line,) = [one for one in lines if one.startswith((f"{row.name} ", f"{row.title} "))]
+        assert figure(row.ours, row.unit) in line
+        assert row.budget is None or str(row.budget) in line
 
 
 def test_only_what_is_named_runs_and_people_get_a_table() -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 QUICKSTART = Path(__file__).parents[2] / "notebooks" / "01-quickstart.ipynb"
-DEVICE = "tr.al-kind-device:nth-of-type(2)"
+DEVICE = ".al-lab-tree tr.al-kind-device:nth-of-type(2)"
 
 
 def test_the_quickstart_shows_a_context_lost_and_its_return(
@@ -20,7 +20,7 @@ def test_the_quickstart_shows_a_context_lost_and_its_return(
 ) -> None:
     notebook = open_notebook(QUICKSTART)
     cells = notebook.code()
-    tree = next(i for i, source in cells.items() if "views.tree(lab)" in source)
+    shown = next(i for i, source in cells.items() if "views." in source)
     kill = next(i for i, source in cells.items() if "lab.inject(" in source)
     end = next(i for i, source in cells.items() if "lab.close()" in source)
 
@@ -30,8 +30,9 @@ def test_the_quickstart_shows_a_context_lost_and_its_return(
                 notebook.run(cell)
                 notebook.wait(cell)
 
+    assert shown == list(cells)[1], "the second cell shows the first live view"
     read(0, kill)
-    notebook.expect(".al-badge").to_have_text("live")
+    notebook.expect(".al-lab-tree .al-badge").to_have_text("live")
     notebook.expect(f"{DEVICE} .al-state").to_have_text("idle")
     notebook.expect(f"{DEVICE} .al-tag").to_have_text("g1")
     notebook.expect(f"{DEVICE} .al-restarts").to_have_text("0")
@@ -39,9 +40,9 @@ def test_the_quickstart_shows_a_context_lost_and_its_return(
     notebook.expect(f"{DEVICE} .al-tag").to_have_text("g2")
     notebook.expect(f"{DEVICE} .al-state").to_have_text("idle")
     notebook.expect(f"{DEVICE} .al-restarts").to_have_text("1")
-    notebook.expect("[role=status]").to_contain_text("restarted, generation 2")
+    notebook.expect(".al-lab-tree [role=status]").to_contain_text("restarted, generation 2")
     notebook.screenshot("quickstart")
     read(end, max(cells) + 1)
-    notebook.expect(".al-badge").to_have_text("closed · last state")
+    notebook.expect(".al-lab-tree .al-badge").to_have_text("closed · last state")
     notebook.expect(f"{DEVICE} .al-tag").to_have_text("g2")
-    assert tree < kill < end
+    assert shown < kill < end

@@ -47,7 +47,7 @@ def test_a_reply_is_not_copied(device: Device) -> None:
                 copied(reply)
     answered = device.run(lambda: 3)
     assert answered.result() == 3
-    with pytest.raises(TypeError, match=r"no array: copy what its result\(\) returns"):
+    with pytest.raises(TypeError, match=r"not an array: copy what \.result\(\) returns"):
         copy.copy(answered)
 
 

@@ -71,7 +71,7 @@ def test_what_has_axes_is_neither_rounded_nor_written_as_a_number(device: Device
     x = device.put(np.ones(2))
     with pytest.raises(TypeError, match=r"float64\[2\] has axes, and the format '.2f' takes a 0-d"):
         format(x, ".2f")
-    with pytest.raises(TypeError, match=r"and round\(\) takes a 0-d buffer: take one element"):
+    with pytest.raises(TypeError, match=r"and round\(\) takes a 0-d buffer: use one element"):
         round(x, 2)
     assert f"{x}" == str(x)
 
@@ -104,7 +104,7 @@ def test_what_needs_a_value_of_pythons_fetches_it(device: Device) -> None:
     for several in (array.zeros(device, 2), array.zeros(device, 0)):
         with pytest.raises(InvalidArgument, match="compare handles with `is`"):
             bool(several)
-        with pytest.raises(InvalidArgument, match="one is asked for"):
+        with pytest.raises(InvalidArgument, match="elements, not one"):
             several.item()
 
 
@@ -208,7 +208,7 @@ def test_all_else_is_no_index_and_is_not_fetched(device: Device, value: Any) -> 
     on = device.put(np.asarray(value))
     before = device.last_number
     for asks in (operator.index, range, "abc".__getitem__):
-        with pytest.raises(TypeError, match="is no index: only a 0-d buffer of integers is"):
+        with pytest.raises(TypeError, match="cannot be an index: a 0-d buffer of integers can"):
             asks(on)
     assert device.last_number == before
 

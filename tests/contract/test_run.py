@@ -38,7 +38,7 @@ def test_a_value_is_no_operand_and_says_so(device: Device) -> None:
     early = answer + 1
     assert answer.result(60) == 6.0
     for sum_ in (early, answer + 1):
-        with pytest.raises(StaleRef, match=rf"answer of buffer {answer.id} is not an array"):
+        with pytest.raises(StaleRef, match=rf"result of buffer {answer.id} is not an array"):
             sum_.result(60)
 
 

@@ -353,7 +353,7 @@ def test_reports_are_a_table_and_the_text_of_a_terminal() -> None:
     assert "<ping>" in markup.texts["th"]
     assert "3 µs" in markup.texts["td"]
     doctor = DoctorReport(version="1", host=True, cuda=False, findings=())
-    assert read(doctor).texts["caption"][0].startswith("accel_lab 1: host: can run")
+    assert read(doctor).texts["caption"][0].startswith("accel_lab 1: ready")
     for report in (bench, doctor):
         printer = Printer()
         report._repr_pretty_(printer, cycle=False)

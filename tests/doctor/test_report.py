@@ -5,8 +5,10 @@ from html.parser import HTMLParser
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from accel_lab.doctor import Finding, Report, examine
+from accel_lab.doctor.finding import HOST_AND_CUDA
 from tests.cells import outputs_of
 
 
@@ -114,15 +116,45 @@ def test_text_gives_one_command_for_all_that_it_installs() -> None:
     text = str(report_of(MISSING, other))
     assert text.count(MISSING.command) == 1
     assert "cupy, nvmath-python" in text
-    assert "cuda: cannot run (see cupy, nvmath-python)" in text
+    assert text.splitlines()[0] == "accel_lab 1.0: ready without a GPU (see cupy, nvmath-python)"
 
 
 def test_text_says_what_does_not_work_without_one_or_several() -> None:
     other = msgspec.structs.replace(MISSING, name="cublas")
     driver = msgspec.structs.replace(MISSING, name="driver", command="")
     lines = str(report_of(driver, MISSING, other)).splitlines()
-    assert "driver: what does not work is the cuda backend" in lines
-    assert "cupy, cublas: what does not work is the cuda backend" in lines
+    assert "Not available because of driver: the cuda backend" in lines
+    assert "Not available because of cupy, cublas: the cuda backend" in lines
+
+
+def test_verdict_comes_first_and_is_one_line() -> None:
+    many = [msgspec.structs.replace(MISSING, name=name) for name in ("cupy", "a", "b", "c", "d")]
+    for report, verdict in (
+        (msgspec.structs.replace(report_of(), cuda=True), "ready"),
+        (report_of(*many), "ready without a GPU (see cupy, a and 3 more)"),
+    ):
+        assert str(report).splitlines()[0] == f"accel_lab 1.0: {verdict}"
+
+
+def test_verdict_of_a_machine_that_cannot_run_says_what_to_do() -> None:
+    kernel = Finding(
+        topic="machine", name="kernel", state="missing", found="Linux 4", blocks=HOST_AND_CUDA
+    )
+    numpy = msgspec.structs.replace(kernel, name="numpy", command="pip install x")
+    unready = msgspec.structs.replace(report_of(kernel), host=False)
+    assert unready.verdict == "not ready: see kernel"
+    mended = msgspec.structs.replace(report_of(kernel, numpy), host=False)
+    assert mended.verdict == "not ready: run pip install x"
+
+
+def test_text_fits_a_terminal_but_for_its_commands() -> None:
+    report = examine()
+    console = Console(width=80, color_system=None, force_terminal=False)
+    with console.capture() as shown:
+        console.print(report, crop=False)
+    commands = {finding.command for finding in report.findings}
+    lines = shown.get().splitlines()
+    assert not [line for line in lines if len(line) > 80 and line.strip() not in commands]
 
 
 class Table(HTMLParser):
@@ -165,4 +197,5 @@ def test_cell_of_a_real_kernel_has_one_output_without_escape_codes() -> None:
     assert set(shown.data) == {"text/plain", "text/html"}
     for text in (*shown.data.values(), printed.text):
         assert "\x1b" not in text
-        assert "host: can run" in text
+        assert "accel_lab" in text
+        assert "ready" in text

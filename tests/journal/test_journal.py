@@ -18,6 +18,7 @@ from accel_lab import System, array, blas, jit, views
 from accel_lab.compute.actors.fault import Inject
 from accel_lab.compute.lineage.content_store import key_of
 from accel_lab.compute.lineage.markers import Failed, encode_marker
+from accel_lab.display.table import WIDTH
 from accel_lab.errors import (
     AccelError,
     InvalidArgument,
@@ -141,12 +142,14 @@ def test_uploads_are_found_by_their_key(path: Path) -> None:
     assert journal.content("0" * 32) is None
 
 
-def test_a_journal_in_text(path: Path) -> None:
+def test_a_journal_in_text(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
     text = repr(Journal.open(path))
     lines = text.splitlines()
     assert "two.journal" in lines[0]
     assert all(column in lines[1] for column in ("device", "what"))
-    assert len(lines) == 12
+    assert sum(line[0].isdigit() for line in lines[2:]) == 10
+    assert max(map(len, lines[1:])) <= WIDTH
     assert "Inject" in repr(Journal.open(path)[:])
 
 
@@ -385,8 +388,8 @@ def _read(path: Path) -> list[tuple[Group, dict[str, bytes]]]:
     ("text", "match"),
     [
         ('{"journal": "accel_lab", "schema": 2}\n', "schema 2"),
-        ('{"some": "thing"}\n', "does not begin"),
-        ("", "does not begin"),
+        ('{"some": "thing"}\n', "is not a journal in JSON lines"),
+        ("", "is not a journal in JSON lines"),
     ],
 )
 def test_json_lines_of_something_else_are_refused_by_name(

@@ -210,7 +210,7 @@ def test_only_what_is_asked_for_comes_back(notebook: Notebook) -> None:
     assert (notebook.names["u"].get(), notebook.names["v"].get()) == (5, 6)
     notebook("u = 7", "-o u cpu0")
     assert notebook.names["u"].get() == 7
-    with pytest.raises(InvalidArgument, match="has not bound w"):
+    with pytest.raises(InvalidArgument, match="did not assign w"):
         notebook("v = 3", "-o w")
 
 

@@ -65,7 +65,7 @@ def test_a_stopped_cell_shows_its_own_lines_only(
 ) -> None:
     cell = stopped(client, source)
     assert cell.text.count("accel_lab: interrupted; ") == 1
-    assert re.search(r"of this cell to cpu0 (is|are) taken back\.\n", cell.text)
+    assert re.search(r"of this cell to cpu0 (was|were) cancelled\.\n", cell.text)
     assert cell.error == "KeyboardInterrupt"
     assert told(cell).splitlines()[-1] == "KeyboardInterrupt: "
     assert re.findall(r"^(?:File|Cell) .*, in (\w+)", told(cell), re.MULTILINE) == functions

@@ -18,7 +18,7 @@ import pytest
 
 from accel_lab import jupyter, tutorials
 from tests.bare_python import BarePython
-from tests.project import ROOT, requirements
+from tests.project import PROJECT, ROOT, requirements
 
 
 def accel_lab(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -59,7 +59,14 @@ def test_doctor_speaks_to_people_and_to_programs(tmp_path: Path) -> None:
     assert people.returncode == programs.returncode == 0
     assert not programs.stderr
     assert json.loads(programs.stdout)["host"] is True
-    assert "host: can run" in people.stdout
+    first = people.stdout.splitlines()[0]
+    assert re.fullmatch(r"accel_lab \S+: ready( without a GPU \(see .+\))?", first)
+
+
+def test_version_is_said(tmp_path: Path) -> None:
+    done = accel_lab("--version", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"accel-lab {PROJECT['version']}\n"
 
 
 @pytest.mark.parametrize("command", ["doctor", "demo --backend host"])

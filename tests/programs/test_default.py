@@ -147,7 +147,7 @@ with accel_lab.System("host") as lab:
     try: lab.devices[0].run(code).result(60)
     except accel_lab.errors.UserCodeError as error:
         assert isinstance(error.__cause__, InvalidArgument), error.__cause__
-        assert "stays in the notebook" in str(error)
+        assert "use gpu only in the notebook" in str(error)
     else: raise SystemExit(1)
 """)
 
@@ -184,6 +184,6 @@ thread = threading.Thread(target=lambda: accel_lab.gpu.name, daemon=True)
 thread.start()
 thread.join(20)
 assert not thread.is_alive()
-assert "in the middle" in told[0], told
+assert "while its thread opens it" in told[0], told
 assert accel_lab.gpu.put(np.ones(4)).get().sum() == 4
 """)

@@ -16,7 +16,7 @@ from accel_lab.compute.message.buffer import AccelRef
 from tests.project import ROOT
 
 COMMAND = [sys.executable, "-m", "accel_lab.cli", "demo", "--backend"]
-STEADY = {"OPENBLAS_NUM_THREADS": "1", "COLUMNS": "120", "LINES": "60"}
+STEADY = {"OPENBLAS_NUM_THREADS": "1", "COLUMNS": "80", "LINES": "24"}
 
 
 def test_tour_is_plain_lines_where_there_is_no_terminal() -> None:
@@ -33,19 +33,22 @@ def test_tour_is_plain_lines_where_there_is_no_terminal() -> None:
     assert not done.stderr
     assert "\x1b" not in done.stdout
     said = [
-        "cpu0            ● running  g1",
+        "cpu0         ○ idle  g1",
         "equal to NumPy's",
         "ContextLost: cpu0 lost its context of generation 1: its process ended with SIGKILL",
         "the same result",
         "GenerationChanged 1 → 2",
         "BuffersRebuilt",
         "first result of the new generation",
-        "cpu0            ● running  g2",
+        "cpu0         ○ idle  g2",
         "every process has ended",
     ]
     places = [done.stdout.find(words) for words in said]
     assert -1 not in places, done.stdout
     assert places == sorted(places)
+    trees = [line for line in done.stdout.splitlines() if "○ idle" in line]
+    assert len(trees) >= 8
+    assert max(map(len, trees)) <= 80
 
 
 def test_tree_lives_below_the_lines_on_a_terminal() -> None:
@@ -63,9 +66,12 @@ def test_tree_lives_below_the_lines_on_a_terminal() -> None:
     os.close(screen)
     assert process.returncode == 0, shown
     assert shown.count("Mailbox") > 10  # the tree, drawn again and again
+    heads = re.findall(r"Actor +State +Gen +Mailbox +In(?: flight)? +Memory +Restarts", shown)
+    assert len(heads) == shown.count("Mailbox")
+    assert "…" not in re.findall(r"cpu0\s+\S+ .*idle.*", shown)[-1]
     states = set(re.findall(r"cpu0\s+[^\w\s]+ (?:\x1b\[\d*m)*(\w+)", shown))
-    assert "running" in states, shown
-    assert re.search(r"run\s+\S+ (?:\x1b\[\d*m)*running(?:\x1b\[\d*m)*\s+0\s+1\b", shown), shown
+    assert {"busy", "idle"} <= states, shown
+    assert re.search(r"run\s+\S+ (?:\x1b\[\d*m)*busy(?:\x1b\[\d*m)*\s+0\s+1\b", shown), shown
     assert "first result of the new generation" in shown
 
 

@@ -28,6 +28,7 @@ from accel_lab.compute.message.operation import Operation
 from accel_lab.errors import AccelError
 from accel_lab.libraries.authoring.registration import function_name, messages, row
 from accel_lab.library_modules import LIBRARIES, module_of
+from tests.cells import outputs_of
 from tests.conftest import require
 from tests.project import PROJECT, ROOT, requirements
 
@@ -181,6 +182,21 @@ def test_commands_on_a_page_exist(page: Path) -> None:
     assert set(re.findall(r"(?:^|`|&& )accel-lab (\w+)", text, re.MULTILINE)) <= commands
     for wanted in re.findall(r"\.\[([\w,]+)\]", text):
         assert set(wanted.split(",")) <= extras
+
+
+def test_first_command_of_the_readme_is_within_thirty_lines() -> None:
+    first = next(block for block in blocks(README) if block.kind == "bash")
+    assert "accel-lab lab" in first.code
+    assert first.line <= 30
+
+
+def test_cells_of_the_readme_run_before_its_first_command() -> None:
+    """`%%gpu` is what a CuPy user comes for, so it comes first, and it works when typed."""
+    shown = [block for block in blocks(README) if block.code.startswith("%")]
+    assert shown[-1].code.startswith("%%gpu")
+    assert shown[-1].line < README.read_text().splitlines().index("## Try it")
+    *_, last = outputs_of(*[block.code for block in shown], "gram.get().shape")
+    assert last[-1]["data"]["text/plain"] == "(64, 64)"
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:

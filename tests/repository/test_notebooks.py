@@ -14,6 +14,7 @@ from tests.project import PYPROJECT, ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CELL_LIMIT = 16  # lines
+NAME_LIMIT = 22  # characters; JupyterLab's file browser cuts a longer name at its default width
 
 
 @pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
@@ -47,6 +48,17 @@ def test_notebook_is_of_format_4_5_with_ids_that_say_what_a_cell_does(notebook: 
     assert len(set(ids)) == len(ids)
     for id_ in ids:
         assert re.fullmatch(r"[a-z][a-z0-9-]{1,63}", id_), id_
+
+
+def test_names_are_not_cut_in_the_file_browser() -> None:
+    for path in NOTEBOOKS:
+        assert len(path.name) <= NAME_LIMIT, path.name
+
+
+def test_numbers_have_no_gaps() -> None:
+    numbers = [int(path.name.partition("-")[0]) for path in NOTEBOOKS]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert numbers[0] in {0, 1}
 
 
 def test_cell_that_hangs_fails_within_minutes(notebook: Any) -> None:

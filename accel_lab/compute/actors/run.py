@@ -124,7 +124,9 @@ class RunActor(LibraryActor):
 
     def _answer(self, value: Any, m: Run, launch: Launch) -> None:
         if type(value) in UNAWAITED:
-            text = f"the answer is {discarded(value)}, which nobody awaits: asyncio.run(…) runs one"
+            text = (
+                f"it returned {discarded(value)}, which nobody awaits: run it with asyncio.run(…)"
+            )
             raise user_code_error(TypeError(text))
         # What is an array without axes on a card is a number of NumPy's on the host.
         array = np.asarray(value) if isinstance(value, np.generic) else value
@@ -156,7 +158,7 @@ class RunActor(LibraryActor):
             data = pack(value, keep, whole=True)
         except BaseException as error:  # a class of the user's may even exit
             answer = value.value if isinstance(value, Ran) else value
-            what = f"the answer, a {type(answer).__name__}, does not pickle"
+            what = f"the result, a {type(answer).__name__}, cannot be pickled"
             text = f"{what}: {text_of(error) or type(error).__name__}"
             raise user_code_error(TypeError(text)) from error  # raised nowhere: it has no frames
 

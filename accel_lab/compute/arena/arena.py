@@ -378,7 +378,7 @@ class Arena(Uncopied):
         return ArenaFull(
             f"the arena {verdict} {write(nbytes)}: {size(now.in_use)} of {write(now.limit)} are in "
             f"use by {blocks} ({now.held} held by uploads, {now.quarantined} waiting for a lost "
-            f"context); drop arrays or raise the limit"
+            f"context); delete arrays, or open a System(arena_bytes=…)"
         )
 
 

@@ -165,7 +165,7 @@ def device_array(value: Any) -> tuple[DeviceArray, int | None] | None:
     if not isinstance(interface, dict):
         return None
     if interface.get("mask") is not None:
-        raise InvalidArgument("an array with a mask has no place on the device")
+        raise InvalidArgument("an array with a mask cannot be put on a device")
     shape, strides = tuple(interface["shape"]), interface.get("strides")
     dtype = dtypes.canonical(getattr(value, "dtype", interface["typestr"]))
     if strides is not None and not _is_contiguous(shape, strides, dtypes.itemsize(dtype)):
@@ -192,7 +192,7 @@ def _of_cupy(cupy: Any, value: Any) -> Tenure | None:
 
 def _of_torch(torch: Any, tensor: Any) -> tuple[DeviceArray, int | None]:
     if tensor.layout is not torch.strided:
-        raise InvalidArgument("a sparse tensor has no place on the device: to_dense() it first")
+        raise InvalidArgument("a sparse tensor cannot be put on a device: call to_dense() first")
     dense = tensor
     if tensor.is_conj() or tensor.is_neg() or not tensor.is_contiguous():
         dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
@@ -228,7 +228,7 @@ def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: i
 def _driver(*, quick: bool = False) -> Any:
     driver = loaded_driver(quick=quick)
     if driver is None:
-        raise InvalidArgument("the array says that it lies on a card, and no driver is loaded")
+        raise InvalidArgument("the array says that it is on a card, but no driver is loaded")
     return driver
 
 

@@ -20,7 +20,7 @@ def host_array(value: Any) -> npt.NDArray[Any]:
         return tensor
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidArgument(
-            "a masked array has no place on the device: put x.filled(value), and x.mask beside it"
+            "a masked array cannot be put on a device: put x.filled(value) and x.mask"
         )
     try:
         array = np.asarray(value)
@@ -30,6 +30,6 @@ def host_array(value: Any) -> npt.NDArray[Any]:
         kind = type(value).__name__
         how = "x.to_numpy(dtype)" if hasattr(value, "to_numpy") else "np.asarray(x, dtype)"
         raise InvalidArgument(
-            f"NumPy makes Python objects of this {kind}, and a device holds numbers: put {how}"
+            f"NumPy turns this {kind} into Python objects, and a device holds numbers: put {how}"
         )
     return array

@@ -297,7 +297,7 @@ class Workspace:
             StaleRef: the name is gone, or stands for something else.
         """
         if self._serials.get(name) != serial or name not in self.names:
-            raise StaleRef(f"{name!r} was deleted, bound anew, or lost with its context")
+            raise StaleRef(f"{name!r} was deleted, reassigned, or lost with its context")
         return self.names[name]
 
     def drop(self, name: str, serial: int) -> None:

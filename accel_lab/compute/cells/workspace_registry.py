@@ -153,7 +153,7 @@ def resident(space: str, name: str, serial: int) -> Any:
     """
     if _here is None:
         refused = InvalidArgument(
-            f"this is the pickle of a handle, of {name!r}: it is good only in the object's context"
+            f"this is a pickled handle, of {name!r}: it can be loaded only in the object's context"
         )
         refused.remedy = "Pickle the object itself, which the handle's .get() returns a copy of."
         raise refused

@@ -6,9 +6,11 @@ from typing import Any, Literal
 import msgspec
 
 from accel_lab.display.sizes import memory
-from accel_lab.display.table import as_html, as_text, shortened
+from accel_lab.display.table import as_html, as_tree
 
 COLUMNS = ("Actor", "State", "Generation", "Mailbox", "In flight", "Memory", "Restarts", "Detail")
+HEADS = ("Actor", "State", "Gen", "Mailbox", "In flight", "Memory", "Restarts")
+"""Of the columns as text, which is no wider than a terminal; a detail stands below its row."""
 NUMBERS = {"Mailbox", "In flight", "Restarts"}
 
 Kind = Literal["system", "device", "context", "library", "actor"]
@@ -67,9 +69,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         """Draw it and all below it as an indented tree in aligned columns."""
-        rows = ((branch + node.name, *_cells(node)) for branch, node in _drawn(self, "", ""))
-        cut = ((*cells, shortened(detail)) for *cells, detail in rows)
-        return "\n".join(as_text(COLUMNS, cut, NUMBERS))
+        rows = ((branch, node.name, *_cells(node)) for branch, node in _drawn(self, "", ""))
+        return "\n".join(as_tree(HEADS, rows, NUMBERS))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001 - IPython calls it
         del cycle

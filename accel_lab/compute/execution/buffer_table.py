@@ -129,7 +129,8 @@ class BufferTable:
             raise StaleRef(self.closed[buffer.id], buffer=buffer.id)
         self._buffers.pop(buffer.id, None)
         if buffer.id in self.values:
-            text = f"the answer of buffer {short(buffer.id)} is not an array, and so no operand"
+            number = short(buffer.id)
+            text = f"the result of buffer {number} is not an array, so it cannot be an operand"
             raise StaleRef(text)
         text = f"buffer {short(buffer.id)} is not in this generation's table: it was freed or lost"
         raise StaleRef(text, buffer=buffer.id)

@@ -52,8 +52,8 @@ class RecordThread:
         """
         if self._is_mine() or any(one.is_drained_here() for one in self._recorders):
             raise InvalidArgument(
-                "a finalizer reads or flushes the record in the middle of what accel_lab records "
-                "in the same thread: a __del__ may send, and leaves the reading to others"
+                "a finalizer (__del__) cannot read or flush the journal while its thread records a "
+                "message; it may send, but read the journal elsewhere"
             )
         self._once()
 

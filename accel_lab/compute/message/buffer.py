@@ -277,7 +277,7 @@ class AccelRef(Ref["AccelRef"], Operators):
             raise AttributeError(text)
         self.result()
         if not self.known:
-            text = f"the answer of buffer {short(self.id)} is not an array, so it has no {name}"
+            text = f"the result of buffer {short(self.id)} is not an array, so it has no {name}"
             raise StaleRef(text)
         return object.__getattribute__(self, name)
 
@@ -369,7 +369,7 @@ class RunRef(AccelRef):
             TypeError: its answer has come, and is no array.
         """
         if self._state == DONE and not self.known:
-            text = "the answer of this RunRef is no array: copy what its result() returns"
+            text = "this result is not an array: copy what .result() returns"
             raise TypeError(text)
         return super().copy()
 

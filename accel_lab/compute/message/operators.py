@@ -223,8 +223,8 @@ class Operators:
             TypeError: always: a buffer is written to by what names it as its `out`.
         """
         text = (
-            "a buffer takes no item assignment here: begin the cell with %%gpu, or name a view of "
-            "it as `out`, as in array.copy(x, out=ref[1:])"
+            "a handle does not support item assignment: begin the cell with %%gpu, or copy into a "
+            "view of it, array.copy(x, out=ref[1:])"
         )
         raise TypeError(text)
 
@@ -359,7 +359,7 @@ class Operators:
             InvalidArgument: there is none, or there are several.
         """
         if self.size != 1:
-            text = f"{self.dtype}{list(self.shape)} has {self.size} elements, and one is asked for"
+            text = f"{self.dtype}{list(self.shape)} has {self.size} elements, not one"
             raise InvalidArgument(text)
         return self.get().item()
 
@@ -371,7 +371,7 @@ class Operators:
         """
         if self.size != 1:
             text = (
-                f"{self.dtype}{list(self.shape)} is neither true nor false: ask .any() or .all(), "
+                f"{self.dtype}{list(self.shape)} is neither true nor false: use .any() or .all(), "
                 "or compare handles with `is`"
             )
             raise InvalidArgument(text)
@@ -387,7 +387,9 @@ class Operators:
             TypeError: it has axes, or holds something else; nothing is fetched.
         """
         if self.shape or numpy_dtype(self.dtype).kind not in "iu":
-            text = f"{self.dtype}{list(self.shape)} is no index: only a 0-d buffer of integers is"
+            text = (
+                f"{self.dtype}{list(self.shape)} cannot be an index: a 0-d buffer of integers can"
+            )
             raise TypeError(text)
         return int(self.get())
 
@@ -417,7 +419,7 @@ class Operators:
         if self.shape:
             text = (
                 f"{self.dtype}{list(self.shape)} has axes, and {asks} takes a 0-d buffer: "
-                "take one element, as ref[0], or ref.get() for NumPy's array"
+                "use one element, ref[0], or NumPy's array, ref.get()"
             )
             raise TypeError(text)
         return self.item()
@@ -439,7 +441,7 @@ class Operators:
             AccelError: what made the buffer failed, or it is gone.
         """
         if copy is False:
-            text = "a buffer on a device comes here as a copy"
+            text = "a buffer on a device can only be copied: copy=False is not possible"
             raise ValueError(text)
         fetched = self.get()
         return fetched if dtype is None else fetched.astype(dtype, copy=False)
@@ -464,8 +466,8 @@ class Operators:
         if method != "__call__" or options:
             asked = ", ".join(options) or method
             text = (
-                f"numpy.{ufunc.__name__} with {asked} is no message: fetch the buffer with "
-                "ref.get(), or use the functions of accel_lab.array"
+                f"numpy.{ufunc.__name__} with {asked} does not run on a device: fetch the buffer "
+                "with ref.get(), or use the functions of accel_lab.array"
             )
             raise InvalidArgument(text)
         return self.functions.called(ufunc.__name__, *operands)
@@ -485,7 +487,7 @@ def _no_sequence(value: object) -> object:
     """
     if isinstance(value, list | tuple):
         kind = type(value).__name__
-        raise TypeError(f"a {kind} is no operand: compare with np.asarray of it")
+        raise TypeError(f"a {kind} cannot be an operand: compare with np.asarray of it")
     return value
 
 

@@ -120,9 +120,9 @@ class Cancellation:
     def tell_closed(self, ended: int) -> None:
         """Say how many requests closing the system has ended."""
         name = self._connection.name
-        what = f"{ended} requests to {name} are ended before they are done"
+        what = f"{ended} requests to {name} did not finish"
         if ended == 1:
-            what = f"1 request to {name} is ended before it is done"
+            what = f"1 request to {name} did not finish"
         cell_origin.current().say(f"closed; {what}.")
 
     def _cancel_parts(self, seqs: list[int]) -> None:

@@ -444,8 +444,8 @@ class Connection:
         self.link = None
         self.state = "stopped"
         self.refusal = SystemClosed(
-            f"{self.name} belongs to the process that opened its system; this one is a "
-            "fork of it: open a System() of its own here"
+            f"{self.name} belongs to the process that opened its system, and this process is a "
+            "fork of that one: open a System() of its own here"
         )
         if self.ipc_memory is not None:
             self.ipc_memory.orphan()

@@ -311,7 +311,7 @@ class DeviceHandles:
             error.remedy = _NOT_REBUILT
         elif recovery is None or not error.args[0]:
             name = connection.name
-            text = f"is of {born}; {name} is at {generation}, and what it held before is gone"
+            text = f"is of {born}; {name} is at {generation}, so its contents are gone"
             if recovery is None:
                 error.remedy = _NOT_RECOVERED
         else:

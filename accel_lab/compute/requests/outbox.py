@@ -354,8 +354,8 @@ class Outbox:
         """
         if not self._is_my_turn():
             raise InvalidArgument(
-                "a finalizer sends a message to several devices in the middle of what its thread "
-                "sends: leave that to others"
+                "a finalizer (__del__) cannot send a message to several devices while its thread "
+                "sends another one; send it elsewhere"
             )
         with self.lock:
             if not self.has_room():

@@ -105,8 +105,8 @@ class ReplyPump:
         """
         if self._answers.rebuilding == threading.get_ident():
             raise InvalidArgument(
-                "an object that comes as an answer reads an array while it is rebuilt, and that "
-                f"array is still on {self._connection.name}: read it later than in __setstate__"
+                "__setstate__ of an object that has arrived reads an array that is still on "
+                f"{self._connection.name}; read the array after __setstate__"
             )
         if shown or self._connection.is_entered:  # else it is accel_lab's own, on a thread that may
             self.require_free()
@@ -130,9 +130,8 @@ class ReplyPump:
         """
         if self._connection.is_waited_for:
             raise InvalidArgument(
-                f"a finalizer or a callback waits for {self.name} in the middle of what accel_lab "
-                "does in the same thread, which has to end first: a __del__ may send, and leaves "
-                "the waiting to others"
+                f"a finalizer (__del__) or a callback cannot wait for {self.name} here: it would "
+                "wait for its own thread, which is inside accel_lab; it may send messages"
             )
 
     def read(

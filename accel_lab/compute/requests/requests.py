@@ -24,6 +24,7 @@ from accel_lab.compute.requests.send_queue import SendQueue
 from accel_lab.compute.requests.stop_button import StopButton
 from accel_lab.compute.requests.unrecorded import Unrecorded
 from accel_lab.compute.residency.owners import name_owners
+from accel_lab.compute.residency.typed import typed
 from accel_lab.compute.wire.codec import Report
 from accel_lab.compute.wire.link import Link
 from accel_lab.errors import AccelError, CircuitOpen, OutOfMemory, StaleRef, SystemClosed
@@ -80,6 +81,7 @@ class Requests:
         stop_button = StopButton(connection, cancellation, queue, supervisor.replace)
         pump = ReplyPump(connection, room, answers, cancellation, stop_button, supervisor)
         handles = DeviceHandles(connection, pump, queue, support)
+        stop_button.replace_code = lambda: typed(handles.device(), "<gpu>.replace()")
         answers.adopt = handles.adopt
         unrecorded = Unrecorded(connection, lock, answers, queue, handles)
         self.answers = answers

@@ -28,12 +28,14 @@ class StopButton:
         patience_s: how long an interrupted cell waits for what still runs, so that ■ can be
             pressed again.
         read: reads the wire until a reply is done, or so many seconds are over.
+        replace_code: returns code that replaces the context when it is typed.
 
     Parameters:
         replace: replaces the context, whatever it is doing.
     """
 
     read: Callable[[Reply[Any], float], None]
+    replace_code: Callable[[], str]
 
     def __init__(
         self,
@@ -92,9 +94,9 @@ class StopButton:
         seqs, self._stopped_at = self._cancellation.cancel_of(cell), self._queue.last
         number = getattr(cell, "cell", None)
         whose = "this cell" if cell is here or number is None else f"cell {number}"
-        taken = f"{len(seqs)} requests of {whose} to {connection.name} are taken back"
+        taken = f"{len(seqs)} requests of {whose} to {connection.name} were cancelled"
         if len(seqs) == 1:
-            taken = f"1 request of {whose} to {connection.name} is taken back"
+            taken = f"1 request of {whose} to {connection.name} was cancelled"
         here.say(f"interrupted; {taken}.")
         return seqs
 
@@ -109,7 +111,7 @@ class StopButton:
                 break
             if passed >= self.patience_s:
                 self._pressed = time.monotonic()
-                text = f"it is left running on {connection.name}; its replace() ends that."
+                text = f"still running on {connection.name}. Stop it with: {self.replace_code()}"
                 cell_origin.current().say(text)
                 return
             if passed >= SOON_S and not told:

@@ -216,7 +216,7 @@ class Resident:
     def __repr__(self) -> str:
         lines = [self._title()]
         if self._rows:
-            lines += table.as_text(_COLUMNS, [*self._drawn(), self._total()], {"Size"})
+            lines += table.as_text(_COLUMNS, [*self._drawn(), self._total()], {"Size"}, table.WIDTH)
         return "\n".join((*lines, *self._notes()))
 
     def _repr_html_(self) -> str:

@@ -470,8 +470,8 @@ class ContextSupervisor:
             why = f"request {packet.seq} ran longer than its {packet.timeout_s:g} s"
             if packet.group:
                 why = (
-                    f"its part of group {packet.group} had not ended {packet.timeout_s:g} s after "
-                    "that was aborted"
+                    f"its part of group {packet.group} still ran {packet.timeout_s:g} s after the "
+                    "group was aborted"
                 )
             recent = tuple(packet.recent)
             late = DeadlineExceeded(
@@ -488,7 +488,7 @@ class ContextSupervisor:
         if packet.kind == "BackendUnavailable":
             self.give_up(BackendUnavailable(packet.text))
         elif packet.kind in MISTAKES:
-            text = f"a context of {self.name} cannot start, and no restart would mend that: {why}"
+            text = f"a context of {self.name} cannot start, and a restart would not help: {why}"
             self.give_up(BackendUnavailable(text))
         else:
             self._lose(Reason(not_started(why)))

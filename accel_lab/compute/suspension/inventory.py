@@ -167,7 +167,7 @@ class Inventory:
                 kept.append(pair)
                 continue
             write = compared(needed, max(left, 0))
-            why = f"it takes {write(needed)}, and the host has {write(max(left, 0))} for it"
+            why = f"it needs {write(needed)}, and the host has {write(max(left, 0))}"
             self.lost |= dict.fromkeys((entry.id for entry in pair[1].entries), why)
         if left < 0:
             raise NoRoomError(f"{size(-left)} more than it has room for are to be kept")

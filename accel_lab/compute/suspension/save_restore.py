@@ -148,7 +148,7 @@ class SaveRestore:
         """Wait for the files, which come on another way than the request; close them at last."""
         with self._arrival:
             if not self._arrival.wait_for(lambda: self._files, FILES_WAIT_S):
-                text = f"the files for what is kept have not come within {FILES_WAIT_S:g} s"
+                text = f"the context got no files for its buffers within {FILES_WAIT_S:g} s"
                 raise LibraryError(text, library="suspension", name="FILES")
             files = self._files.pop()
         try:

@@ -217,7 +217,7 @@ class Suspension:
         recovery = self._supervisor.recovery
         if recovery is not None:
             return recovery.slice_of(things)
-        why = 'it is no array, and only a System(recover="replay") rebuilds that'
+        why = 'it is not an array, and only a System(recover="replay") rebuilds it'
         return Slice([], dict.fromkeys(things, why)), set()
 
     def _told(self, saved: Saved, *, drop: bool) -> Suspended:

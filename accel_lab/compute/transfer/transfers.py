@@ -121,8 +121,8 @@ class CheckpointReply(ArrayReply):
         """
         if value is None:
             text = (
-                "a checkpoint is of use only to a buffer whose elements follow each other in "
-                "memory, and these do not; array.copy(ref) makes one whose do"
+                "a checkpoint needs a contiguous buffer, and this is a view with gaps: checkpoint "
+                "array.copy(ref) instead"
             )
             self.reject(InvalidArgument(text))
             return
@@ -419,7 +419,7 @@ class Transfers:
     def _keep(self, ref: Any, timeout_s: float, *, nowait: bool = False) -> Reply[Any]:
         recorder = self._requests.recorder
         if recorder is None or self._requests.connection.recovery is None:
-            text = 'a checkpoint is of use only to a System(recover="replay")'
+            text = 'only a System(recover="replay") uses checkpoints'
             raise InvalidArgument(text)
         if type(ref) is Handle:
             return self._requests.outbox.send(
@@ -494,8 +494,8 @@ def _no_ref(given: Any) -> InvalidArgument:
 def _too_large(nbytes: int) -> Kept:
     write = compared(nbytes, KEPT_BYTES, KEPT_IN_PLACE_BYTES)
     text = (
-        f"an upload of {write(nbytes)} is not kept (arrays of at most {size(KEPT_BYTES)} are, from "
-        f"lab.empty of at most {size(KEPT_IN_PLACE_BYTES)}); device.checkpoint(ref) keeps it"
+        f"an upload of {write(nbytes)} is not kept (the limit is {size(KEPT_BYTES)}, or "
+        f"{size(KEPT_IN_PLACE_BYTES)} from lab.empty); device.checkpoint(ref) keeps it"
     )
     return Kept(None, text)
 

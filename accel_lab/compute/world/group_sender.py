@@ -132,8 +132,8 @@ class GroupSender:
         me = threading.get_ident()
         if self._sender == me:
             raise InvalidArgument(
-                "a finalizer sends a message to several devices in the middle of another one that "
-                "its thread sends: leave that to others"
+                "a finalizer (__del__) cannot send a message to several devices while its thread "
+                "sends another one; send it elsewhere"
             )
         with self._in_order:
             self._sender = me

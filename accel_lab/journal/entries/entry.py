@@ -355,8 +355,8 @@ def kind_of(tag: int) -> type[Operation[Any]]:
         found = _kinds.get(tag)
     if found is None:
         raise JournalError(
-            f"the journal holds a message with tag {tag}, which no library here has: it is of a "
-            "later version of accel_lab, or of a library of your own that must be imported first"
+            f"the journal holds a message with tag {tag}, which no library here has: update "
+            "accel_lab, or first import the library of yours that sent it"
         )
     return found
 

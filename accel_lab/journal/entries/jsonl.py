@@ -81,7 +81,7 @@ def read_lines(path: Path) -> Iterator[tuple[Group, dict[str, bytes]]]:
         lines = _Numbered(file, str(path))
         head = next(lines, None)
         if head is None or head.get("journal") != "accel_lab":
-            raise JournalError(f"{path} does not begin as a journal in JSON lines does")
+            raise JournalError(f"{path} is not a journal in JSON lines")
         if head.get("schema") != SCHEMA:
             raise JournalError(
                 f"{path} is of schema {head.get('schema')}; this version of accel_lab reads "

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import SupportsIndex, get_args, overload
 
 from accel_lab.display.clock import time_of_day
-from accel_lab.display.table import as_html, as_text, in_one_line, within
+from accel_lab.display.table import as_html, as_text, as_tree, in_one_line, within
 from accel_lab.errors import InvalidArgument
 from accel_lab.journal.entries.entry import Entry, Kind, describe
 
 TEXT_ROWS = 60
 TABLE_ROWS = 200
 TEXT_WIDTH = 68
+WIDE = 140
+"""From how many columns on a terminal shows an entry and its outcome side by side."""
 COLUMNS = ("entry", "time", "device", "generation", "cell", "what", "what became of it")
 
 
@@ -78,9 +80,12 @@ class Lines(Sequence[Entry]):
             yield f"the last {len(shown)} of {len(self)} entries:"
         columns: tuple[str, ...] = COLUMNS
         rows = [tuple(in_one_line(cell, TEXT_WIDTH) for cell in _cells(entry)) for entry in shown]
-        if shutil.get_terminal_size().columns < 100:  # noqa: PLR2004 - a narrow terminal
-            columns, *rows = ((row[0], row[2], *row[5:]) for row in (columns, *rows))
-        yield from as_text(columns, rows)
+        width = shutil.get_terminal_size().columns
+        if width < WIDE:
+            columns, *rows = (("", row[0], row[2], *row[5:]) for row in (columns, *rows))
+            yield from as_tree(columns[1:-1], rows, beside=True)
+        else:
+            yield from as_text(columns, rows, width=width)
 
     def _repr_html_(self) -> str:
         """Show a plain semantic table in a notebook."""

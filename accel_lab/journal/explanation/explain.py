@@ -155,7 +155,7 @@ def _last_loss(entries: list[Entry], device: str | None, gap: str) -> Entry:
     if not losses:
         of_which = "" if device is None else f" of {device}"
         but = f"; of the entries, {gap}" if gap else ""
-        error = JournalError(f"no context{of_which} was lost, as far as it is recorded{but}")
+        error = JournalError(f"the journal has no loss of a context{of_which}{but}")
         error.remedy = "Ask after a loss, while the journal still has it."
         raise error
     sent = {(place_of(entry), entry.seq) for entry in entries if entry.kind == "message"}

@@ -45,7 +45,7 @@ def report(journal: Journal, backend: str, device: str, index: int) -> str:
     """
     tool = find()
     if tool is None:
-        raise JournalUnavailable(f"{TOOL}, of the CUDA toolkit, is neither on the path nor there")
+        raise JournalUnavailable(f"{TOOL}, of the CUDA toolkit, was not found")
     with tempfile.TemporaryDirectory(prefix="accel_lab_") as folder:
         recorded, log = Path(folder) / "journal.jsonl", Path(folder) / "log"
         journal.to_jsonl(recorded)

@@ -42,5 +42,5 @@ def message_of(raw: list[Any], refs: Mapping[int, Ref[Any]]) -> Operation[Any]:
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, JournalError):
             raise error.__cause__ from None
-        raise JournalError(f"the journal holds a {kind.__name__} that is none: {error}") from error
+        raise JournalError(f"the journal holds an invalid {kind.__name__}: {error}") from error
     return message

@@ -124,7 +124,7 @@ class Replay(Uncopied):
         progress: bool = True,
     ) -> None:
         if isinstance(system, type) or not hasattr(system, "devices"):
-            text = f"a journal is run again on a System; this is {system!r}"
+            text = f"a journal is replayed on a System, not on {system!r}"
             raise InvalidArgument(text)
         entries, damage = read(journal)
         begin, end = position(entries, from_, 0), position(entries, to, len(entries))

@@ -59,7 +59,7 @@ def store_for(journal: str | Path | Store) -> Store:
         try:
             is_in_folder, is_folder = store.path.parent.is_dir(), store.path.is_dir()
         except OSError as error:  # its name is too long, or nobody may look
-            text = f"there can be no journal={str(journal)!r}: {error.strerror}"
+            text = f"journal={str(journal)!r} cannot be written: {error.strerror}"
             raise InvalidArgument(text) from error
         if not is_in_folder:
             text = f"journal={str(journal)!r}: there is no folder {store.path.parent}"

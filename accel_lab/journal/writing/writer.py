@@ -199,7 +199,7 @@ class Writer:
         if not dropped:
             return
         if self._failure is not None and self.dropped == self._dropped_before and not now:
-            what = "too much waits for the journal: the oldest entries are lost"
+            what = "the journal cannot keep up: its oldest entries are lost"
             warn_of(self._failure, what)
         self.dropped += dropped
         self._untold += dropped

@@ -77,7 +77,7 @@ def taken(x: AccelRef, index: Any) -> AccelRef:
     at = _array(index) if isinstance(index, list) else index
     if str(at.dtype) == "bool":
         raise InvalidArgument(
-            "a mask keeps as many elements as it has True, which only the device knows: take "
+            "the length of x[mask] depends on values that only the device knows: use "
             "array.where(mask, x, 0), or gpu.run(lambda x, mask: x[mask], x, mask, pure=True)"
         )
     return take(x, at, 0)

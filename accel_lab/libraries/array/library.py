@@ -216,8 +216,8 @@ def called(function: Any, *operands: Any) -> AccelRef:
     if function == "matmul":
         return matmul(*operands)
     raise InvalidArgument(
-        f"no message does numpy.{function}: fetch the buffer with ref.get(), or call it where the "
-        f"buffer is, with gpu.run(function, ref)"
+        f"numpy.{function} has no message: fetch the buffer with ref.get(), or call the function "
+        f"on the device with gpu.run(function, ref)"
     )
 
 

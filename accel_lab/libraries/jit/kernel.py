@@ -133,7 +133,7 @@ class Kernel(Address):
             while not self.ref.done:
                 left = REFRESH_S if until is None else min(until - time.monotonic(), REFRESH_S)
                 if left <= 0:
-                    text = f"{self.name} is not compiled within {timeout_s} s; that goes on"
+                    text = f"{self.name} did not compile within {timeout_s} s; it still compiles"
                     raise TimeoutError(text)
                 with suppress(TimeoutError):
                     self.ref.result(left)

@@ -59,7 +59,7 @@ class Look:
             InvalidArgument: it is another part's command, or there is no past.
         """
         if part != "journal":
-            raise InvalidArgument("a dashboard can be looked at only")
+            raise InvalidArgument("the dashboard cannot change a system")
         view = self._past or self._begin()
         commands.obey(view, "part", part=part, message=message)
         self._past = view if _replays(view) else None

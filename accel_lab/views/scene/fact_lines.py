@@ -66,7 +66,7 @@ def read_header(line: bytes) -> str:
     except (msgspec.DecodeError, UnicodeDecodeError):
         found = _Header()
     if found.accel_lab != "recording":
-        raise RecordingError("it does not begin as a recording of accel_lab does")
+        raise RecordingError("it is not a recording of accel_lab")
     if found.schema > SCHEMA:
         raise RecordingError(
             f"it is of schema {found.schema}, and this version of accel_lab reads up to {SCHEMA}"
@@ -82,7 +82,7 @@ def encode(fact: Event) -> bytes:
     """
     name = type(fact).__name__
     if TYPES.get(name) is not type(fact):
-        raise InvalidArgument(f"a {name} cannot be told; there are {', '.join(TYPES)}")
+        raise InvalidArgument(f"a {name} cannot be recorded; there are {', '.join(TYPES)}")
     try:
         body = _text.encode(fact)
     except UnicodeEncodeError:  # half of a character, as in the name of a file

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any, ClassVar, TypeVar, cast
 
 from accel_lab.display.clock import time_of_day
+from accel_lab.display.table import folded
 from accel_lab.uncopied import Uncopied
 from accel_lab.views.scene.observer import Lab, Source, Want, observer_of
 from accel_lab.views.scene.scene import Scene
@@ -85,7 +86,8 @@ class View(Uncopied):
         return {"text/plain": self._as_text(state), "text/html": html}, {}
 
     def _as_text(self, state: State) -> str:
-        return "\n".join(filter(None, (self._note(state), self.text(state))))
+        drawn = "\n".join(filter(None, (self._note(state), self.text(state))))
+        return "\n".join(part for line in drawn.split("\n") for part in folded(line) or [""])
 
     def _note(self, state: State) -> str:
         """Say first of what is not now where it is; empty for what is."""

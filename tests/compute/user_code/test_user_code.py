@@ -63,6 +63,6 @@ def test_an_async_function_is_refused_by_name() -> None:
             cpu.function(later)
         with pytest.raises(InvalidArgument, match="the callback later is async"):
             cpu.watch(later)
-        with pytest.raises(UserCodeError, match=r"the answer is the coroutine later\(\)"):
+        with pytest.raises(UserCodeError, match=r"it returned the coroutine later\(\)"):
             cpu.run(lambda: later()).result(30)  # noqa: PLW0108 - no async function itself
         assert cpu.run(lambda: asyncio.run(later())).result(30) == 5

@@ -111,6 +111,6 @@ def test_an_object_that_reads_its_array_while_it_is_rebuilt_is_refused_at_once(c
             self.total = float(np.asarray(self.a).sum())
 
     Checked.__module__ = "__main__"
-    with pytest.raises(UserCodeError, match="reads an array while it is rebuilt"):
+    with pytest.raises(UserCodeError, match="reads an array that is still on"):
         cpu.run(Checked).result(10)
     assert cpu.run(int).result(30) == 0

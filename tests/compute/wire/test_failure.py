@@ -144,7 +144,7 @@ def raise_beside_leaving() -> None:
         (raise_wordless, "Wordless: <its str raised RuntimeError>"),
         (raise_wordless_and_leaving, "WordlessAndLeaving: <its str raised RuntimeError>"),
         (raise_beside_leaving, "ValueError: beside Leaving"),
-        (Leaving, "TypeError: the answer, a Leaving, does not pickle: SystemExit"),
+        (Leaving, "TypeError: the result, a Leaving, cannot be pickled: SystemExit"),
     ],
 )
 def test_a_class_that_raises_where_it_is_told_fails_only_what_runs(

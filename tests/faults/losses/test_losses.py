@@ -248,7 +248,7 @@ def test_a_context_that_is_starting_is_not_replaced_and_a_line_says_so(
         assert due.wait(WAIT)
         kept = cpu.put(ONES)
         cpu.replace()
-        text = "cpu0 is restarting: there is no context to replace yet, and what waits for it"
+        text = "cpu0 is restarting: there is no context to replace yet; queued messages stay"
         assert text in capsys.readouterr().err
         on.set()
         with pytest.raises(ContextLost):

@@ -132,7 +132,7 @@ lab.close()
     assert owner.line() == "[1.0, 1.0, 1.0, 1.0] 1"
     _, said = owner.process.communicate(timeout=30)
     assert re.search(r"[67] requests of this cell", said)
-    assert "left running" not in said
+    assert "still running" not in said
 
 
 def test_an_interrupt_ends_a_function_that_runs(start: type[Owner], tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ lab.close()
 """)
     assert owner.line() == "waiting"
     owner.interrupt()
-    assert "requests of this cell to cpu0 are taken back" in owner.said()
+    assert "requests of this cell to cpu0 were cancelled" in owner.said()
     assert "it still runs on cpu0: interrupt (■) again within 60 s" in owner.said()
     owner.interrupt()
     assert owner.line() == "interrupted 2"
@@ -245,7 +245,7 @@ lab.close()
     assert owner.line() == "interrupted 1"
     assert owner.line() == "False"
     said = [owner.said() for _ in range(3)]
-    assert "it is left running on cpu0; its replace() ends that" in said[2], said
+    assert "still running on cpu0. Stop it with: cpu.replace()" in said[2], said
 
 
 @pytest.mark.parametrize("body", ["", "cpu.get(one).result()"], ids=["idle", "after an answer"])

@@ -251,7 +251,7 @@ def test_a_mistake_in_the_code_is_not_tried_four_times(plan: Plan, word: str) ->
         with pytest.raises(BackendUnavailable) as caught:
             cpu.put(LARGE)
         if word != "BackendUnavailable":
-            assert f"no restart would mend that: {word}: planned for open" in str(caught.value)
+            assert f"a restart would not help: {word}: planned for open" in str(caught.value)
         plan("open", "")
         cpu.reset()
         assert works(cpu)

@@ -81,7 +81,7 @@ def test_an_interrupt_says_which_cell_has_sent_what_it_takes_back(
     outlast()
     with pytest.raises(Cancelled):
         sent.result(WAIT)
-    said = "accel_lab: interrupted; 1 request of cell 5 to cpu0 is taken back.\n"
+    said = "accel_lab: interrupted; 1 request of cell 5 to cpu0 was cancelled.\n"
     assert said in capsys.readouterr().err
 
 

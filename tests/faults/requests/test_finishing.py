@@ -67,7 +67,7 @@ def test_a_program_that_fails_ends_at_once_and_says_what_it_drops(tmp_path: Path
     began = time.monotonic()
     done = run(SCRIPT.replace("save, sys.argv[1]", "time.sleep, 600") + "1 / 0", tmp_path)
     assert time.monotonic() - began < 25  # and not the 30 s that the end would wait for it
-    assert "accel_lab: closed; 1 request to cpu0 is ended before it is done.\n" in done.stderr
+    assert "accel_lab: closed; 1 request to cpu0 did not finish.\n" in done.stderr
 
 
 def test_leaving_with_waits_for_what_was_sent_also_to_actors(
@@ -93,7 +93,7 @@ def test_leaving_with_waits_so_long_and_says_what_it_drops(
         slow = lab.devices[0].run(time.sleep, 600)
     with pytest.raises(SystemClosed):
         slow.result()
-    said = "accel_lab: closed; 1 request to cpu0 is ended before it is done.\n"
+    said = "accel_lab: closed; 1 request to cpu0 did not finish.\n"
     assert capsys.readouterr().err == said
 
 

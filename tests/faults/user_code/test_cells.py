@@ -134,7 +134,7 @@ def test_the_stop_button_takes_back_what_a_cell_does_not_wait_for(
     cell.until("sent")
     manager.interrupt_kernel()
     cell.until()
-    assert cell.text.count("of this cell to cpu0 are taken back") == 1
+    assert cell.text.count("of this cell to cpu0 were cancelled") == 1
     assert cell.text.count("interrupted") == 1
     assert run(client, "print(await before, await cpu.run(lambda: 'next'), cpu.generation)") == (
         "before next 1\n"
@@ -149,8 +149,8 @@ def test_what_a_stopped_cell_leaves_running_is_told_of_once(
     cell.until("it runs")
     manager.interrupt_kernel()
     cell.until()
-    assert cell.text.count("interrupted; 1 request of this cell to cpu0 is taken back") == 1
-    assert cell.text.count("it is left running on cpu0") == 1
+    assert cell.text.count("interrupted; 1 request of this cell to cpu0 was cancelled") == 1
+    assert cell.text.count("still running on cpu0. Stop it with: cpu.replace()") == 1
     assert run(client, "cpu.replace(); print(await cpu.run(lambda: 'next'))") == "next\n"
 
 

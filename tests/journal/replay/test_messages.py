@@ -67,7 +67,7 @@ def test_a_buffer_that_is_not_there_is_named() -> None:
 
 def test_a_message_that_does_not_fit_its_class_is_refused() -> None:
     tag = array.Zeros.__struct_config__.tag
-    with pytest.raises(JournalError, match="holds a Zeros that is none"):
+    with pytest.raises(JournalError, match="holds an invalid Zeros"):
         message_of([tag, "four", "float32"], {})
     with pytest.raises(JournalError, match="tag 9999"):
         message_of([9999], {})

@@ -406,7 +406,7 @@ def test_an_entry_that_is_not_there_is_refused(source: System, lab: System) -> N
 
 @pytest.mark.parametrize("other", [3, None, System], ids=str)
 def test_what_is_no_system_runs_no_journal(source: System, other: Any) -> None:
-    with pytest.raises(InvalidArgument, match="run again on a System; this is"):
+    with pytest.raises(InvalidArgument, match="is replayed on a System, not on"):
         source.journal.replay(other)
 
 

@@ -134,7 +134,7 @@ def test_an_explanation_says_that_the_loss_may_have_left_the_journal() -> None:
         assert settle(lambda: not lab.journal.filter(kind="context ended"))
         gap = r"\d+ older ones are gone: it keeps 20 KiB, and System\(journal_bytes=…\) more"
         assert re.match(gap, lab.journal.gap)
-        text = "no context was lost, as far as it is recorded; of the entries, "
+        text = "the journal has no loss of a context; of the entries, "
         with pytest.raises(JournalError, match=text + gap):
             lab.explain()
 

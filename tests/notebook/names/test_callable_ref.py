@@ -104,7 +104,7 @@ def test_its_error_is_the_users(cells: Notebook) -> None:
     with pytest.raises(UserCodeError, match="unexpected keyword argument 'to'"):
         cells.names["scaled"](3, to=1)
     cells("def later():\n    global left\n    left = 5\n    return (i for i in range(3))")
-    with pytest.raises(UserCodeError, match="the answer, a generator, does not pickle"):
+    with pytest.raises(UserCodeError, match="the result, a generator, cannot be pickled"):
         cells.names["later"]()
     assert cells.names["left"].get() == 5, "what it had done by then is told"
 

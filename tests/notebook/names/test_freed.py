@@ -94,7 +94,7 @@ def test_what_the_notebook_has_elsewhere_stays(cell: Notebook, what: str) -> Non
     if what == "array":
         assert cell.gpu.get(other[0]).result()[0] == 1.0
     else:
-        with pytest.raises(StaleRef, match="bound anew"):
+        with pytest.raises(StaleRef, match="reassigned"):
             other[0].get()
 
 

@@ -65,7 +65,7 @@ def test_an_object_that_was_replaced_or_dropped_says_so(notebook: Notebook) -> N
     notebook("x = ['old']\ny = ['kept']")
     old, kept = notebook.names["x"], notebook.names["y"]
     notebook("x = ['new']")
-    with pytest.raises(StaleRef, match="'x' was deleted, bound anew"):
+    with pytest.raises(StaleRef, match="'x' was deleted, reassigned"):
         old.get()
     assert notebook.names["x"].get() == ["new"]
     kept.drop()
@@ -81,7 +81,7 @@ def test_another_name_of_an_object_is_not_what_the_notebook_binds_to_its_own(
     notebook.names |= {"loss": 6, "history": [6]}
     assert notebook("loss, history") == "(6, [6])"
     assert best.get() == 5
-    with pytest.raises(StaleRef, match="'history' was deleted, bound anew"):
+    with pytest.raises(StaleRef, match="'history' was deleted, reassigned"):
         old.get()
 
 
@@ -116,7 +116,7 @@ def test_the_pickle_of_a_handle_is_what_it_stands_for_or_refused(notebook: Noteb
 
 
 def test_a_handle_that_a_pickle_of_elsewhere_names_is_refused(notebook: Notebook) -> None:
-    with pytest.raises(InvalidArgument, match=r"'history': it is good only") as refused:
+    with pytest.raises(InvalidArgument, match=r"'history': it can be loaded only") as refused:
         workspace_registry.resident("a notebook", "history", 1)
     assert ".get()" in refused.value.remedy
 
@@ -159,7 +159,7 @@ def test_a_handle_tells_what_its_object_is_now(notebook: Notebook) -> None:
     rate = notebook.names["rate"]
     assert (rate + 1, 1 - rate, rate * 4, 2 / rate, rate**2) == (1.5, 0.5, 2.0, 4.0, 0.25)
     assert (-rate, abs(rate), round(rate), 7 // rate, 7.25 % rate) == (-0.5, 0.5, 0, 14.0, 0.25)
-    with pytest.raises(TypeError, match="losses is changed where it is: begin the cell with %%gpu"):
+    with pytest.raises(TypeError, match="losses is in the context: begin the cell with %%gpu"):
         losses[0] = 5
     three = [3]
     assert losses + three == [1, 2, 3]
@@ -209,7 +209,7 @@ def test_the_attributes_of_an_object_are_where_it_is(notebook: Notebook) -> None
     """Neither is one set on the handle, nor missed without a word."""
     notebook("class Model:\n    layers = 2\nmodel = Model()")
     model = notebook.names["model"]
-    with pytest.raises(AttributeError, match=r"model\.layers is changed where it is: .* %%gpu"):
+    with pytest.raises(AttributeError, match=r"model\.layers is in the context: .* %%gpu"):
         model.layers = 3
     with pytest.raises(AttributeError, match=r"read model\.layers in a %%gpu cell"):
         assert model.layers

@@ -133,7 +133,7 @@ def test_a_reading_that_is_no_number_is_told_as_missing() -> None:
 
 
 def test_what_no_view_draws_has_no_line() -> None:
-    with pytest.raises(InvalidArgument, match="a DeadLetter cannot be told; there are Actor"):
+    with pytest.raises(InvalidArgument, match="a DeadLetter cannot be recorded; there are Actor"):
         encode(DeadLetter(path="lab", message=1))
 
 
@@ -189,5 +189,5 @@ def test_a_later_schema_is_refused() -> None:
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"\x89PNG\xff", b'{"journal":"accel_lab"}'])
 def test_what_is_no_recording_is_refused(line: bytes) -> None:
-    with pytest.raises(RecordingError, match="does not begin as a recording"):
+    with pytest.raises(RecordingError, match="is not a recording"):
         read_header(line)

@@ -53,8 +53,8 @@ def adopt(value: Any, device: int, settle: Callable[[], None]) -> Adopted | None
         array, dtype = _from_torch(torch, value)
     if array.data.device_id != device:
         raise InvalidArgument(
-            f"the function returned an array on card {array.data.device_id}, and this is card "
-            f"{device}; copy it there first"
+            f"the function returned an array on card {array.data.device_id}; copy it to card "
+            f"{device} first"
         )
     if dtype in FORMATS:
         array = array.view(storage_of(dtype))
