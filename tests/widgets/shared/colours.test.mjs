@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { WORK_COLOURS, workColour } from "../../widgets/shared/colours.js";
+import { WORK_COLOURS, workColour } from "../../../widgets/shared/colours.js";
 
-const sheet = readFileSync(new URL("../../widgets/shared/theme.css", import.meta.url), "utf8");
+const sheet = readFileSync(new URL("../../../widgets/shared/theme.css", import.meta.url), "utf8");
 const MODES = {
   light: { rule: /\.accel-lab \{([^}]*)\}/, grounds: ["#ffffff", "#eef1f4"] }, // a page's, and a lane's heading
   dark: { rule: /\.accel-lab\[data-theme="dark"\] \{([^}]*)\}/, grounds: ["#16191d", "#212121", "#2a2f35"] },

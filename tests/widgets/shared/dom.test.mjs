@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { h, patch, toHtml } from "../../widgets/shared/dom.js";
-import { Page } from "./page.mjs";
+import { h, patch, toHtml } from "../../../widgets/shared/dom.js";
+import { Page } from "../page.mjs";
 
 const list = (...names) => [h("ul", {}, names.map((name) => h("li", { key: name }, name)))];
 

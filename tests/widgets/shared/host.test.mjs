@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { adaptHost, decode } from "../../widgets/shared/host.js";
+import { adaptHost, decode } from "../../../widgets/shared/host.js";
 
 class Model {
   values = { state: 1 };

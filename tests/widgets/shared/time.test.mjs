@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Freshness, STALE_AFTER_S, staleAfter } from "../../widgets/shared/freshness.js";
-import { History, WINDOW_S } from "../../widgets/shared/history.js";
+import { Freshness, STALE_AFTER_S, staleAfter } from "../../../widgets/shared/freshness.js";
+import { History, WINDOW_S } from "../../../widgets/shared/history.js";
 
 test("before the first stamp nothing is stale", () => {
   assert.equal(new Freshness().isStale(1e9), false);

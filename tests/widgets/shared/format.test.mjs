@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { bufferNumber, bytes, clockTime, count, look, memory, percent, plural, seconds } from "../../widgets/shared/format.js";
+import { bufferNumber, bytes, clockTime, count, look, memory, percent, plural, seconds } from "../../../widgets/shared/format.js";
 
-const cases = JSON.parse(readFileSync(new URL("../views/format_cases.json", import.meta.url)));
+const cases = JSON.parse(readFileSync(new URL("../../views/format_cases.json", import.meta.url)));
 
 test("sizes read as they do in Python", () => {
   for (const [size, text] of cases.size) assert.equal(bytes(size), text);
