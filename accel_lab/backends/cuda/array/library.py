@@ -11,6 +11,7 @@ import numpy as np
 from cupy.cuda import runtime
 
 from accel_lab.backends.cuda.array.elementwise import cast_kernel
+from accel_lab.backends.cuda.array.fused import FusedKernels
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.libraries.array.library import (
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _ANSWERS = frozenset({"where", "matmul"})
 """What is copied to its place: CuPy's own `out` takes another dtype or none."""
+_WRITTEN = frozenset({"sum", "prod", "max", "min", "mean"})
+"""Reductions whose `out` CuPy writes at once."""
 _TRUTHS = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})
 _BITS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _INT64_MOST = 2**63 - 1
@@ -42,6 +45,7 @@ class CudaArray:
     def __init__(self, device: "CudaDevice") -> None:
         self._device = device
         self._casts: dict[tuple[str, str], Any] = {}
+        self.fused = FusedKernels(device)
 
     def zeros(self, _: Zeros, out: Any) -> None:
         """Write zeros."""
@@ -131,8 +135,11 @@ class CudaArray:
             options["ddof"] = m.ddof
         if m.dtype:
             options["dtype"] = "float32" if m.dtype in FORMATS else m.dtype
-        answer = getattr(cupy, op)(self._wide(x, m.x.dtype), **options)
-        self._answer(answer, out, m.made_dtype())
+        function, x, dtype = getattr(cupy, op), self._wide(x, m.x.dtype), m.made_dtype()
+        if op in _WRITTEN and dtype not in FORMATS:
+            function(x, out=out, **options)
+        else:
+            self._answer(function(x, **options), out, dtype)
 
     def take(self, m: Take, x: Any, indices: Any, out: Any) -> None:
         """Write the elements at `indices` (cupy.take), which wrap around."""
