@@ -253,7 +253,7 @@ def be_context(
     workspaces.projects = projects
     workspace_registry.serve(workspaces)
     find_classes()
-    service = Dispatcher(transport, context, spin_s=bind.spin_s)
+    service = Dispatcher(transport, context, spin_s=bind.spin_s, fuse=bind.fuse)
     sys.stdout, sys.stderr = Printer(service, "stdout"), Printer(service, "stderr")
     ipython_display.use(Screen(service))
     no_terminal.do_without()

@@ -119,6 +119,8 @@ class System(Uncopied):
         memory_bytes: limit of each device's buffers; the device's own when not given.
         spill: whether buffers that have not been named for longest wait on the host, up to a
             quarter of its RAM, when an allocation finds no room; they come back by themselves.
+        fuse: whether functions of each element that follow each other may be computed as one, which
+            leaves out intermediate results that nobody can ask for any more.
         arena_bytes: limit of the host memory for transfers; a quarter of RAM when not given.
         suspend_after_s: how long a device is asked nothing before it is suspended by itself; never
             when not given.
@@ -152,6 +154,7 @@ class System(Uncopied):
         results: Results | None = None,
         memory_bytes: int | None = None,
         spill: bool = True,
+        fuse: bool = True,
         arena_bytes: int | None = None,
         suspend_after_s: float | None = None,
     ) -> None:
@@ -207,6 +210,7 @@ class System(Uncopied):
             memory_bytes,
             host_memory_bytes() // (4 * len(indices)) if spill else 0,
             SPIN_S if len(os.sched_getaffinity(0)) > len(indices) else 0.0,
+            bool(fuse),
         )
         self._event_loop.start()
         self._patient.start()

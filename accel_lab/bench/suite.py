@@ -10,6 +10,7 @@ from accel_lab.bench.row import Row, judged
 from accel_lab.bench.rows import (
     busy,
     compiling,
+    eager,
     empty,
     journaled,
     latency,
@@ -28,6 +29,7 @@ NAMES = (
     "gemm",
     "axpy",
     "matmul",
+    "eager",
     "ask",
     "await",
     "ping",
@@ -75,6 +77,7 @@ def run(
             "gemm": lambda: pipelined.gemm(peer, effort),
             "axpy": lambda: pipelined.axpy(peer, effort),
             "matmul": lambda: pipelined.matmul(peer, effort),
+            "eager": lambda: eager.eager(peer, effort),
             "ask": lambda: latency.ask(peer, effort),
             "await": lambda: latency.await_(peer, effort),
             "ping": lambda: empty.ping(peer.device, effort),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from accel_lab.backends.host.fused import Programs
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array.library import (
@@ -26,6 +27,9 @@ _MEANS = frozenset({"mean"}) | SPREADS
 
 class HostArray:
     """Calls NumPy at once: on the host, what is enqueued is done."""
+
+    def __init__(self) -> None:
+        self.fused = Programs()
 
     def zeros(self, m: Zeros, out: Any) -> None:  # noqa: ARG002 - `out` has all
         """Write zeros."""

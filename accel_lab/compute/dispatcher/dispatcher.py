@@ -17,6 +17,7 @@ import msgspec
 from accel_lab.compute.dispatcher.completion import Completion
 from accel_lab.compute.dispatcher.decoding import Seen, Unreadable
 from accel_lab.compute.dispatcher.deferral import Deferral, Deferred
+from accel_lab.compute.dispatcher.fusion import Frame, Fusion, Run
 from accel_lab.compute.dispatcher.inbox import Inbox
 from accel_lab.compute.dispatcher.reporter import Reporter
 from accel_lab.compute.dispatcher.stream_bell import StreamBell
@@ -69,11 +70,14 @@ NAME_BYTES = 4 << 10
 class Dispatcher:
     """Serves one context over one wire until the wire ends."""
 
-    def __init__(self, transport: Transport, context: Context, *, spin_s: float) -> None:
+    def __init__(
+        self, transport: Transport, context: Context, *, spin_s: float, fuse: bool = True
+    ) -> None:
         self._transport = transport
         self._context = context
         self._inbox = Inbox(transport, context, spin_s=spin_s)
         self._deferral = Deferral()
+        self._fusion = Fusion(context) if fuse else None
         self._reporter = Reporter(transport, self._deferral.fail)
         self._completion = completion = Completion(self._reporter, self._broken, spins=spin_s > 0)
         self._bell = StreamBell(self._deferral.ring, self._broken)
@@ -133,8 +137,7 @@ class Dispatcher:
             else:
                 frame = completion.look(self._transport.receive)
         if frame is not None:
-            for entry in inbox.open(frame):
-                self._execute(entry)
+            self._execute_all(inbox.open(frame))
             self._catch_up()
 
     def _drop_held(self) -> None:
@@ -204,6 +207,54 @@ class Dispatcher:
         # The notebook kills us; waiting for that keeps the buffers' owner alive until it knows.
         threading.Event().wait(10.0)
         os._exit(70)
+
+    def _execute_all(self, entries: list[Any]) -> None:
+        """Execute the entries of a frame, and together those that can be."""
+        fusion, end = self._fusion, len(entries)
+        if fusion is None or end == 1:
+            for entry in entries:
+                self._execute(entry)
+            return
+        frame, at = Frame(self._context, entries), 0
+        while at < end:
+            if fusion.may_begin(frame, at) and self._is_calm():
+                run = fusion.run_at(frame, at)
+                if run is not None:
+                    if self._execute_run(fusion, run):
+                        at += len(run.entries)
+                        continue
+                    frame.alone_until = at + len(run.entries)
+            self._execute(entries[at])
+            at += 1
+
+    def _is_calm(self) -> bool:
+        """Whether nothing has to be looked at for each message."""
+        return not (
+            self.cancelled
+            or self._deferral.begun
+            or self._tainted
+            or self._completion.watched
+            or self.tracer.watched
+            or self._context.table.withheld
+        )
+
+    def _execute_run(self, fusion: Fusion, run: Run) -> bool:
+        """Enqueue messages as one; False where that failed, and each is to be tried alone."""
+        entries, stream = run.entries, run.actor.stream
+        self.executing = entries[0]
+        if self._context.active is not stream:
+            self._context.activate(stream)
+        self._told[0] = entries[-1].seq
+        try:
+            fusion.enqueue(run)
+        except Exception:  # noqa: BLE001 - alone each of them gets its own typed answer
+            return False
+        for entry in entries:
+            self._remember((entry.seq, type(entry.message), stream))
+            self._completion.add(entry, stream, entry.timeout_s)
+        self.executing = None
+        self._told[1] = entries[-1].seq
+        return True
 
     def _execute(self, entry: Any) -> None:  # noqa: C901, PLR0912, PLR0915 - the hot path
         seen = entry.seen

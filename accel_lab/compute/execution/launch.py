@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from accel_lab.actor.unawaited import name_of, require_plain
 from accel_lab.compute.execution.buffer_table import Buffer
+from accel_lab.compute.execution.fused_program import Parts
 from accel_lab.compute.execution.held_objects import Kept
 from accel_lab.compute.execution.prepared_launch import Prepared
 from accel_lab.compute.execution.stream import Storage, Stream
@@ -69,6 +70,12 @@ def handlers_of(
 ) -> dict[type[Operation[Any]], Callable[[Any, "Launch"], Any]]:
     """Return the bound handlers of a library actor by message type."""
     return {message: getattr(actor, name) for message, name in handled_by(type(actor)).items()}
+
+
+def label_of(message: Operation[Any], seq: int) -> str:
+    """Return who owns what a message allocates, for people."""
+    title = message.title if message.subject else type(message).__name__  # most have none
+    return f"{title} #{seq}"
 
 
 class Later(NamedTuple):
@@ -517,9 +524,7 @@ class Launch:
     @property
     def label(self) -> str:
         """Who owns what this launch allocates, for people; of several results each has its name."""
-        message = self.message
-        title = message.title if message.subject else type(message).__name__  # most have none
-        return f"{title} #{self.seq}"
+        return label_of(self.message, self.seq)
 
     def _enter(
         self, id_: int, array: Any, shape: tuple[int, ...], dtype: str, storage: Storage
@@ -541,11 +546,15 @@ class LibraryActor:
     library: ClassVar[str]
     leads_out: ClassVar[bool] = False
     """Whether its messages take what they read out of the device: they wait for verdicts."""
+    fusable: ClassVar[Mapping[type[Operation[Any]], Callable[[Any, Spec], Parts | None]]] = {}
+    """Messages that are functions of each element; of each what it computes, or None if alone."""
 
     def __init__(self, context: "Context", lib: Any) -> None:
         self.context = context
         self.lib = lib
         self.stream = context.stream(self.library)
+        self.runs = self.fused_messages = 0
+        """How many pieces of work were made of several messages, and of how many."""
 
     def statistics(self) -> Mapping[str, int]:
         """Return counters for people, as {"plans": 3}; any thread, so it only reads.
@@ -553,7 +562,10 @@ class LibraryActor:
         They are what the backend's part of the library counts, if it has `statistics`.
         """
         statistics = getattr(self.lib, "statistics", None)
-        return statistics() if statistics is not None else {}
+        counted = {} if statistics is None else statistics()
+        if not self.fusable:
+            return counted
+        return {"fused messages": self.fused_messages, "pieces of these": self.runs, **counted}
 
     def give_way(self) -> bool:
         """Give back the part of what is held for later that was used longest ago.

@@ -162,6 +162,7 @@ class ContextSupervisor:
                 services.limit_bytes,
                 services.spill_bytes,
                 services.spin_s,
+                services.fuse,
                 [os.fsencode(place) for place in here.path],
                 os.fsencode(here.folder),
             ),

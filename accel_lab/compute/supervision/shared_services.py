@@ -33,6 +33,7 @@ class SharedServices(msgspec.Struct, frozen=True):
     limit_bytes: int | None
     spill_bytes: int
     spin_s: float
+    fuse: bool
     busy: list[Callable[[], bool]] = []
 
     def telling(self, events: EventStream) -> Self:

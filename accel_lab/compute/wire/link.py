@@ -217,7 +217,11 @@ class Link:
         while waiting:
             count = min(len(waiting), BATCH_MESSAGES)
             self._last = waiting[count - 1]
-            self._write(batch([waiting.popleft() for _ in range(count)]))
+            parts = [waiting.popleft() for _ in range(count)]
+            if trailer is not None and not waiting and len(trailer) <= LONG_MESSAGE:
+                parts.append(trailer)  # so the context knows what of the batch nobody asks for
+                trailer = None
+            self._write(batch(parts))
         if trailer is not None:
             self._write(batch([trailer]))
 

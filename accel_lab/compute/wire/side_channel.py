@@ -28,6 +28,7 @@ class Bind(msgspec.Struct, frozen=True, array_like=True, tag=1):
     limit_bytes: int | None
     spill_bytes: int
     spin_s: float
+    fuse: bool
     sys_path: list[bytes]
     folder: bytes
 

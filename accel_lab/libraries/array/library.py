@@ -24,6 +24,7 @@ from accel_lab.libraries.array.elementwise import Where as Where
 from accel_lab.libraries.array.elementwise import binary as binary
 from accel_lab.libraries.array.elementwise import unary as unary
 from accel_lab.libraries.array.elementwise import where as where
+from accel_lab.libraries.array.fusing import binary_parts, unary_parts, where_parts
 from accel_lab.libraries.array.indexing import Take as Take
 from accel_lab.libraries.array.indexing import is_taking, taken
 from accel_lab.libraries.array.indexing import take as take
@@ -225,6 +226,7 @@ class ArrayActor(LibraryActor):
     """Makes, copies, converts and views buffers, and computes with them."""
 
     library = "array"
+    fusable: ClassVar = {Unary: unary_parts, Binary: binary_parts, Where: where_parts}
 
     @handles(Reshape)
     def reshape(self, m: Reshape, launch: Launch) -> None:

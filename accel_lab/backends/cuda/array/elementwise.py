@@ -34,6 +34,12 @@ def update_kernel(name: str, dtype: str) -> Any:
     return _kernel(f"{name}_{dtype}", inputs, form, value)
 
 
+def choice_kernel() -> Any:
+    """Return the kernel (condition, x, y, out) of `where`, of one dtype for x, y and out."""
+    inputs, value = "C condition, T x, T y", "condition != C(0) ? x : y"
+    return cupy.ElementwiseKernel(inputs, "T z", f"z = {value}", "accel_lab_where")
+
+
 def _kernel(name: str, inputs: str, writes: Format | None, value: str) -> Any:
     code = writes.encode(value) if writes else value
     return cupy.ElementwiseKernel(

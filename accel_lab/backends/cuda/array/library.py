@@ -10,7 +10,8 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from accel_lab.backends.cuda.array.elementwise import cast_kernel
+from accel_lab.backends.cuda.array.elementwise import cast_kernel, choice_kernel
+from accel_lab.backends.cuda.array.fused import FusedKernels
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.libraries.array.library import (
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _ANSWERS = frozenset({"where", "matmul"})
 """What is copied to its place: CuPy's own `out` takes another dtype or none."""
+_WRITTEN = frozenset({"sum", "prod", "max", "min", "mean"})
+"""Reductions whose `out` CuPy writes at once."""
 _TRUTHS = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})
 _BITS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _INT64_MOST = 2**63 - 1
@@ -42,6 +45,8 @@ class CudaArray:
     def __init__(self, device: "CudaDevice") -> None:
         self._device = device
         self._casts: dict[tuple[str, str], Any] = {}
+        self._choose = choice_kernel()
+        self.fused = FusedKernels(device)
 
     def zeros(self, _: Zeros, out: Any) -> None:
         """Write zeros."""
@@ -112,13 +117,22 @@ class CudaArray:
         values = [_unsigned(x) for x in map(self._wide, operands, dtypes)]
         if op in _TRUTHS and any(map(_is_complex, values)):
             values = [x != 0 for x in values]  # CuPy has none of complex numbers
-        if op in _ANSWERS or dtype in FORMATS:
+        if op == "where" and self._is_alike(dtypes, dtype):
+            self._choose(*values, out)
+        elif op in _ANSWERS or dtype in FORMATS:
             self._answer(function(*values), out, dtype)
         else:
             enqueued = self._device.active.enqueuing()
             function(*values, out=out)
             if enqueued is not None:
                 enqueued()
+
+    @staticmethod
+    def _is_alike(dtypes: tuple[str, ...], dtype: str) -> bool:
+        """Whether a choice is among values of the result's dtype, by an array."""
+        if not dtypes[0] or dtypes[0] in FORMATS or dtype in FORMATS:
+            return False
+        return all(one == dtype for one in dtypes[1:] if one) and any(dtypes[1:])
 
     def reduce(self, m: Reduce, x: Any, out: Any) -> None:
         """Write CuPy's reduction of the same name."""
@@ -131,8 +145,11 @@ class CudaArray:
             options["ddof"] = m.ddof
         if m.dtype:
             options["dtype"] = "float32" if m.dtype in FORMATS else m.dtype
-        answer = getattr(cupy, op)(self._wide(x, m.x.dtype), **options)
-        self._answer(answer, out, m.made_dtype())
+        function, x, dtype = getattr(cupy, op), self._wide(x, m.x.dtype), m.made_dtype()
+        if op in _WRITTEN and dtype not in FORMATS:
+            function(x, out=out, **options)
+        else:
+            self._answer(function(x, **options), out, dtype)
 
     def take(self, m: Take, x: Any, indices: Any, out: Any) -> None:
         """Write the elements at `indices` (cupy.take), which wrap around."""

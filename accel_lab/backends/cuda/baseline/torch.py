@@ -1,8 +1,10 @@
 """The same calls of PyTorch, where it is installed; it has a current stream of its own."""
 
+from types import SimpleNamespace
 from typing import Any
 
 from accel_lab.backends.cuda.baseline import Call
+from accel_lab.backends.eager import EXPRESSIONS
 
 
 def axpy(size: int) -> Call:
@@ -31,6 +33,20 @@ def uniform(count: int) -> Call:
     torch, wait = _torch()
     out = torch.empty(count, device="cuda")
     return "torch.rand", lambda: torch.rand(count, out=out), wait
+
+
+def expression(name: str, size: int) -> Call:
+    """Prepare an expression of two square matrices."""
+    torch, wait = _torch()
+    functions: Any = SimpleNamespace(
+        exp=torch.exp,
+        maximum=lambda x, least: torch.clamp(x, min=least),
+        where=torch.where,
+        rfft=torch.fft.rfft,
+    )
+    a, b = (torch.randn(size, size, device="cuda") for _ in "ab")
+    evaluate = EXPRESSIONS[name]
+    return "PyTorch", lambda: evaluate(functions, a, b), wait
 
 
 def _torch() -> tuple[Any, Any]:
