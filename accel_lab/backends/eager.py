@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-
 LEAST = 0.25
 
 
