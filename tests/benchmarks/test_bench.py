@@ -78,6 +78,7 @@ ROWS = {
     "rebuilt-poison-result",
     "rebuilt-poison-messages",
     "rebuilt-poison-equal",
+    *(f"eager-{name}-{size}" for name in ("add", "chain", "loop") for size in (64, 512)),
     "views-tree",
     "views-lab",
     "views-lab-core",

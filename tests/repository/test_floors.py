@@ -47,6 +47,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"execution"},
         {"wire"},
         {"output"},
+        {"fusion"},
         {"dispatcher"},
         {"cells"},
         {"process"},
@@ -96,7 +97,7 @@ ROOMS: dict[str, tuple[set[str], ...]] = {
         {"dashboard", "panels"},
     ),
     "bench": (
-        {"case", "effort", "operands", "page", "peers", "rounds", "row"},
+        {"calls", "case", "effort", "operands", "page", "peers", "rounds", "row"},
         {"cases"},
         {"rows"},
         {"chart", "machine"},

@@ -170,7 +170,8 @@ def test_a_journal_says_that_it_has_no_readings_and_no_times() -> None:
         view.do_seek(position)
         assert "health, not recorded: a journal has no readings" in health.text(health.sample())
         said = timeline.text(timeline.sample())
-        assert said.endswith(": work is not recorded: a journal has no times of work")
+        assert ": work is not recorded: a journal has no times of work\n" in said
+        assert said.endswith("Cells are not recorded: a journal does not say when cells ran")
     assert "; not recorded: mailbox, in flight" in tree.text(tree.sample())
     assert tree.text(tree.sample()).count(" –") == 2 * 4  # noqa: RUF001
 

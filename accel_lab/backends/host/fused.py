@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from accel_lab.compute.arrays.dtypes import numpy_dtype
-from accel_lab.compute.execution.fused_program import STEP, Enqueue, Program
+from accel_lab.compute.fusion.program import STEP, Enqueue, Program
 
 BLOCK_BYTES = 128 << 10
 """How much of each array is worked at in turn: a few of them are in the second cache."""

@@ -6,7 +6,7 @@ that has it, in `backends/<name>/baseline`, is imported where it runs.
 
 from typing import Any, NamedTuple
 
-from accel_lab.bench.rows import calls
+from accel_lab.bench import calls
 from accel_lab.compute.device import Device
 
 

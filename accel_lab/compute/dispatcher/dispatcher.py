@@ -17,7 +17,6 @@ import msgspec
 from accel_lab.compute.dispatcher.completion import Completion
 from accel_lab.compute.dispatcher.decoding import Seen, Unreadable
 from accel_lab.compute.dispatcher.deferral import Deferral, Deferred
-from accel_lab.compute.dispatcher.fusion import Frame, Fusion, Run
 from accel_lab.compute.dispatcher.inbox import Inbox
 from accel_lab.compute.dispatcher.reporter import Reporter
 from accel_lab.compute.dispatcher.stream_bell import StreamBell
@@ -28,6 +27,7 @@ from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.launch import Launch
 from accel_lab.compute.execution.stream import Storage, Stream
 from accel_lab.compute.execution.tracer import Tracer
+from accel_lab.compute.fusion.fusion import Frame, Fusion, Run
 from accel_lab.compute.groups.group import Group, Groups
 from accel_lab.compute.message.builtin import OF_TABLE, CopyIn, Free, Release, Upload
 from accel_lab.compute.message.operation import Operation, operands_of

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from accel_lab.actor.unawaited import name_of, require_plain
 from accel_lab.compute.execution.buffer_table import Buffer
-from accel_lab.compute.execution.fused_program import Parts
 from accel_lab.compute.execution.held_objects import Kept
 from accel_lab.compute.execution.prepared_launch import Prepared
 from accel_lab.compute.execution.stream import Storage, Stream
@@ -546,8 +545,8 @@ class LibraryActor:
     library: ClassVar[str]
     leads_out: ClassVar[bool] = False
     """Whether its messages take what they read out of the device: they wait for verdicts."""
-    fusable: ClassVar[Mapping[type[Operation[Any]], Callable[[Any, Spec], Parts | None]]] = {}
-    """Messages that are functions of each element; of each what it computes, or None if alone."""
+    fusable: ClassVar[Mapping[type[Operation[Any]], Callable[[Any, Spec], Any]]] = {}
+    """Messages that are functions of each element, with what says the `Parts` of one, or None."""
 
     def __init__(self, context: "Context", lib: Any) -> None:
         self.context = context

@@ -1,6 +1,6 @@
 """Which messages are functions of each element, that may be computed together with others."""
 
-from accel_lab.compute.execution.fused_program import Parts
+from accel_lab.compute.fusion.program import Parts
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.libraries.array.elementwise import Binary, Unary, Where, paired

@@ -21,7 +21,7 @@ from accel_lab.backends.cuda.array.fused_source import (
     packing,
     source_of,
 )
-from accel_lab.compute.execution.fused_program import STEP, Program, Step
+from accel_lab.compute.fusion.program import STEP, Program, Step
 from accel_lab.libraries.array.elementwise import BINARY, UNARY
 
 Array = npt.NDArray[Any]

@@ -58,7 +58,7 @@ def test_the_kernel_knows_every_view_that_the_page_can_dock() -> None:
     parts = (ROOT / "widgets" / "lab" / "parts.js").read_text()
     named = re.findall(r'\{ name: "(\w+)"', parts)
     assert len(named) == len(LAB_PARTS)
-    assert panels.KINDS.keys() == {"lab", "sidebar", *named}
+    assert panels.KINDS.keys() == {"lab", "sidebar", "first_minute", *named}
 
 
 def test_a_page_is_told_of_systems_and_gets_the_views_it_asks_for(system: System) -> None:

@@ -24,7 +24,7 @@ from accel_lab.backends.cuda.array.fused_source import (
     packing,
     source_of,
 )
-from accel_lab.compute.execution.fused_program import Enqueue, Program
+from accel_lab.compute.fusion.program import Enqueue, Program
 from accel_lab.compute.machine.disk_cache import DiskCache, cache_folder, key_of
 
 if TYPE_CHECKING:

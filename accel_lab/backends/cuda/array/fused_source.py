@@ -13,7 +13,7 @@ import numpy as np
 from accel_lab.backends.cuda.array.fused_layout import Place
 from accel_lab.backends.cuda.device.narrow_floats import SOURCE as NARROW
 from accel_lab.compute.arrays.dtypes import canonical, numpy_dtype
-from accel_lab.compute.execution.fused_program import STEP, Program, Step
+from accel_lab.compute.fusion.program import STEP, Program, Step
 
 NAME = "accel_lab_fused"
 _TYPES = {

@@ -10,8 +10,8 @@ from accel_lab.backends.host.device import HostBackend
 from accel_lab.backends.host.support import SUPPORT
 from accel_lab.compute.dispatcher.decoding import Entries
 from accel_lab.compute.execution.context import Context
-from accel_lab.compute.execution.fused_program import STEP, Enqueue, Program, Step
 from accel_lab.compute.execution.stream import Storage
+from accel_lab.compute.fusion.program import STEP, Enqueue, Program, Step
 from accel_lab.compute.message.builtin import Free
 from accel_lab.compute.message.operation import NO_RESULT, Operation, Spec, travelling
 from accel_lab.compute.message.unwritten import Refusal

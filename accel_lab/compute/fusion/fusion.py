@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from accel_lab.compute.execution.context import Context
-from accel_lab.compute.execution.fused_program import STEP, Enqueue, Program, Step
 from accel_lab.compute.execution.launch import LibraryActor, label_of
 from accel_lab.compute.execution.stream import Storage
+from accel_lab.compute.fusion.program import STEP, Enqueue, Program, Step
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.builtin import Free
 
@@ -152,7 +152,7 @@ class Fusion:
                 break
             spec, result = entry.spec, entry.result
             parts = fusable[type(entry.message)](entry.message, spec)
-            if parts is None or not chain.add(*parts, spec.dtype, result):
+            if parts is None or not chain.add(parts[0], parts[1], spec.dtype, result):
                 break
             mention(result).learn(shape, spec.dtype)  # as what follows looks at it
         count = len(chain.steps)
