@@ -148,7 +148,7 @@ def test_infinities_and_nans_go_where_they_belong(device: Device, dtype: str) ->
     a = device.put(np.eye(3).astype(dtype) + np.tri(3, k=-1).astype(dtype))
     x = device.put(np.array([1, np.nan, 1]).astype(dtype))
     for multiply in (blas.trmv, blas.trsv):
-        assert np.isnan(value(device, multiply(a, x))).tolist() == [False, True, True]
+        assert np.isnan(value(device, multiply(a, x)))[1:].all()  # before it: times 0, or not
     nan = array.full(device, (3, 3), float("nan"), dtype)
     y = array.full(device, 3, 2, dtype)
     for half in (blas.symv, blas.hemv):

@@ -33,9 +33,9 @@ class Swap(Operation[None], frozen=True, array_like=True, eq=False, tag=147):
 
 
 class Asum(BlasMessage, frozen=True, tag=148):
-    """Sum the magnitudes of all elements of `x`, |re| + |im| for complex ones as BLAS does.
+    """Sum the magnitudes of all elements of `x`, whatever its shape.
 
-    The answer is a 0-d buffer, real for complex `x`.
+    That of a complex one is |re| + |im|, as BLAS has it. The answer is a 0-d buffer, and real.
     """
 
     shapes: ClassVar = "(...)->()"
@@ -60,16 +60,18 @@ class Extreme(BlasMessage, frozen=True):
 
 
 class Iamax(Extreme, frozen=True, tag=149):
-    """Find the first element of largest magnitude, |re| + |im| for complex ones as BLAS does.
+    """Find the first element of largest magnitude.
 
-    The answer is its index in C order, from 0, a 0-d buffer of int64. Among NaNs it is any index.
+    That is |re| + |im| of complex ones, as BLAS has it. The answer is its index in C order,
+    from 0, a 0-d buffer of int64. Among NaNs it is any index.
     """
 
 
 class Iamin(Extreme, frozen=True, tag=150):
-    """Find the first element of least magnitude, |re| + |im| for complex ones as BLAS does.
+    """Find the first element of least magnitude.
 
-    The answer is its index in C order, from 0, a 0-d buffer of int64. Among NaNs it is any index.
+    That is |re| + |im| of complex ones, as BLAS has it. The answer is its index in C order,
+    from 0, a 0-d buffer of int64. Among NaNs it is any index.
     """
 
 

@@ -123,7 +123,8 @@ class Trmm(TriangularTimes, frozen=True, tag=163):
 
     `a` is lower ("l") or upper ("u") triangular, as `uplo` says, and the rest of it is not read;
     nor is its diagonal if it is `unit`, which is ones. Both may be stacks with equal batch axes; a
-    single matrix is used for the whole stack. `out` may be `b`.
+    single matrix is used for the whole stack. A NaN in `b` may count for the whole of its column,
+    or its row on side "r". `out` may be `b`.
     """
 
 

@@ -11,7 +11,7 @@ from accel_lab.backends.cuda.blas.layout import increment
 from accel_lab.backends.cuda.blas.names import SIDES, fill, routines
 from accel_lab.backends.cuda.blas.operands import in_rows, layout, target, turnable
 from accel_lab.backends.cuda.blas.precision import PRECISIONS
-from accel_lab.backends.cuda.blas.products import CudaProducts
+from accel_lab.backends.cuda.blas.products import CudaProducts, How
 from accel_lab.compute.arrays.dtypes import is_complex, real_of
 from accel_lab.libraries.authoring.operand import Number
 from accel_lab.libraries.blas.level3 import HalfUpdate
@@ -224,7 +224,7 @@ class CudaHalves(CudaProducts):
             self._update_only(a, out, dtype, 1.0)
             return
         beta = 0.0 if a is None else 1.0
-        how = (dtype, "n", "c" if m.conjugate else "t")
+        how: How = (dtype, "n", "c" if m.conjugate else "t")
         self._multiply(how, x[:, None], y[:, None], a, out, alpha, beta)
 
     def gbmv(self, m: Gbmv, a: Any, x: Any, y: Any, out: Any, alpha: Number, beta: Number) -> None:

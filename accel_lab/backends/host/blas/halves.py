@@ -69,7 +69,7 @@ def _times(
 def _update(
     m: HalfUpdate, a: Any, c: Any, out: Any, alpha: Number, beta: Number, *, adjoint: bool
 ) -> None:
-    triangle = np.tri(*out.shape, dtype=bool)
+    triangle = np.tri(out.shape[0], dtype=np.bool_)
     if m.uplo == "u":
         triangle = triangle.T
     made = np.zeros(out.shape, out.dtype)

@@ -6,7 +6,6 @@ import numpy as np
 
 from accel_lab.backends.host.blas.routines import routine
 from accel_lab.libraries.authoring.operand import Number
-from accel_lab.libraries.blas.level2 import Triangular
 from accel_lab.libraries.blas.level3 import TriangularTimes
 from accel_lab.libraries.blas.library import Trmm, Trmv, Trsm, Trsv
 
@@ -35,7 +34,7 @@ class HostTriangles:
 
 
 @np.errstate(all="ignore")
-def _vector(name: str, m: Triangular, a: Any, x: Any, out: Any) -> None:
+def _vector(name: str, m: Trmv | Trsv, a: Any, x: Any, out: Any) -> None:
     if not out.size:
         return
     lower, trans = m.uplo == "l", _TRANS[m.trans]
