@@ -141,6 +141,15 @@ def test_extremes_are_the_first_of_their_size(
         assert value(device, got) == sizes.index(extreme)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_the_size_of_a_complex_number_is_that_of_both_parts(device: Device, dtype: str) -> None:
+    """Its modulus would say otherwise: |2 + 2i| < 3."""
+    x = device.put(np.array([3, 2 + 2j]).astype(dtype))
+    assert value(device, blas.iamax(x)) == 1
+    assert value(device, blas.iamin(x)) == 0
+    assert value(device, blas.asum(x)) == 7
+
+
 @pytest.mark.parametrize("dtype", WIDE)
 def test_an_infinity_is_the_largest_and_a_nan_gives_some_index(device: Device, dtype: str) -> None:
     x = reals(0, (6,), dtype)
