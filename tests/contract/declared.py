@@ -95,6 +95,7 @@ class Declared:
 
 
 NEED_POINTS = {f"fft.{one}": "at least one" for one in ("C2C", "R2C", "C2R")}
+NEED_POINTS |= {f"blas.{one}": "at least one" for one in ("Iamax", "Iamin")}
 """What has no answer if an operand has no element, and the words of its refusal."""
 
 
@@ -106,8 +107,15 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "array.Slice": {"index": (None,)},
     "array.Unary": {"op": "absolute"},
     "array.Where": {"numbers": (0, 1)},
+    "blas.Gbmv": {"kl": 0},
+    "blas.Trsm": {"unit": True},
+    "blas.Trsv": {"unit": True},
 }
 """What the fields are that every message of a kind has; every dtype has these functions."""
+
+
+SIDES = {f"blas.{one}": {"p": "m"} for one in ("Symm", "Hemm", "Trmm", "Trsm", "Dgmm")}
+"""Axes whose extent an option says, here the default: that of another axis."""
 
 
 def _example(kind: type[Shaped[Any]]) -> dict[str, Any]:
@@ -217,7 +225,8 @@ class Sample:
 
 def sample(declared: Declared, dtype: str, extent: Callable[[str], int]) -> Sample:
     """Return a sample with these extents; `...` stands for two axes."""
-    extents = {axis: extent(axis) for axis in declared.axes}
+    as_of = SIDES.get(declared.row, {})
+    extents = {axis: extent(as_of.get(axis, axis)) for axis in declared.axes}
     return Sample(declared, dtype, extents, (extent("first"), extent("second")))
 
 

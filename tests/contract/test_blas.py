@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accel_lab import array, blas
-from accel_lab.backends.host.blas import HostBlas
+from accel_lab.backends.host.blas.library import HostBlas
 from accel_lab.compute.arrays.dtypes import NAMES, is_complex, numpy_dtype
 from accel_lab.compute.device import Device
 from accel_lab.libraries.blas.library import Trans

@@ -99,11 +99,7 @@ def test_a_backend_has_a_class_for_every_library(library: str, backend: str) -> 
 def test_a_backend_has_a_method_for_each_default_handler(library: str, backend: str) -> None:
     path, actor = source(PACKAGE / "backends" / backend, library), OWNERS[library]
     wanted = class_name(library, backend.title())
-    classes = {one.name: one for one in parsed(path).body if isinstance(one, ast.ClassDef)}
-    methods = {one.name: one for one in classes[wanted].body if isinstance(one, ast.FunctionDef)}
-    for one in classes[wanted].body:  # `gemm_strided_batched = gemm`
-        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Name):
-            methods |= {str(ast.unparse(one.targets[0])): methods[one.value.id]}
+    methods = methods_of(wanted, classes_beside(path))
     for kind, name in handled_by(actor).items():
         if getattr(actor, name).__module__ != default_actor.__name__:
             continue
@@ -112,6 +108,26 @@ def test_a_backend_has_a_method_for_each_default_handler(library: str, backend: 
         message = "_" if taken[1:2] == ["_"] else "m"  # it may have no use for it
         expected = ["self", message, *default_actor.parameters(kind)]
         assert taken == expected, f"{path.relative_to(ROOT)}: {wanted}.{name}"
+
+
+def classes_beside(path: Path) -> dict[str, ast.ClassDef]:
+    """Return the classes of a file, and of its folder if it is the main file of a library."""
+    files = sorted(path.parent.glob("*.py")) if path.name == "library.py" else [path]
+    bodies = [one for file in files for one in parsed(file).body]
+    return {one.name: one for one in bodies if isinstance(one, ast.ClassDef)}
+
+
+def methods_of(name: str, classes: Mapping[str, ast.ClassDef]) -> dict[str, ast.FunctionDef]:
+    """Return the methods that a class has of its own or of its bases."""
+    methods: dict[str, ast.FunctionDef] = {}
+    for base in reversed(classes[name].bases):
+        if isinstance(base, ast.Name) and base.id in classes:
+            methods |= methods_of(base.id, classes)
+    methods |= {one.name: one for one in classes[name].body if isinstance(one, ast.FunctionDef)}
+    for one in classes[name].body:  # `gemm_strided_batched = gemm`
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Name):
+            methods |= {str(ast.unparse(one.targets[0])): methods[one.value.id]}
+    return methods
 
 
 def test_a_class_is_given_the_device_that_it_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:

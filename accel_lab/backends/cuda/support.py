@@ -12,5 +12,5 @@ _BLAS = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "co
 
 SUPPORT: Mapping[str, frozenset[str]] = {
     **COMMON,
-    **{name: _BLAS for name in COMMON if name.startswith("blas.")},
+    **{name: COMMON[name] & _BLAS for name in COMMON if name.startswith("blas.")},
 }

@@ -7,23 +7,47 @@ semiring of `or` and `and`. A factor is any number; on the wire a complex one is
 parts.
 """
 
-from typing import ClassVar, Literal, TypeAlias
+# ruff: noqa: PLC0414 - names of this module, wherever they are written
 
+from typing import ClassVar
+
+from accel_lab.actor.reply import Reply
 from accel_lab.compute.arrays.dtypes import real_of
+from accel_lab.compute.device import device_of
+from accel_lab.compute.execution.launch import Launch, handles
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.libraries.authoring.dtype_sets import ALL, INEXACT
+from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.authoring.default_actor import DefaultActor
+from accel_lab.libraries.authoring.dtype_sets import INEXACT
 from accel_lab.libraries.authoring.function import function
+from accel_lab.libraries.authoring.operand import array_of, describe
 from accel_lab.libraries.authoring.options import Factor, Options
-from accel_lab.libraries.authoring.shaped import Shaped
-
-Trans: TypeAlias = Literal["n", "t", "c"]
-
-
-class BlasMessage(Shaped[AccelRef], frozen=True, array_like=True, eq=False):
-    """A message of `blas`: it answers with a buffer, and every dtype has it on some backend."""
-
-    library: ClassVar[str] = "blas"
-    dtypes: ClassVar = ALL
+from accel_lab.libraries.blas.level1 import Asum as Asum
+from accel_lab.libraries.blas.level1 import Givens as Givens
+from accel_lab.libraries.blas.level1 import Iamax as Iamax
+from accel_lab.libraries.blas.level1 import Iamin as Iamin
+from accel_lab.libraries.blas.level1 import Rot as Rot
+from accel_lab.libraries.blas.level1 import Rotated as Rotated
+from accel_lab.libraries.blas.level1 import Rotg as Rotg
+from accel_lab.libraries.blas.level1 import Swap as Swap
+from accel_lab.libraries.blas.level2 import Gbmv as Gbmv
+from accel_lab.libraries.blas.level2 import Ger as Ger
+from accel_lab.libraries.blas.level2 import Hemv as Hemv
+from accel_lab.libraries.blas.level2 import Symv as Symv
+from accel_lab.libraries.blas.level2 import Trmv as Trmv
+from accel_lab.libraries.blas.level2 import Trsv as Trsv
+from accel_lab.libraries.blas.level3 import Dgmm as Dgmm
+from accel_lab.libraries.blas.level3 import Geam as Geam
+from accel_lab.libraries.blas.level3 import Hemm as Hemm
+from accel_lab.libraries.blas.level3 import Herk as Herk
+from accel_lab.libraries.blas.level3 import Symm as Symm
+from accel_lab.libraries.blas.level3 import Syrk as Syrk
+from accel_lab.libraries.blas.level3 import Trmm as Trmm
+from accel_lab.libraries.blas.level3 import Trsm as Trsm
+from accel_lab.libraries.blas.message import BlasMessage
+from accel_lab.libraries.blas.message import Side as Side
+from accel_lab.libraries.blas.message import Trans as Trans
+from accel_lab.libraries.blas.message import Uplo as Uplo
 
 
 class Product(BlasMessage, frozen=True):
@@ -138,3 +162,35 @@ class Nrm2(BlasMessage, frozen=True, tag=146):
 gemm, gemm_strided_batched = function(Gemm), function(GemmStridedBatched)
 gemv = function(Gemv)
 axpy, scal, dot, nrm2 = function(Axpy), function(Scal), function(Dot), function(Nrm2)
+asum, iamax, iamin = function(Asum), function(Iamax), function(Iamin)
+rot, rotg = function(Rot), function(Rotg)
+ger, symv, hemv = function(Ger), function(Symv), function(Hemv)
+trmv, trsv, gbmv = function(Trmv), function(Trsv), function(Gbmv)
+symm, hemm, syrk, herk = function(Symm), function(Hemm), function(Syrk), function(Herk)
+trmm, trsm, geam, dgmm = function(Trmm), function(Trsm), function(Geam), function(Dgmm)
+
+
+def swap(x: AccelRef, y: AccelRef) -> Reply[None]:
+    """Exchange the elements of `x` and `y`, as `Swap` says; does not block.
+
+    Raises:
+        InvalidArgument: they are not of one shape and dtype, or are the same buffer.
+    """
+    return device_of(x).ask(Swap((x, y)))
+
+
+class BlasActor(DefaultActor):
+    """Owns the handle of BLAS in one context."""
+
+    library: ClassVar = "blas"
+
+    @handles(Swap)
+    def swap(self, m: Swap, launch: Launch) -> None:
+        """Enqueue the exchange of two arrays that share no memory."""
+        m.infer()  # the notebook could not: a shape was unknown to it
+        x, y = m.pair
+        same = launch.context.backend.same_memory
+        if x.storage is y.storage and same(array_of(x), array_of(y)):
+            text = f"x {describe(x)} and y {describe(y)} are overlapping views of one buffer"
+            raise InvalidArgument(f"Swap: {text}; copy one first")
+        self.lib.swap(m, launch.write(x), launch.write(y))

@@ -38,7 +38,7 @@ def used_bytes() -> int:
     """What is used beside the workspace of cuBLAS, which is there once there was a product."""
     import cupy
 
-    from accel_lab.backends.cuda.blas.library import WORKSPACE_BYTES
+    from accel_lab.backends.cuda.blas.products import WORKSPACE_BYTES
 
     return int(cupy.get_default_memory_pool().used_bytes()) - WORKSPACE_BYTES
 

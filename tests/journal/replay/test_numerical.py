@@ -29,7 +29,7 @@ def again() -> Iterator[System]:
 
 def add_to_products(off: float) -> None:
     """Have each product of this context be off by so much, relative to itself."""
-    from accel_lab.backends.host import blas
+    from accel_lab.backends.host.blas import library as blas
 
     right = blas.HostBlas.gemm
 

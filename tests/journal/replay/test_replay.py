@@ -63,7 +63,7 @@ def services(gpu: Device, at_call: int) -> None:
     """Have one call of the context's own Gemm give one element that is the next number."""
 
     def patch(at_call: int = at_call) -> None:
-        from accel_lab.backends.host import blas as host
+        from accel_lab.backends.host.blas import library as host
 
         right, calls = host.HostBlas.gemm, [0]
 

@@ -1,4 +1,4 @@
-"""BLAS on the host, by NumPy's products and SciPy's norms.
+"""General products, sums and norms on the host, by NumPy's products and SciPy's norms.
 
 Overflow and invalid operations give infinities and NaNs without a warning, as on a GPU.
 """
@@ -20,22 +20,22 @@ _NORMS = {"f": blas.snrm2, "d": blas.dnrm2, "F": blas.scnrm2, "D": blas.dznrm2}
 _NORM_CHUNK = 1 << 30  # elements; SciPy's BLAS counts in 32 bits
 
 
-class HostBlas:
-    """Calls NumPy at once: on the host, what is enqueued is done."""
+class HostProducts:
+    """General products, sums and norms."""
 
     @np.errstate(all="ignore")
     def gemm(
         self, m: Product, a: Any, b: Any, c: Any, out: Any, alpha: Number, beta: Number
     ) -> None:
         """Write alpha op(a) @ op(b) + beta c, for one product or a batch."""
-        _multiply(m.a.dtype, _turn(a, m.trans_a), _turn(b, m.trans_b), c, out, alpha, beta)
+        _multiply(m.a.dtype, turned(a, m.trans_a), turned(b, m.trans_b), c, out, alpha, beta)
 
     gemm_strided_batched = gemm
 
     @np.errstate(all="ignore")
     def gemv(self, m: Gemv, a: Any, x: Any, y: Any, out: Any, alpha: Number, beta: Number) -> None:
         """Write alpha op(a) @ x + beta y."""
-        _multiply(m.a.dtype, _turn(a, m.trans), x, y, out, alpha, beta)
+        _multiply(m.a.dtype, turned(a, m.trans), x, y, out, alpha, beta)
 
     @np.errstate(all="ignore")
     def axpy(self, m: Axpy, x: Any, y: Any, out: Any, alpha: Number) -> None:
@@ -87,7 +87,7 @@ def _multiply(
     out[...] = product
 
 
-def _turn(a: Any, trans: Trans) -> Any:
+def turned(a: Any, trans: Trans) -> Any:
     """Return op(a), conjugated only where that changes it."""
     if trans == "n":
         return a
