@@ -1,0 +1,1 @@
+"""Tests in a browser. They are a package, so that one browser and one page serve all of them."""
