@@ -7,6 +7,7 @@ import numpy as np
 
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.array.joining import Concatenate
 from accel_lab.libraries.array.library import (
     Cast,
     Copy,
@@ -17,7 +18,10 @@ from accel_lab.libraries.array.library import (
     Transpose,
     Zeros,
 )
+from accel_lab.libraries.array.making import Arange, Eye
 from accel_lab.libraries.array.reduction import PLACES, SPREADS, Reduce
+from accel_lab.libraries.array.scanning import Scan
+from accel_lab.libraries.array.shaping import Broadcast, Diagonal, Triangle
 from accel_lab.libraries.authoring.operand import Number
 
 _NARROW = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2"})
@@ -111,7 +115,56 @@ class HostArray:
         """Write the elements at `indices` (numpy.take), which wrap around."""
         np.take(x, indices.astype(np.intp), m.axis, out, mode="wrap")
 
+    @np.errstate(all="ignore")
+    def concatenate(self, m: Concatenate, xs: list[Any], out: Any) -> None:
+        """Copy each array to its place."""
+        for x, place in m.places(xs):
+            np.copyto(out[place], x, casting="unsafe")
+
+    @np.errstate(all="ignore")
+    def arange(self, m: Arange, out: Any) -> None:
+        """Write start + i * step, of integers modulo 2**64, else in float64."""
+        if out.dtype.kind in "iu":
+            i = np.arange(m.count, dtype=np.uint64)
+            out[...] = np.uint64(m.start % 2**64) + i * np.uint64(m.step % 2**64)
+            return
+        made = np.arange(m.count, dtype=np.float64) * float(m.step) + float(m.start)
+        if m.last is not None:
+            made[-1:] = m.last
+        out[...] = made
+
+    def eye(self, m: Eye, out: Any) -> None:
+        """Write zeros, and ones on a diagonal."""
+        out[...] = 0
+        _diagonal(out, m.k, 0, 1)[...] = 1
+
+    def broadcast(self, _: Broadcast, x: Any, out: Any) -> None:
+        """Write `x` along every axis."""
+        np.copyto(out, x)
+
+    @np.errstate(all="ignore")
+    def scan(self, m: Scan, x: Any, out: Any) -> None:
+        """Write sums or products (numpy.cumsum, numpy.cumprod)."""
+        out[...] = getattr(np, m.op)(x, m.axis, out.dtype)
+
+    def triangle(self, m: Triangle, x: Any, out: Any) -> None:
+        """Write one triangle and zeros."""
+        kept = np.tri(*x.shape[-2:], m.k - m.upper, dtype=bool) ^ m.upper
+        out[...] = 0
+        np.copyto(out, x, where=kept)
+
+    def diagonal(self, m: Diagonal, x: Any) -> Any:
+        """Return a view."""
+        return _diagonal(x, m.offset, m.axis1, m.axis2)
+
 
 def _wide(x: Any, dtype: str) -> Any:
     """Widen what is computed in float32 and rounded once."""
     return x.astype(np.float32) if dtype in _NARROW else x
+
+
+def _diagonal(x: Any, offset: int, axis1: int, axis2: int) -> Any:
+    """Return a diagonal that can be written; NumPy's cannot."""
+    view = x.diagonal(offset, axis1, axis2)
+    view.flags.writeable = x.flags.writeable
+    return view

@@ -27,11 +27,16 @@ from accel_lab.libraries.array.elementwise import where as where
 from accel_lab.libraries.array.indexing import Take as Take
 from accel_lab.libraries.array.indexing import is_taking, taken
 from accel_lab.libraries.array.indexing import take as take
+from accel_lab.libraries.array.joining import *  # noqa: F403 - array.concatenate and the like
+from accel_lab.libraries.array.joining import Concatenate
+from accel_lab.libraries.array.making import *  # noqa: F403 - array.arange and the like
 from accel_lab.libraries.array.matmul import Matmul as Matmul
 from accel_lab.libraries.array.matmul import matmul as matmul
 from accel_lab.libraries.array.message import ArrayMessage
 from accel_lab.libraries.array.reduction import Reduce as Reduce
 from accel_lab.libraries.array.reduction import reduce as reduce
+from accel_lab.libraries.array.scanning import *  # noqa: F403 - array.cumsum and the like
+from accel_lab.libraries.array.shaping import *  # noqa: F403 - array.squeeze and the like
 from accel_lab.libraries.authoring.function import function, maker
 from accel_lab.libraries.authoring.operand import (
     Number,
@@ -270,3 +275,9 @@ class ArrayActor(LibraryActor):
         message: Any = launch.message
         spec = launch.spec or message.infer()
         self.lib.apply(op, tuple(arrays), tuple(dtypes), out, dtype=spec.dtype)
+
+    @handles(Concatenate)
+    def concatenate(self, m: Concatenate, launch: Launch) -> None:
+        """Enqueue a copy of each operand to its place."""
+        out = launch.empty()
+        self.lib.concatenate(m, [launch.read(x) for x in m.xs], out)

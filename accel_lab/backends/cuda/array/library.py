@@ -13,6 +13,7 @@ from cupy.cuda import runtime
 from accel_lab.backends.cuda.array.elementwise import cast_kernel
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.compute.arrays.dtypes import numpy_dtype
+from accel_lab.libraries.array.joining import Concatenate
 from accel_lab.libraries.array.library import (
     Cast,
     Copy,
@@ -23,7 +24,10 @@ from accel_lab.libraries.array.library import (
     Transpose,
     Zeros,
 )
+from accel_lab.libraries.array.making import Arange, Eye
 from accel_lab.libraries.array.reduction import PLACES, SPREADS, Reduce
+from accel_lab.libraries.array.scanning import Scan
+from accel_lab.libraries.array.shaping import Broadcast, Diagonal, Triangle
 from accel_lab.libraries.authoring.operand import Number
 
 if TYPE_CHECKING:
@@ -55,12 +59,7 @@ class CudaArray:
         """Write the value, rounded to the dtype as NumPy does."""
         with np.errstate(all="ignore"):
             element = np.asarray(value, numpy_dtype(m.dtype))
-        # As bits: a few kernels then serve all dtypes, and -0.0 keeps its sign.
-        bits = _BITS.get(element.itemsize)
-        if bits is None:
-            out.fill(element)
-        else:
-            out.view(bits).fill(element.view(bits))
+        _fill(out, element)
 
     def copy(self, _: Copy | Reshape, x: Any, out: Any) -> None:
         """Copy `x` into `out` of the same shape and dtype; nothing, where they are one array."""
@@ -138,6 +137,61 @@ class CudaArray:
         """Write the elements at `indices` (cupy.take), which wrap around."""
         cupy.take(x, indices, axis=m.axis, out=out)
 
+    def concatenate(self, m: Concatenate, xs: list[Any], out: Any) -> None:
+        """Copy each array to its place."""
+        made = m.infer().dtype
+        for operand, (x, place) in zip(m.xs, m.places(xs), strict=True):
+            if x.size:
+                self._convert(x, out[place], operand.dtype, made)
+
+    def arange(self, m: Arange, out: Any) -> None:
+        """Write start + i * step, of integers modulo 2**64, else in float64."""
+        if not m.count:
+            return
+        # Two kernels: one that adds and multiplies would round once, NumPy rounds twice.
+        if numpy_dtype(m.dtype).kind in "iu":
+            i = cupy.arange(m.count, dtype="uint64") * np.uint64(m.step % 2**64)
+            cupy.copyto(out, i + np.uint64(m.start % 2**64), casting="unsafe")
+            return
+        made = cupy.arange(m.count, dtype="float64") * float(m.step)
+        made += float(m.start)
+        if m.last is not None:
+            made[-1:].fill(float(m.last))
+        self._convert(made, out, "float64", m.dtype)
+
+    def eye(self, m: Eye, out: Any) -> None:
+        """Write zeros, and ones on a diagonal."""
+        rows, columns = out.shape
+        if out.size:
+            out.fill(0)
+        if -rows < m.k < columns:
+            _fill(out.diagonal(m.k), np.ones((), numpy_dtype(m.dtype)))
+
+    def broadcast(self, _: Broadcast, x: Any, out: Any) -> None:
+        """Write `x` along every axis."""
+        if out.size:
+            cupy.copyto(out, cupy.broadcast_to(x, out.shape))
+
+    def scan(self, m: Scan, x: Any, out: Any) -> None:
+        """Write CuPy's sums or products."""
+        if not out.size:
+            return
+        made = m.made_dtype()
+        flat = m.axis is None or x.ndim == 1
+        answer = getattr(cupy, m.op)(x.ravel() if flat else x, None if flat else m.axis, made)
+        self._answer(answer, out, made)
+
+    def triangle(self, m: Triangle, x: Any, out: Any) -> None:
+        """Write one triangle and zeros."""
+        if out.size:
+            rows, columns = x.shape[-2:]
+            k = max(-rows - 1, min(m.k, columns + 1))
+            cupy.copyto(out, (cupy.triu if m.upper else cupy.tril)(x, k))
+
+    def diagonal(self, m: Diagonal, x: Any) -> Any:
+        """Return a view."""
+        return x.diagonal(m.offset, m.axis1, m.axis2)
+
     def _wide(self, x: Any, dtype: str) -> Any:
         """Return what CuPy computes with in place of the bits of narrow floats."""
         if dtype not in FORMATS:
@@ -155,6 +209,18 @@ class CudaArray:
         if kernel is None:
             kernel = self._casts[source, target] = cast_kernel(source, target)
         kernel(x, out)
+
+
+def _fill(out: Any, element: Any) -> None:
+    """Write one element everywhere.
+
+    As bits: a few kernels then serve all dtypes, and -0.0 keeps its sign.
+    """
+    bits = _BITS.get(element.itemsize)
+    if bits is None:
+        out.fill(element)
+    else:
+        out.view(bits).fill(element.view(bits))
 
 
 def _is_complex(x: Any) -> bool:
