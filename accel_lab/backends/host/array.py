@@ -7,6 +7,8 @@ import numpy as np
 
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.array.counting import Bincount, Unique
+from accel_lab.libraries.array.indexing import TakeAlong
 from accel_lab.libraries.array.joining import Concatenate
 from accel_lab.libraries.array.library import (
     Cast,
@@ -19,6 +21,7 @@ from accel_lab.libraries.array.library import (
     Zeros,
 )
 from accel_lab.libraries.array.making import Arange, Eye
+from accel_lab.libraries.array.ordering import Argsort, Searchsorted, Sort
 from accel_lab.libraries.array.reduction import PLACES, SPREADS, Reduce
 from accel_lab.libraries.array.scanning import Scan
 from accel_lab.libraries.array.shaping import Broadcast, Diagonal, Triangle
@@ -147,9 +150,53 @@ class HostArray:
         """Write sums or products (numpy.cumsum, numpy.cumprod)."""
         out[...] = getattr(np, m.op)(x, m.axis, out.dtype)
 
+    def sort(self, m: Sort, x: Any, out: Any) -> None:
+        """Write the elements in order (numpy.sort)."""
+        out[...] = np.sort(x, m.axis, kind="stable")
+
+    def argsort(self, m: Argsort, x: Any, out: Any) -> None:
+        """Write where the elements in order are (numpy.argsort)."""
+        out[...] = np.argsort(x, m.axis, kind="stable")
+
+    def searchsorted(self, m: Searchsorted, a: Any, v: Any, out: Any) -> None:
+        """Write where elements belong (numpy.searchsorted)."""
+        common = numpy_dtype(m.common())
+        out[...] = np.searchsorted(a.astype(common), v.astype(common), m.side)
+
+    def take_along(self, m: TakeAlong, x: Any, indices: Any, out: Any) -> None:
+        """Write an element for each index (numpy.take_along_axis), which wrap around."""
+        x, axis = (x.reshape(-1), 0) if m.axis is None else (x, m.axis)
+        if out.size:
+            at = indices.astype(np.intp) % x.shape[axis]
+            out[...] = np.take_along_axis(x, at, axis)
+
+    def bincount(self, m: Bincount, x: Any, weights: Any, out: Any) -> None:
+        """Write how often each integer is there (numpy.bincount)."""
+        within = (x >= 0) & (x < m.length)
+        by = None if weights is None else weights[within]
+        out[...] = np.bincount(x[within].astype(np.intp), by, m.length)
+
+    def mask(self, x: Any, mask: Any) -> Any:
+        """Return what is kept."""
+        return x[mask]
+
+    def unique(self, m: Unique, x: Any) -> tuple[Any, ...]:
+        """Return each element once, and what is asked for (numpy.unique)."""
+        asked = (m.indices, m.inverse, m.counts)
+        find: Any = np.unique  # whose overloads know no flags that vary
+        made = find(x, *asked, equal_nan=m.equal_nan)
+        left = iter(made if any(asked) else (made,))
+        values = next(left)
+        return values, *(next(left) if one else None for one in asked)
+
+    def nonzero(self, x: Any, _: str) -> Any:
+        """Return the places of what is not zero, a row for each axis."""
+        return np.stack(np.nonzero(x != 0))
+
     def triangle(self, m: Triangle, x: Any, out: Any) -> None:
         """Write one triangle and zeros."""
-        kept = np.tri(*x.shape[-2:], m.k - m.upper, dtype=bool) ^ m.upper
+        rows, columns = x.shape[-2:]
+        kept = np.tri(rows, columns, m.k - m.upper, bool) ^ m.upper
         out[...] = 0
         np.copyto(out, x, where=kept)
 

@@ -90,7 +90,7 @@ class Concatenate(ArrayMessage, frozen=True, tag=113):
                     f"Concatenate: {dtype} is not of the same kind as {self.dtype}; convert with "
                     "array.cast"
                 )
-        return self.dtype
+        return str(self.dtype)
 
     def places(self, arrays: Sequence[Any]) -> list[tuple[Any, tuple[slice, ...]]]:
         """Return the array of each operand with where it goes in the result."""
@@ -284,7 +284,7 @@ def pad(
     padded = x
     for at in added:
         if mode != "constant":
-            places: Any = np.pad(np.arange(x.shape[at]), widths[at], mode)  # type: ignore[call-overload]
+            places: Any = np.pad(np.arange(x.shape[at]), widths[at], mode)
             padded = take(padded, places, at)
             continue
         parts = [padded]

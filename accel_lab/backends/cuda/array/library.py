@@ -10,9 +10,12 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
+from accel_lab.backends.cuda.array.counting import count_kernel, sum_kernel
 from accel_lab.backends.cuda.array.elementwise import cast_kernel
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.compute.arrays.dtypes import numpy_dtype
+from accel_lab.libraries.array.counting import Bincount, Unique
+from accel_lab.libraries.array.indexing import TakeAlong
 from accel_lab.libraries.array.joining import Concatenate
 from accel_lab.libraries.array.library import (
     Cast,
@@ -25,6 +28,7 @@ from accel_lab.libraries.array.library import (
     Zeros,
 )
 from accel_lab.libraries.array.making import Arange, Eye
+from accel_lab.libraries.array.ordering import Argsort, Searchsorted, Sort
 from accel_lab.libraries.array.reduction import PLACES, SPREADS, Reduce
 from accel_lab.libraries.array.scanning import Scan
 from accel_lab.libraries.array.shaping import Broadcast, Diagonal, Triangle
@@ -181,6 +185,70 @@ class CudaArray:
         answer = getattr(cupy, m.op)(x.ravel() if flat else x, None if flat else m.axis, made)
         self._answer(answer, out, made)
 
+    def sort(self, m: Sort, x: Any, out: Any) -> None:
+        """Write the elements in order (cupy.sort)."""
+        if out.size:
+            cupy.copyto(out, cupy.sort(_with_axes(x), m.axis))
+
+    def argsort(self, m: Argsort, x: Any, out: Any) -> None:
+        """Write where the elements in order are (cupy.argsort), which is stable."""
+        if out.size:
+            self._answer(cupy.argsort(_with_axes(x), m.axis), out, "int64")
+
+    def searchsorted(self, m: Searchsorted, a: Any, v: Any, out: Any) -> None:
+        """Write where elements belong (cupy.searchsorted)."""
+        if not out.size:
+            return
+        common = m.common()
+        places = cupy.searchsorted(a.astype(common), v.astype(common), m.side)
+        self._answer(places, out, "int64")
+
+    def take_along(self, m: TakeAlong, x: Any, indices: Any, out: Any) -> None:
+        """Write an element for each index (cupy.take_along_axis), which wrap around."""
+        if not out.size:
+            return
+        x, axis = (x.ravel(), 0) if m.axis is None else (x, m.axis)
+        at = cupy.remainder(indices.astype("int64"), x.shape[axis])
+        cupy.copyto(out, cupy.take_along_axis(x, at, axis))
+
+    def bincount(self, m: Bincount, x: Any, weights: Any, out: Any) -> None:
+        """Write how often each integer is there; cupy.bincount would wait for the largest."""
+        out.fill(0)
+        if not (x.size and m.length):
+            return
+        if weights is None:
+            count_kernel()(x, m.length, out)
+        else:
+            sum_kernel()(x, weights.astype("float64"), m.length, out)
+
+    # These three wait for the device: they run beside the dispatcher.
+
+    def mask(self, x: Any, mask: Any) -> Any:
+        """Return what is kept: the elements at the places where the mask is True."""
+        rest = x.shape[mask.ndim :]
+        (at,) = cupy.nonzero(mask.ravel())
+        if not (at.size and x.size):
+            return cupy.empty((at.size, *rest), x.dtype)
+        return cupy.take(x.reshape((mask.size, *rest)), at, axis=0)
+
+    def unique(self, m: Unique, x: Any) -> tuple[Any, ...]:
+        """Return each element once, and what is asked for (cupy.unique)."""
+        asked = (m.indices, m.inverse, m.counts)
+        if not x.size:
+            inverse = cupy.empty(x.shape, "int64") if m.inverse else None
+            none = [cupy.empty((0,), "int64") if one else None for one in asked]
+            return cupy.empty((0,), x.dtype), none[0], inverse, none[2]
+        made = cupy.unique(x, *asked, equal_nan=m.equal_nan)
+        left = iter(made if any(asked) else (made,))
+        values = next(left)
+        return values, *(next(left).astype("int64") if one else None for one in asked)
+
+    def nonzero(self, x: Any, dtype: str) -> Any:
+        """Return the places of what is not zero, a row for each axis."""
+        if not x.size:
+            return cupy.empty((x.ndim, 0), "int64")
+        return cupy.stack(cupy.nonzero(self._wide(x, dtype) != 0)).astype("int64")
+
     def triangle(self, m: Triangle, x: Any, out: Any) -> None:
         """Write one triangle and zeros."""
         if out.size:
@@ -209,6 +277,11 @@ class CudaArray:
         if kernel is None:
             kernel = self._casts[source, target] = cast_kernel(source, target)
         kernel(x, out)
+
+
+def _with_axes(x: Any) -> Any:
+    """Return what CuPy sorts: a number as a vector of it."""
+    return x if x.ndim else x.reshape(1)
 
 
 def _fill(out: Any, element: Any) -> None:
