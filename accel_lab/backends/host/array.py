@@ -178,7 +178,7 @@ class HostArray:
 
     def mask(self, x: Any, mask: Any) -> Any:
         """Return what is kept."""
-        return x[mask]
+        return np.ascontiguousarray(x[mask])
 
     def unique(self, m: Unique, x: Any) -> tuple[Any, ...]:
         """Return each element once, and what is asked for (numpy.unique)."""
