@@ -47,6 +47,9 @@ def test_a_scan_is_numpys_along_any_axis_of_any_view(
     op: ScanOp,
 ) -> None:
     x, ndim = small(seed, shape, dtype), len(shape)
+    if op == "cumprod" and x.dtype.kind in "fc":  # so that none of a part of them is infinite
+        x = np.where(x == 0, x, np.where(x.real > 0, 1, 1j if is_complex(dtype) else -1))
+        x = np.asarray(x, dtype)
     axis = data.draw(st.integers(-ndim, ndim - 1) | st.none() if ndim else st.none())
     on = place(device, x, layout)
     expected = numpys(getattr(np, op), x, axis=axis)

@@ -8,22 +8,22 @@ import cupy
 
 @cache
 def count_kernel() -> Any:
-    """Return the kernel (x, n, out) that adds 1 to out[x] for each x from 0 up to n."""
+    """Return the kernel (x, length, out) that adds 1 to out[x] for each x from 0 up to length."""
     return cupy.ElementwiseKernel(
-        "S x, int64 n",
+        "S x, int64 length",
         "raw int64 z",
         "long long at = (long long)x;"
-        "if (at >= 0 && at < n) atomicAdd((unsigned long long*)&z[at], 1ULL)",
+        "if (at >= 0 && at < length) atomicAdd((unsigned long long*)&z[at], 1ULL)",
         "accel_lab_count",
     )
 
 
 @cache
 def sum_kernel() -> Any:
-    """Return the kernel (x, weights, n, out) that adds a weight to out[x] for each x."""
+    """Return the kernel (x, weights, length, out) that adds a weight to out[x] for each x."""
     return cupy.ElementwiseKernel(
-        "S x, float64 weight, int64 n",
+        "S x, float64 weight, int64 length",
         "raw float64 z",
-        "long long at = (long long)x; if (at >= 0 && at < n) atomicAdd(&z[at], weight)",
+        "long long at = (long long)x; if (at >= 0 && at < length) atomicAdd(&z[at], weight)",
         "accel_lab_sum_counted",
     )

@@ -226,7 +226,7 @@ class CudaArray:
     def mask(self, x: Any, mask: Any) -> Any:
         """Return what is kept: the elements at the places where the mask is True."""
         rest = x.shape[mask.ndim :]
-        (at,) = cupy.nonzero(mask.ravel())
+        at = cupy.nonzero(mask.ravel())[0] if mask.size else cupy.empty((0,), "int64")
         if not (at.size and x.size):
             return cupy.empty((at.size, *rest), x.dtype)
         return cupy.take(x.reshape((mask.size, *rest)), at, axis=0)
