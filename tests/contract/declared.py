@@ -104,6 +104,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "array.Cast": {"dtype": "complex128"},
     "array.Reduce": {"op": "sum"},
     "array.Reshape": {"shape": (-1,)},
+    "array.Scan": {"op": "cumsum"},
     "array.Slice": {"index": (None,)},
     "array.Unary": {"op": "absolute"},
     "array.Where": {"numbers": (0, 1)},

@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as npst
 from accel_lab import array
 from accel_lab.compute.device import Device
 from accel_lab.compute.message.buffer import AccelRef
-from tests.contract.numpys import near, shapes
-from tests.contract.samples import Layout, layouts, place, refused, seeds, small, value
+from tests.contract.numpys import DTYPES, near, shapes
+from tests.contract.samples import Layout, assert_same, layouts, place, refused, seeds, small, value
 
 
 @settings(max_examples=60)
@@ -63,15 +63,118 @@ def test_indices_outside_wrap_around(device: Device) -> None:
     assert value(device, x[np.array([3, -4, 7])]).tolist() == [0, 2, 1]
 
 
-def test_a_mask_and_mixed_indices_are_refused_with_what_to_do(device: Device) -> None:
+@settings(max_examples=120)
+@given(data=st.data(), seed=seeds, shape=shapes, dtype=DTYPES, layout=layouts)
+def test_a_mask_in_square_brackets_keeps_what_numpy_keeps(
+    device: Device,
+    data: st.DataObject,
+    seed: int,
+    shape: tuple[int, ...],
+    dtype: str,
+    layout: Layout,
+) -> None:
+    x = small(seed, shape, dtype)
+    mask = small(seed + 1, shape[: data.draw(st.integers(0, len(shape)))], "bool")
+    on = place(device, x, layout)
+    kept = on[place(device, np.asarray(mask), data.draw(layouts))]
+    assert_same(value(device, kept), x[mask])
+    if mask.ndim:
+        assert_same(value(device, on[mask]), x[mask])
+    if mask.ndim == 1 and mask.size:
+        assert_same(value(device, on[mask.tolist()]), x[mask])
+
+
+@settings(max_examples=150)
+@given(data=st.data(), seed=seeds, shape=npst.array_shapes(max_dims=4, max_side=4), layout=layouts)
+def test_arrays_among_slices_and_integers_take_what_numpy_takes(
+    device: Device, data: st.DataObject, seed: int, shape: tuple[int, ...], layout: Layout
+) -> None:
+    x = small(seed, shape, "int16")
+    together = data.draw(
+        npst.mutually_broadcastable_shapes(num_shapes=len(shape), max_dims=2, max_side=3)
+    )
+    entries: list[Any] = []
+    for extent, wide in zip(shape, together.input_shapes, strict=True):
+        within = st.integers(-extent, extent - 1)
+        entries.append(
+            data.draw(
+                st.sampled_from([slice(None), slice(1, None), slice(None, None, -1)])
+                | within
+                | npst.arrays("int64", wide, elements=within)
+                | npst.arrays("int32", wide, elements=within)
+            )
+        )
+    entries = entries[: data.draw(st.integers(1, len(entries)))]
+    if data.draw(st.booleans()):
+        entries.insert(data.draw(st.integers(0, len(entries))), None)
+    if data.draw(st.booleans()):
+        entries.append(...)
+    on = place(device, x, layout)
+    sent = tuple(
+        device.put(one) if isinstance(one, np.ndarray) and data.draw(st.booleans()) else one
+        for one in entries
+    )
+    assert_same(value(device, on[sent]), np.asarray(x[tuple(entries)]))
+
+
+@settings(max_examples=100)
+@given(
+    data=st.data(), seed=seeds, shape=npst.array_shapes(max_dims=3), dtype=DTYPES, layout=layouts
+)
+def test_taking_along_an_axis_is_numpys(
+    device: Device,
+    data: st.DataObject,
+    seed: int,
+    shape: tuple[int, ...],
+    dtype: str,
+    layout: Layout,
+) -> None:
+    x, axis = small(seed, shape, dtype), data.draw(st.integers(-len(shape), len(shape) - 1))
+    wide = [data.draw(st.sampled_from([1, n])) for n in shape]
+    wide[axis] = data.draw(st.integers(0, 4))
+    whole: Any = npst.arrays  # whose overloads know no dtypes that are drawn
+    extent = shape[axis]
+    indices = data.draw(
+        whole(
+            st.sampled_from(["int8", "int64"]),
+            tuple(wide),
+            elements=st.integers(-extent, extent - 1),
+        )
+    )
+    on, at = place(device, x, layout), place(device, indices, data.draw(layouts))
+    expected = np.take_along_axis(x, indices, axis)
+    assert_same(value(device, array.take_along_axis(on, at, axis)), expected)
+    flat = indices.reshape(-1)
+    got = array.take_along_axis(on, device.put(flat), None)
+    assert_same(value(device, got), np.take_along_axis(x, flat.astype(np.int64) % x.size, None))
+
+
+def test_a_mask_that_does_not_fit_and_no_index_is_refused(device: Device) -> None:
     x = device.put(np.arange(6.0).reshape(2, 3))
-    mask = x > 2
-    with refused(device, "array.where(mask, x, 0)", "gpu.run"):
-        _ = x[mask]
-    with refused(device, "array.where(mask, x, 0)"):
-        _ = x[[True, False]]
-    with refused(device, "array.take(x, indices, axis)"):
-        _ = x[:, np.array([0, 1])]
+    row, wide = x[0] > 1, device.put(np.zeros((3, 1), np.int64))
+    with refused(device, "mask is bool[3]", "first axes of x float64[2, 3]"):
+        _ = x[row]
+    with refused(device, "mask is float64[2, 3]", "bool"):
+        array.mask(x, x)
+    with refused(device, "a mask stands alone", "array.nonzero(mask)"):
+        _ = x[:, row]
+    with refused(device, "more than one Ellipsis"):
+        _ = x[..., np.array([0]), ...]
+    with refused(device, "3 axes, but x is float64[2, 3]"):
+        _ = x[0, np.array([0]), 0]
+    with refused(device, "index 2 is outside axis 0"):
+        _ = x[2, np.array([0])]
+    with refused(device, "an index is of integers, not float64[1]"):
+        _ = x[:, np.array([0.5])]
+    with refused(device, "do not broadcast"):
+        _ = x[np.array([0, 1]), np.array([0, 1, 2])]
+    none = x[:, :0]
+    with refused(device, "axis 1 of x float64[2, 0] has no elements"):
+        _ = none[:, np.array([0])]
+    with refused(device, "TakeAlong: indices are int64[3, 1]", "does not broadcast beside axis 1"):
+        array.take_along_axis(x, wide, 1)
+    with refused(device, "is to have as many axes"):
+        array.take_along_axis(x, wide, None)
     with refused(device, "float64[2, 3]", "integers"):
         _ = x[x]
     with refused(device, "[[0], [0, 1]] has rows of several lengths"):

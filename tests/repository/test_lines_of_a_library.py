@@ -15,7 +15,7 @@ from tests.project import PACKAGE, ROOT
 from tests.repository.test_add_a_library import PAGE, file_of
 from tests.repository.test_docs import blocks
 
-BOUNDS = {"array": 174, "blas": 145, "fft": 740}
+BOUNDS = {"array": 203, "blas": 145, "fft": 740}
 """The most lines a message; most of `fft` is what cuFFT lacks."""
 BOUND_OF_A_NEW_ONE = 122
 """Of the library on the page, which has one message."""
@@ -23,7 +23,12 @@ ROOMS = (
     PACKAGE,
     *(ROOT / "tests" / room for room in ("backends", "contract", "gpu/libraries", "libraries")),
 )
-ALSO = {"array": ("indexing", "matmul", "operators", "reductions")}
+ALSO = {
+    "array": (
+        "counting", "indexing", "joining", "making", "matmul", "operators", "ordering", "products",
+        "rebuilt", "reductions", "scanning", "shaping",
+    )
+}  # fmt: skip
 """Parts of a library that have tests under their own names."""
 
 

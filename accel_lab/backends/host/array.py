@@ -8,6 +8,9 @@ import numpy as np
 from accel_lab.backends.host.fused import Programs
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.errors import InvalidArgument
+from accel_lab.libraries.array.counting import Bincount, Unique
+from accel_lab.libraries.array.indexing import TakeAlong
+from accel_lab.libraries.array.joining import Concatenate
 from accel_lab.libraries.array.library import (
     Cast,
     Copy,
@@ -18,7 +21,11 @@ from accel_lab.libraries.array.library import (
     Transpose,
     Zeros,
 )
+from accel_lab.libraries.array.making import Arange, Eye
+from accel_lab.libraries.array.ordering import Argsort, Searchsorted, Sort
 from accel_lab.libraries.array.reduction import PLACES, SPREADS, Reduce
+from accel_lab.libraries.array.scanning import Scan
+from accel_lab.libraries.array.shaping import Broadcast, Diagonal, Triangle
 from accel_lab.libraries.authoring.operand import Number
 
 _NARROW = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2"})
@@ -115,7 +122,100 @@ class HostArray:
         """Write the elements at `indices` (numpy.take), which wrap around."""
         np.take(x, indices.astype(np.intp), m.axis, out, mode="wrap")
 
+    @np.errstate(all="ignore")
+    def concatenate(self, m: Concatenate, xs: list[Any], out: Any) -> None:
+        """Copy each array to its place."""
+        for x, place in m.places(xs):
+            np.copyto(out[place], x, casting="unsafe")
+
+    @np.errstate(all="ignore")
+    def arange(self, m: Arange, out: Any) -> None:
+        """Write start + i * step, of integers modulo 2**64, else in float64."""
+        if out.dtype.kind in "iu":
+            i = np.arange(m.count, dtype=np.uint64)
+            out[...] = np.uint64(m.start % 2**64) + i * np.uint64(m.step % 2**64)
+            return
+        made = np.arange(m.count, dtype=np.float64) * float(m.step) + float(m.start)
+        if m.last is not None:
+            made[-1:] = m.last
+        out[...] = made
+
+    def eye(self, m: Eye, out: Any) -> None:
+        """Write zeros, and ones on a diagonal."""
+        out[...] = 0
+        _diagonal(out, m.k, 0, 1)[...] = 1
+
+    def broadcast(self, _: Broadcast, x: Any, out: Any) -> None:
+        """Write `x` along every axis."""
+        np.copyto(out, x)
+
+    @np.errstate(all="ignore")
+    def scan(self, m: Scan, x: Any, out: Any) -> None:
+        """Write sums or products (numpy.cumsum, numpy.cumprod)."""
+        out[...] = getattr(np, m.op)(x, m.axis, out.dtype)
+
+    def sort(self, m: Sort, x: Any, out: Any) -> None:
+        """Write the elements in order (numpy.sort)."""
+        out[...] = np.sort(x, m.axis, kind="stable")
+
+    def argsort(self, m: Argsort, x: Any, out: Any) -> None:
+        """Write where the elements in order are (numpy.argsort)."""
+        out[...] = np.argsort(x, m.axis, kind="stable")
+
+    def searchsorted(self, m: Searchsorted, a: Any, v: Any, out: Any) -> None:
+        """Write where elements belong (numpy.searchsorted)."""
+        common = numpy_dtype(m.common())
+        out[...] = np.searchsorted(a.astype(common), v.astype(common), m.side)
+
+    def take_along(self, m: TakeAlong, x: Any, indices: Any, out: Any) -> None:
+        """Write an element for each index (numpy.take_along_axis), which wrap around."""
+        x, axis = (x.reshape(-1), 0) if m.axis is None else (x, m.axis)
+        if out.size:
+            at = indices.astype(np.intp) % x.shape[axis]
+            out[...] = np.take_along_axis(x, at, axis)
+
+    def bincount(self, m: Bincount, x: Any, weights: Any, out: Any) -> None:
+        """Write how often each integer is there (numpy.bincount)."""
+        within = (x >= 0) & (x < m.length)
+        by = None if weights is None else weights[within]
+        out[...] = np.bincount(x[within].astype(np.intp), by, m.length)
+
+    def mask(self, x: Any, mask: Any) -> Any:
+        """Return what is kept."""
+        return np.ascontiguousarray(x[mask])
+
+    def unique(self, m: Unique, x: Any) -> tuple[Any, ...]:
+        """Return each element once, and what is asked for (numpy.unique)."""
+        asked = (m.indices, m.inverse, m.counts)
+        find: Any = np.unique  # whose overloads know no flags that vary
+        made = find(x, *asked, equal_nan=m.equal_nan)
+        left = iter(made if any(asked) else (made,))
+        values = next(left)
+        return values, *(next(left) if one else None for one in asked)
+
+    def nonzero(self, x: Any, _: str) -> Any:
+        """Return the places of what is not zero, a row for each axis."""
+        return np.stack(np.nonzero(x != 0))
+
+    def triangle(self, m: Triangle, x: Any, out: Any) -> None:
+        """Write one triangle and zeros."""
+        rows, columns = x.shape[-2:]
+        kept = np.tri(rows, columns, m.k - m.upper, bool) ^ m.upper
+        out[...] = 0
+        np.copyto(out, x, where=kept)
+
+    def diagonal(self, m: Diagonal, x: Any) -> Any:
+        """Return a view."""
+        return _diagonal(x, m.offset, m.axis1, m.axis2)
+
 
 def _wide(x: Any, dtype: str) -> Any:
     """Widen what is computed in float32 and rounded once."""
     return x.astype(np.float32) if dtype in _NARROW else x
+
+
+def _diagonal(x: Any, offset: int, axis1: int, axis2: int) -> Any:
+    """Return a diagonal that can be written; NumPy's cannot."""
+    view = x.diagonal(offset, axis1, axis2)
+    view.flags.writeable = x.flags.writeable
+    return view

@@ -213,7 +213,7 @@ class Operators:
         return self.functions.unary("invert", self)
 
     def __getitem__(self, index: Any) -> "AccelRef":
-        """Return a view of a part, or new elements for an array of integers; see `array.part`."""
+        """Return a view of a part, or new elements for integers or a mask; see `array.part`."""
         return self.functions.part(self, index)
 
     def __setitem__(self, index: Any, value: object) -> None:

@@ -7,10 +7,11 @@ recorded result, in units of the dtype's epsilon (the distance from 1 to the nex
 | operation | units |
 |---|---|
 | integers, booleans; uploads, fills, copies, casts, views, `Take`, `Where` | 0 |
+| `Concatenate`, `Arange`, `Eye`, `Sort`, `Unique` and what else of `array` copies elements | 0 |
 | `Words`, `Integers`, `Uniform` | 0: one Philox, bit for bit |
 | `Normal` | 8: logarithm and cosine are each machine's own |
 | `Axpy`, `Scal` | 2: with and without a fused multiply-add |
-| every `Gem…` of BLAS, `Matmul`, `Dot`, `Nrm2`, `Reduce` of k terms | 8 + 4 sqrt(k) |
+| `Gem…`, `Matmul`, `Dot`, `Nrm2`, `Reduce`, `Scan`, `Bincount` of k terms | 8 + 4 sqrt(k) |
 | `C2C`, `R2C`, `C2R` of n points | 16 (1 + log2 n) |
 | anything else: `Unary`, `Binary`, a function, a library of your own | 64 |
 
@@ -35,8 +36,9 @@ PASSED_ON = 4.0
 """By what factor an operation may pass on the error of its operands."""
 
 _COPIES = ("Put", "Upload", "Zeros", "Full", "Copy", "Cast", "Slice", "Reshape", "Transpose")
-_CHOICES = ("Take", "Where")
-_EXACT = frozenset((*_COPIES, *_CHOICES, "Words", "Integers", "Uniform"))
+_JOINED = ("Concatenate", "Broadcast", "Triangle", "Diagonal", "Arange", "Eye")
+_CHOICES = ("Take", "TakeAlong", "Where", "Mask", "Sort", "Unique")
+_EXACT = frozenset((*_COPIES, *_JOINED, *_CHOICES, "Words", "Integers", "Uniform"))
 _FIXED = {"Normal": 8.0, "Axpy": 2.0, "Scal": 2.0}
 _TRANSFORMS = frozenset(("C2C", "R2C", "C2R"))
 _SINGLE = 4
@@ -74,8 +76,9 @@ def _units(message: Any, name: str) -> float:
         return 8 + 4 * math.sqrt(message.a.shape[-1])
     if name == "Reduce":
         return 8 + 4 * math.sqrt(math.prod(message.x.shape[axis] for axis in message.axes()))
-    if name in {"Dot", "Nrm2"}:
-        return 8 + 4 * math.sqrt(message.x.size)
+    if name in {"Dot", "Nrm2", "Scan", "Bincount"}:
+        axis, x = getattr(message, "axis", None), message.x
+        return 8 + 4 * math.sqrt(x.size if axis is None else x.shape[axis])
     return OTHERWISE
 
 

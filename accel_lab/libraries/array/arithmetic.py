@@ -4,8 +4,13 @@ They send `Unary`, `Binary` and `Reduce` of `array` and return at once. What a f
 refuses, those messages say: shapes broadcast, dtypes promote as NumPy's.
 """
 
+from typing import Any
+
+import numpy as np
+
+from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.libraries.array.elementwise import Operand, binary, unary
+from accel_lab.libraries.array.elementwise import Operand, binary, device_among, unary
 from accel_lab.libraries.array.reduction import ReduceOp, reduce
 from accel_lab.libraries.authoring.function import named
 from accel_lab.libraries.authoring.shape import Integers
@@ -141,3 +146,71 @@ any = _chooses("any", "whether an element is not zero")
 all = _chooses("all", "whether no element is zero")
 argmax = _places("argmax", "where the first largest element is, as int64")
 argmin = _places("argmin", "where the first smallest element is, as int64")
+
+
+def clip(
+    x: AccelRef,
+    a_min: Operand | None = None,
+    a_max: Operand | None = None,
+    out: AccelRef | None = None,
+) -> AccelRef:
+    """Return the elements, those below `a_min` or above `a_max` as these; does not block.
+
+    NaN stays NaN. Without both it is a copy.
+    """
+    if a_min is None and a_max is None:
+        return maximum(x, x, out=out)
+    if a_min is None or a_max is None:
+        end = a_max if a_min is None else a_min
+        assert end is not None
+        return minimum(x, end, out=out) if a_min is None else maximum(x, end, out=out)
+    return minimum(maximum(x, a_min), a_max, out=out)
+
+
+def isclose(
+    a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, *, equal_nan: bool = False
+) -> AccelRef:
+    """Return whether |a - b| <= atol + rtol * |b|, or both are one infinity; does not block.
+
+    With `equal_nan` NaN is close to NaN.
+
+    Raises:
+        InvalidArgument: neither is a buffer, or they do not broadcast.
+    """
+    device = device_among(a, b)
+    left, right = (device.put(x) if isinstance(x, np.ndarray) else x for x in (a, b))
+    right = _inexact(right)
+    near = binary("less_equal", abs(left - right), atol + rtol * abs(right))
+    if isinstance(right, AccelRef):
+        near = logical_and(near, unary("isfinite", right))
+    elif not np.isfinite(right):
+        near = logical_and(near, False)  # noqa: FBT003 - an operand
+    close = logical_or(near, binary("equal", left, right))
+    if not equal_nan:
+        return close
+    return logical_or(close, logical_and(_isnan(left, near), _isnan(right, near)))
+
+
+def allclose(
+    a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, *, equal_nan: bool = False
+) -> AccelRef:
+    """Return whether all are close, as `isclose` says, as a buffer; does not block, `bool` does.
+
+    Raises:
+        InvalidArgument: neither is a buffer, or they do not broadcast.
+    """
+    return all(isclose(a, b, rtol, atol, equal_nan=equal_nan))
+
+
+def _inexact(x: Any) -> Any:
+    """Return what has no smallest integer, whose absolute value it lacks."""
+    if isinstance(x, AccelRef):
+        return x.astype("float64") if numpy_dtype(x.dtype).kind in "biu" else x
+    return float(x) if isinstance(x, int | np.integer | np.bool_) else x
+
+
+def _isnan(x: Any, like: AccelRef) -> AccelRef:
+    """Return whether it is NaN; of a number for each element of another buffer."""
+    if isinstance(x, AccelRef):
+        return unary("isnan", x)
+    return logical_or(logical_and(like, False), bool(np.isnan(x)))  # noqa: FBT003 - as above

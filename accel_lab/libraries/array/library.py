@@ -17,6 +17,8 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array.arithmetic import *  # noqa: F403 - array.add and all the others
+from accel_lab.libraries.array.counting import *  # noqa: F403 - array.unique and the like
+from accel_lab.libraries.array.counting import Nonzero, Unique
 from accel_lab.libraries.array.elementwise import BINARY, UNARY, paired
 from accel_lab.libraries.array.elementwise import Binary as Binary
 from accel_lab.libraries.array.elementwise import Unary as Unary
@@ -25,14 +27,28 @@ from accel_lab.libraries.array.elementwise import binary as binary
 from accel_lab.libraries.array.elementwise import unary as unary
 from accel_lab.libraries.array.elementwise import where as where
 from accel_lab.libraries.array.fusing import binary_parts, unary_parts, where_parts
+from accel_lab.libraries.array.indexing import Mask as Mask
 from accel_lab.libraries.array.indexing import Take as Take
-from accel_lab.libraries.array.indexing import is_taking, taken
+from accel_lab.libraries.array.indexing import TakeAlong as TakeAlong
+from accel_lab.libraries.array.indexing import is_taking, taken, taken_by_several
+from accel_lab.libraries.array.indexing import mask as mask
 from accel_lab.libraries.array.indexing import take as take
+from accel_lab.libraries.array.indexing import take_along as take_along
+from accel_lab.libraries.array.indexing import take_along_axis as take_along_axis
+from accel_lab.libraries.array.joining import *  # noqa: F403 - array.concatenate and the like
+from accel_lab.libraries.array.joining import Concatenate
+from accel_lab.libraries.array.making import *  # noqa: F403 - array.arange and the like
 from accel_lab.libraries.array.matmul import Matmul as Matmul
+from accel_lab.libraries.array.matmul import kron as kron
 from accel_lab.libraries.array.matmul import matmul as matmul
+from accel_lab.libraries.array.matmul import outer as outer
+from accel_lab.libraries.array.matmul import tensordot as tensordot
 from accel_lab.libraries.array.message import ArrayMessage
+from accel_lab.libraries.array.ordering import *  # noqa: F403 - array.sort and the like
 from accel_lab.libraries.array.reduction import Reduce as Reduce
 from accel_lab.libraries.array.reduction import reduce as reduce
+from accel_lab.libraries.array.scanning import *  # noqa: F403 - array.cumsum and the like
+from accel_lab.libraries.array.shaping import *  # noqa: F403 - array.squeeze and the like
 from accel_lab.libraries.authoring.function import function, maker
 from accel_lab.libraries.authoring.operand import (
     Number,
@@ -189,18 +205,15 @@ def slice(x: AccelRef, index: Any) -> AccelRef:  # noqa: A001 - read as array.sl
 
 
 def part(x: AccelRef, index: Any) -> AccelRef:
-    """Return x[index]: a view for what `slice` takes, new for an array of integers.
+    """Return x[index]: a view for what `slice` takes, new for arrays of integers or a mask.
 
     Does not block.
 
     Raises:
-        InvalidArgument: the index does not fit, is a mask, or mixes arrays with anything else.
+        InvalidArgument: the index does not fit, or a mask is mixed with anything else.
     """
     if isinstance(index, tuple) and builtins.any(map(is_taking, index)):
-        raise InvalidArgument(
-            "an index in square brackets is basic, or one array of integers for the first axis; "
-            "array.take(x, indices, axis) takes along another"
-        )
+        return taken(x, index[0]) if len(index) == 1 else taken_by_several(x, index)
     return taken(x, index) if is_taking(index) else slice(x, index)
 
 
@@ -272,3 +285,29 @@ class ArrayActor(LibraryActor):
         message: Any = launch.message
         spec = launch.spec or message.infer()
         self.lib.apply(op, tuple(arrays), tuple(dtypes), out, dtype=spec.dtype)
+
+    @handles(Concatenate)
+    def concatenate(self, m: Concatenate, launch: Launch) -> None:
+        """Enqueue a copy of each operand to its place."""
+        out = launch.empty()
+        self.lib.concatenate(m, [launch.read(x) for x in m.xs], out)
+
+    # Of these the device says how much there is, which is waited for.
+
+    @handles(Mask)
+    def mask(self, m: Mask, launch: Launch) -> None:
+        """Have the elements kept that a mask says."""
+        x, kept = launch.read(m.x), launch.read(m.mask)
+        launch.blocking(lambda _: self.lib.mask(x, kept), launch.take)
+
+    @handles(Unique)
+    def unique(self, m: Unique, launch: Launch) -> None:
+        """Have elements found and counted."""
+        x = launch.read(m.x)
+        launch.blocking(lambda _: self.lib.unique(m, x), lambda made: launch.take_all(*made))
+
+    @handles(Nonzero)
+    def nonzero(self, m: Nonzero, launch: Launch) -> None:
+        """Have found what is not zero."""
+        x, dtype = launch.read(m.x), m.x.dtype
+        launch.blocking(lambda _: self.lib.nonzero(x, dtype), launch.take)

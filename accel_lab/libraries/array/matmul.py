@@ -4,18 +4,20 @@ What BLAS has goes there. The rest, as integers, mixed dtypes and stacks that br
 message of its own.
 """
 
+import math
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries.array.elementwise import Operand, device_among, side
-from accel_lab.libraries.array.message import ArrayMessage
-from accel_lab.libraries.authoring.operand import describe, require_out, result
+from accel_lab.libraries.array.elementwise import Operand, binary, device_among, side
+from accel_lab.libraries.array.message import ArrayMessage, axis_of
+from accel_lab.libraries.authoring.operand import describe, plain, require_out, result
 from accel_lab.libraries.authoring.promotion import promote
+from accel_lab.libraries.authoring.shape import ints
 from accel_lab.libraries.blas import library as blas
 
 _BLAS = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
@@ -89,6 +91,81 @@ def matmul(a: Operand, b: Operand) -> AccelRef:
         if message is not None:
             return device.ask(message)
     return device.ask(Matmul(left, right))
+
+
+def outer(a: Operand, b: Operand) -> AccelRef:
+    """Return the product of each element of `a` with each of `b`, both in C order; does not block.
+
+    One may be a NumPy array, which is uploaded.
+    """
+    left, right = _refs(a, b)
+    return binary("multiply", left.reshape((-1, 1)), right.reshape((1, -1)))
+
+
+def tensordot(a: Operand, b: Operand, axes: Any = 2) -> AccelRef:
+    """Return the sums of products over axes of `a` and `b`; does not block.
+
+    `axes` is how many: the last of `a` and the first of `b`; or those of `a` and those of `b`. The
+    result has the other axes of `a`, then those of `b`.
+
+    Raises:
+        InvalidArgument: there are no such axes, or their extents differ.
+    """
+    left, right = _refs(a, b)
+    one, other = _summed(left, right, axes)
+    extents = [left.shape[at] for at in one]
+    if extents != [right.shape[at] for at in other]:
+        text = f"tensordot: axes {one} of a {describe(left)} and {other} of b {describe(right)}"
+        raise InvalidArgument(f"{text} differ in extent")
+    rows = [at for at in range(left.ndim) if at not in one]
+    columns = [at for at in range(right.ndim) if at not in other]
+    m, n = [left.shape[at] for at in rows], [right.shape[at] for at in columns]
+    k = math.prod(extents)
+    product = matmul(
+        left.transpose([*rows, *one]).reshape((math.prod(m), k)),
+        right.transpose([*other, *columns]).reshape((k, math.prod(n))),
+    )
+    return product.reshape((*m, *n))
+
+
+def kron(a: Operand, b: Operand) -> AccelRef:
+    """Return the Kronecker product: `b` scaled by each element of `a`, as blocks; does not block.
+
+    One may be a NumPy array, which is uploaded.
+    """
+    left, right = _refs(a, b)
+    ndim = max(left.ndim, right.ndim)
+    outside = (1,) * (ndim - left.ndim) + left.shape
+    inside = (1,) * (ndim - right.ndim) + right.shape
+    blocks = binary(
+        "multiply",
+        left.reshape(tuple([n for extent in outside for n in (extent, 1)])),
+        right.reshape(tuple([n for extent in inside for n in (1, extent)])),
+    )
+    return blocks.reshape(tuple([n * k for n, k in zip(outside, inside, strict=True)]))
+
+
+def _refs(a: Operand, b: Operand) -> tuple[AccelRef, AccelRef]:
+    device = device_among(a, b)
+    one, other = (x if isinstance(x, AccelRef) else device.put(np.asarray(x)) for x in (a, b))
+    return one, other
+
+
+def _summed(a: AccelRef, b: AccelRef, axes: Any) -> tuple[list[int], list[int]]:
+    """Return the axes of each that are summed over, counted from 0."""
+    try:
+        of_a, of_b = axes
+    except TypeError:
+        count = plain(axes)
+        if type(count) is not int or not 0 <= count <= min(a.ndim, b.ndim):
+            text = f"tensordot: a {describe(a)} and b {describe(b)} have no {axes!r} axes to sum"
+            raise InvalidArgument(text) from None
+        of_a, of_b = range(a.ndim - count, a.ndim), range(count)
+    one = [axis_of("tensordot", a, at) for at in ints("tensordot: axes", of_a)]
+    other = [axis_of("tensordot", b, at) for at in ints("tensordot: axes", of_b)]
+    if len({*one}) != len(one) or len({*other}) != len(other):
+        raise InvalidArgument(f"tensordot: an axis is twice in {axes!r}")
+    return one, other
 
 
 def _of_blas(a: AccelRef, b: AccelRef) -> Operation[AccelRef] | None:

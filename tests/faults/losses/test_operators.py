@@ -35,6 +35,35 @@ SENDS: dict[str, Callable[[AccelRef], object]] = {
     ],
     "NumPy's": lambda x: [np.sin(x), np.ones(8) + x, np.sum(x), np.float32(2) * x, x - A],
     "choices": lambda x: [array.where(x > 0, x, 0.0)],
+    "masks and other axes": lambda x: [x[x > 0], x[:, [0, 1]], x[[0, 1], [1, 2]], 2 * x[x > 9]],
+    "joining": lambda x: [
+        array.stack([x, x]),
+        array.pad(x, 1, "wrap"),
+        array.roll(x, 1, 0),
+        array.tile(x, 2),
+        array.repeat(x, 2, 1),
+        array.split(x, 2),
+        array.diff(x, append=0.0),
+        array.diag(x[0]),
+    ],
+    "order": lambda x: [
+        array.sort(x),
+        array.argsort(x),
+        array.median(x, 0),
+        array.quantile(x, [0.1, 0.9]),
+        array.searchsorted(array.cumsum(abs(x)), x),
+        array.interp(x, x[0], x[1]),
+    ],
+    "counts": lambda x: [
+        array.unique(x),
+        array.nonzero(x > 0),
+        array.histogram(x),
+        array.isclose(x, x.T),
+        array.clip(x, 0, 1),
+        array.kron(x, x[0]),
+        array.tensordot(x, x),
+        array.trace(x),
+    ],
     "in place": in_place,
 }
 
@@ -67,7 +96,7 @@ def test_no_operator_hides_a_round_trip(lab: System, tmp_path: Path) -> None:
     sent = [entry.name for entry in lab.journal]
     np.testing.assert_array_equal(last, A + 1)
     assert sent.count("Download") == 1, "the one of get()"
-    assert {"Unary", "Binary", "Where", "Reduce", "Matmul", "Take"} <= set(sent)
+    assert {"Unary", "Binary", "Where", "Reduce", "Matmul", "Take", "Mask", "Unique"} <= set(sent)
 
 
 def test_operands_of_two_devices_are_refused(lab: System) -> None:

@@ -95,5 +95,9 @@ def test_operators_have_a_tolerance_by_what_they_add_up() -> None:
             (array.Matmul(x, x), 8 + 4 * 3),
             (array.Binary("add", x, x), 64),
             (array.Take(x, index, 0), 0),
+            (array.Concatenate((x, x)), 0),
+            (array.Sort(x), 0),
+            (array.Scan("cumsum", x), 8 + 4 * 12),
+            (array.Scan("cumsum", x, 0), 8 + 4 * 4),
         ):
             assert tolerance(message, "float32") == units * eps_of("float32")

@@ -10,10 +10,14 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
+from accel_lab.backends.cuda.array.counting import count_kernel, sum_kernel
 from accel_lab.backends.cuda.array.elementwise import cast_kernel, choice_kernel
 from accel_lab.backends.cuda.array.fused import FusedKernels
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.compute.arrays.dtypes import numpy_dtype
+from accel_lab.libraries.array.counting import Bincount, Unique
+from accel_lab.libraries.array.indexing import TakeAlong
+from accel_lab.libraries.array.joining import Concatenate
 from accel_lab.libraries.array.library import (
     Cast,
     Copy,
@@ -24,7 +28,11 @@ from accel_lab.libraries.array.library import (
     Transpose,
     Zeros,
 )
+from accel_lab.libraries.array.making import Arange, Eye
+from accel_lab.libraries.array.ordering import Argsort, Searchsorted, Sort
 from accel_lab.libraries.array.reduction import PLACES, SPREADS, Reduce
+from accel_lab.libraries.array.scanning import Scan
+from accel_lab.libraries.array.shaping import Broadcast, Diagonal, Triangle
 from accel_lab.libraries.authoring.operand import Number
 
 if TYPE_CHECKING:
@@ -60,12 +68,7 @@ class CudaArray:
         """Write the value, rounded to the dtype as NumPy does."""
         with np.errstate(all="ignore"):
             element = np.asarray(value, numpy_dtype(m.dtype))
-        # As bits: a few kernels then serve all dtypes, and -0.0 keeps its sign.
-        bits = _BITS.get(element.itemsize)
-        if bits is None:
-            out.fill(element)
-        else:
-            out.view(bits).fill(element.view(bits))
+        _fill(out, element)
 
     def copy(self, _: Copy | Reshape, x: Any, out: Any) -> None:
         """Copy `x` into `out` of the same shape and dtype; nothing, where they are one array."""
@@ -155,6 +158,125 @@ class CudaArray:
         """Write the elements at `indices` (cupy.take), which wrap around."""
         cupy.take(x, indices, axis=m.axis, out=out)
 
+    def concatenate(self, m: Concatenate, xs: list[Any], out: Any) -> None:
+        """Copy each array to its place."""
+        made = m.infer().dtype
+        for operand, (x, place) in zip(m.xs, m.places(xs), strict=True):
+            if x.size:
+                self._convert(x, out[place], operand.dtype, made)
+
+    def arange(self, m: Arange, out: Any) -> None:
+        """Write start + i * step, of integers modulo 2**64, else in float64."""
+        if not m.count:
+            return
+        # Two kernels: one that adds and multiplies would round once, NumPy rounds twice.
+        if numpy_dtype(m.dtype).kind in "iu":
+            i = cupy.arange(m.count, dtype="uint64") * np.uint64(m.step % 2**64)
+            cupy.copyto(out, i + np.uint64(m.start % 2**64), casting="unsafe")
+            return
+        made = cupy.arange(m.count, dtype="float64") * float(m.step)
+        made += float(m.start)
+        if m.last is not None:
+            made[-1:].fill(float(m.last))
+        self._convert(made, out, "float64", m.dtype)
+
+    def eye(self, m: Eye, out: Any) -> None:
+        """Write zeros, and ones on a diagonal."""
+        rows, columns = out.shape
+        if out.size:
+            out.fill(0)
+        if -rows < m.k < columns:
+            _fill(out.diagonal(m.k), np.ones((), numpy_dtype(m.dtype)))
+
+    def broadcast(self, _: Broadcast, x: Any, out: Any) -> None:
+        """Write `x` along every axis."""
+        if out.size:
+            cupy.copyto(out, cupy.broadcast_to(x, out.shape))
+
+    def scan(self, m: Scan, x: Any, out: Any) -> None:
+        """Write CuPy's sums or products."""
+        if not out.size:
+            return
+        made = m.made_dtype()
+        flat = m.axis is None or x.ndim == 1
+        answer = getattr(cupy, m.op)(x.ravel() if flat else x, None if flat else m.axis, made)
+        self._answer(answer, out, made)
+
+    def sort(self, m: Sort, x: Any, out: Any) -> None:
+        """Write the elements in order (cupy.sort)."""
+        if out.size:
+            cupy.copyto(out, cupy.sort(_with_axes(x), m.axis))
+
+    def argsort(self, m: Argsort, x: Any, out: Any) -> None:
+        """Write where the elements in order are (cupy.argsort), which is stable."""
+        if out.size:
+            self._answer(cupy.argsort(_with_axes(x), m.axis), out, "int64")
+
+    def searchsorted(self, m: Searchsorted, a: Any, v: Any, out: Any) -> None:
+        """Write where elements belong (cupy.searchsorted)."""
+        if not out.size:
+            return
+        common = m.common()
+        places = cupy.searchsorted(a.astype(common), v.astype(common), m.side)
+        self._answer(places, out, "int64")
+
+    def take_along(self, m: TakeAlong, x: Any, indices: Any, out: Any) -> None:
+        """Write an element for each index (cupy.take_along_axis), which wrap around."""
+        if not out.size:
+            return
+        x, axis = (x.ravel(), 0) if m.axis is None else (x, m.axis)
+        at = cupy.remainder(indices.astype("int64"), x.shape[axis])
+        cupy.copyto(out, cupy.take_along_axis(x, at, axis))
+
+    def bincount(self, m: Bincount, x: Any, weights: Any, out: Any) -> None:
+        """Write how often each integer is there; cupy.bincount would wait for the largest."""
+        out.fill(0)
+        if not (x.size and m.length):
+            return
+        if weights is None:
+            count_kernel()(x, m.length, out)
+        else:
+            sum_kernel()(x, weights.astype("float64"), m.length, out)
+
+    # These three wait for the device: they run beside the dispatcher.
+
+    def mask(self, x: Any, mask: Any) -> Any:
+        """Return what is kept: the elements at the places where the mask is True."""
+        rest = x.shape[mask.ndim :]
+        at = cupy.nonzero(mask.ravel())[0] if mask.size else cupy.empty((0,), "int64")
+        if not (at.size and x.size):
+            return cupy.empty((at.size, *rest), x.dtype)
+        return cupy.take(x.reshape((mask.size, *rest)), at, axis=0)
+
+    def unique(self, m: Unique, x: Any) -> tuple[Any, ...]:
+        """Return each element once, and what is asked for (cupy.unique)."""
+        asked = (m.indices, m.inverse, m.counts)
+        if not x.size:
+            inverse = cupy.empty(x.shape, "int64") if m.inverse else None
+            none = [cupy.empty((0,), "int64") if one else None for one in asked]
+            return cupy.empty((0,), x.dtype), none[0], inverse, none[2]
+        made = cupy.unique(x, *asked, equal_nan=m.equal_nan)
+        left = iter(made if any(asked) else (made,))
+        values = next(left)
+        return values, *(next(left).astype("int64") if one else None for one in asked)
+
+    def nonzero(self, x: Any, dtype: str) -> Any:
+        """Return the places of what is not zero, a row for each axis."""
+        if not x.size:
+            return cupy.empty((x.ndim, 0), "int64")
+        return cupy.stack(cupy.nonzero(self._wide(x, dtype) != 0)).astype("int64")
+
+    def triangle(self, m: Triangle, x: Any, out: Any) -> None:
+        """Write one triangle and zeros."""
+        if out.size:
+            rows, columns = x.shape[-2:]
+            k = max(-rows - 1, min(m.k, columns + 1))
+            cupy.copyto(out, (cupy.triu if m.upper else cupy.tril)(x, k))
+
+    def diagonal(self, m: Diagonal, x: Any) -> Any:
+        """Return a view."""
+        return x.diagonal(m.offset, m.axis1, m.axis2)
+
     def _wide(self, x: Any, dtype: str) -> Any:
         """Return what CuPy computes with in place of the bits of narrow floats."""
         if dtype not in FORMATS:
@@ -172,6 +294,23 @@ class CudaArray:
         if kernel is None:
             kernel = self._casts[source, target] = cast_kernel(source, target)
         kernel(x, out)
+
+
+def _with_axes(x: Any) -> Any:
+    """Return what CuPy sorts: a number as a vector of it."""
+    return x if x.ndim else x.reshape(1)
+
+
+def _fill(out: Any, element: Any) -> None:
+    """Write one element everywhere.
+
+    As bits: a few kernels then serve all dtypes, and -0.0 keeps its sign.
+    """
+    bits = _BITS.get(element.itemsize)
+    if bits is None:
+        out.fill(element)
+    else:
+        out.view(bits).fill(element.view(bits))
 
 
 def _is_complex(x: Any) -> bool:
