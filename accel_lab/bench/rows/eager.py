@@ -14,7 +14,7 @@ from accel_lab.libraries.fft import library as fft
 
 TITLES = {"add": "a + b", "chain": "chain of 8 functions", "loop": "loop of 17 operations"}
 SIZES = {"host": (SMALL, 512), "cuda": (SMALL, 512, 4096)}
-WORTH, FEWEST = 8, 4
+WORTH, FEWEST = 8, 16
 """To how many messages an expression comes up, roughly; and how often it is evaluated in a row."""
 LIMITS = {("loop", 64): 1.0, ("loop", 512): 1.0, ("add", 64): 1.2, ("chain", 4096): 0.4}
 """The budgets of `cuda`, of our time to CuPy's."""

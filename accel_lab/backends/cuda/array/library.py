@@ -10,6 +10,7 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
+from accel_lab.backends.cuda.array.complex_order import argsort
 from accel_lab.backends.cuda.array.counting import count_kernel, sum_kernel
 from accel_lab.backends.cuda.array.elementwise import cast_kernel, choice_kernel
 from accel_lab.backends.cuda.array.fused import FusedKernels
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
 
 _ANSWERS = frozenset({"where", "matmul"})
 """What is copied to its place: CuPy's own `out` takes another dtype or none."""
-_WRITTEN = frozenset({"sum", "prod", "max", "min", "mean"})
-"""Reductions whose `out` CuPy writes at once."""
+_WRITTEN = frozenset({"sum", "prod", "mean"})
+"""Reductions whose `out` CuPy writes at once; with `max` and `min` it fails (14.2)."""
 _TRUTHS = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})
 _BITS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _INT64_MOST = 2**63 - 1
@@ -210,7 +211,7 @@ class CudaArray:
     def argsort(self, m: Argsort, x: Any, out: Any) -> None:
         """Write where the elements in order are (cupy.argsort), which is stable."""
         if out.size:
-            self._answer(cupy.argsort(_with_axes(x), m.axis), out, "int64")
+            self._answer(argsort(_with_axes(x), m.axis), out, "int64")
 
     def searchsorted(self, m: Searchsorted, a: Any, v: Any, out: Any) -> None:
         """Write where elements belong (cupy.searchsorted)."""
