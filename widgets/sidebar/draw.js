@@ -50,13 +50,17 @@ function sideDevice(device, state, view) {
       icon("device", 14),
       h("strong", {}, device.name),
       h("span", { class: `al-word al-${busy && device.state === "running" ? "busy" : tone}` }, icon(name, 12), busy && device.state === "running" ? "busy" : device.state === "running" ? "idle" : device.state),
-      h("span", { class: "al-side-busy", title: "share of the last second in which it worked" }, sideSpark(view.sparks.get(device.name)), `${Math.round(100 * device.busy)} %`),
+      h("span", { class: "al-side-busy", title: device.busy === null ? "not known: its work was not traced one by one" : "share of the last second in which it worked" }, sideSpark(view.sparks.get(device.name)), sideShare(device)),
     ),
     device.detail && h("div", { key: "detail", class: "al-side-detail al-muted" }, device.detail),
     sideWork(device, state, view),
     device.used_bytes !== undefined && sideMemory(device),
     device.holders?.length > 0 && sideHolders(device),
   );
+}
+
+function sideShare({ busy }) {
+  return busy === null ? "–" : `${Math.round(100 * busy)} %`;
 }
 
 function sideSpark(path) {
@@ -124,5 +128,5 @@ export function sidebarStatus(state) {
   const [first] = state.devices;
   const busy = state.devices.filter(({ running }) => running.length).length;
   const more = state.devices.length > 1 ? `${plural(state.devices.length, "device")}, ${busy} busy · ` : "";
-  return `${more}${first.name} ${Math.round(100 * first.busy)} % · ${memory(first.used_bytes, first.total_bytes)}`;
+  return `${more}${first.name} ${sideShare(first)} · ${memory(first.used_bytes, first.total_bytes)}`;
 }

@@ -74,6 +74,19 @@ def test_busy_is_the_share_of_the_last_second_with_work_of_any_stream(
     assert folded(traced(*done, running=running))["busy"] == pytest.approx(share, abs=1e-3)
 
 
+def test_thousands_of_short_messages_are_as_busy_as_the_tree_says() -> None:
+    step = 1 / 4_000
+    done = [slice_(AT - 1 + n * step, AT - 1 + (n + 0.8) * step, n) for n in range(4_000)]
+    assert folded(traced(*done))["busy"] == pytest.approx(0.8, abs=1e-3)
+
+
+def test_the_share_of_work_is_not_told_where_messages_were_not_traced() -> None:
+    untraced = Slice(120, "", "blas", "untraced", AT - 0.9, AT - 0.1)
+    assert folded(traced(untraced))["busy"] is None
+    lost = WorkTraced(at=AT, device="gpu0", generation=1, done=(), running=(), dropped=7)
+    assert folded(lost)["busy"] is None
+
+
 def test_what_runs_is_told_the_longest_first() -> None:
     state = folded(traced(running=(slice_(AT - 1, None, 7), slice_(AT - 3, None, 5))))
     assert [one["what"] for one in state["running"]] == ["Gemm #5", "Gemm #7"]
