@@ -25,6 +25,8 @@ from accel_lab.views.widget.view import State, View, show
 NAMED = 5
 """How many names that hold memory are told of a device."""
 RUNNING = 4
+IN_USE = "(in use)"
+"""What is said instead of a name of arrays that a running message works on."""
 
 
 class SidebarView(View):
@@ -120,14 +122,15 @@ def _device(node: Node, scene: Scene, source: Source) -> State:
     if node.used_bytes is not None:
         device |= {"used_bytes": node.used_bytes, "total_bytes": node.total_bytes}
     if (sample := scene.memory.get(node.name)) is not None:
-        device["holders"] = [list(one) for one in _holders(sample)]
+        device["holders"] = [list(one) for one in _holders(sample, runs=bool(running))]
     return device
 
 
-def _holders(sample: MemorySampled) -> Iterator[tuple[str, int, str]]:
+def _holders(sample: MemorySampled, *, runs: bool) -> Iterator[tuple[str, int, str]]:
     """Yield the names that hold most memory: each with its bytes and what it is.
 
-    What no name is known of goes by the message that made it.
+    What no name is known of goes by the message that made it. Arrays that a running message works
+    on are in no block of the sample, and may be the largest: they have a row together.
     """
     held: dict[str, tuple[int, str]] = {}
     for block in sample.blocks:
@@ -135,6 +138,9 @@ def _holders(sample: MemorySampled) -> Iterator[tuple[str, int, str]]:
         what = f"{block.dtype}[{', '.join(map(str, block.shape))}]"
         before, kind = held.get(name, (0, what))
         held[name] = before + block.nbytes, kind if not before else "several"
+    unseen = sample.used_bytes - sum(block.nbytes for block in sample.blocks)
+    if runs and unseen > 0 and not sample.unlisted:
+        held[IN_USE] = unseen, "by what runs"
     for name, (nbytes, what) in sorted(held.items(), key=lambda one: -one[1][0])[:NAMED]:
         yield name, nbytes, what
 

@@ -51,9 +51,9 @@ def block(nbytes: int, *kept_by: str, id_: int = 1) -> Block:
     return Block((id_,), 0, nbytes, f"Gemm #{id_}", "float32", (nbytes // 4,), kept_by)
 
 
-def memory(*blocks: Block) -> MemorySampled:
+def memory(*blocks: Block, used: int = 0) -> MemorySampled:
     return MemorySampled(
-        at=AT, device="gpu0", generation=1, used_bytes=0, total_bytes=GIB, blocks=blocks
+        at=AT, device="gpu0", generation=1, used_bytes=used, total_bytes=GIB, blocks=blocks
     )
 
 
@@ -91,6 +91,16 @@ def test_what_runs_is_told_the_longest_first() -> None:
     state = folded(traced(running=(slice_(AT - 1, None, 7), slice_(AT - 3, None, 5))))
     assert [one["what"] for one in state["running"]] == ["Gemm #5", "Gemm #7"]
     assert state["running"][0] == {"what": "Gemm #5", "on": "blas", "since": AT - 3}
+
+
+def test_arrays_that_a_running_message_works_on_are_not_left_out() -> None:
+    sample = memory(block(400, "y"), used=1_400)
+    running = traced(running=(slice_(AT - 3, None),))
+    assert folded(running, sample)["holders"] == [
+        ["(in use)", 1_000, "by what runs"],
+        ["y", 400, "float32[100]"],
+    ]
+    assert folded(sample)["holders"] == [["y", 400, "float32[100]"]]
 
 
 def test_names_that_hold_memory_are_summed_and_the_largest_comes_first() -> None:
