@@ -157,7 +157,7 @@ export function timelineSummary(view) {
   ].filter(Boolean).join(" ");
 }
 
-/** The last line: what the pointer is at lies over the legend, so that both take one line. */
+/** The last line: what the pointer is at takes the place of the legend's names, so that both take one line. */
 function timelineFoot(view) {
   return h("div", { key: "foot", class: "timeline-foot" }, timelineLegend(view), timelineDetail(view));
 }
@@ -170,7 +170,7 @@ function timelineLegend({ state, ring }) {
   return h(
     "details",
     { key: "legend", class: "timeline-legend al-muted" },
-    h("summary", { title: TIMELINE_HELP }, "Legend and keys", names.length > 0 && h("span", { key: "names", class: "timeline-entries", role: "group", "aria-label": "The most frequent names, by colour" }, names.map(([name, held]) => timelineLegendName(name, held)))),
+    h("summary", { title: TIMELINE_HELP }, "Legend", names.length > 0 && h("span", { key: "names", class: "timeline-entries", role: "group", "aria-label": "The most frequent names, by colour" }, names.map(([name, held]) => timelineLegendName(name, held)))),
     h(
       "div",
       { class: "timeline-entries" },

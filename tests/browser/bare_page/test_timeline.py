@@ -141,7 +141,7 @@ def test_the_legend_takes_one_line_of_a_narrow_timeline_until_it_is_opened(bare:
     bare.move(bare.x(1000.55), MIDDLE)
     assert "Gemm #" in bare.text(".timeline-detail")
     assert bare.page.evaluate(HEIGHTS) == [closed, names], "nothing moves under the pointer"
-    bare.page.get_by_text("Legend and keys").click()
+    bare.page.locator(".timeline-legend summary").click()
     bare.frame()
     opened, _ = bare.page.evaluate(HEIGHTS)
     assert opened > 2 * closed
