@@ -25,7 +25,7 @@ from accel_lab.views.widget.view import State, View, show
 NAMED = 5
 """How many names that hold memory are told of a device."""
 RUNNING = 4
-IN_USE = "(in use)"
+IN_USE = "(in use now)"
 """What is said instead of a name of arrays that a running message works on."""
 
 
@@ -140,7 +140,7 @@ def _holders(sample: MemorySampled, *, runs: bool) -> Iterator[tuple[str, int, s
         held[name] = before + block.nbytes, kind if not before else "several"
     unseen = sample.used_bytes - sum(block.nbytes for block in sample.blocks)
     if runs and unseen > 0 and not sample.unlisted:
-        held[IN_USE] = unseen, "by what runs"
+        held[IN_USE] = unseen, "several"
     for name, (nbytes, what) in sorted(held.items(), key=lambda one: -one[1][0])[:NAMED]:
         yield name, nbytes, what
 

@@ -97,7 +97,7 @@ def test_arrays_that_a_running_message_works_on_are_not_left_out() -> None:
     sample = memory(block(400, "y"), used=1_400)
     running = traced(running=(slice_(AT - 3, None),))
     assert folded(running, sample)["holders"] == [
-        ["(in use)", 1_000, "by what runs"],
+        ["(in use now)", 1_000, "several"],
         ["y", 400, "float32[100]"],
     ]
     assert folded(sample)["holders"] == [["y", 400, "float32[100]"]]
