@@ -3,9 +3,7 @@
 It has a button that stops what runs. JupyterLab's extension shows it beside every notebook.
 """
 
-import time
 from collections.abc import Iterator
-from itertools import islice
 from typing import ClassVar, cast
 
 from accel_lab.compute.device import Device
@@ -20,16 +18,15 @@ from accel_lab.system import System
 from accel_lab.views.lab_lines import fault_line
 from accel_lab.views.scene.observer import Lab, Source, Want
 from accel_lab.views.scene.scene import Scene
+from accel_lab.views.widget.load import busy
 from accel_lab.views.widget.publisher import DEFAULT_HZ
 from accel_lab.views.widget.view import State, View, show
 
-BUSY_S = 1.0
-"""Over which time a device's share of work is taken."""
-SLICES = 1_000
-"""The most slices that are looked at for it; more of them took less than that time."""
 NAMED = 5
 """How many names that hold memory are told of a device."""
 RUNNING = 4
+IN_USE = "(in use now)"
+"""What is said instead of a name of arrays that a running message works on."""
 
 
 class SidebarView(View):
@@ -40,12 +37,12 @@ class SidebarView(View):
 
     def fold(self, scene: Scene) -> State:
         """Fold a scene into the devices, each with what it runs and who holds its memory."""
-        tree, now = scene.tree, scene.at if self.source.lab is None else time.time()
+        tree = scene.tree
         devices = [] if tree is None else [node for node in tree.children if node.kind == "device"]
         fault = fault_line(scene, devices)
         return {
             "lab": "" if tree is None else tree.name,
-            "devices": [_device(node, scene, now) for node in devices],
+            "devices": [_device(node, scene, self.source) for node in devices],
             "faults": [fault.text, fault.tone],
             "closed": scene.closed,
         }
@@ -106,13 +103,14 @@ def sidebar(lab: Lab | Source, *, rate_hz: float = DEFAULT_HZ) -> SidebarView:
     return show(SidebarView, lab, rate_hz=rate_hz)
 
 
-def _device(node: Node, scene: Scene, now: float) -> State:
+def _device(node: Node, scene: Scene, source: Source) -> State:
     running = sorted(scene.running.get(node.name, ()), key=lambda one: one.start)
+    share = busy(scene, source, node.name)
     device: State = {
         "name": node.name,
         "state": node.state,
         "detail": node.detail,
-        "busy": round(_busy(scene, node.name, now), 3),
+        "busy": None if share is None else round(share, 3),
         "in_flight": node.in_flight,
         "waiting": node.mailbox,
         "restarts": node.restarts,
@@ -124,31 +122,15 @@ def _device(node: Node, scene: Scene, now: float) -> State:
     if node.used_bytes is not None:
         device |= {"used_bytes": node.used_bytes, "total_bytes": node.total_bytes}
     if (sample := scene.memory.get(node.name)) is not None:
-        device["holders"] = [list(one) for one in _holders(sample)]
+        device["holders"] = [list(one) for one in _holders(sample, runs=bool(running))]
     return device
 
 
-def _busy(scene: Scene, device: str, now: float) -> float:
-    """Return for which share of the last second a device worked at anything."""
-    since = now - BUSY_S
-    spans = [(max(one.start, since), now) for one in scene.running.get(device, ())]
-    for _, of, one in islice(reversed(scene.slices), SLICES):
-        if of != device or one.end is None:
-            continue
-        if one.end < since:
-            break
-        spans.append((max(one.start, since), min(one.end, now)))
-    worked, reached = 0.0, since
-    for start, end in sorted(spans):
-        worked += max(0.0, end - max(start, reached))
-        reached = max(reached, end)
-    return min(1.0, worked / BUSY_S)
-
-
-def _holders(sample: MemorySampled) -> Iterator[tuple[str, int, str]]:
+def _holders(sample: MemorySampled, *, runs: bool) -> Iterator[tuple[str, int, str]]:
     """Yield the names that hold most memory: each with its bytes and what it is.
 
-    What no name is known of goes by the message that made it.
+    What no name is known of goes by the message that made it. Arrays that a running message works
+    on are in no block of the sample, and may be the largest: they have a row together.
     """
     held: dict[str, tuple[int, str]] = {}
     for block in sample.blocks:
@@ -156,6 +138,9 @@ def _holders(sample: MemorySampled) -> Iterator[tuple[str, int, str]]:
         what = f"{block.dtype}[{', '.join(map(str, block.shape))}]"
         before, kind = held.get(name, (0, what))
         held[name] = before + block.nbytes, kind if not before else "several"
+    unseen = sample.used_bytes - sum(block.nbytes for block in sample.blocks)
+    if runs and unseen > 0 and not sample.unlisted:
+        held[IN_USE] = unseen, "several"
     for name, (nbytes, what) in sorted(held.items(), key=lambda one: -one[1][0])[:NAMED]:
         yield name, nbytes, what
 
@@ -168,7 +153,8 @@ def _caption(state: State) -> str:
 def _lines(state: State) -> Iterator[tuple[str, str]]:
     for device in state["devices"]:
         name = device["name"]
-        yield name, f"{device['state']}, {device['busy']:.0%} busy"
+        share = device["busy"]
+        yield name, device["state"] + ("" if share is None else f", {100 * share:.0f} % busy")
         for one in device["running"]:
             yield f"{name} runs", f"{one['what']} on {one['on']}"
         if "used_bytes" in device:

@@ -53,5 +53,8 @@ test("names are text, whatever they are", () => {
 test("the status bar tells of the first device, and of how many work", () => {
   assert.equal(sidebarStatus(null), "");
   assert.equal(sidebarStatus(state(device({ busy: 0.43 }))), "gpu0 43 % · 1 / 80 GiB");
+  assert.match(sidebarStatus(state(device({ busy: 0.43 }), device())), /^2 devices, 1 busy · gpu0 43 %/);
+  assert.match(html(state(device({ busy: 0.43 }))), /<\/svg>busy</);
+  assert.equal(sidebarStatus(state(device({ busy: null }))), "gpu0 – · 1 / 80 GiB");
   assert.equal(sidebarStatus(state(device(work), device({ name: "gpu1" }))), "2 devices, 1 busy · gpu0 100 % · 1 / 80 GiB");
 });

@@ -40,7 +40,7 @@ export function drawSidebar(state, view) {
 
 function sideDevice(device, state, view) {
   const { tone, icon: name } = look(device.state);
-  const busy = device.running.length > 0 || device.in_flight + device.waiting > 0;
+  const busy = sideIsBusy(device);
   return h(
     "li",
     { key: device.name, class: "al-side-device", "data-device": device.name, "aria-label": device.name },
@@ -50,13 +50,22 @@ function sideDevice(device, state, view) {
       icon("device", 14),
       h("strong", {}, device.name),
       h("span", { class: `al-word al-${busy && device.state === "running" ? "busy" : tone}` }, icon(name, 12), busy && device.state === "running" ? "busy" : device.state === "running" ? "idle" : device.state),
-      h("span", { class: "al-side-busy", title: "share of the last second in which it worked" }, sideSpark(view.sparks.get(device.name)), `${Math.round(100 * device.busy)} %`),
+      h("span", { class: "al-side-busy", title: device.busy === null ? "not known: its work was not traced one by one" : "share of the last second in which it worked" }, sideSpark(view.sparks.get(device.name)), sideShare(device)),
     ),
     device.detail && h("div", { key: "detail", class: "al-side-detail al-muted" }, device.detail),
     sideWork(device, state, view),
     device.used_bytes !== undefined && sideMemory(device),
     device.holders?.length > 0 && sideHolders(device),
   );
+}
+
+/** Whether a device is busy, by the tree's rule: between two short messages it is not idle. */
+function sideIsBusy({ running, in_flight: inFlight, waiting, busy }) {
+  return running.length > 0 || inFlight + waiting > 0 || busy > 0;
+}
+
+function sideShare({ busy }) {
+  return busy === null ? "–" : `${Math.round(100 * busy)} %`;
 }
 
 function sideSpark(path) {
@@ -122,7 +131,7 @@ function sideHolders({ name, holders }) {
 export function sidebarStatus(state) {
   if (!state?.devices.length) return "";
   const [first] = state.devices;
-  const busy = state.devices.filter(({ running }) => running.length).length;
+  const busy = state.devices.filter(sideIsBusy).length;
   const more = state.devices.length > 1 ? `${plural(state.devices.length, "device")}, ${busy} busy · ` : "";
-  return `${more}${first.name} ${Math.round(100 * first.busy)} % · ${memory(first.used_bytes, first.total_bytes)}`;
+  return `${more}${first.name} ${sideShare(first)} · ${memory(first.used_bytes, first.total_bytes)}`;
 }

@@ -28,7 +28,7 @@ export function mountSidebar(root, bus, { interrupt = () => {} } = {}) {
     view.at = at;
     history.retain(new Set(state.devices.map(({ name }) => name)));
     for (const { name, busy } of state.devices) {
-      history.push(name, at, busy);
+      if (busy !== null) history.push(name, at, busy); // messages were lost: a gap, no zero
       view.sparks.set(name, history.path(name, at, SIDEBAR_SPARK.width, SIDEBAR_SPARK.height, 1));
     }
   }

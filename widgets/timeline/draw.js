@@ -20,7 +20,7 @@ const TIMELINE_PLOT_HELP = `${TIMELINE_HELP} S brushes what is shown, Escape tak
 
 /** Draw `view`: state, ring, lanes, mode, span, selection, active, detail, said, stale, tabled, id. */
 export function timelineDraw(view) {
-  return [timelineHeader(view), timelineTools(view), timelineMapDraw(view), timelineBody(view), timelineLegend(view), timelineNow(view), timelineDetail(view), timelineTable(view), h("div", { key: "said", class: "al-sr", role: "status" }, view.said)].filter(Boolean);
+  return [timelineHeader(view), timelineTools(view), timelineMapDraw(view), timelineBody(view), timelineNow(view), timelineFoot(view), timelineTable(view), h("div", { key: "said", class: "al-sr", role: "status" }, view.said)].filter(Boolean);
 }
 
 function timelineHeader({ state, ring, stale }) {
@@ -157,24 +157,34 @@ export function timelineSummary(view) {
   ].filter(Boolean).join(" ");
 }
 
+/** The last line: what the pointer is at takes the place of the legend's names, so that both take one line. */
+function timelineFoot(view) {
+  return h("div", { key: "foot", class: "timeline-foot" }, timelineLegend(view), timelineDetail(view));
+}
+
 function timelineLegend({ state, ring }) {
   const entry = (key, shapes, ...words) => h("span", { key, class: "timeline-entry" }, h("svg", { class: `timeline-swatch timeline-${key}`, viewBox: "0 0 18 12", width: 18, height: 12, "aria-hidden": "true" }, shapes), words);
   const names = state ? ring.names(state.works, TIMELINE_NAMED_IN_LEGEND) : [];
   const box = h("rect", { x: 0.5, y: 0.5, width: 17, height: 11, class: "timeline-box" });
   const dots = [2, 6, 10, 14].flatMap((x) => [2, 7].map((y) => h("rect", { x: x + (y > 2 ? 2 : 0) - 0.5, y, width: 2, height: 2, class: "timeline-ink" })));
   return h(
-    "div",
+    "details",
     { key: "legend", class: "timeline-legend al-muted" },
-    names.length > 0 && h("span", { key: "names", class: "timeline-entries", role: "group", "aria-label": "The most frequent names, by colour" }, names.map(([name, held]) => timelineLegendName(name, held))),
-    entry("kernel", [h("rect", { x: 0.5, y: 0.5, width: 17, height: 11, class: "timeline-ink" })], "kernel"),
-    entry("copy", [box, h("path", { d: "M1 9 9 1M5 11 15 1M11 11l6-6", class: "timeline-stroke" })], "copy"),
-    entry("function", [box, dots], "function"),
-    entry("open", [h("path", { d: "M1 1h12l4 2.5-4 2.5 4 2.5-4 2.5H1z", class: "timeline-stroke" })], "still running"),
-    entry("lost", [h("path", { d: "M1 1h16v10H1z", class: "timeline-stroke" }), h("path", { d: "M1 4l6 7M5 1l8 10M11 1l6 7.5", class: "timeline-stroke" })], "ended with its context"),
-    entry("fine", [h("path", { d: "M1 12V8h2v4M4 12V3h2v9M7 12V6h2v6M10 12V2h2v10M13 12V9h2v3", class: "timeline-ink" })], "finer than a pixel: height is the busy share"),
-    entry("untraced", [box, h("path", { d: "M3 1v10M7 1v10M11 1v10M15 1v10", class: "timeline-stroke" })], "busy, not traced one by one"),
-    entry("rule", [h("path", { d: "M9 0v12", class: "timeline-stroke", "stroke-dasharray": "3 2" })], "new generation"),
-    entry("fault", [h("circle", { cx: 9, cy: 6, r: 5, class: "timeline-stroke" }), h("path", { d: "M7 4l4 4M11 4 7 8", class: "timeline-stroke" })], "fault"),
+    h("summary", { title: TIMELINE_HELP }, "Legend", names.length > 0 && h("span", { key: "names", class: "timeline-entries", role: "group", "aria-label": "The most frequent names, by colour" }, names.map(([name, held]) => timelineLegendName(name, held)))),
+    h(
+      "div",
+      { class: "timeline-entries" },
+      entry("kernel", [h("rect", { x: 0.5, y: 0.5, width: 17, height: 11, class: "timeline-ink" })], "kernel"),
+      entry("copy", [box, h("path", { d: "M1 9 9 1M5 11 15 1M11 11l6-6", class: "timeline-stroke" })], "copy"),
+      entry("function", [box, dots], "function"),
+      entry("open", [h("path", { d: "M1 1h12l4 2.5-4 2.5 4 2.5-4 2.5H1z", class: "timeline-stroke" })], "still running"),
+      entry("lost", [h("path", { d: "M1 1h16v10H1z", class: "timeline-stroke" }), h("path", { d: "M1 4l6 7M5 1l8 10M11 1l6 7.5", class: "timeline-stroke" })], "ended with its context"),
+      entry("fine", [h("path", { d: "M1 12V8h2v4M4 12V3h2v9M7 12V6h2v6M10 12V2h2v10M13 12V9h2v3", class: "timeline-ink" })], "finer than a pixel: height is the busy share"),
+      entry("untraced", [box, h("path", { d: "M3 1v10M7 1v10M11 1v10M15 1v10", class: "timeline-stroke" })], "busy, not traced one by one"),
+      entry("rule", [h("path", { d: "M9 0v12", class: "timeline-stroke", "stroke-dasharray": "3 2" })], "new generation"),
+      entry("fault", [h("circle", { cx: 9, cy: 6, r: 5, class: "timeline-stroke" }), h("path", { d: "M7 4l4 4M11 4 7 8", class: "timeline-stroke" })], "fault"),
+    ),
+    h("p", { class: "timeline-keys" }, TIMELINE_HELP),
   );
 }
 
@@ -200,7 +210,7 @@ function timelineNow({ state, now }) {
 }
 
 function timelineDetail({ detail }) {
-  return h("div", { key: "detail", class: "timeline-detail", "aria-hidden": "true" }, detail ? [h("span", { class: "timeline-what" }, detail.what), detail.text] : TIMELINE_HELP);
+  return h("div", { key: "detail", class: "timeline-detail", "aria-hidden": "true" }, detail && [h("span", { class: "timeline-what" }, detail.what), detail.text]);
 }
 
 function timelineTable({ state, ring, tabled, now }) {

@@ -177,7 +177,10 @@ function timelineListen(sheet) {
   listen("click", (event) => timelineOnClick(sheet, event));
   for (const type of ["keydown", "keypress", "keyup"]) listen(type, (event) => timelineOnKey(sheet, event));
   listen("scroll", redraw, true);
-  listen("toggle", ({ target }) => sheet.act({ tabled: target.open }), true);
+  listen("toggle", ({ target }) => {
+    if (target.matches(".timeline-newest")) sheet.act({ tabled: target.open });
+    redraw(); // the picture has more room now, or less
+  }, true);
   listen("focusin", ({ target }) => {
     const row = timelineRowOf(target);
     if (row !== null) sheet.act({ active: row });

@@ -132,7 +132,8 @@ export function mountTree(root, bus, { folds = initialFolds } = {}) {
     const deed = event.target.closest("[data-do]")?.dataset.do;
     const path = event.target.closest("tr[data-path]")?.dataset.path;
     const devices = () => [...walk(state?.root)].filter(([, actor]) => actor.kind === "device");
-    if (deed === "turn") turn(path, visible().find((one) => one.path === path)?.open === true);
+    // A row that stands for several is there to be unfolded: all of it is the button.
+    if (deed === "turn" || path?.endsWith("/*")) turn(path, visible().find((one) => one.path === path)?.open === true);
     else if (path) activate(path);
     if (deed === "trouble") view.troubledOnly = !view.troubledOnly;
     if (deed === "fold") view.folded = new Set(devices().map(([device]) => device));

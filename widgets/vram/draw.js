@@ -230,7 +230,7 @@ function vramNote(state, view) {
   const words = [
     "Blocks in the order of their addresses; blocks and gaps are as wide as they are large.",
     tiny > 0 && `Not to scale: ${plural(tiny, "block")} too small for that, drawn 4 px wide.`,
-    short.length > 0 && `Not to scale: ${plural(short.length, "gap")} cut short at ⫽ (${short.slice(-3).reverse().map(bytes).join(", ")}${short.length > 3 ? ", …" : ""}).`,
+    short.length > 0 && `Not to scale: ${plural(short.length, "gap")} cut short at // (${short.slice(-3).reverse().map(bytes).join(", ")}${short.length > 3 ? ", …" : ""}).`,
     "Less than 64 KiB between two is no gap.",
   ];
   return h("p", { key: "note", class: "vram-note" }, words.filter(Boolean).join(" "));

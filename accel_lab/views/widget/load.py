@@ -56,6 +56,14 @@ class Loads:
             self._found = {key: load for key, load in found.items() if self._is_whole(key, now)}
         return self._found
 
+    def busy(self, device: str) -> float | None:
+        """Return for which share a device was at work at the last look; None if not known."""
+        key = device, ""
+        if not self._is_whole(key, self._at):
+            return None
+        load = self._found.get(key)
+        return 0.0 if load is None else load.busy
+
     def _is_whole(self, key: Stream, now: float) -> bool:
         _, lost_at = self._untraced.get(key[0], (0, -float("inf")))
         return now - lost_at > WINDOW_S + LATE_S
@@ -66,10 +74,19 @@ _known: weakref.WeakKeyDictionary[Scene, Loads] = weakref.WeakKeyDictionary()
 
 def loads(scene: Scene, source: Source) -> Mapping[Stream, Load]:
     """Return what the streams of a scene did in its last second; for whoever may read the scene."""
+    return _looked(scene, source)[1]
+
+
+def busy(scene: Scene, source: Source, device: str) -> float | None:
+    """Return for which share of the last second a device was at work; None where not known."""
+    return _looked(scene, source)[0].busy(device)
+
+
+def _looked(scene: Scene, source: Source) -> tuple[Loads, Mapping[Stream, Load]]:
     is_live = source.lab is not None
     now = time.time() if is_live else scene.at
     known = _known.setdefault(scene, Loads())
-    return known.look(scene, now, LATE_S if is_live else 0.0)
+    return known, known.look(scene, now, LATE_S if is_live else 0.0)
 
 
 def _loads(scene: Scene, until: float) -> Iterator[tuple[Stream, Load]]:

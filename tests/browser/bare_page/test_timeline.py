@@ -129,6 +129,25 @@ def bare(tab: "Tab") -> Iterator[Bare]:
     tab.check()
 
 
+HEIGHTS = """() => [".timeline-foot", ".timeline-names"].map(
+    (one) => document.querySelector(one).getBoundingClientRect().height)"""
+
+
+def test_the_legend_takes_one_line_of_a_narrow_timeline_until_it_is_opened(bare: Bare) -> None:
+    bare.page.set_viewport_size({"width": 650, "height": 900})
+    bare.frame()
+    closed, names = bare.page.evaluate(HEIGHTS)
+    assert closed < 34
+    bare.move(bare.x(1000.55), MIDDLE)
+    assert "Gemm #" in bare.text(".timeline-detail")
+    assert bare.page.evaluate(HEIGHTS) == [closed, names], "nothing moves under the pointer"
+    bare.page.locator(".timeline-legend summary").click()
+    bare.frame()
+    opened, _ = bare.page.evaluate(HEIGHTS)
+    assert opened > 2 * closed
+    assert bare.page.get_by_text("ended with its context", exact=True).is_visible()
+
+
 def test_what_is_under_the_pointer_is_told(bare: Bare) -> None:
     assert bare.shown() == "1.3 s shown"
     assert bare.pixel(bare.x(1000.7), MIDDLE) == KERNEL
@@ -215,7 +234,7 @@ def test_a_brush_sets_the_span_of_the_page(bare: Bare) -> None:
 
 def test_the_same_in_words_as_a_table_and_as_a_trace(bare: Bare, tab: "Tab") -> None:
     assert "gpu0 g1→g2" in bare.text(".timeline-summary")
-    bare.page.locator("summary").click()
+    bare.page.locator(".timeline-newest summary").click()
     bare.frame()
     firsts = bare.page.locator(".timeline-table tbody th").all_inner_texts()
     assert firsts == ["running", "3", "2", "1", "0"]
@@ -395,7 +414,7 @@ def test_a_real_system_is_seen_while_it_works_and_after_a_loss(
         assert names.count("Gemm") > 300
         assert any(e["name"] == "g1→g2" for e in trace["traceEvents"] if e["ph"] == "i")
     notebook.view.get_by_role("button", name="Everything").click()
-    notebook.view.locator("summary").click()
+    notebook.view.locator(".timeline-newest summary").click()
     for theme in ("Dark", "Light"):
         notebook.theme(f"JupyterLab {theme}")
         notebook.page.wait_for_function(

@@ -263,6 +263,9 @@ def test_idle_library_actors_are_one_row_which_keys_and_clicks_unfold(
     notebook.view.locator(f"{quiet} .al-fold").click()
     notebook.expect("tbody tr").to_have_count(11)
     notebook.expect(quiet).to_be_focused()
+    for rows in (4, 11):  # the words do as the arrow does
+        notebook.view.locator(f"{quiet} .al-label").click()
+        notebook.expect("tbody tr").to_have_count(rows)
     notebook.page.keyboard.press("ArrowRight")
     notebook.expect(row("/gpu0/context/array")).to_be_focused()
     notebook.page.keyboard.press("ArrowLeft")

@@ -51,9 +51,9 @@ def block(nbytes: int, *kept_by: str, id_: int = 1) -> Block:
     return Block((id_,), 0, nbytes, f"Gemm #{id_}", "float32", (nbytes // 4,), kept_by)
 
 
-def memory(*blocks: Block) -> MemorySampled:
+def memory(*blocks: Block, used: int = 0) -> MemorySampled:
     return MemorySampled(
-        at=AT, device="gpu0", generation=1, used_bytes=0, total_bytes=GIB, blocks=blocks
+        at=AT, device="gpu0", generation=1, used_bytes=used, total_bytes=GIB, blocks=blocks
     )
 
 
@@ -74,10 +74,33 @@ def test_busy_is_the_share_of_the_last_second_with_work_of_any_stream(
     assert folded(traced(*done, running=running))["busy"] == pytest.approx(share, abs=1e-3)
 
 
+def test_thousands_of_short_messages_are_as_busy_as_the_tree_says() -> None:
+    step = 1 / 4_000
+    done = [slice_(AT - 1 + n * step, AT - 1 + (n + 0.8) * step, n) for n in range(4_000)]
+    assert folded(traced(*done))["busy"] == pytest.approx(0.8, abs=1e-3)
+
+
+def test_the_share_of_work_is_not_told_where_messages_were_not_traced() -> None:
+    untraced = Slice(120, "", "blas", "untraced", AT - 0.9, AT - 0.1)
+    assert folded(traced(untraced))["busy"] is None
+    lost = WorkTraced(at=AT, device="gpu0", generation=1, done=(), running=(), dropped=7)
+    assert folded(lost)["busy"] is None
+
+
 def test_what_runs_is_told_the_longest_first() -> None:
     state = folded(traced(running=(slice_(AT - 1, None, 7), slice_(AT - 3, None, 5))))
     assert [one["what"] for one in state["running"]] == ["Gemm #5", "Gemm #7"]
     assert state["running"][0] == {"what": "Gemm #5", "on": "blas", "since": AT - 3}
+
+
+def test_arrays_that_a_running_message_works_on_are_not_left_out() -> None:
+    sample = memory(block(400, "y"), used=1_400)
+    running = traced(running=(slice_(AT - 3, None),))
+    assert folded(running, sample)["holders"] == [
+        ["(in use now)", 1_000, "several"],
+        ["y", 400, "float32[100]"],
+    ]
+    assert folded(sample)["holders"] == [["y", 400, "float32[100]"]]
 
 
 def test_names_that_hold_memory_are_summed_and_the_largest_comes_first() -> None:

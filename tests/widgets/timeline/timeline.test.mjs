@@ -188,6 +188,15 @@ test("the page has a name for every stream, a legend in words, and a summary tha
   assert.match(text, /2 not shown/);
 });
 
+test("the legend is one line that opens, and what the pointer is at takes no other", () => {
+  const text = toHtml(...timelineDraw(caseView()).filter(Boolean));
+  const [, summary] = text.match(/<details class="timeline-legend[^>]*><summary[^>]*>(.*?)<\/summary>/);
+  assert.match(summary, /Gemm/);
+  assert.doesNotMatch(summary, /ended with its context/);
+  assert.match(text, /<\/details><div class="timeline-detail" aria-hidden="true"><\/div><\/div>/);
+  assert.match(text, /Wheel or \+ and − zoom/);
+});
+
 test("what ended with its context says so: pointed at, in the table, in words and in the trace", () => {
   const works = [...CASE.state.works, [1, "spin", "kernel", true]];
   const rows = CASE.state.rows.map((row, i) => (i === 1 ? { ...row, lost: { count: 2, last: "spin #9", seconds: 56 } } : row));
