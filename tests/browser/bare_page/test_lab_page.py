@@ -265,6 +265,7 @@ def test_tabs_are_walked_with_keys_and_a_folded_pane_leaves_its_room_to_the_othe
     bare.expect(".al-lab-vram .vram-device >> nth=0").to_be_hidden()
     tab.focus()
     tab.press("ArrowRight")
+    bare.page.get_by_role("tab", name="Kernels").press("ArrowRight")
     memory = bare.page.get_by_role("tab", name="Memory")
     bare.expect('[role="tab"][aria-selected="true"]').to_have_text("Memory")
     assert bare.page.evaluate("() => document.activeElement.textContent") == "Memory"
@@ -274,7 +275,7 @@ def test_tabs_are_walked_with_keys_and_a_folded_pane_leaves_its_room_to_the_othe
     bare.expect(".al-health-scroll").to_be_visible()
     height = "() => document.querySelector('.al-lab-timeline').offsetHeight"
     before = bare.page.evaluate(height)
-    bare.page.get_by_role("button", name="Supervision, Memory, Health").click()
+    bare.page.get_by_role("button", name="Supervision, Kernels, Memory, Health").click()
     bare.expect(".al-health-scroll").to_be_hidden()
     assert bare.page.evaluate(height) > before
     bare.page.get_by_role("tab", name="Memory").click()
@@ -491,7 +492,7 @@ def test_a_lab_at_rest_is_hardly_painted(tab: "Tab") -> None:
     bare.find("main").evaluate("(main) => { main.style.marginBlockStart = '3000px'; }")
     worked(0)
     out_of_sight = bare.page.evaluate(FRAMES)
-    assert in_sight > 15 > max(at_rest, out_of_sight), (at_rest, in_sight, out_of_sight)
+    assert in_sight > 24 > max(at_rest, out_of_sight), (at_rest, in_sight, out_of_sight)
     tab.check()
 
 
