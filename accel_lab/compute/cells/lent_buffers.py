@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from accel_lab.compute.execution.buffer_table import Buffer, BufferTable
+from accel_lab.compute.execution.buffer_table import NOTHING, Buffer, BufferTable
 
 
 class LentBuffers:
@@ -37,7 +37,9 @@ class LentBuffers:
             self._by_array = {id(one.array): one for one in self._operands}
         buffer = self._by_array.get(id(array))
         if buffer is not None and buffer.array is array:
-            self._lent.append((buffer, weakref.ref(array)))
+            watched = weakref.ref(array)
+            self._lent.append((buffer, watched))
+            buffer.lent = watched  # for who looks at what memory holds
             buffer.array = None
 
     def take_back(self) -> None:
@@ -45,6 +47,7 @@ class LentBuffers:
         while self._lent:  # an interrupt may come at any time, and this is called again then
             buffer, watched = self._lent[-1]
             buffer.array = watched()
+            buffer.lent = NOTHING
             if buffer.array is None:
                 self._table.leave(buffer)
             self._lent.pop()

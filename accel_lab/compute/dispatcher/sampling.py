@@ -55,6 +55,8 @@ def _blocks(context: Context) -> list[Block]:
     found: dict[Storage, list[tuple[Buffer, Any]]] = {}
     for buffer in context.table.buffers():
         storage, array = buffer.storage, buffer.array
+        if array is None:  # a cell that runs has it alone
+            array = buffer.lent()
         if storage is not None and array is not None and storage.nbytes:
             found.setdefault(storage, []).append((buffer, array))
     blocks: list[Block] = []

@@ -32,6 +32,9 @@ class MemoryOwner(NamedTuple):
     ids: tuple[int, ...]
 
 
+NOTHING: Callable[[], Any] = lambda: None  # noqa: E731 - what most buffers have lent
+
+
 class Buffer(AccelRef, Handle[Any]):
     """An operand inside the context: the array or thing, and the storage that tracks its hazards.
 
@@ -39,7 +42,7 @@ class Buffer(AccelRef, Handle[Any]):
     has run; until then it has no array.
     """
 
-    __slots__ = ("array", "failed_root", "storage")
+    __slots__ = ("array", "failed_root", "lent", "storage")
 
     # Operators are the notebook's; here two buffers are equal when they are the same one.
     __eq__ = object.__eq__  # type: ignore[assignment]
@@ -49,6 +52,8 @@ class Buffer(AccelRef, Handle[Any]):
     def __init__(self, id_: int) -> None:
         self.id = id_
         self.array: Any = None
+        self.lent: Callable[[], Any] = NOTHING
+        """Returns the array that only a running cell's names hold meanwhile, if they do."""
         self.storage: Storage | None = None
         self.failed_root = 0
         self.known = False

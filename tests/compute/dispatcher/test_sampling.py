@@ -13,8 +13,17 @@ from msgspec.msgpack import encode
 
 from accel_lab import array, blas
 from accel_lab.backends.host.device import HostBackend
+from accel_lab.backends.host.support import SUPPORT
 from accel_lab.compute.actors.transfer import UploadActor
-from accel_lab.compute.dispatcher.sampling import LISTED, NAMED, PACKET_BYTES, _parts, show
+from accel_lab.compute.cells.lent_buffers import LentBuffers
+from accel_lab.compute.dispatcher.sampling import (
+    LISTED,
+    NAMED,
+    PACKET_BYTES,
+    _blocks,
+    _parts,
+    show,
+)
 from accel_lab.compute.events.samples import Block, MemorySampled, WorkTraced
 from accel_lab.compute.execution.context import Context
 from accel_lab.compute.execution.stream import Storage
@@ -92,6 +101,23 @@ def test_views_share_one_block(lab: System) -> None:
     del whole
     sample = seen(lab, has(view.id, part.id))
     assert [block.nbytes for block in sample.blocks] == [4096 * 8]
+
+
+def test_what_only_a_running_cell_holds_is_listed_until_the_cell_drops_it() -> None:
+    arena: Any = None
+    context = Context(HostBackend(0), [UploadActor], arena, 1, SUPPORT, None)
+    table, stream = context.table, context.stream("upload")
+    x = np.ones((4, 4), np.float32)
+    buffer = table.fill(1, x, (4, 4), "float32", Storage(stream, x.nbytes, "given"))
+    lent = LentBuffers([buffer], table)
+    lent.lend(x)
+    assert buffer.array is None
+    assert [block.ids for block in _blocks(context)] == [(1,)]
+    del x
+    assert _blocks(context) == []
+    lent.take_back()
+    assert context.used_bytes == 0
+    context.close()
 
 
 def test_a_freed_buffer_is_gone(lab: System) -> None:
