@@ -129,7 +129,7 @@ def test_a_lab_is_docked_beside_the_notebook_and_says_when_it_is_over(
     page = notebook.page
     page.evaluate("() => void window.jupyterapp.commands.execute('accel-lab:dock')")
     docked = page.locator(".al-ext-panel")
-    expect(docked.locator(".al-lab-part")).to_have_count(6)
+    expect(docked.locator(".al-lab-part")).to_have_count(7)
     expect(docked.locator(".al-lab-foot [role=slider]")).to_be_in_viewport(ratio=1)
     high = "(panel) => panel.scrollHeight - panel.clientHeight"
     assert docked.evaluate(high) == 0, "the lab is as high as its panel"

@@ -184,7 +184,7 @@ def a_folded_part_stays_folded(notebook: "Notebook") -> None:
     notebook.expect(".al-lab-timeline .al-lab-body").to_be_hidden()
     notebook.expect(".al-lab-pane-timeline .al-lab-title").to_have_text("Timeline")
     fold.click()
-    notebook.expect(".al-lab-timeline canvas").to_be_visible()
+    notebook.expect(".timeline-canvas").to_be_visible()
 
 
 def a_paused_lab_holds_still(notebook: "Notebook") -> None:

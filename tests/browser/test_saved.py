@@ -81,7 +81,7 @@ def test_a_saved_notebook_is_read_without_a_kernel(
     )
     for view in (shown, itself):
         device = view.get_by_role("row").filter(has=page.get_by_text("cpu0", exact=True)).first
-        reads(device, ["cpu0", "running", "g1", "16 KiB"])
+        reads(device, ["cpu0", "idle", "g1", "16 KiB"])
     reads(shown, ["lab: 1 device", "lab: 0 faults", "Memory of lab", "float32[64, 64]"])
     reads(shown, ["lab: health", "journal of lab", "context of generation 1 began"])
     reads(itself, ["Supervision", "no faults"])

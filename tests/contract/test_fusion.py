@@ -108,7 +108,7 @@ def done(library: Any, word: str, op: Any, operands: tuple[Any, Any, Any], numbe
         "cast": lambda: x.astype(op),
         "sum": lambda: library.sum(x, axis=0, keepdims=True) if x.ndim else library.square(x),
         "slice": lambda: x[..., ::-1] if x.ndim else x[...],
-        "in place": lambda: function(x, y, out=x),  # what shares its memory sees it
+        "in place": lambda: function(x, 2, out=x),  # what shares its memory sees it
     }
     return made[word]()
 

@@ -1,6 +1,6 @@
 // A notice at the end of a cell that ran for long, as JupyterLab's own: for whoever looked elsewhere.
 
-import { seconds as duration } from "../shared/format.js";
+import { seconds } from "../shared/format.js";
 import { followCells } from "./long_cells.js";
 
 const TYPES = { done: "success", failed: "error", cancelled: "warning" };
@@ -34,13 +34,13 @@ export class Notices {
     return this.#settings?.get(name).composite ?? DEFAULTS[name];
   }
 
-  #tell(kernels, { link, number, seconds, outcome }) {
+  #tell(kernels, { link, number, seconds: took, outcome }) {
     const kernel = kernels.all().find((one) => one.link === link);
-    if (!kernel || link.state !== "open" || !this.on || seconds < this.#read("notifyAfter")) return;
+    if (!kernel || link.state !== "open" || !this.on || took < this.#read("notifyAfter")) return;
     const { name, path } = kernel;
     const last = this.#last.get(link.kernel.id);
     if (last) this.#notification.dismiss(last);
-    const notice = this.#notification.emit(`${name}: cell [${number}] ${outcome} after ${duration(seconds)}`, TYPES[outcome], {
+    const notice = this.#notification.emit(`${name}: cell [${number}] ${outcome} after ${seconds(took)}`, TYPES[outcome], {
       autoClose: false, // whoever comes back sees it
       actions: [{ label: "Show", callback: () => this.#show(path) }],
     });

@@ -30,8 +30,8 @@ class Table:
     ("value", "says"),
     [
         (np.ma.array([1.0, 2.0], mask=[False, True]), "masked array.*filled"),
-        (Table(), r"Python objects of this Table.*to_numpy\(dtype\)"),
-        (None, r"Python objects of this NoneType"),
+        (Table(), r"turns this Table into Python objects.*to_numpy\(dtype\)"),
+        (None, r"turns this NoneType into Python objects"),
         ([[1.0, 2.0], [3.0]], "no array: .*inhomogeneous"),
         (["a"], "dtype <U1 is not one of bool, "),
         (np.zeros(2, [("a", "f4")]), r"dtype \[\('a', '<f4'\)\] is not one of"),

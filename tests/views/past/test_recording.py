@@ -31,6 +31,7 @@ from accel_lab.compute.events.samples import (
 from accel_lab.errors import AccelError, InvalidArgument, RecordingError
 from accel_lab.system import System
 from accel_lab.views import Recording
+from accel_lab.views.first_minute import FirstMinuteView
 from accel_lab.views.journal_view import JournalView
 from accel_lab.views.lab import LabView
 from accel_lab.views.past import recording as module
@@ -45,7 +46,7 @@ from tests.views.made_up import Lab, lab
 WAIT_S = 10.0
 
 
-ELSEWHERE = (JournalView, LabView)
+ELSEWHERE = (FirstMinuteView, JournalView, LabView)
 """The one draws the position, not the scene; the other the rest of these, and the first."""
 
 

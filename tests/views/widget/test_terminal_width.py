@@ -68,4 +68,4 @@ def test_a_narrow_tree_keeps_every_column(system: System) -> None:
     heads, rest, *rows = repr(system.tree()).splitlines()
     assert {*heads.split(), *rest.split()} >= {"Gen", "Mailbox", "In", "flight", "Restarts"}
     assert any(row.startswith("├─ cpu0 ") and row.endswith(" 1") for row in rows)
-    assert any("last loss: cpu0 lost its context" in row for row in rows)
+    assert any("last loss: cpu0 " in row for row in rows)
