@@ -122,7 +122,8 @@ def test_the_panel_comes_back_with_the_page_and_stays_away_once_it_was_closed(
     page.evaluate(CLOSE_PANEL)
     expect(docked(page)).to_have_count(0)
     for _ in "once", "twice":
-        load_anew(notebook, jupyter, path, "accel-lab-panels:closed")
+        # Other tests have closed theirs: this one's is to be noted, and not to be restored.
+        load_anew(notebook, jupyter, path, f'"first_minute:{path}"', "accel-lab:first_minute")
         expect(docked(page)).to_have_count(0)
     page.evaluate("() => void window.jupyterapp.commands.execute('accel-lab:dock')")
     expect(docked(page)).to_contain_text("Run the first cell")  # it is the one that was closed
@@ -137,7 +138,9 @@ def test_other_notebooks_have_nothing_beside_them(opened: "OpenNotebook") -> Non
     expect(docked(notebook.page)).to_have_count(0)
 
 
-def load_anew(notebook: "Notebook", jupyter: "JupyterLab", path: str, kept: str) -> None:
+def load_anew(
+    notebook: "Notebook", jupyter: "JupyterLab", path: str, kept: str, gone: str = ""
+) -> None:
     """Load the page anew with its layout, once the server has what it is to keep."""
     from tests.browser.jupyter import wait_until
 
@@ -145,7 +148,7 @@ def load_anew(notebook: "Notebook", jupyter: "JupyterLab", path: str, kept: str)
         workspace: str = notebook.page.evaluate(
             "async () => (await fetch('/lab/api/workspaces/default')).text()"
         )
-        return kept in workspace
+        return kept in workspace and not (gone and f"{gone}:{path}" in workspace)
 
     wait_until(is_kept, f"the workspace has {kept}", 30)
     notebook.page.goto(f"http://127.0.0.1:{jupyter.port}/lab/tree/{path}?token={jupyter.token}")
