@@ -170,9 +170,9 @@ def clip(
 def isclose(
     a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, *, equal_nan: bool = False
 ) -> AccelRef:
-    """Return whether |a - b| <= atol + rtol * |b|, or both are one infinity; does not block.
+    """Return whether `abs(a - b) <= atol + rtol * abs(b)`, or both are one infinity.
 
-    With `equal_nan` NaN is close to NaN.
+    Does not block. With `equal_nan` NaN is close to NaN.
 
     Raises:
         InvalidArgument: neither is a buffer, or they do not broadcast.

@@ -35,7 +35,7 @@ class Swap(Operation[None], frozen=True, array_like=True, eq=False, tag=147):
 class Asum(BlasMessage, frozen=True, tag=148):
     """Sum the magnitudes of all elements of `x`, whatever its shape.
 
-    That of a complex one is |re| + |im|, as BLAS has it. The answer is a 0-d buffer, and real.
+    That of a complex one is `abs(re) + abs(im)`, as BLAS has it. The answer is a real 0-d buffer.
     """
 
     shapes: ClassVar = "(...)->()"
@@ -62,7 +62,7 @@ class Extreme(BlasMessage, frozen=True):
 class Iamax(Extreme, frozen=True, tag=149):
     """Find the first element of largest magnitude.
 
-    That is |re| + |im| of complex ones, as BLAS has it. The answer is its index in C order,
+    That is `abs(re) + abs(im)` of complex ones, as BLAS has it. The answer is its index in C order,
     from 0, a 0-d buffer of int64. Among NaNs it is any index.
     """
 
@@ -70,7 +70,7 @@ class Iamax(Extreme, frozen=True, tag=149):
 class Iamin(Extreme, frozen=True, tag=150):
     """Find the first element of least magnitude.
 
-    That is |re| + |im| of complex ones, as BLAS has it. The answer is its index in C order,
+    That is `abs(re) + abs(im)` of complex ones, as BLAS has it. The answer is its index in C order,
     from 0, a 0-d buffer of int64. Among NaNs it is any index.
     """
 
@@ -113,8 +113,8 @@ class Givens(NamedTuple):
 class Rotg(Shaped[Givens], frozen=True, array_like=True, eq=False, tag=152):
     """Find the plane rotation, real c and s, that turns two 0-d buffers (a, b) into (r, 0).
 
-    c a + s b = r, c b - conj(s) a = 0 and c² + |s|² = 1. The three are 0-d buffers; nothing waits
-    for them.
+    c a + s b = r, c b - conj(s) a = 0 and c² + abs(s)² = 1. The three are 0-d buffers; nothing
+    waits for them.
     """
 
     library: ClassVar[str] = "blas"
