@@ -119,6 +119,7 @@ class Control(threading.Thread):
                 except Exception:  # noqa: BLE001, S110 - as for want of a descriptor; it beats on
                     pass
             now = time.monotonic()
+            INTERRUPTS.insist()
             self._watch(now)
             self._keep_house(now)
             if now >= beat or self._context.used_bytes != self._told_bytes:

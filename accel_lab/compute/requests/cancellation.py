@@ -141,8 +141,8 @@ class Cancellation:
             recovery.cancel(seqs, _taken_back)
         for seq in seqs:
             self._unqueue(seq)
-        link = self._connection.link
-        if link is not None:
+        link = self._connection.current_link
+        if link is not None:  # also one that is held, and runs what it has
             link.flush()
             self._skip(seqs)
 

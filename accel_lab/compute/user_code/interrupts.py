@@ -57,7 +57,15 @@ class Interrupts:
     def interrupt(self, request: int) -> None:
         """Raise KeyboardInterrupt in a request's code, now or when it begins; any thread."""
         self._unwanted = request
-        if self._running and self._request == request:
+        self.insist()
+
+    def insist(self) -> None:
+        """Signal again what has not heard it; any thread.
+
+        Code that is about to wait in the kernel, as `time.sleep` is once it lets other threads run,
+        takes the signal before its wait, and Python hears of it after.
+        """
+        if self._running and self._request == self._unwanted:
             signal.pthread_kill(threading.main_thread().ident or 0, SIGNAL)
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:

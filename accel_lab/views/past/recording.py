@@ -3,6 +3,7 @@
 import atexit
 import os
 import threading
+import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -105,6 +106,8 @@ class Recording(Uncopied):
         except RecordingError as error:
             self._file.close()
             raise type(error)(f"{path}: {error}") from error
+        # Not by `__del__`: in a cycle, as with a player, the file may be collected first.
+        weakref.finalize(self, self._file.close)
 
     @classmethod
     def open(cls, path: str | Path) -> "Recording":
@@ -238,10 +241,6 @@ class Recording(Uncopied):
         if self.damage:
             text += f"; it is damaged: {self.damage}"
         return f"<Recording {self.path}: {text}>"
-
-    def __del__(self) -> None:
-        if (file := getattr(self, "_file", None)) is not None:
-            file.close()
 
     def _goes_on(self) -> bool:
         return not self._damage and not self.whole

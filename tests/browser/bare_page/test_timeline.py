@@ -273,6 +273,7 @@ def test_what_ended_with_its_context_is_hatched_and_names_stand_beside_what_is_n
     bare.page.evaluate(written)  # not what was written while it moved there
     bare.move(bare.x(1000.1), MIDDLE)
     bare.page.get_by_role("button", name="Everything").click()
+    bare.page.wait_for_function("() => window.written.some(([text]) => text.includes(' · ended'))")
     bare.frame()
     texts = {text: x for text, x, _ in bare.page.evaluate("() => window.written")}
     # There is work on both sides of it, which words do not cover: they are cut to their box.

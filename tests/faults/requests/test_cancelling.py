@@ -368,3 +368,59 @@ def test_code_that_is_about_to_begin_is_interrupted_too(cpu: Device) -> None:
     began = time.monotonic()
     cpu.ping().result(WAIT)
     assert time.monotonic() - began < WAIT / 2
+
+
+def test_code_that_does_not_hear_the_first_signal_hears_the_next(cpu: Device) -> None:
+    """One that comes between the last look of Python and a wait in the kernel ends neither.
+
+    `time.sleep` and its like were not interrupted by one stop in a thousand.
+    """
+
+    def deaf_at_first() -> None:
+        heard: list[int] = []
+        takes = signal.signal(signal.SIGUSR1, lambda number, _: heard.append(number))
+        while not heard:
+            time.sleep(0.001)
+        signal.signal(signal.SIGUSR1, takes)
+        time.sleep(2 * WAIT)
+
+    reply = cpu.run(deaf_at_first)
+    assert settle(lambda: cpu.in_flight == 1 and cpu._supervisor.process is not None)
+    time.sleep(0.2)
+    reply.cancel()
+    began = time.monotonic()
+    cpu.ping().result(WAIT)
+    assert time.monotonic() - began < WAIT / 2
+
+
+def test_a_stop_reaches_what_a_suspension_waits_for(cpu: Device, tmp_path: Path) -> None:
+    """The device takes no messages then, and its context has not ended.
+
+    The suspension is stopped too: what it asks of the device is taken back as the rest is.
+    """
+    begun = tmp_path / "begun"
+
+    def sleep_long(name: str) -> None:
+        from pathlib import Path
+
+        Path(name).touch()
+        time.sleep(2 * WAIT)
+
+    running = cpu.run(sleep_long, str(begun))
+    assert settle(begun.exists)
+
+    def suspend() -> None:
+        with pytest.raises(Cancelled):
+            cpu.suspend(timeout_s=WAIT)
+
+    suspending = threading.Thread(target=suspend)
+    suspending.start()
+    assert settle(lambda: cpu._supervisor.requests.connection.link is None)
+    began = time.monotonic()
+    cpu.stop()
+    suspending.join(WAIT)
+    assert not suspending.is_alive()
+    assert time.monotonic() - began < WAIT / 2
+    with pytest.raises(Cancelled):
+        running.result(WAIT)
+    assert cpu.run(pow, 2, 3).result(WAIT) == 8

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import statistics
 import threading
 import time
 from pathlib import Path
@@ -111,15 +112,21 @@ def test_result_and_await_are_waits_of_the_main_thread() -> None:
     assert len(HOST_WAITS.after(second_end)) == 1
 
 
-def test_a_short_wait_costs_well_below_a_microsecond() -> None:
-    waits, best = HostWaits(), float("inf")
-    for _ in range(20):  # what else the machine does can only add to it
-        begin = time.perf_counter()
-        for _ in range(2_000):
+def test_a_short_wait_costs_no_more_than_a_few_looks_at_the_clock() -> None:
+    """Well below a microsecond; to the clock beside it, for machines differ and are shared."""
+    waits, clock = HostWaits(), time.time
+    ratios = []
+    for _ in range(60):
+        began = time.perf_counter()
+        for _ in range(500):
             waits.begin()
             waits.end()
-        best = min(best, (time.perf_counter() - begin) / 2_000)
-    assert best < 0.7e-6
+        between = time.perf_counter()
+        for _ in range(500):
+            clock()
+            clock()
+        ratios.append((between - began) / (time.perf_counter() - between))
+    assert statistics.median(ratios) < 5
 
 
 def test_a_cell_has_its_number_its_first_line_and_how_it_ended(clock: Clock) -> None:
