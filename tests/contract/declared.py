@@ -104,8 +104,16 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "blas.Gbmv": {"kl": 0},
     "blas.Trsm": {"unit": True},
     "blas.Trsv": {"unit": True},
+    "solver.RandomizedSvd": {"k": 2},
 }
 """What the fields are that every message of a kind has; every dtype has these functions."""
+
+
+HEAVY_DIAGONAL = {f"solver.{one}": "a" for one in ("Cholesky", "Inv", "Lu", "Slogdet", "Solve")} | {
+    "solver.CholeskySolve": "c",
+    "solver.EighGeneral": "b",
+}
+"""Operands whose diagonal outweighs the rest, so that they are regular and positive definite."""
 
 
 SIDES = {f"blas.{one}": {"p": "m"} for one in ("Symm", "Hemm", "Trmm", "Trsm", "Dgmm")}
@@ -172,10 +180,14 @@ class Sample:
 
     def arrays(self) -> dict[str, Any]:
         """Return an array for each operand."""
-        return {
+        found = {
             name: small(zlib.crc32(name.encode()), self.shape(taken), self.dtype)
             for name, taken in self.declared.takes.items()
         }
+        heavy = found.get(HEAVY_DIAGONAL.get(self.declared.row, ""))
+        if heavy is not None and heavy.dtype.kind in "fc":
+            heavy += 32 * np.eye(*heavy.shape[-2:], dtype=heavy.dtype)
+        return found
 
     def shape(self, taken: Taken) -> tuple[int, ...]:
         """Return the shape of an operand."""

@@ -39,6 +39,7 @@ _OUT_OF_MEMORY = frozenset(
         "CUDA_ERROR_OUT_OF_MEMORY",
         "CUBLAS_STATUS_ALLOC_FAILED",
         "CUFFT_ALLOC_FAILED",
+        "CUSOLVER_STATUS_ALLOC_FAILED",
     }
 )
 _NAME = re.compile(

@@ -1,0 +1,4 @@
+"""The `solver` library on the host: LAPACK through NumPy and SciPy.
+
+Runs in a context's process.
+"""
