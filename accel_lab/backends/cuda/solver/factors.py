@@ -1,5 +1,8 @@
 """QR by CuPy, LU and Cholesky by cuSOLVER, and stacks of small matrices by batched routines."""
 
+import contextlib
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import cupy
@@ -42,12 +45,38 @@ class CudaFactors:
 
     def __init__(self, device: "CudaDevice") -> None:
         self._device = device
-        self._own = SolverHandle(device.active)
-        self._bind = HandleBinding(device, self._own.put).bind
+        self._solver: SolverHandle | None = None
+        self._stacks = 0
+        self._bind_solver: Callable[[], None] = lambda: None
+        self._bind_stacks: Callable[[], None] = lambda: None
 
     def close(self) -> None:
         """Destroy the handles; waits for the device."""
-        self._own.close()
+        if self._solver is not None:
+            self._solver.close()
+        if self._stacks:
+            # As of cuSOLVER's: what a lost context has, the next call tells.
+            with contextlib.suppress(cublas.cuBLASError):
+                cublas.destroy(self._stacks)
+
+    # A handle is made when it is first needed: it takes memory of the device, and time.
+
+    def _own_solver(self) -> SolverHandle:
+        """Return cuSOLVER's handle on the active stream."""
+        if self._solver is None:
+            self._solver = SolverHandle(self._device.active)
+            self._bind_solver = HandleBinding(self._device, self._solver.put).bind
+        self._bind_solver()
+        return self._solver
+
+    def _own_stacks(self) -> int:
+        """Return cuBLAS's handle, which has LU of stacks, on the active stream."""
+        if not self._stacks:
+            self._stacks = cublas.create()
+            put = partial(cublas.set_stream, self._stacks)
+            self._bind_stacks = HandleBinding(self._device, put).bind
+        self._bind_stacks()
+        return self._stacks
 
     def qr(self, m: Qr, a: Any, out: Any) -> None:
         """Write the factors (cupy.linalg.qr: geqrf and orgqr)."""
@@ -78,17 +107,17 @@ class CudaFactors:
         stack = a.shape[:-2]
         if not a.size:
             return no_errors(stack)
-        self._bind()
-        held, info = by_columns(a), no_errors((len(no_errors(stack).ravel()),))
+        handle, held = self._own_solver(), by_columns(a)
+        info = no_errors((len(held),))
         n, fill = a.shape[-1], _FILL_LOWER if m.lower else _FILL_UPPER
         if len(held) > 1 and n <= STACK_LIMIT:
             at = places(held)
             args = fill, n, at.data.ptr, n, info.data.ptr, len(held)
-            _POTRF_STACK[a.dtype.char](self._own.handle, *args)
+            _POTRF_STACK[a.dtype.char](handle.handle, *args)
         else:
             for i in range(len(held)):
                 of = fill, n, type_of(a), place(held, i), n, type_of(a)
-                self._own.call(_POTRF, of, of, place(info, i))
+                handle.call(_POTRF, of, of, place(info, i))
         half = rows_of(held)
         half = cupy.tril(half) if m.lower else cupy.triu(half)
         write(out, half)
@@ -99,7 +128,6 @@ class CudaFactors:
 
     def _factored(self, a: Any) -> tuple[Any, Any, Any]:
         """Return LU factors held by columns, pivots counted from 1, and a status for each."""
-        self._bind()
         held = by_columns(a)
         count, n, rows = held.shape
         pivots = cupy.zeros((count, min(rows, n)), np.int64)
@@ -107,13 +135,13 @@ class CudaFactors:
         if count > 1 and rows == n <= STACK_LIMIT:
             narrow, at = cupy.zeros((count, n), np.int32), places(held)
             args = n, at.data.ptr, n, narrow.data.ptr, info.data.ptr, count
-            _GETRF_STACK[a.dtype.char](self._own.stacks, *args)
+            _GETRF_STACK[a.dtype.char](self._own_stacks(), *args)
             return held, narrow.astype(np.int64), info
-        kind = type_of(a)
+        handle, kind = self._own_solver(), type_of(a)
         for i in range(count):
             one = rows, n, kind, place(held, i), rows
             all_of_it = (*one, place(pivots, i), kind)
-            self._own.call(_GETRF, (*one, kind), all_of_it, place(info, i))
+            handle.call(_GETRF, (*one, kind), all_of_it, place(info, i))
         return held, pivots, info
 
     def _apply(self, lu: Any, pivots: Any, right: Any, trans: int = 0) -> None:
@@ -121,7 +149,6 @@ class CudaFactors:
         count, n = len(lu), lu.shape[-1]
         if not right.size:
             return
-        self._bind()
         if count == 1:  # all right sides are columns of one
             right = right.reshape(1, -1, n)
         columns = right.shape[1]
@@ -130,9 +157,9 @@ class CudaFactors:
             at_lu, at_right = places(lu), places(right)
             args = (trans, n, columns, at_lu.data.ptr, n, narrow.data.ptr, at_right.data.ptr, n)
             run = _GETRS_STACK[lu.dtype.char]
-            run(self._own.stacks, *args, refused.ctypes.data, count)
+            run(self._own_stacks(), *args, refused.ctypes.data, count)
             return
-        kind, info = type_of(lu), no_errors((1,))
+        handle, kind, info = self._own_solver(), type_of(lu), no_errors((1,))
         for i in range(count):
             factors = trans, n, columns, kind, place(lu, i), n, place(pivots, i)
-            self._own.call_plain(_GETRS, *factors, kind, place(right, i), n, info.data.ptr)
+            handle.call_plain(_GETRS, *factors, kind, place(right, i), n, info.data.ptr)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
-from nvmath.bindings import cublas, cusolver, cusolverDn
+from nvmath.bindings import cusolver, cusolverDn
 
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 _TYPES = {"f": 0, "d": 1, "F": 4, "D": 5}  # cudaDataType
@@ -54,13 +54,11 @@ class SolverHandle:
 
     Attributes:
         handle: cuSOLVER's.
-        stacks: cuBLAS's, for LU of stacks.
         jacobi: the parameters of gesvdj.
     """
 
     def __init__(self, stream: Any) -> None:
         self.handle: int = cusolverDn.create()
-        self.stacks: int = cublas.create()
         self.jacobi: int = cusolverDn.create_gesvdj_info()
         self._params: int = cusolverDn.create_params()
         self._host: list[Any] = [np.empty(0, "B")]
@@ -69,7 +67,6 @@ class SolverHandle:
     def put(self, stream: int) -> None:
         """Put it on a stream."""
         cusolverDn.set_stream(self.handle, stream)
-        cublas.set_stream(self.stacks, stream)
 
     def call(
         self, routine: Routine, asked: tuple[Any, ...], arguments: tuple[Any, ...], info: int
@@ -110,10 +107,9 @@ class SolverHandle:
         return self._host[-1]
 
     def close(self) -> None:
-        """Destroy the handles; waits for the device."""
+        """Destroy it; waits for the device."""
         # What cannot be destroyed belongs to a lost context, which the next call tells.
-        with contextlib.suppress(cusolver.cuSOLVERError, cublas.cuBLASError):
+        with contextlib.suppress(cusolver.cuSOLVERError):
             cusolverDn.destroy_params(self._params)
             cusolverDn.destroy_gesvdj_info(self.jacobi)
             cusolverDn.destroy(self.handle)
-            cublas.destroy(self.stacks)

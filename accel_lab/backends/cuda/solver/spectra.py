@@ -103,7 +103,6 @@ class CudaSpectra:
         if not a.size:
             return no_errors(a.shape[:-2])
         (half_a, is_finite), (half_b, is_too) = (_half(x, lower=m.lower) for x in (a, b))
-        # Zeros are not positive definite either, which would hide that this one is not finite.
         held, other = by_columns(half_a), by_columns(half_b)
         count, n, _ = held.shape
         w, info = cupy.ndarray((count, n), a.real.dtype), no_errors((count,))

@@ -42,14 +42,14 @@ class CudaSystems(CudaFactors):
         """Write the solutions (cusolverDnXpotrs)."""
         if not out.size:
             return
-        self._bind()
+        handle = self._own_solver()
         held, right, info = by_columns(c), _right(b, out), no_errors((1,))
         count, n, kind = len(held), c.shape[-1], type_of(c)
         columns = right.reshape(1, -1, n) if count == 1 else right
         fill = _FILL_LOWER if m.lower else _FILL_UPPER
         for i in range(count):
             factor = fill, n, columns.shape[1], kind, place(held, i), n
-            self._own.call_plain(_POTRS, *factor, kind, place(columns, i), n, info.data.ptr)
+            handle.call_plain(_POTRS, *factor, kind, place(columns, i), n, info.data.ptr)
         write(out, rows_of(right))
 
     def inv(self, _: Inv, a: Any, out: Any) -> Any:
