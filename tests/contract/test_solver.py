@@ -5,6 +5,7 @@ The bounds are Higham's (Accuracy and Stability, 2nd edition); each is named whe
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import scipy.linalg
@@ -12,12 +13,14 @@ from hypothesis import given, settings
 
 from accel_lab import array, solver
 from accel_lab.compute.device import Device
-from accel_lab.errors import DependencyFailed
+from accel_lab.errors import DependencyFailed, InvalidArgument
 from accel_lab.libraries.solver.library import (
+    LuSolve,
     MatrixError,
     NotFinite,
     NotPositiveDefinite,
     SingularMatrix,
+    Trans,
 )
 from tests.contract.matrices import (
     SHAPES,
@@ -93,6 +96,7 @@ def test_lu_gives_back_the_matrix_with_its_rows_exchanged(
 @given(seed=seeds, layout=layouts)
 def test_a_system_is_solved_nearly(device: Device, seed: int, layout: Layout) -> None:
     """Theorem 9.4: of a matrix that differs by γ₃ₙ |L| |U| at most, it is the solution."""
+    turns: tuple[Trans, ...] = ("n", "t", "c")
     for at, dtype in enumerate(WIDE):
         n, right = 1 + (seed + at) % 9, 1 + seed % 3
         a, b = reals(seed, (2, n, n), dtype), reals(seed + 1, (2, n, right), dtype)
@@ -101,7 +105,7 @@ def test_a_system_is_solved_nearly(device: Device, seed: int, layout: Layout) ->
         factors = wide(value(device, lu))
         size = np.abs(np.tril(factors, -1) + np.eye(n)) @ np.abs(np.triu(factors))
         rows = permutation(value(device, pivots))
-        for turn, op in (("n", a), ("t", a.swapaxes(-1, -2)), ("c", adjoint(a))):
+        for turn, op in zip(turns, (a, a.swapaxes(-1, -2), adjoint(a)), strict=True):
             x = wide(value(device, solver.lu_solve(lu, pivots, on_b, trans=turn)))
             spread = rows.swapaxes(-1, -2) @ size
             spread = spread if turn == "n" else spread.swapaxes(-1, -2)
@@ -152,6 +156,23 @@ def test_one_matrix_or_right_side_serves_a_stack(device: Device, dtype: str) -> 
     assert solver.solve(device.put(a), one, out=column) is column
     error = norm(a @ value(device, column)[:, None] - b[0, 0, :, :1])
     assert_small(error, dtype, size=10 * norm(b[0, 0]), operations=24)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_a_stack_of_large_matrices_is_solved(device: Device, dtype: str) -> None:
+    """A library may have other routines for these than for stacks of small ones."""
+    n = 300
+    a = np.stack([definite(i, n, dtype) for i in range(2)])
+    b = reals(10, (2, n, 3), dtype)
+    on_a, on_b = device.put(a), device.put(b)
+    size = 10 * norm(b)
+    for x in (
+        solver.solve(on_a, on_b),
+        solver.lu_solve(*solver.lu(on_a), on_b, trans="c"),
+        solver.cholesky_solve(solver.cholesky(on_a), on_b),
+        solver.inv(on_a) @ on_b,
+    ):
+        assert_small(norm(a @ value(device, x) - b), dtype, size=size, operations=3 * n)
 
 
 @of_each_dtype
@@ -341,8 +362,9 @@ def test_mistakes_are_refused(device: Device) -> None:
     pivots, floats = array.zeros(device, (2, 3), "int64"), array.zeros(device, (2, 3))
     doubles, four = array.cast(b, "float64"), array.zeros(device, (4, 3, 1))
     few, one, flat, lone = pivots[:, :2], pivots[0], a[:, :2], b[0, 0, 0]
+    trans: Any = "T"
     with refused(device, "LuSolve: trans is 'T'; it may be 'n', 't' or 'c'"):
-        solver.lu_solve(a, pivots, b, trans="T")
+        solver.lu_solve(a, pivots, b, trans=trans)
     with refused(device, "pivots is float32[2, 3]", "int64"):
         solver.lu_solve(a, floats, b)
     with refused(device, "LuSolve", "of one dtype", "array.cast"):
@@ -363,6 +385,16 @@ def test_mistakes_are_refused(device: Device) -> None:
             solver.lstsq(a, b, rcond=rcond)
     with pytest.raises(MatrixError):
         solver.solve(a, b).result(WAIT_S)
+
+
+def test_what_is_no_operand_of_lu_solve_is_refused(device: Device) -> None:
+    """Of the others the suite of all messages asks it."""
+    a, b = array.zeros(device, (3, 3)), array.zeros(device, (3, 1))
+    message = LuSolve(a, array.zeros(device, (3,), "int64"), b)
+    for field in message.__struct_fields__:
+        for wrong in (np.ones(3), "2", object()):
+            with pytest.raises(InvalidArgument, match="LuSolve"):
+                device.ask(msgspec.structs.replace(message, **{field: wrong}))
 
 
 def test_pivots_that_are_none_count_as_the_nearest(device: Device) -> None:

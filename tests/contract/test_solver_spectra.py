@@ -3,7 +3,7 @@
 The backward errors are those of LAPACK (Users' Guide, 3rd edition, sections 4.7 to 4.10).
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -144,7 +144,9 @@ def test_eigenvalues_that_are_known_are_found(device: Device, dtype: str) -> Non
 
 @of_each_dtype
 @pytest.mark.parametrize("itype", [1, 2, 3])
-def test_each_general_problem_is_solved(device: Device, dtype: str, itype: int) -> None:
+def test_each_general_problem_is_solved(
+    device: Device, dtype: str, itype: Literal[1, 2, 3]
+) -> None:
     """LAPACK's sygvd: the residual, what the vectors are orthogonal by, and SciPy's values."""
     n = 7
     a = reals(2, (2, n, n), dtype)

@@ -44,6 +44,7 @@ from accel_lab.libraries.solver.systems import LuSolve as LuSolve
 from accel_lab.libraries.solver.systems import Slogdet as Slogdet
 from accel_lab.libraries.solver.systems import SlogdetParts as SlogdetParts
 from accel_lab.libraries.solver.systems import Solve as Solve
+from accel_lab.libraries.solver.systems import Trans as Trans
 
 qr, lu, cholesky = function(Qr), function(Lu), function(Cholesky)
 inv, det, slogdet = function(Inv), function(Det), function(Slogdet)
@@ -68,7 +69,7 @@ def lu_solve(
     pivots: AccelRef,
     b: AccelRef,
     *,
-    trans: str = "n",
+    trans: Trans = "n",
     out: AccelRef | None = None,
 ) -> AccelRef:
     """Solve op(a) @ x = b as `LuSolve` says; `b` may also be one vector, and so is x then.

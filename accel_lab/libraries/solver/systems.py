@@ -1,6 +1,6 @@
 """Systems of equations, inverses, determinants and least squares."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
@@ -22,6 +22,9 @@ from accel_lab.libraries.solver.message import (
     singular,
     unconverged,
 )
+
+Trans: TypeAlias = Literal["n", "t", "c"]
+_TRANS: tuple[Trans, ...] = ("n", "t", "c")
 
 
 class Solve(SolverMessage[AccelRef], frozen=True, tag=303):
@@ -55,7 +58,7 @@ class LuSolve(SolverMessage[AccelRef], frozen=True, tag=304):
     pivots: AccelRef
     b: AccelRef
     _: Options
-    trans: str = "n"
+    trans: Trans = "n"
     out: AccelRef | None = None
 
     def infer(self) -> Spec:
@@ -64,7 +67,7 @@ class LuSolve(SolverMessage[AccelRef], frozen=True, tag=304):
         one_dtype(self, lu, b)
         if pivots.dtype != "int64":
             raise InvalidArgument(f"{kind(self)}: pivots is {describe(pivots)}, and is to be int64")
-        require_one_of(self, "trans", ("n", "t", "c"))
+        require_one_of(self, "trans", _TRANS)
         for name, ref, axes in (("lu", lu, 2), ("pivots", pivots, 1), ("b", b, 2)):
             if ref.ndim < axes:
                 raise self._refusal(f"{name} is {describe(ref)}, which lacks an axis")
