@@ -217,6 +217,13 @@ def test_the_largest_singular_values_are_approximated(device: Device, dtype: str
     same = solver.randomized_svd(on, 5, seed=1, iterations=0)
     assert_same(value(device, again.vh), value(device, same.vh))
     assert (value(device, again.vh) != value(device, other.vh)).any()
+    slow = with_values(8, 60, 40, 0.9 ** np.arange(40), dtype)
+    errors = []
+    for count in (0, 4):
+        made = solver.randomized_svd(device.put(slow), 5, oversampling=2, iterations=count)
+        u, s, vh = parts(device, SvdParts(*made))
+        errors.append(np.linalg.norm(slow - (u * s) @ vh, 2))
+    assert errors[1] < 1.05 * 0.9**5 < errors[0]
     low = device.put(with_values(7, 20, 30, (3, 2), dtype))
     u, s, vh = parts(device, SvdParts(*solver.randomized_svd(low, 99, oversampling=0)))
     assert s.shape == (20,)

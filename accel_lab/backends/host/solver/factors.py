@@ -39,9 +39,12 @@ class HostFactors:
             return info
         factor = routine("potrf", a.dtype)
         for at in np.ndindex(info.shape):
+            made = out[at]
+            made[...] = a[at]
             # The transpose, that of the conjugates, lies in memory as LAPACK takes it.
-            c, info[at] = factor(a[at].T, lower=not m.lower, clean=True)
-            out[at] = c.T
+            c, info[at] = factor(made.T, lower=not m.lower, clean=True, overwrite_a=True)
+            if not np.may_share_memory(c, made):  # its strides did not do
+                made[...] = c.T
             if not info[at]:  # OpenBLAS lets a NaN pass, which LAPACK does not
                 info[at] = _not_finite(c.diagonal())
         return info
