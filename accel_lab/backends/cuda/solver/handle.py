@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cupy
+import cupyx
 import numpy as np
 from nvmath.bindings import cusolver, cusolverDn
 
@@ -61,7 +62,7 @@ class SolverHandle:
         self.handle: int = cusolverDn.create()
         self.jacobi: int = cusolverDn.create_gesvdj_info()
         self._params: int = cusolverDn.create_params()
-        self._host: list[Any] = [np.empty(0, "B")]
+        self._host: list[Any] = [np.empty(0, np.uint8)]
         self.put(stream.ptr)
 
     def put(self, stream: int) -> None:
@@ -97,13 +98,13 @@ class SolverHandle:
         run(self.handle, self._params, *arguments)
 
     def _host_memory(self, nbytes: int) -> Any:
-        """Return memory of the host to work in.
+        """Return page-locked memory of the host to work in.
 
         It is kept: work on the stream may still use what the last call had. Work on one stream is
         in order, so one piece does for all of it, and a piece that is too small stays.
         """
         if self._host[-1].nbytes < nbytes:
-            self._host.append(np.empty(2 * nbytes, "B"))
+            self._host.append(cupyx.empty_pinned((2 * nbytes,), np.uint8))
         return self._host[-1]
 
     def close(self) -> None:
