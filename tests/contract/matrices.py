@@ -67,6 +67,28 @@ def adjoint(a: Any) -> Any:
     return a.conj().swapaxes(-1, -2)
 
 
+def permutation(pivots: Any) -> Any:
+    """Return the matrices that exchange rows as pivots say."""
+    n = pivots.shape[-1]
+    found = np.broadcast_to(np.eye(n), (*pivots.shape[:-1], n, n)).copy()
+    for at in np.ndindex(pivots.shape[:-1]):
+        for i, with_ in enumerate(pivots[at]):
+            found[at][[i, with_]] = found[at][[with_, i]]
+    return found
+
+
+def leibniz(a: Any) -> tuple[Any, Any]:
+    """Return determinants of 3 by 3 matrices, and the permanents of their magnitudes."""
+    signs = {(0, 1, 2): 1, (1, 2, 0): 1, (2, 0, 1): 1, (0, 2, 1): -1, (2, 1, 0): -1, (1, 0, 2): -1}
+    terms = [(sign, a[:, 0, i] * a[:, 1, j] * a[:, 2, k]) for (i, j, k), sign in signs.items()]
+    return sum(sign * term for sign, term in terms), sum(np.abs(term) for _, term in terms)
+
+
+def orthonormal_rows(a: Any, rank: int) -> Any:
+    """Return a basis of what the rows of a matrix span."""
+    return np.linalg.svd(a.astype("complex128" if a.dtype.kind == "c" else "float64"))[2][:rank]
+
+
 def norm(a: Any) -> Any:
     """Return the Frobenius norms of a stack."""
     return np.sqrt((np.abs(wide(a)) ** 2).sum(axis=(-2, -1)))

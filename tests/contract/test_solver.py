@@ -32,7 +32,10 @@ from tests.contract.matrices import (
     growth,
     hilbert,
     kahan,
+    leibniz,
     norm,
+    orthonormal_rows,
+    permutation,
     vandermonde,
     with_values,
 )
@@ -115,16 +118,6 @@ def test_a_system_is_solved_nearly(device: Device, seed: int, layout: Layout) ->
                 got = value(device, solver.solve(on_a, on_b))
                 assert (np.abs(a @ wide(got) - b) <= 2 * bound).all(), dtype
         assert_same(value(device, on_a), a)
-
-
-def permutation(pivots: Any) -> Any:
-    """Return the matrices that exchange rows as pivots say."""
-    n = pivots.shape[-1]
-    found = np.broadcast_to(np.eye(n), (*pivots.shape[:-1], n, n)).copy()
-    for at in np.ndindex(pivots.shape[:-1]):
-        for i, with_ in enumerate(pivots[at]):
-            found[at][[i, with_]] = found[at][[with_, i]]
-    return found
 
 
 @of_each_dtype
@@ -253,13 +246,6 @@ def test_a_determinant_is_what_it_is_by_definition(device: Device, dtype: str) -
     assert value(device, solver.det(array.zeros(device, (0, 0), dtype))) == 1
 
 
-def leibniz(a: Any) -> tuple[Any, Any]:
-    """Return determinants of 3 by 3 matrices, and the permanents of their magnitudes."""
-    signs = {(0, 1, 2): 1, (1, 2, 0): 1, (2, 0, 1): 1, (0, 2, 1): -1, (2, 1, 0): -1, (1, 0, 2): -1}
-    terms = [(sign, a[:, 0, i] * a[:, 1, j] * a[:, 2, k]) for (i, j, k), sign in signs.items()]
-    return sum(sign * term for sign, term in terms), sum(np.abs(term) for _, term in terms)
-
-
 @of_each_dtype
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_fit_leaves_what_is_orthogonal_to_all_columns(
@@ -292,11 +278,6 @@ def test_of_a_matrix_without_full_rank_the_shortest_fit_is_found(
     line = vandermonde(np.arange(9.0), 2).astype(dtype)
     fit = solver.lstsq(device.put(line), device.put(line @ np.array([3, -2], dtype)))
     np.testing.assert_allclose(value(device, fit.x), [3, -2], rtol=1e3 * EPS[dtype])
-
-
-def orthonormal_rows(a: Any, rank: int) -> Any:
-    """Return a basis of what the rows of a matrix span."""
-    return np.linalg.svd(a.astype("complex128" if a.dtype.kind == "c" else "float64"))[2][:rank]
 
 
 @of_each_dtype
