@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from accel_lab.libraries import fft as fft
     from accel_lab.libraries import jit as jit
     from accel_lab.libraries import rng as rng
+    from accel_lab.libraries import sparse as sparse
     from accel_lab.system import System as System
 
 __all__ = [
