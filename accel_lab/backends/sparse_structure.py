@@ -114,3 +114,14 @@ def problem(
 
 def _within(xp: Any, indices: Any, extent: int) -> Any:
     return xp.all((indices >= 0) & (indices < extent))
+
+
+def bad_diagonal(xp: Any, stored: Triples, count: int) -> Any:
+    """Return, as an array of one int, the first row whose diagonal is 0 or not stored; else -1."""
+    is_pivot = (stored.rows == stored.columns) & (stored.values != 0)
+    has = xp.zeros(count + 1, bool)
+    has[xp.where(is_pivot, stored.rows, count)] = True
+    lacks = ~has[:count]
+    if not count:
+        return xp.full(1, -1, "int64")
+    return xp.where(xp.any(lacks), xp.argmax(lacks), -1).reshape(1)

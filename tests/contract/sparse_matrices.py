@@ -35,10 +35,10 @@ def put(
         width = 2 if x.shape[1] % 2 == 0 else 1
         a = put(device, x, stored, "csr", index_dtype)
         return a.tobsr((1, width))
-    order = places.asformat(format_)
+    order: Any = places.asformat(format_)
     structure = order.coords[::-1] if format_ == "coo" else (order.indices, order.indptr)
     parts = [device.put(one.astype(index_dtype)) for one in structure]
-    return SparseRef(format_, x.shape, device.put(values[order.data - 1]), *parts)
+    return SparseRef(format_, x.shape, index_dtype, device.put(values[order.data - 1]), *parts)
 
 
 def dense(device: Device, a: SparseRef) -> Any:

@@ -63,7 +63,7 @@ class Sparsify(Shaped[Parts], frozen=True, array_like=True, eq=False, tag=344):
 
     def makes(self) -> tuple[PartialSpec, PartialSpec, Spec]:
         """Return the parts of CSR."""
-        return compressed(self, self.x.dtype, self.index_dtype, self.x.shape[0])
+        return compressed(self.x.dtype, self.index_dtype, self.x.shape[0])
 
 
 class Convert(OfMatrix[Parts], frozen=True, tag=345):
@@ -163,7 +163,7 @@ def sparsify(x: AccelRef, *, index_dtype: str = "int32") -> SparseRef:
     device = device_of(x)
     shape = x.shape
     parts = device.ask(Sparsify(x, index_dtype=index_dtype))
-    return SparseRef("csr", (shape[0], shape[1]), *parts)
+    return SparseRef("csr", (shape[0], shape[1]), index_dtype, *parts)
 
 
 from_dense = sparsify
@@ -181,7 +181,7 @@ def convert(a: SparseRef, to: Format, *, block: Shape | None = None) -> SparseRe
     if to == a.format and block is None:
         return a
     message = Convert(*a.parts, a.shape, a.format, to, block=() if block is None else block)
-    return SparseRef(to, a.shape, *device_of(a.values).ask(message))
+    return SparseRef(to, a.shape, a.index_dtype, *device_of(a.values).ask(message))
 
 
 def transpose(a: SparseRef) -> SparseRef:
@@ -194,7 +194,9 @@ def transpose(a: SparseRef) -> SparseRef:
     if a.format not in ("csr", "csc"):
         a = a.tocsr()
     rows, columns = a.shape
-    return SparseRef("csc" if a.format == "csr" else "csr", (columns, rows), *a.parts)
+    return SparseRef(
+        "csc" if a.format == "csr" else "csr", (columns, rows), a.index_dtype, *a.parts
+    )
 
 
 def from_scipy(device: Device, a: Any, *, index_dtype: str | None = None) -> SparseRef:
@@ -230,7 +232,7 @@ def from_scipy(device: Device, a: Any, *, index_dtype: str | None = None) -> Spa
         raise InvalidArgument(f"from_scipy: int32 is too narrow for {list(own.shape)}")
     rows, columns = map(int, own.shape)
     buffers = own.data, indices.astype(wide), pointers.astype(wide)
-    return SparseRef(form, (rows, columns), *map(device.put, buffers))
+    return SparseRef(form, (rows, columns), wide, *map(device.put, buffers))
 
 
 def to_scipy(a: SparseRef) -> Any:
@@ -271,7 +273,9 @@ def verify(
     rows, columns = shape if len(shape) == len(("rows", "columns")) else (-1, -1)
     message = Verify(values, indices, pointers, (plain(rows), plain(columns)), format)
     checked = device_of(values).ask(message)
-    return SparseRef(format, message.shape, values, checked.indices, checked.pointers)
+    return SparseRef(
+        format, message.shape, str(indices.dtype), values, checked.indices, checked.pointers
+    )
 
 
 def csr(values: AccelRef, indices: AccelRef, pointers: AccelRef, shape: Shape) -> SparseRef:

@@ -45,11 +45,13 @@ class SparseRef:
     Attributes:
         format: `csr`, `csc`, `coo` or `bsr`.
         shape: its rows and columns.
+        index_dtype: the dtype of its indices and pointers, `int32` or `int64`.
         values, indices, pointers: its buffers, as `Parts` says.
     """
 
     format: Format
     shape: Shape
+    index_dtype: str
     values: AccelRef
     indices: AccelRef
     pointers: AccelRef
@@ -67,11 +69,6 @@ class SparseRef:
     def dtype(self) -> str:
         """The dtype of its values; waits where only the device knows it."""
         return self.values.dtype
-
-    @property
-    def index_dtype(self) -> str:
-        """The dtype of its indices, `int32` or `int64`."""
-        return self.indices.dtype
 
     @property
     def nnz(self) -> int:
@@ -137,16 +134,33 @@ class SparseRef:
         """Return it with values of another dtype; the indices are the same buffers."""
         return self.with_values(self.values.astype(dtype))
 
+    def with_index_dtype(self, dtype: str) -> "SparseRef":
+        """Return it with `int32` or `int64` indices; the values are the same buffer.
+
+        Raises:
+            InvalidArgument: it is neither, or int32 is too narrow for the matrix.
+        """
+        if dtype not in ("int32", "int64"):
+            text = f"with_index_dtype: dtype is {dtype!r}; it may be 'int32' or 'int64'"
+            raise InvalidArgument(text)
+        if dtype == self.index_dtype:
+            return self
+        if dtype == "int32" and max(*self.shape, self.nnz) >= 2**31:
+            raise InvalidArgument(f"with_index_dtype: int32 is too narrow for {self!r}")
+        indices, pointers = self.indices.astype(dtype), self.pointers.astype(dtype)
+        return SparseRef(self.format, self.shape, dtype, self.values, indices, pointers)
+
     def with_values(self, values: AccelRef) -> "SparseRef":
         """Return a matrix that stores other values at the same places.
 
         Raises:
             InvalidArgument: they are not as many.
         """
-        if values.shape != self.values.shape:
+        if values.known and self.values.known and values.shape != self.values.shape:
             text = f"{list(values.shape)}, and are to be {list(self.values.shape)}"
             raise InvalidArgument(f"with_values: values are {values.dtype}{text}, one for each")
-        return SparseRef(self.format, self.shape, values, self.indices, self.pointers)
+        places = self.indices, self.pointers
+        return SparseRef(self.format, self.shape, self.index_dtype, values, *places)
 
     def free(self) -> None:
         """Give the memory of its buffers back; does not block."""

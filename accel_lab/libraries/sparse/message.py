@@ -3,7 +3,7 @@
 from typing import Any, ClassVar, TypeVar
 
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.compute.message.operation import Operation, PartialSpec, Spec
+from accel_lab.compute.message.operation import PartialSpec, Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.dtype_sets import SINGLE_AND_DOUBLE
 from accel_lab.libraries.authoring.operand import MAX_ELEMENTS, describe, kind
@@ -185,10 +185,7 @@ def require_extents(m: Any, name: str, *shapes: tuple[int, ...], why: str) -> No
         raise InvalidArgument(f"{kind(m)}: {name} is {describe(ref)}, and is to be {wanted}{why}")
 
 
-def compressed(
-    message: Operation[Any], dtype: str, index_dtype: str, rows: int
-) -> tuple[PartialSpec, PartialSpec, Spec]:
+def compressed(dtype: str, index_dtype: str, rows: int) -> tuple[PartialSpec, PartialSpec, Spec]:
     """Return the parts of a CSR matrix of which only the device knows how much is stored."""
-    del message
     pointers = Spec((rows + 1,), index_dtype)
     return PartialSpec((None,), dtype), PartialSpec((None,), index_dtype), pointers

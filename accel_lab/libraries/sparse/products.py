@@ -214,4 +214,4 @@ def sddmm(
     a = require_sparse("Sddmm", "a", a).tocsr()
     message = Sddmm(*a.parts, a.shape, a.format, x, y, alpha=plain(alpha), beta=plain(beta))
     values = device_of(a.values).ask(message)
-    return SparseRef("csr", a.shape, values, a.indices, a.pointers)
+    return SparseRef("csr", a.shape, a.index_dtype, values, a.indices, a.pointers)
