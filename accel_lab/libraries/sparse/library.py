@@ -47,6 +47,16 @@ from accel_lab.libraries.sparse.products import Spmv as Spmv
 from accel_lab.libraries.sparse.products import sddmm as sddmm
 from accel_lab.libraries.sparse.products import spmm as spmm
 from accel_lab.libraries.sparse.products import spmv as spmv
+from accel_lab.libraries.sparse.structured import Check24 as Check24
+from accel_lab.libraries.sparse.structured import Compress24 as Compress24
+from accel_lab.libraries.sparse.structured import Halves as Halves
+from accel_lab.libraries.sparse.structured import Matmul24 as Matmul24
+from accel_lab.libraries.sparse.structured import Prune24 as Prune24
+from accel_lab.libraries.sparse.structured import Structured as Structured
+from accel_lab.libraries.sparse.structured import check24 as check24
+from accel_lab.libraries.sparse.structured import compress24 as compress24
+from accel_lab.libraries.sparse.structured import matmul24 as matmul24
+from accel_lab.libraries.sparse.structured import prune24 as prune24
 from accel_lab.libraries.sparse.systems import Bicgstab as Bicgstab
 from accel_lab.libraries.sparse.systems import Cg as Cg
 from accel_lab.libraries.sparse.systems import Gmres as Gmres
