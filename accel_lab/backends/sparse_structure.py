@@ -9,6 +9,8 @@ Runs in a context's process.
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from accel_lab.libraries.sparse.matrix import Format, Shape
 
 
@@ -20,8 +22,16 @@ class Triples(NamedTuple):
     values: Any
 
 
-def owners(xp: Any, pointers: Any, count: int) -> Any:
+def rows_of(xp: Any, pointers: Any, count: int) -> Any:
     """Return which row each of `count` entries is in, by the pointers of compressed rows."""
+    if xp is np:  # four times as fast; CuPy's would wait
+        rows = np.arange(pointers.size - 1, dtype=pointers.dtype)
+        return np.repeat(rows, np.diff(pointers))
+    return owners(xp, pointers, count)
+
+
+def owners(xp: Any, pointers: Any, count: int) -> Any:
+    """Return what `rows_of` does, also of pointers that are none, whatever it is then."""
     places = xp.arange(count, dtype=pointers.dtype)
     return xp.searchsorted(pointers[1:], places, side="right").astype(pointers.dtype)
 
@@ -42,13 +52,13 @@ def unpacked(xp: Any, format_: Format, values: Any, indices: Any, pointers: Any)
     if format_ == "coo":
         return Triples(pointers, indices, values)
     if format_ == "csr":
-        return Triples(owners(xp, pointers, count), indices, values)
+        return Triples(rows_of(xp, pointers, count), indices, values)
     if format_ == "csc":
-        columns = owners(xp, pointers, count)
+        columns = rows_of(xp, pointers, count)
         by_rows = order(xp, indices, columns)
         return Triples(indices[by_rows], columns[by_rows], values[by_rows])
     _, step, width = values.shape
-    rows = owners(xp, pointers, count)[:, None, None] * step
+    rows = rows_of(xp, pointers, count)[:, None, None] * step
     rows = rows + xp.arange(step, dtype=pointers.dtype)[:, None]
     columns = indices[:, None, None] * width + xp.arange(width, dtype=indices.dtype)
     rows, columns = (xp.broadcast_to(one, values.shape).reshape(-1) for one in (rows, columns))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from accel_lab.backends.sparse_structure import packed, unpacked
+from accel_lab.backends.sparse_structure import owners, packed, rows_of, unpacked
 from accel_lab.libraries.sparse.matrix import Format
 from tests.contract.sparse_matrices import FORMATS, drawn
 
@@ -38,3 +38,12 @@ def test_every_format_becomes_every_other(
     made = packed(np, to, shape, triples, (2, 3) if to == "bsr" else ())
     for one, other in zip(made, scipys(x, to), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_rows_are_found_without_repeating_as_well() -> None:
+    for counts in ([], [0], [3], [0, 2, 0, 1, 0], [5, 0, 0]):
+        pointers = np.concatenate(([0], np.cumsum(counts))).astype("int64")
+        total = sum(counts)
+        found = owners(np, pointers, total)
+        np.testing.assert_array_equal(found, rows_of(np, pointers, total))
+        assert found.dtype == pointers.dtype

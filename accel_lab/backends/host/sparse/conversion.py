@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from accel_lab.backends.sparse_structure import owners, packed, problem, unpacked
+from accel_lab.backends.sparse_structure import packed, problem, rows_of, unpacked
 from accel_lab.libraries.sparse.conversion import Convert, Densify, Sparsify, Verify
 
 Arrays = tuple[Any, Any, Any]
@@ -18,7 +18,7 @@ class HostConversion:
         """Write each value to its place, zeros elsewhere."""
         out[...] = 0
         if m.format == "csr":
-            out[owners(np, pointers, values.size), indices] = values
+            out[rows_of(np, pointers, values.size), indices] = values
             return
         stored = unpacked(np, m.format, values, indices, pointers)
         out[stored.rows, stored.columns] = stored.values

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from accel_lab.backends.host.sparse.scipys import narrow, sparse_array, wide
-from accel_lab.backends.sparse_structure import owners
+from accel_lab.backends.sparse_structure import rows_of
 from accel_lab.libraries.authoring.operand import Number
 from accel_lab.libraries.sparse.products import Sddmm, Spmm, Spmv
 
@@ -62,7 +62,7 @@ class HostProducts:
     ) -> None:
         """Write alpha times the products of rows and columns + beta times the values."""
         dtype = m.values.dtype
-        rows = owners(np, pointers, values.size)
+        rows = rows_of(np, pointers, values.size)
         left, right = wide(x, dtype), wide(y, dtype).T
         made = np.zeros(values.shape, left.dtype)
         for begin in range(0, values.size if alpha else 0, _CHUNK):
