@@ -116,7 +116,8 @@ def bicgstab(system: System, x: Any, r: Any, goal: float, most: int) -> tuple[An
             return x, done + 1
         aside = system.precondition(s)
         t = system.multiply(aside)
-        omega = system.inner(t, s) / system.inner(t, t)
+        size = system.inner(t, t)
+        omega = system.inner(t, s) / size if size else 0.0
         x, r, before = x + aside * omega, s - t * omega, now
         if not system.norm(r) > goal:
             return x, done + 1

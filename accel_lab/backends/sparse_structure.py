@@ -95,7 +95,7 @@ def _blocks(xp: Any, rows: Any, columns: Any) -> tuple[Any, Any, Any]:
     begins = xp.ones(rows.size, bool)
     begins[1:] = (xp.diff(sorted_rows) != 0) | (xp.diff(sorted_columns) != 0)
     place = xp.empty(rows.size, "int64")
-    place[by_blocks] = xp.cumsum(begins) - 1
+    place[by_blocks] = xp.cumsum(begins.astype("int64")) - 1
     return place, sorted_rows[begins], sorted_columns[begins]
 
 

@@ -26,7 +26,8 @@ def test_a_matrix_its_factors_and_a_solution_are_rebuilt(lab: System) -> None:
     a = sparse.from_dense(device.put(x))
     eye = sparse.from_dense(device.put(20 * np.eye(40)))
     normal = a.T @ a + eye
-    checked = sparse.csr(*normal.parts, normal.shape)
+    values, indices, pointers = normal.parts
+    checked = sparse.csr(values, indices, pointers, normal.shape)
     b = device.put(np.ones(40))
     found = sparse.cg(checked, b, preconditioner="ic0", rtol=1e-10)
     kept = (*normal.parts, *checked.tobsr((2, 2)).parts, found.x, sparse.spsv(checked, b))

@@ -194,7 +194,7 @@ def _only_added(y: Any, out: Any, dtype: str, beta: Number) -> None:
         if out.size:
             out.fill(0)
         return
-    _scaling(dtype)(y, VALUES[dtype].scalar_type(beta), out)
+    _scaling(dtype)(y, VALUES[dtype].factor(beta)[()], out)
 
 
 def _target(y: Any, out: Any) -> Any:
