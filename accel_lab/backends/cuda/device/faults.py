@@ -38,6 +38,7 @@ _OUT_OF_MEMORY = frozenset(
         "cudaErrorMemoryAllocation",
         "CUDA_ERROR_OUT_OF_MEMORY",
         "CUBLAS_STATUS_ALLOC_FAILED",
+        "CUSPARSE_STATUS_ALLOC_FAILED",
         "CUFFT_ALLOC_FAILED",
         "CUSOLVER_STATUS_ALLOC_FAILED",
     }

@@ -1,0 +1,42 @@
+"""Sums and products of sparse matrices on cuda: cuSPARSE's SpGEMM and SpGEAM, through CuPy."""
+
+from typing import Any
+
+import cupy
+from cupyx import cusparse
+
+from accel_lab.backends.cuda.sparse.matrices import Arrays, by_rows
+from accel_lab.libraries.authoring.operand import Number
+from accel_lab.libraries.sparse.algebra import Spadd, Spgemm
+
+
+class CudaAlgebra:
+    """Waits for how much the result stores: for work beside the dispatcher."""
+
+    def spgemm(self, m: Spgemm, a: Arrays, b: Arrays, alpha: Number) -> Arrays:
+        """Return alpha a @ b (cusparseSpGEMM)."""
+        if not (a[0].size and b[0].size):
+            return _nothing(m)
+        made = cusparse.spgemm(by_rows(m.shape, *a), by_rows(m.b_shape, *b), alpha)
+        return _parts(m, made)
+
+    def spadd(self, m: Spadd, a: Arrays, b: Arrays, alpha: Number, beta: Number) -> Arrays:
+        """Return alpha a + beta b (cusparseSpGEAM, or csrgeam2 before it)."""
+        for (values, indices, pointers), factor, other in ((a, alpha, b), (b, beta, a)):
+            if not other[0].size:
+                scaled = values * values.dtype.type(factor)
+                return scaled, indices.copy(), pointers.copy()
+        made = cusparse.spgeam(by_rows(m.shape, *a), by_rows(m.b_shape, *b), alpha, beta)
+        return _parts(m, made)
+
+
+def _parts(m: Spgemm | Spadd, made: Any) -> Arrays:
+    dtype = m.indices.dtype
+    indices = made.indices.astype(dtype, copy=False)
+    return made.data, indices, made.indptr.astype(dtype, copy=False)
+
+
+def _nothing(m: Spgemm) -> Arrays:
+    dtype = m.indices.dtype
+    values = cupy.zeros(0, m.values.dtype)
+    return values, cupy.zeros(0, dtype), cupy.zeros(m.shape[0] + 1, dtype)

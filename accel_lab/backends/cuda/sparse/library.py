@@ -1,0 +1,14 @@
+"""Sparse matrices on cuda, by cuSPARSE, cuSOLVER and CuPy."""
+
+from accel_lab.backends.cuda.sparse.algebra import CudaAlgebra
+from accel_lab.backends.cuda.sparse.conversion import CudaConversion
+from accel_lab.backends.cuda.sparse.products import CudaProducts
+from accel_lab.backends.cuda.sparse.structured import CudaStructured
+from accel_lab.backends.cuda.sparse.systems import CudaSystems
+from accel_lab.backends.cuda.sparse.triangular import CudaTriangular
+
+
+class CudaSparse(
+    CudaConversion, CudaProducts, CudaAlgebra, CudaTriangular, CudaSystems, CudaStructured
+):
+    """Enqueues on the device's active stream; what waits does so beside the dispatcher."""
