@@ -248,7 +248,7 @@ def test_what_does_not_fit_is_refused(device: Device) -> None:
         (lambda: array.assign(x, flags, np.zeros((2, 2))), (text,)),
         (lambda: array.assign(x, (flags, 0), 0), ("a mask stands alone",)),
         (lambda: array.assign(x, ([0, 1], [0, 1, 2]), 0), ("do not broadcast to one",)),
-        (lambda: array.assign(x, [0.5], 0), ("signed integers",)),
+        (lambda: array.assign(x, [0.5], 0), ("an index is of integers, not float64",)),
         (lambda: array.assign(x[:0], [0], 0), ("nothing at indices",)),
         (lambda: array.put_along_axis(x, [0], 0, 1), ("as many axes",)),
         (lambda: array.put_along_axis(x, [[0]], 0, 2), ("axis 2 is none",)),

@@ -159,9 +159,9 @@ def chosen(x: AccelRef, index: tuple[Any, ...]) -> tuple[AccelRef, list[int], li
         axis = sum(entry is not None for entry in entries[:at])
         extent = x.shape[axis]
         if extent == 0 and one.size:
-            raise InvalidArgument(f"axis {axis} of x {describe(x)} has no elements")
+            raise InvalidArgument(f"Take: axis {axis} of x {describe(x)} has no elements")
         if isinstance(one, np.ndarray) and not one.ndim and not -extent <= one < extent:
-            raise InvalidArgument(f"index {one} is outside axis {axis} of x {describe(x)}")
+            raise InvalidArgument(f"Take: index {one} is outside axis {axis} of x {describe(x)}")
     try:
         np.broadcast_shapes(*(one.shape for one in choosers))
     except ValueError:
