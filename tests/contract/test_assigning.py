@@ -234,7 +234,7 @@ def test_an_unknown_shape_is_written_to_and_refused_where_it_is_known(device: De
 def test_what_does_not_fit_is_refused(device: Device) -> None:
     x = device.put(np.arange(6.0).reshape(2, 3))
     whole, row, flags = x.astype("int8"), x[0] > 1, x > 1
-    text = "which does not broadcast to"
+    text, at = "which does not broadcast to", device.put(np.array([0]))
     calls: list[tuple[Callable[[], object], tuple[str, ...]]] = [
         (lambda: array.assign(x, 0, np.zeros(2)), ("value is float64[2]", text, "[3], the part")),
         (lambda: array.assign(x, 5, 0), ("index 5 is outside axis 0",)),
@@ -249,11 +249,12 @@ def test_what_does_not_fit_is_refused(device: Device) -> None:
         (lambda: array.assign(x, (flags, 0), 0), ("a mask stands alone",)),
         (lambda: array.assign(x, ([0, 1], [0, 1, 2]), 0), ("do not broadcast to one",)),
         (lambda: array.assign(x, [0.5], 0), ("an index is of integers, not float64",)),
-        (lambda: array.assign(x[:0], [0], 0), ("nothing at indices",)),
-        (lambda: array.put_along_axis(x, [0], 0, 1), ("as many axes",)),
-        (lambda: array.put_along_axis(x, [[0]], 0, 2), ("axis 2 is none",)),
-        (lambda: array.assign_at(x, (), (0,), None, 1), ("one for each of 0 indices",)),
-        (lambda: array.assign_mask(x, flags, flags, 1), ("not both",)),
+        (lambda: array.assign(x[:0], [0], 0), ("axis 0 of x float64[0, 3] has no elements",)),
+        (lambda: array.assign_at(x[:0], None, 1, (at,), 0), ("nothing at indices of out",)),
+        (lambda: array.put_along_axis(x, at, 0, 1), ("as many axes",)),
+        (lambda: array.put_along_axis(x, at[None], 0, 2), ("axis 2 is none",)),
+        (lambda: array.assign_at(x, None, 1, (), 0), ("one for each of 0 indices",)),
+        (lambda: array.assign_mask(x, flags, 1, flags), ("not both",)),
     ]
     for call, words in calls:
         with pytest.raises(InvalidArgument) as caught:

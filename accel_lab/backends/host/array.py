@@ -190,7 +190,7 @@ class HostArray:
     def assign_at(self, m: AssignAt, out: Any, value: Any, *indices: Any) -> None:
         """Write to what is at integers, which wrap around."""
         index: list[Any] = [slice(None)] * out.ndim
-        for axis, at in zip(m.axes, indices, strict=True):
+        for axis, at in zip(m.places(), indices, strict=True):
             index[axis] = at.astype(np.intp) % max(out.shape[axis], 1)
         out[(*index, ...)] = value
 

@@ -19,6 +19,7 @@ from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array.arithmetic import *  # noqa: F403 - array.add and all the others
 from accel_lab.libraries.array.counting import *  # noqa: F403 - array.unique and the like
 from accel_lab.libraries.array.counting import Nonzero, Unique
+from accel_lab.libraries.array.einsum import einsum as einsum
 from accel_lab.libraries.array.elementwise import BINARY, UNARY, paired
 from accel_lab.libraries.array.elementwise import Binary as Binary
 from accel_lab.libraries.array.elementwise import Unary as Unary
@@ -330,7 +331,7 @@ class ArrayActor(LibraryActor):
             return x.copy() if is_same(x, whole) else x
 
         chosen = [read(ref) for ref in m.chosen_by()]
-        value = m.number_in(m.number) if m.value is None else read(m.value)
+        value = m.element() if m.value is None else read(m.value)
         return write(m, whole, value, *chosen)
 
     # Of these the device says how much there is, which is waited for.

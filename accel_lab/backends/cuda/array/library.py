@@ -246,7 +246,7 @@ class CudaArray:
     def assign_at(self, m: AssignAt, out: Any, value: Any, *indices: Any) -> None:
         """Write to what is at integers, which CuPy wraps around."""
         index: list[Any] = [slice(None)] * out.ndim
-        for axis, at in zip(m.axes, indices, strict=True):
+        for axis, at in zip(m.places(), indices, strict=True):
             index[axis] = at.astype("int64", copy=False)
         if out.size:
             out[tuple(index)] = self._as_elements(m, value)

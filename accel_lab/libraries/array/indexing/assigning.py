@@ -5,12 +5,12 @@ read as it was before, also where it is a part of `x`.
 """
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from accel_lab.compute.arrays.dtypes import is_complex
-from accel_lab.compute.device import device_of
+from accel_lab.compute.device import Device, device_of
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
@@ -52,30 +52,32 @@ class Assignment(ArrayMessage, frozen=True):
     """
 
     out: AccelRef
+    value: AccelRef | None
+    number: Factor | None
 
     def chosen_by(self) -> tuple[AccelRef, ...]:
         """Return the buffers that say which part it is."""
         return ()
 
-    def number_in(self, number: Any) -> Number:
+    def element(self) -> Number:
         """Return the number as one of the dtype of `out`.
 
         Raises:
             InvalidArgument: it is none of these.
         """
-        return element(self, "value", number, self.out.dtype)
+        return element(self, "value", self.number, self.out.dtype)
 
-    def into(self, part: tuple[int, ...], value: AccelRef | None, number: Any) -> Spec:
+    def into(self, part: tuple[int, ...]) -> Spec:
         """Return the spec of `out`, where a value fits the part that it is written to.
 
         Raises:
             InvalidArgument: it does not broadcast, or has an imaginary part that the dtype lacks.
         """
-        out, name = self.out, type(self).__name__
+        out, value, name = self.out, self.value, type(self).__name__
         if value is None:
-            self.number_in(number)
+            self.element()
             return Spec(out.shape, out.dtype)
-        if number is not None:
+        if self.number is not None:
             raise InvalidArgument(f"{name} takes a value or a number, not both")
         if is_complex(value.dtype) and not is_complex(out.dtype) and out.dtype != "bool":
             text = f"{name}: value is {describe(value)}, and {out.dtype} has no imaginary part"
@@ -95,8 +97,6 @@ class Assign(Assignment, frozen=True, tag=128):
     """
 
     index: tuple[Index, ...]
-    value: AccelRef | None = None
-    number: Factor | None = None
 
     @property
     def entries(self) -> tuple[int | slice | None, ...]:
@@ -105,7 +105,7 @@ class Assign(Assignment, frozen=True, tag=128):
 
     def infer(self) -> Spec:
         """Return what `out` is."""
-        return self.into(indexed_shape(self.out, self.index), self.value, self.number)
+        return self.into(indexed_shape(self.out, self.index))
 
 
 class AssignAt(Assignment, frozen=True, tag=129):
@@ -118,19 +118,25 @@ class AssignAt(Assignment, frozen=True, tag=129):
 
     indices: tuple[AccelRef, ...]
     axes: Ints
-    value: AccelRef | None = None
-    number: Factor | None = None
 
     def chosen_by(self) -> tuple[AccelRef, ...]:
         """Return the indices."""
         return self.indices
 
+    def places(self) -> list[int]:
+        """Return the axes, counted from 0.
+
+        Raises:
+            InvalidArgument: `out` has no such axis.
+        """
+        axes = cast("tuple[int, ...]", self.axes)
+        return [axis_of("AssignAt", self.out, axis) for axis in axes]
+
     def infer(self) -> Spec:
         """Return what `out` is."""
-        out, indices, given = self.out, self.indices, self.axes
-        axes = [axis_of("AssignAt", out, axis) for axis in given]  # type: ignore[union-attr]
+        out, indices, axes = self.out, self.indices, self.places()
         if not axes or axes != sorted({*axes}) or len(axes) != len(indices):
-            text = f"AssignAt: axes count up, one for each of {len(indices)} indices, not {given!r}"
+            text = f"AssignAt: axes count up, one for each of {len(indices)} indices, not {axes}"
             raise InvalidArgument(text)
         for one in indices:
             require_integers("AssignAt", one)
@@ -143,7 +149,7 @@ class AssignAt(Assignment, frozen=True, tag=129):
             raise InvalidArgument(f"AssignAt: there is nothing at indices of out {describe(out)}")
         left = [n for at, n in enumerate(out.shape) if at not in axes]
         first = axes[0] if axes[-1] - axes[0] == len(axes) - 1 else 0
-        return self.into((*left[:first], *together, *left[first:]), self.value, self.number)
+        return self.into((*left[:first], *together, *left[first:]))
 
 
 class AssignAlong(Assignment, frozen=True, tag=130):
@@ -154,8 +160,6 @@ class AssignAlong(Assignment, frozen=True, tag=130):
 
     indices: AccelRef
     axis: int | None = -1
-    value: AccelRef | None = None
-    number: Factor | None = None
 
     def chosen_by(self) -> tuple[AccelRef, ...]:
         """Return the indices."""
@@ -164,7 +168,7 @@ class AssignAlong(Assignment, frozen=True, tag=130):
     def infer(self) -> Spec:
         """Return what `out` is."""
         part = places_along(self, self.out, self.indices, self.axis)
-        return self.into(part, self.value, self.number)
+        return self.into(part)
 
 
 class AssignMask(Assignment, frozen=True, tag=131):
@@ -175,8 +179,6 @@ class AssignMask(Assignment, frozen=True, tag=131):
     """
 
     mask: AccelRef
-    value: AccelRef | None = None
-    number: Factor | None = None
 
     def chosen_by(self) -> tuple[AccelRef, ...]:
         """Return the mask."""
@@ -204,7 +206,7 @@ class AssignMask(Assignment, frozen=True, tag=131):
             text = f"and is to have the first axes of out {describe(out)}"
             raise InvalidArgument(f"AssignMask: mask is {describe(mask)}, {text}")
         rows = self.counted
-        return self.into((1 if rows is None else rows, *self.row), self.value, self.number)
+        return self.into((1 if rows is None else rows, *self.row))
 
     def judge(self, found: Any) -> InvalidArgument | None:
         """Refuse rows that are not as many as the mask has True."""
@@ -229,20 +231,22 @@ def assign(x: AccelRef, index: Any, value: Any) -> AccelRef:
     """
     device, entries = device_of(x), index if isinstance(index, tuple) else (index,)
     if not any(map(is_taking, entries)):
-        return device.ask(Assign(x, index_entries(x, index), *_given(device, value)))
+        return device.ask(Assign(x, *_given(device, value), index_entries(x, index)))
     if len(entries) == 1:
         (one,) = entries
         at = index_array(one) if isinstance(one, list) else one
         if str(at.dtype) == "bool":
-            return _assign_mask(device, x, at, *_given(device, value))
+            return _assign_mask(device, at, x, *_given(device, value))
     part, axes, choosers = chosen(x, entries)
     indices = tuple([_ref(device, one) for one in choosers])
-    return device.ask(AssignAt(part, indices, tuple(axes), *_given(device, value)))
+    return device.ask(AssignAt(part, *_given(device, value), indices, tuple(axes)))
 
 
-def _assign_mask(device: Any, x: AccelRef, mask: Any, value: AccelRef | None, number: Any) -> Any:
+def _assign_mask(
+    device: Device, mask: Any, x: AccelRef, value: AccelRef | None, number: Any
+) -> AccelRef:
     """Send `AssignMask`; a mask of the host's tells at once how many rows it takes."""
-    message = AssignMask(x, _ref(device, mask), value, number)
+    message = AssignMask(x, value, number, _ref(device, mask))
     if isinstance(mask, np.ndarray) and (wrong := message.judge(np.count_nonzero(mask))):
         raise wrong
     return device.ask(message)
@@ -261,7 +265,7 @@ def put_along_axis(
     """
     device = device_of(x)
     at = _ref(device, indices)
-    return device.ask(AssignAlong(x, at, plain(axis), *_given(device, values)))
+    return device.ask(AssignAlong(x, *_given(device, values), at, plain(axis)))
 
 
 def shape_within(shape: tuple[int, ...], ndim: int) -> tuple[int, ...]:
@@ -271,12 +275,12 @@ def shape_within(shape: tuple[int, ...], ndim: int) -> tuple[int, ...]:
     return shape
 
 
-def _ref(device: Any, x: Any) -> AccelRef:
+def _ref(device: Device, x: Any) -> AccelRef:
     ref: AccelRef = x if isinstance(x, AccelRef) else device.put(np.asarray(x))
     return ref
 
 
-def _given(device: Any, value: Any) -> tuple[AccelRef | None, Any]:
+def _given(device: Device, value: Any) -> tuple[AccelRef | None, Any]:
     """Return a value as its message takes it: a buffer, or a number."""
     if isinstance(value, AccelRef):
         return value, None
