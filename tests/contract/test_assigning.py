@@ -246,7 +246,7 @@ def test_what_does_not_fit_is_refused(device: Device) -> None:
         (lambda: array.assign(x, 0, [[1], [1, 2]]), ("rows of several lengths",)),
         (lambda: array.assign(x, row, 0), ("mask is bool[3]", "first axes of out float64[2, 3]")),
         (lambda: array.assign(x, flags, np.zeros((2, 2))), (text,)),
-        (lambda: array.assign(x, (flags, 0), 0), ("a mask stands alone",)),
+        (lambda: array.assign(x, ([0], row), 0), ("here bool[3], is the only array",)),
         (lambda: array.assign(x, ([0, 1], [0, 1, 2]), 0), ("do not broadcast to one",)),
         (lambda: array.assign(x, [0.5], 0), ("an index is of integers, not float64",)),
         (lambda: array.assign(x[:0], [0], 0), ("axis 0 of x float64[0, 3] has no elements",)),

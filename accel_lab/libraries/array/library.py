@@ -39,7 +39,7 @@ from accel_lab.libraries.array.indexing import (
     index_of,
     is_taking,
     taken,
-    taken_by_several,
+    taken_by_any,
 )
 from accel_lab.libraries.array.joining import *  # noqa: F403 - array.concatenate and the like
 from accel_lab.libraries.array.joining import Concatenate
@@ -216,10 +216,10 @@ def part(x: AccelRef, index: Any) -> AccelRef:
     Does not block.
 
     Raises:
-        InvalidArgument: the index does not fit, or a mask is mixed with anything else.
+        InvalidArgument: the index does not fit, or has a mask of the device beside other arrays.
     """
     if isinstance(index, tuple) and builtins.any(map(is_taking, index)):
-        return taken(x, index[0]) if len(index) == 1 else taken_by_several(x, index)
+        return taken(x, index[0]) if len(index) == 1 else taken_by_any(x, index)
     return taken(x, index) if is_taking(index) else slice(x, index)
 
 

@@ -15,6 +15,7 @@ from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array.elementwise import Operand
+from accel_lab.libraries.array.indexing.masking import masked, without_host_masks
 from accel_lab.libraries.array.indexing.taking import (
     array_of_list,
     chosen,
@@ -221,10 +222,11 @@ assign_mask = function(AssignMask)
 
 
 def assign(x: AccelRef, index: Any, value: Any) -> AccelRef:
-    """Do `x[index] = value`, and return a handle of `x` that is done when it is; does not block.
+    """Do `x[index] = value`, and return a handle that is done when this is; does not block.
 
-    `index` is what NumPy's square brackets take, as `np.s_[1:, ::-1]`; a mask stands alone. The
-    value is a buffer, a number or a NumPy array, which is uploaded. It is converted and broadcast.
+    `index` is what NumPy's square brackets take, as `np.s_[1:, ::-1]`; a mask of the device is the
+    only array in it. The value is a buffer, a number or a NumPy array, which is uploaded. It is
+    converted and broadcast.
 
     Raises:
         InvalidArgument: the index does not fit, or the value does not fit the part.
@@ -237,9 +239,17 @@ def assign(x: AccelRef, index: Any, value: Any) -> AccelRef:
         at = index_array(one) if isinstance(one, list) else one
         if str(at.dtype) == "bool":
             return _assign_mask(device, at, x, *_given(device, value))
+    entries = without_host_masks(x, entries)
+    given, number = _given(device, value)
+    if (found := masked(x, entries)) is not None:
+        if given is not None and found.place:
+            ndim = len(found.order)
+            extents = shape_within(given.shape, ndim)
+            given = given.reshape((*[1] * (ndim - len(extents)), *extents)).transpose(found.order)
+        return device.ask(AssignMask(found.view, given, number, found.mask))
     part, axes, choosers = chosen(x, entries)
     indices = tuple([_ref(device, one) for one in choosers])
-    return device.ask(AssignAt(part, *_given(device, value), indices, tuple(axes)))
+    return device.ask(AssignAt(part, given, number, indices, tuple(axes)))
 
 
 def _assign_mask(

@@ -151,8 +151,8 @@ def chosen(x: AccelRef, index: tuple[Any, ...]) -> tuple[AccelRef, list[int], li
     Raises:
         InvalidArgument: there is a mask among them, too many entries, or they do not broadcast.
     """
-    entries = _whole_index(x, index)
-    arrays = [at for at, one in enumerate(entries) if is_taking(one) or _is_integer(one)]
+    entries = whole_index(x, index)
+    arrays = [at for at, one in enumerate(entries) if is_taking(one) or is_integer(one)]
     basic = tuple(slice(None) if at in arrays else one for at, one in enumerate(entries))
     choosers = [_chooser(entries[at]) for at in arrays]
     for at, one in zip(arrays, choosers, strict=True):
@@ -172,8 +172,12 @@ def chosen(x: AccelRef, index: tuple[Any, ...]) -> tuple[AccelRef, list[int], li
     return part, arrays, choosers
 
 
-def _whole_index(x: AccelRef, index: tuple[Any, ...]) -> list[Any]:
-    """Return an index with an entry for each axis: the Ellipsis and what is left out are slices."""
+def whole_index(x: AccelRef, index: tuple[Any, ...]) -> list[Any]:
+    """Return an index with an entry for each axis: the Ellipsis and what is left out are slices.
+
+    Raises:
+        InvalidArgument: it has too many entries, or more than one Ellipsis.
+    """
     dots = [at for at, one in enumerate(index) if one is Ellipsis]
     named = sum(one is not None and one is not Ellipsis for one in index)
     missing = x.ndim - named
@@ -184,7 +188,8 @@ def _whole_index(x: AccelRef, index: tuple[Any, ...]) -> list[Any]:
     return [*index[:at], *[slice(None)] * missing, *index[at + len(dots) :]]
 
 
-def _is_integer(entry: Any) -> bool:
+def is_integer(entry: Any) -> bool:
+    """Whether an entry of an index is an integer of the host."""
     return isinstance(entry, int | np.integer | np.ndarray) and not isinstance(entry, bool)
 
 
@@ -195,10 +200,7 @@ def _chooser(entry: Any) -> Chooser:
     else:
         at = index_array(entry) if isinstance(entry, list) else np.asarray(entry)
     if str(at.dtype) == "bool":
-        raise InvalidArgument(
-            "a mask stands alone in square brackets: take x[mask], or array.nonzero(mask) for its "
-            "integers"
-        )
+        raise InvalidArgument(f"a mask among indices is to have axes, and is {at.dtype}[]")
     if numpy_dtype(canonical(at.dtype)).kind not in "iu":
         raise InvalidArgument(f"an index is of integers, not {at.dtype}{list(at.shape)}")
     return at
