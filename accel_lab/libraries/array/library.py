@@ -19,7 +19,6 @@ from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array.arithmetic import *  # noqa: F403 - array.add and all the others
 from accel_lab.libraries.array.counting import *  # noqa: F403 - array.unique and the like
 from accel_lab.libraries.array.counting import Nonzero, Unique
-from accel_lab.libraries.array.einsum import einsum as einsum
 from accel_lab.libraries.array.elementwise import BINARY, UNARY, paired
 from accel_lab.libraries.array.elementwise import Binary as Binary
 from accel_lab.libraries.array.elementwise import Unary as Unary
@@ -44,17 +43,15 @@ from accel_lab.libraries.array.indexing import (
 from accel_lab.libraries.array.joining import *  # noqa: F403 - array.concatenate and the like
 from accel_lab.libraries.array.joining import Concatenate
 from accel_lab.libraries.array.making import *  # noqa: F403 - array.arange and the like
-from accel_lab.libraries.array.matmul import Matmul as Matmul
-from accel_lab.libraries.array.matmul import kron as kron
-from accel_lab.libraries.array.matmul import matmul as matmul
-from accel_lab.libraries.array.matmul import outer as outer
-from accel_lab.libraries.array.matmul import tensordot as tensordot
 from accel_lab.libraries.array.message import ArrayMessage
 from accel_lab.libraries.array.ordering import *  # noqa: F403 - array.sort and the like
+from accel_lab.libraries.array.products import *  # noqa: F403 - array.matmul and the like
+from accel_lab.libraries.array.products import Matmul, matmul
 from accel_lab.libraries.array.reduction import Reduce as Reduce
 from accel_lab.libraries.array.reduction import reduce as reduce
 from accel_lab.libraries.array.scanning import *  # noqa: F403 - array.cumsum and the like
 from accel_lab.libraries.array.shaping import *  # noqa: F403 - array.squeeze and the like
+from accel_lab.libraries.array.without_nan import *  # noqa: F403 - array.nansum and the like
 from accel_lab.libraries.authoring.function import function, maker
 from accel_lab.libraries.authoring.operand import (
     Number,

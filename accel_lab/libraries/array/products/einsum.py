@@ -15,7 +15,7 @@ from accel_lab.compute.arrays.dtypes import canonical, numpy_dtype
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array.elementwise import Operand, binary, device_among
-from accel_lab.libraries.array.matmul import matmul
+from accel_lab.libraries.array.products.matmul import matmul
 from accel_lab.libraries.array.reduction import reduce
 from accel_lab.libraries.array.shaping import diagonal
 from accel_lab.libraries.authoring.operand import describe
