@@ -93,7 +93,7 @@ def test_reductions_take_a_dtype_and_degrees_of_freedom(device: Device) -> None:
         array.sum(of_complex, dtype="float32")
 
 
-PLAIN = {
+PLAIN: dict[str, Any] = {
     "nansum": np.sum,
     "nanprod": np.prod,
     "nanmax": lambda x: x.max() if x.size else np.nan,
@@ -131,9 +131,7 @@ def test_reductions_without_nan_are_those_of_what_is_left(device: Device, dtype:
     expected = np.array([np.var(lane, ddof=5) if lane.size > 5 else np.nan for lane in at])
     np.testing.assert_allclose(ddof.astype(float), expected, rtol=EPS.get(dtype, 0) * 2)
     filled = value(device, array.nan_to_num(on, 7.0))
-    np.testing.assert_array_equal(
-        plain_numbers, np.where(np.isnan(wide), 7.0, wide).astype(x.dtype)
-    )
+    np.testing.assert_array_equal(filled, np.where(np.isnan(wide), 7.0, wide).astype(x.dtype))
 
 
 def reduced_as(name: str, x: Any) -> Any:

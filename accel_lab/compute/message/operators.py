@@ -83,7 +83,7 @@ class Operators:
     index.
     The other side may be a buffer of the same device, a number, or a NumPy array, which is
     uploaded. `x += y` makes a new buffer and gives it the name `x`: what shares the memory of the
-    old one, and other names of it, keep the old values.
+    old one, and other names of it, keep the old values. `x[...] = y` writes to the buffer itself.
     """
 
     __slots__ = ()
