@@ -197,12 +197,14 @@ def test_a_value_is_read_as_it_was_before(device: Device) -> None:
 
 def test_what_is_sent_before_and_behind_keeps_its_place(device: Device) -> None:
     x = device.put(np.zeros(4, np.int64))
-    sums = []
+    sums, computed = [], []
     for at in range(4):
         x[at] = at + 1
         sums.append(x.sum())
+        computed.append(x * 2 + 1)  # which may wait for more to be computed with it
         x[x == 1] = 5
     assert [int(one) for one in sums] == [1, 7, 10, 14]
+    assert [int(one[0]) for one in computed] == [3, 11, 11, 11]
 
 
 @pytest.mark.parametrize("rows", [1, 3])

@@ -321,11 +321,12 @@ class ArrayActor(LibraryActor):
         """Have a value written to a part of `out`; what shares its memory is copied before."""
         if launch.spec is None:
             m.infer()  # the notebook could not: an operand's shape was unknown to it
-        whole, is_same = launch.write(m.out), launch.context.backend.same_memory
+        out: Any = m.out
+        whole, is_same = launch.write(out), launch.context.backend.same_memory
 
         def read(ref: Any) -> Any:
             x = launch.read(ref)
-            return x.copy() if is_same(x, whole) else x
+            return x.copy() if ref.storage is out.storage and is_same(x, whole) else x
 
         chosen = [read(ref) for ref in m.chosen_by()]
         value = m.element() if m.value is None else read(m.value)
