@@ -15,7 +15,7 @@ from tests.project import PACKAGE, ROOT
 from tests.repository.test_add_a_library import PAGE, file_of
 from tests.repository.test_docs import blocks
 
-BOUNDS = {"array": 243, "blas": 145, "fft": 740}
+BOUNDS = {"array": 245, "blas": 145, "fft": 740}
 """The most lines a message; most of `fft` is what cuFFT lacks.
 
 Of `array` many functions are made of its messages and have none, as `einsum`.
