@@ -117,6 +117,43 @@ def test_arrays_among_slices_and_integers_take_what_numpy_takes(
     assert_same(value(device, on[sent]), np.asarray(x[tuple(entries)]))
 
 
+def with_a_mask(data: st.DataObject, seed: int, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """Draw an index with a mask among slices and integers."""
+    ndim = len(shape)
+    first = data.draw(st.integers(0, ndim - 1))
+    last = data.draw(st.integers(first + 1, ndim))
+    beside = [
+        data.draw(st.sampled_from([slice(None), slice(1, None), slice(None, None, -1), n - 1]))
+        for n in (*shape[:first], *shape[last:])
+    ]
+    mask = np.asarray(small(seed, shape[first:last], "bool"))
+    index = [*beside[:first], mask, *beside[first : data.draw(st.integers(first, len(beside)))]]
+    if data.draw(st.booleans()):
+        index.insert(data.draw(st.integers(0, len(index))), None)
+    return (*index, ...) if data.draw(st.booleans()) else tuple(index)
+
+
+@settings(max_examples=100)
+@given(data=st.data(), seed=seeds, shape=npst.array_shapes(max_dims=4, max_side=4), layout=layouts)
+def test_a_mask_among_slices_and_integers_keeps_and_writes_what_numpy_does(
+    device: Device, data: st.DataObject, seed: int, shape: tuple[int, ...], layout: Layout
+) -> None:
+    x, index = small(seed, shape, "int16"), with_a_mask(data, seed, shape)
+    on = place(device, x, layout)
+    far = tuple(device.put(one) if isinstance(one, np.ndarray) else one for one in index)
+    expected = np.asarray(x[index])
+    assert_same(value(device, on[index]), expected)
+    assert_same(value(device, on[far]), expected)
+    written = small(seed + 1, (*expected.shape[1:],) if data.draw(st.booleans()) else (), "int16")
+    if expected.ndim and data.draw(st.booleans()):
+        written = small(seed + 1, expected.shape, "int16")
+    x[index] = written
+    for sent in (index, far):
+        again = on.copy()
+        again[sent] = written
+        assert_same(value(device, again), x)
+
+
 @settings(max_examples=100)
 @given(
     data=st.data(), seed=seeds, shape=npst.array_shapes(max_dims=3), dtype=DTYPES, layout=layouts
@@ -156,8 +193,12 @@ def test_a_mask_that_does_not_fit_and_no_index_is_refused(device: Device) -> Non
         _ = x[row]
     with refused(device, "mask is float64[2, 3]", "bool"):
         array.mask(x, x)
-    with refused(device, "a mask stands alone", "array.nonzero(mask)"):
-        _ = x[:, row]
+    with refused(device, "a mask on the device, here bool[3], is the only array", "array.nonzero"):
+        _ = x[[0], row]
+    with refused(device, "a mask is bool[2], and is to have the axes of x float64[2, 3] from 1"):
+        _ = x[..., np.array([True, False])]
+    with refused(device, "a mask is bool[3, 1]", "from 0"):
+        _ = x[None, np.ones((3, 1), bool)]
     with refused(device, "more than one Ellipsis"):
         _ = x[..., np.array([0]), ...]
     with refused(device, "3 axes, but x is float64[2, 3]"):

@@ -1,4 +1,4 @@
-"""Outer, Kronecker and tensor products, clipping and closeness, against NumPy."""
+"""Outer, Kronecker, tensor and Einstein products, clipping and closeness, against NumPy."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from accel_lab import array
 from accel_lab.compute.device import Device
 from accel_lab.libraries.array.message import NUMPYS
 from tests.contract.numpys import near, shapes
-from tests.contract.samples import layouts, place, refused, seeds, small, value
+from tests.contract.samples import layouts, place, reals, refused, seeds, small, value
 
 dtypes = st.sampled_from(sorted(NUMPYS))
 few = npst.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
@@ -116,3 +116,65 @@ def test_integers_are_close_in_floats_and_all_is_one_answer(device: Device) -> N
     assert not bool(array.allclose(on, on + 1))
     assert bool(array.allclose(on, on + 1, atol=2))
     assert bool(array.allclose(on, on + 1, 0.5, 1.0))
+
+
+LETTERS = "ijKl"
+EXTENTS = dict(zip(LETTERS, (2, 3, 1, 4), strict=True))
+
+
+@settings(max_examples=150)
+@given(data=st.data(), seed=seeds, count=st.integers(1, 4))
+def test_einstein_sums_are_numpys(
+    device: Device, data: st.DataObject, seed: int, count: int
+) -> None:
+    """Sums, diagonals, products, with what broadcasts at dots and at axes of one element."""
+    inputs = [data.draw(st.text(LETTERS, max_size=3)) for _ in range(count)]
+    dots = [data.draw(st.sampled_from(["", "...", "..."])) for _ in range(count)]
+    wide = [data.draw(st.integers(0, 2)) if one else 0 for one in dots]
+    xs, on = [], []
+    for at, (text, one, more) in enumerate(zip(inputs, dots, wide, strict=True)):
+        narrow = {axis for axis in text if text.count(axis) == 1 and data.draw(st.booleans())}
+        ends = [1 if axis in narrow else EXTENTS[axis] for axis in text]
+        ahead = [2, 3][2 - more :]
+        dtype = data.draw(st.sampled_from(["float32", "float32", "int8", "bool", "complex128"]))
+        x = np.asarray(small(seed + at, (*ahead, *ends), dtype))
+        inputs[at] = one + text
+        xs.append(x)
+        on.append(place(device, x, data.draw(layouts)))
+    named = sorted({*"".join(inputs)} - {"."})
+    made = "".join(data.draw(st.permutations(named)))[: data.draw(st.integers(0, len(named)))]
+    whole = f"{','.join(inputs)}->{'...' if any(dots) else ''}{made}"
+    for subscripts in (whole, whole.partition("->")[0]):
+        near(device, value(device, array.einsum(subscripts, *on)), np.einsum(subscripts, *xs))
+
+
+def test_a_chain_of_products_is_multiplied_in_the_order_that_costs_least(device: Device) -> None:
+    a, b, c = reals(0, (30, 2), "float64"), reals(1, (2, 40), "float64"), reals(2, (40,), "float64")
+    x, y, z = device.put(a), device.put(b), device.put(c)
+    before = device._requests.last_number
+    got = array.einsum("ij,jk,k->i", x, y, z)
+    assert device._requests.last_number == before + len(("b @ c", "a @ (b @ c)"))
+    np.testing.assert_allclose(value(device, got), a @ b @ c, rtol=1e-12, atol=1e-13)
+    turned = array.einsum("ij->ji", x)
+    turned[0] = 7.0
+    assert set(value(device, x)[:, 0]) == {7.0}
+
+
+def test_what_is_no_einstein_sum_is_refused(device: Device) -> None:
+    x = device.put(np.zeros((2, 3)))
+    for subscripts, words in {
+        "ij,jk": "is of 2 operands, not of 1",
+        "i": "'i' are not the axes of float64[2, 3]",
+        "ijk...": "'ijk...' are not the axes of float64[2, 3]",
+        "i1": "has in 'i1' other than letters",
+        "ii": "axis i of float64[2, 3] has two lengths",
+        "ij->k": "'k' has an axis twice, or one that no operand has",
+        "ij->ii": "'ii' has an axis twice",
+        "i...->i": "has ... in operands, and not in the result",
+    }.items():
+        with refused(device, words):
+            array.einsum(subscripts, x)
+    with refused(device, "axis i of float64[2, 3] has 2 elements, and 3 of another operand"):
+        array.einsum("ji,ij", x, x)
+    with refused(device, "subscripts are text"):
+        array.einsum(x, [0, 1])  # type: ignore[arg-type]

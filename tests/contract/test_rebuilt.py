@@ -1,4 +1,4 @@
-"""What only the device knew the shape of is there again after its context was killed."""
+"""What only the device knew, and what was written in place, is there again after a kill."""
 
 import os
 import signal
@@ -10,6 +10,7 @@ import pytest
 
 from accel_lab import AccelRef, System, array
 from accel_lab.compute.events.lifecycle import BuffersRebuilt
+from accel_lab.errors import ContextLost
 from tests.contract.samples import assert_same, value
 
 
@@ -44,3 +45,37 @@ def test_a_result_of_unknown_shape_is_rebuilt_after_a_kill(lab: System, make: An
         assert ref.shape == one.shape
         assert_same(value(device, ref), one)
     assert device.generation == generation + 1
+
+
+def test_what_was_assigned_is_there_after_a_kill_in_flight(lab: System) -> None:
+    """A seeded program of views and of writes to them, against NumPy's."""
+    (device,) = lab.devices
+    rng = np.random.default_rng(0)
+    wholes = [rng.integers(-9, 10, (8, 8)).astype(np.float64) for _ in range(3)]
+    known = [(device.put(x), x) for x in wholes]
+    for step in range(90):
+        (on, x), (other, y) = (known[at] for at in rng.integers(0, len(known), 2))
+        at, few = rng.permutation(x.shape[0])[:3], np.arange(3.0) + step
+        match rng.integers(0, 6):
+            case 0 if len(known) < 12:
+                known.append((on[1:, ::-1], x[1:, ::-1]) if len(x) > 4 else (on.T, x.T))
+            case 1:
+                on[1:, at[0] % x.shape[1]] = step
+                x[1:, at[0] % x.shape[1]] = step
+            case 2:
+                on[at, 1:4] = device.put(few)
+                x[at, 1:4] = few
+            case 3:
+                on[on > other[0, 0]] = -1.0
+                x[x > y[0, 0]] = -1.0
+            case 4:
+                array.put_along_axis(on, at[None] % x.shape[1], few[0], 1)
+                np.put_along_axis(x, at[None] % x.shape[1], few[0], 1)
+            case _:
+                on[0, :3] = other[-1, :3]
+                x[0, :3] = y[-1, :3].copy()
+    with pytest.raises(ContextLost):
+        lab.inject("kill", device).result(timeout_s=30)
+    for on, x in known:
+        on[0, 0] = x[0, 0] = 5.0
+        assert_same(value(device, on), x)

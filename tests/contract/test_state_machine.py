@@ -102,6 +102,17 @@ class Life(RuleBasedStateMachine):
             with pytest.raises(StaleRef):
                 blas.scal(x.ref, 0.5, out=x.ref)
 
+    @rule(x=held, y=held, row=st.integers(0, SIZE - 1))
+    def assign(self, x: Held, y: Held, row: int) -> None:
+        if self.usable(x, y):
+            x.ref[row] = y.ref[:, row]
+            x.value[row] = y.value[:, row].copy()
+            x.ref[x.ref < 0] = 1.0
+            x.value[x.value < 0] = 1.0
+        else:
+            with pytest.raises(StaleRef):
+                x.ref[row] = y.ref[:, row]
+
     @rule(target=held, x=held)
     def transpose(self, x: Held) -> Held:
         if self.usable(x):

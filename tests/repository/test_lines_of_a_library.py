@@ -15,8 +15,11 @@ from tests.project import PACKAGE, ROOT
 from tests.repository.test_add_a_library import PAGE, file_of
 from tests.repository.test_docs import blocks
 
-BOUNDS = {"array": 227, "blas": 145, "fft": 740}
-"""The most lines a message; most of `fft` is what cuFFT lacks."""
+BOUNDS = {"array": 245, "blas": 145, "fft": 740}
+"""The most lines a message; most of `fft` is what cuFFT lacks.
+
+Of `array` many functions are made of its messages and have none, as `einsum`.
+"""
 BOUND_OF_A_NEW_ONE = 122
 """Of the library on the page, which has one message."""
 ROOMS = (
@@ -25,8 +28,8 @@ ROOMS = (
 )
 ALSO = {
     "array": (
-        "counting", "indexing", "joining", "making", "matmul", "operators", "ordering", "products",
-        "rebuilt", "reductions", "scanning", "shaping",
+        "assigning", "counting", "indexing", "joining", "making", "matmul", "operators", "ordering",
+        "products", "rebuilt", "reductions", "scanning", "shaping",
     )
 }  # fmt: skip
 """Parts of a library that have tests under their own names."""

@@ -9,7 +9,14 @@ from accel_lab.backends.host.fused import Programs
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array.counting import Bincount, Unique
-from accel_lab.libraries.array.indexing import TakeAlong
+from accel_lab.libraries.array.indexing import (
+    Assign,
+    AssignAlong,
+    AssignAt,
+    AssignMask,
+    TakeAlong,
+    shape_within,
+)
 from accel_lab.libraries.array.joining import Concatenate
 from accel_lab.libraries.array.library import (
     Cast,
@@ -173,6 +180,38 @@ class HostArray:
         if out.size:
             at = indices.astype(np.intp) % x.shape[axis]
             out[...] = np.take_along_axis(x, at, axis)
+
+    @np.errstate(all="ignore")
+    def assign(self, m: Assign, out: Any, value: Any) -> None:
+        """Write to a part; the Ellipsis makes an array of a single element, too."""
+        out[(*m.entries, ...)] = value
+
+    @np.errstate(all="ignore")
+    def assign_at(self, m: AssignAt, out: Any, value: Any, *indices: Any) -> None:
+        """Write to what is at integers, which wrap around."""
+        index: list[Any] = [slice(None)] * out.ndim
+        for axis, at in zip(m.places(), indices, strict=True):
+            index[axis] = at.astype(np.intp) % max(out.shape[axis], 1)
+        out[(*index, ...)] = value
+
+    @np.errstate(all="ignore")
+    def assign_along(self, m: AssignAlong, out: Any, value: Any, indices: Any) -> None:
+        """Write at each index along an axis (numpy.put_along_axis); they wrap around."""
+        extent = out.size if m.axis is None else out.shape[m.axis]
+        at = indices.astype(np.intp) % max(extent, 1)
+        if m.axis is None:  # of which NumPy's writes to a copy, if it is not contiguous
+            out.flat[at] = np.broadcast_to(np.ravel(value), at.shape)
+        else:
+            np.put_along_axis(out, at, value, m.axis)
+
+    @np.errstate(all="ignore")
+    def assign_mask(self, m: AssignMask, out: Any, value: Any, mask: Any) -> Any:
+        """Write where the mask is True; return how often it is."""
+        found = np.count_nonzero(mask)
+        if m.counted in (None, found):
+            rows = shape_within(np.shape(value), len(m.row) + 1)
+            out[mask] = np.reshape(value, rows)
+        return np.asarray(found)
 
     def bincount(self, m: Bincount, x: Any, weights: Any, out: Any) -> None:
         """Write how often each integer is there (numpy.bincount)."""

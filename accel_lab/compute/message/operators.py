@@ -54,6 +54,9 @@ class Functions(Protocol):
     def part(self, x: Any, index: Any, /) -> "AccelRef":
         """Return x[index]."""
 
+    def assign(self, x: Any, index: Any, value: Any, /) -> "AccelRef":
+        """Do x[index] = value."""
+
     def reshape(self, x: Any, shape: Any, /) -> "AccelRef":
         """Return `x` in another shape."""
 
@@ -80,7 +83,7 @@ class Operators:
     index.
     The other side may be a buffer of the same device, a number, or a NumPy array, which is
     uploaded. `x += y` makes a new buffer and gives it the name `x`: what shares the memory of the
-    old one, and other names of it, keep the old values.
+    old one, and other names of it, keep the old values. `x[...] = y` writes to the buffer itself.
     """
 
     __slots__ = ()
@@ -217,16 +220,8 @@ class Operators:
         return self.functions.part(self, index)
 
     def __setitem__(self, index: Any, value: object) -> None:
-        """Refuse, and say what does it.
-
-        Raises:
-            TypeError: always: a buffer is written to by what names it as its `out`.
-        """
-        text = (
-            "a handle does not support item assignment: begin the cell with %%gpu, or copy into a "
-            "view of it, array.copy(x, out=ref[1:])"
-        )
-        raise TypeError(text)
+        """Write to a part of it, of which other names and views know; see `array.assign`."""
+        self.functions.assign(self, index, value)
 
     def __len__(self) -> int:
         shape = self.shape

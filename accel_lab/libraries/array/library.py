@@ -27,28 +27,31 @@ from accel_lab.libraries.array.elementwise import binary as binary
 from accel_lab.libraries.array.elementwise import unary as unary
 from accel_lab.libraries.array.elementwise import where as where
 from accel_lab.libraries.array.fusing import binary_parts, unary_parts, where_parts
-from accel_lab.libraries.array.indexing import Mask as Mask
-from accel_lab.libraries.array.indexing import Take as Take
-from accel_lab.libraries.array.indexing import TakeAlong as TakeAlong
-from accel_lab.libraries.array.indexing import is_taking, taken, taken_by_several
-from accel_lab.libraries.array.indexing import mask as mask
-from accel_lab.libraries.array.indexing import take as take
-from accel_lab.libraries.array.indexing import take_along as take_along
-from accel_lab.libraries.array.indexing import take_along_axis as take_along_axis
+from accel_lab.libraries.array.indexing import *  # noqa: F403 - array.take and the like
+from accel_lab.libraries.array.indexing import (
+    Assign,
+    AssignAlong,
+    AssignAt,
+    AssignMask,
+    Assignment,
+    Mask,
+    index_of,
+    is_taking,
+    taken,
+    taken_by_any,
+)
 from accel_lab.libraries.array.joining import *  # noqa: F403 - array.concatenate and the like
 from accel_lab.libraries.array.joining import Concatenate
 from accel_lab.libraries.array.making import *  # noqa: F403 - array.arange and the like
-from accel_lab.libraries.array.matmul import Matmul as Matmul
-from accel_lab.libraries.array.matmul import kron as kron
-from accel_lab.libraries.array.matmul import matmul as matmul
-from accel_lab.libraries.array.matmul import outer as outer
-from accel_lab.libraries.array.matmul import tensordot as tensordot
 from accel_lab.libraries.array.message import ArrayMessage
 from accel_lab.libraries.array.ordering import *  # noqa: F403 - array.sort and the like
+from accel_lab.libraries.array.products import *  # noqa: F403 - array.matmul and the like
+from accel_lab.libraries.array.products import Matmul, matmul
 from accel_lab.libraries.array.reduction import Reduce as Reduce
 from accel_lab.libraries.array.reduction import reduce as reduce
 from accel_lab.libraries.array.scanning import *  # noqa: F403 - array.cumsum and the like
 from accel_lab.libraries.array.shaping import *  # noqa: F403 - array.squeeze and the like
+from accel_lab.libraries.array.without_nan import *  # noqa: F403 - array.nansum and the like
 from accel_lab.libraries.authoring.function import function, maker
 from accel_lab.libraries.authoring.operand import (
     Number,
@@ -148,7 +151,7 @@ class Slice(ArrayMessage, frozen=True, tag=104):
     @property
     def entries(self) -> tuple[int | builtins.slice | None, ...]:
         """The index as Python has it."""
-        return tuple(builtins.slice(*e) if isinstance(e, tuple) else e for e in self.index)
+        return index_of(self.index)
 
 
 class Reshape(ArrayMessage, frozen=True, tag=105):
@@ -210,10 +213,10 @@ def part(x: AccelRef, index: Any) -> AccelRef:
     Does not block.
 
     Raises:
-        InvalidArgument: the index does not fit, or a mask is mixed with anything else.
+        InvalidArgument: the index does not fit, or has a mask of the device beside other arrays.
     """
     if isinstance(index, tuple) and builtins.any(map(is_taking, index)):
-        return taken(x, index[0]) if len(index) == 1 else taken_by_several(x, index)
+        return taken(x, index[0]) if len(index) == 1 else taken_by_any(x, index)
     return taken(x, index) if is_taking(index) else slice(x, index)
 
 
@@ -291,6 +294,43 @@ class ArrayActor(LibraryActor):
         """Enqueue a copy of each operand to its place."""
         out = launch.empty()
         self.lib.concatenate(m, [launch.read(x) for x in m.xs], out)
+
+    @handles(Assign)
+    def assign(self, m: Assign, launch: Launch) -> None:
+        """Enqueue a write to a part."""
+        self._assign(self.lib.assign, m, launch)
+
+    @handles(AssignAt)
+    def assign_at(self, m: AssignAt, launch: Launch) -> None:
+        """Enqueue a write to what is at integers."""
+        self._assign(self.lib.assign_at, m, launch)
+
+    @handles(AssignAlong)
+    def assign_along(self, m: AssignAlong, launch: Launch) -> None:
+        """Enqueue a write along an axis."""
+        self._assign(self.lib.assign_along, m, launch)
+
+    @handles(AssignMask)
+    def assign_mask(self, m: AssignMask, launch: Launch) -> None:
+        """Enqueue a write to where a mask is True."""
+        found = self._assign(self.lib.assign_mask, m, launch)
+        if m.counted is not None:
+            launch.check(found, m.judge)
+
+    def _assign(self, write: Any, m: Assignment, launch: Launch) -> Any:
+        """Have a value written to a part of `out`; what shares its memory is copied before."""
+        if launch.spec is None:
+            m.infer()  # the notebook could not: an operand's shape was unknown to it
+        out: Any = m.out
+        whole, is_same = launch.write(out), launch.context.backend.same_memory
+
+        def read(ref: Any) -> Any:
+            x = launch.read(ref)
+            return x.copy() if ref.storage is out.storage and is_same(x, whole) else x
+
+        chosen = [read(ref) for ref in m.chosen_by()]
+        value = m.element() if m.value is None else read(m.value)
+        return write(m, whole, value, *chosen)
 
     # Of these the device says how much there is, which is waited for.
 

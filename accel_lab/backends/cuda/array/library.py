@@ -14,10 +14,18 @@ from accel_lab.backends.cuda.array.complex_order import argsort
 from accel_lab.backends.cuda.array.counting import count_kernel, sum_kernel
 from accel_lab.backends.cuda.array.elementwise import cast_kernel, choice_kernel
 from accel_lab.backends.cuda.array.fused import FusedKernels
+from accel_lab.backends.cuda.device.interop import storage_of
 from accel_lab.backends.cuda.device.narrow_floats import FORMATS
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.libraries.array.counting import Bincount, Unique
-from accel_lab.libraries.array.indexing import TakeAlong
+from accel_lab.libraries.array.indexing import (
+    Assign,
+    AssignAlong,
+    AssignAt,
+    AssignMask,
+    Assignment,
+    TakeAlong,
+)
 from accel_lab.libraries.array.joining import Concatenate
 from accel_lab.libraries.array.library import (
     Cast,
@@ -228,6 +236,61 @@ class CudaArray:
         x, axis = (x.ravel(), 0) if m.axis is None else (x, m.axis)
         at = cupy.remainder(indices.astype("int64"), x.shape[axis])
         cupy.copyto(out, cupy.take_along_axis(x, at, axis))
+
+    def assign(self, m: Assign, out: Any, value: Any) -> None:
+        """Write to a part."""
+        part = out[m.entries]
+        if part.size:
+            cupy.copyto(part, self._as_elements(m, value))
+
+    def assign_at(self, m: AssignAt, out: Any, value: Any, *indices: Any) -> None:
+        """Write to what is at integers, which CuPy wraps around."""
+        index: list[Any] = [slice(None)] * out.ndim
+        for axis, at in zip(m.places(), indices, strict=True):
+            index[axis] = at.astype("int64", copy=False)
+        if out.size:
+            out[tuple(index)] = self._as_elements(m, value)
+
+    def assign_along(self, m: AssignAlong, out: Any, value: Any, indices: Any) -> None:
+        """Write at each index along an axis (cupy.put_along_axis); they wrap around."""
+        if not (out.size and indices.size):
+            return
+        value, at = self._as_elements(m, value), indices.astype("int64", copy=False)
+        if m.axis is None:
+            # cupy.put repeats values where they are too few, and broadcasts none.
+            out.put(at, cupy.broadcast_to(value.ravel(), at.shape), mode="wrap")
+        else:
+            cupy.put_along_axis(out, at, value, m.axis)
+
+    def assign_mask(self, m: AssignMask, out: Any, value: Any, mask: Any) -> Any:
+        """Write where the mask is True; return how often it is. Nothing waits for that number."""
+        found = mask.sum(dtype="int64")
+        if not out.size:
+            return found
+        value, rows = self._as_elements(m, value), m.counted
+        if rows is not None:
+            # The number of each True is its row; without as many rows nothing is written.
+            mask = mask & (found == rows)
+            at = cupy.cumsum(mask.ravel(), dtype="int64").reshape(mask.shape) - 1
+            value = value.reshape(value.shape[-len(m.row) - 1 :])
+            value = cupy.take(value, at, axis=0) if rows else cupy.zeros((), out.dtype)
+        cupy.copyto(out, value, where=mask.reshape(mask.shape + (1,) * len(m.row)))
+        return found
+
+    def _as_elements(self, m: Assignment, value: Any) -> Any:
+        """Return a value, or a number, as elements of the dtype of `out`."""
+        dtype = str(m.out.dtype)
+        if m.value is None:
+            with np.errstate(all="ignore"):
+                number = np.asarray(value, numpy_dtype(dtype))
+            made = cupy.empty((), storage_of(dtype))
+            _fill(made, number)
+            return made
+        if m.value.dtype == dtype:
+            return value
+        made = cupy.empty(value.shape, storage_of(dtype))
+        self._convert(value, made, str(m.value.dtype), dtype)
+        return made
 
     def bincount(self, m: Bincount, x: Any, weights: Any, out: Any) -> None:
         """Write how often each integer is there; cupy.bincount would wait for the largest."""

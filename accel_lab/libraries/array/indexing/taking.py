@@ -15,7 +15,7 @@ from accel_lab.libraries.array.elementwise import Operand, binary, side
 from accel_lab.libraries.array.message import ArrayMessage, axis_of
 from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.operand import describe, plain, result
-from accel_lab.libraries.authoring.shape import require_extents
+from accel_lab.libraries.authoring.shape import Index, require_extents
 
 Chooser: TypeAlias = AccelRef | npt.NDArray[Any]
 
@@ -34,7 +34,7 @@ class Take(ArrayMessage, frozen=True, tag=112):
     def infer(self) -> Spec:
         """Return the shape of `x` with that of `indices` in place of the axis."""
         x, indices, axis = self.x, self.indices, self.axis
-        _require_integers("Take", indices)
+        require_integers("Take", indices)
         if axis is None:
             extent, shape = x.size, indices.shape
         else:
@@ -78,23 +78,7 @@ class TakeAlong(ArrayMessage, frozen=True, tag=124):
 
     def infer(self) -> Spec:
         """Return the shape of `indices`, broadcast with the other axes of `x`."""
-        x, indices = self.x, self.indices
-        _require_integers("TakeAlong", indices)
-        shape = (x.size,) if self.axis is None else x.shape
-        at = 0 if self.axis is None else axis_of("TakeAlong", x, self.axis)
-        if len(shape) != indices.ndim:
-            raise self._refused("is to have as many axes")
-        if shape[at] == 0 and indices.size:
-            raise InvalidArgument(f"TakeAlong: there is nothing to take of x {describe(x)}")
-        try:
-            made = np.broadcast_shapes((*shape[:at], 1, *shape[at + 1 :]), indices.shape)
-        except ValueError:
-            raise self._refused(f"does not broadcast beside axis {at}") from None
-        return result(self, made, x.dtype)
-
-    def _refused(self, why: str) -> InvalidArgument:
-        text = f"TakeAlong: indices are {describe(self.indices)}, which {why}"
-        return InvalidArgument(f"{text} of x {describe(self.x)}")
+        return result(self, places_along(self, self.x, self.indices, self.axis), self.x.dtype)
 
 
 mask, take_along = function(Mask), function(TakeAlong)
@@ -116,6 +100,11 @@ def take(x: AccelRef, indices: Operand, axis: int | np.integer[Any] | None = Non
     return device.ask(Take(x, at, plain(axis)))
 
 
+def index_of(entries: tuple[Index, ...]) -> tuple[int | slice | None, ...]:
+    """Return what travelled as an index as Python has it."""
+    return tuple(slice(*e) if isinstance(e, tuple) else e for e in entries)
+
+
 def is_taking(index: Any) -> bool:
     """Whether an index in square brackets is an array, of integers or a mask."""
     return isinstance(index, AccelRef | list) or (isinstance(index, np.ndarray) and index.ndim > 0)
@@ -127,7 +116,7 @@ def taken(x: AccelRef, index: Any) -> AccelRef:
     Raises:
         InvalidArgument: the mask has another shape, or a list is no array.
     """
-    at = _array(index) if isinstance(index, list) else index
+    at = index_array(index) if isinstance(index, list) else index
     if str(at.dtype) == "bool":
         return mask(x, at if isinstance(at, AccelRef) else x.device.put(at))
     return take(x, at, 0)
@@ -142,25 +131,9 @@ def taken_by_several(x: AccelRef, index: tuple[Any, ...]) -> AccelRef:
     Raises:
         InvalidArgument: there is a mask among them, too many entries, or they do not broadcast.
     """
-    entries = _whole_index(x, index)
-    arrays = [at for at, one in enumerate(entries) if is_taking(one) or _is_integer(one)]
-    basic = tuple(slice(None) if at in arrays else one for at, one in enumerate(entries))
-    choosers = [_chooser(entries[at]) for at in arrays]
-    axes = [sum(one is not None for one in entries[:at]) for at in arrays]
-    extents = [x.shape[axis] for axis in axes]
-    for one, axis, extent in zip(choosers, axes, extents, strict=True):
-        if extent == 0 and one.size:
-            raise InvalidArgument(f"Take: axis {axis} of x {describe(x)} has no elements")
-        if isinstance(one, np.ndarray) and not one.ndim and not -extent <= one < extent:
-            raise InvalidArgument(f"Take: index {one} is outside axis {axis} of x {describe(x)}")
-    try:
-        np.broadcast_shapes(*(one.shape for one in choosers))
-    except ValueError:
-        texts = " and ".join(str(list(one.shape)) for one in choosers)
-        raise InvalidArgument(f"indices of shapes {texts} do not broadcast to one") from None
-    part = x[basic] if any(one != slice(None) for one in basic) else x
+    part, arrays, choosers = chosen(x, index)
+    extents = [part.shape[at] for at in arrays]
     adjacent = arrays[-1] - arrays[0] == len(arrays) - 1
-    # `arrays` count the axes of the part: what is basic leaves an axis for each entry.
     left = [at for at in range(part.ndim) if at not in arrays]
     first = arrays[0] if adjacent else 0
     order = [*left[:first], *arrays, *left[first:]]
@@ -172,8 +145,39 @@ def taken_by_several(x: AccelRef, index: tuple[Any, ...]) -> AccelRef:
     return take(moved, _place_of(choosers, extents), first)
 
 
-def _whole_index(x: AccelRef, index: tuple[Any, ...]) -> list[Any]:
-    """Return an index with an entry for each axis: the Ellipsis and what is left out are slices."""
+def chosen(x: AccelRef, index: tuple[Any, ...]) -> tuple[AccelRef, list[int], list[Chooser]]:
+    """Return a view of what the basic entries leave, and the arrays for which of its axes.
+
+    Raises:
+        InvalidArgument: there is a mask among them, too many entries, or they do not broadcast.
+    """
+    entries = whole_index(x, index)
+    arrays = [at for at, one in enumerate(entries) if is_taking(one) or is_integer(one)]
+    basic = tuple(slice(None) if at in arrays else one for at, one in enumerate(entries))
+    choosers = [_chooser(entries[at]) for at in arrays]
+    for at, one in zip(arrays, choosers, strict=True):
+        axis = sum(entry is not None for entry in entries[:at])
+        extent = x.shape[axis]
+        if extent == 0 and one.size:
+            raise InvalidArgument(f"Take: axis {axis} of x {describe(x)} has no elements")
+        if isinstance(one, np.ndarray) and not one.ndim and not -extent <= one < extent:
+            raise InvalidArgument(f"Take: index {one} is outside axis {axis} of x {describe(x)}")
+    try:
+        np.broadcast_shapes(*(one.shape for one in choosers))
+    except ValueError:
+        texts = " and ".join(str(list(one.shape)) for one in choosers)
+        raise InvalidArgument(f"indices of shapes {texts} do not broadcast to one") from None
+    # Each entry that is no array leaves an axis, so that the arrays count those of the part.
+    part = x[basic] if any(one != slice(None) for one in basic) else x
+    return part, arrays, choosers
+
+
+def whole_index(x: AccelRef, index: tuple[Any, ...]) -> list[Any]:
+    """Return an index with an entry for each axis: the Ellipsis and what is left out are slices.
+
+    Raises:
+        InvalidArgument: it has too many entries, or more than one Ellipsis.
+    """
     dots = [at for at, one in enumerate(index) if one is Ellipsis]
     named = sum(one is not None and one is not Ellipsis for one in index)
     missing = x.ndim - named
@@ -184,7 +188,8 @@ def _whole_index(x: AccelRef, index: tuple[Any, ...]) -> list[Any]:
     return [*index[:at], *[slice(None)] * missing, *index[at + len(dots) :]]
 
 
-def _is_integer(entry: Any) -> bool:
+def is_integer(entry: Any) -> bool:
+    """Whether an entry of an index is an integer of the host."""
     return isinstance(entry, int | np.integer | np.ndarray) and not isinstance(entry, bool)
 
 
@@ -193,12 +198,9 @@ def _chooser(entry: Any) -> Chooser:
     if isinstance(entry, AccelRef):
         at = entry
     else:
-        at = _array(entry) if isinstance(entry, list) else np.asarray(entry)
+        at = index_array(entry) if isinstance(entry, list) else np.asarray(entry)
     if str(at.dtype) == "bool":
-        raise InvalidArgument(
-            "a mask stands alone in square brackets: take x[mask], or array.nonzero(mask) for its "
-            "integers"
-        )
+        raise InvalidArgument(f"a mask among indices is to have axes, and is {at.dtype}[]")
     if numpy_dtype(canonical(at.dtype)).kind not in "iu":
         raise InvalidArgument(f"an index is of integers, not {at.dtype}{list(at.shape)}")
     return at
@@ -224,7 +226,36 @@ def _place_of(choosers: list[Chooser], extents: list[int]) -> Chooser:
     return chosen
 
 
-def _require_integers(message: str, indices: AccelRef) -> None:
+def places_along(
+    message: ArrayMessage, x: AccelRef, indices: AccelRef, axis: int | None
+) -> tuple[int, ...]:
+    """Return the shape of elements of `x` at indices along an axis; the other axes broadcast.
+
+    Raises:
+        InvalidArgument: they do not fit.
+    """
+    name = type(message).__name__
+    require_integers(name, indices)
+    shape = (x.size,) if axis is None else x.shape
+    at = 0 if axis is None else axis_of(name, x, axis)
+    refused = f"{name}: indices are {describe(indices)}, which"
+    if len(shape) != indices.ndim:
+        raise InvalidArgument(f"{refused} is to have as many axes of x {describe(x)}")
+    if shape[at] == 0 and indices.size:
+        raise InvalidArgument(f"{name}: there is nothing to take of x {describe(x)}")
+    try:
+        return np.broadcast_shapes((*shape[:at], 1, *shape[at + 1 :]), indices.shape)
+    except ValueError:
+        text = f"{refused} does not broadcast beside axis {at} of x {describe(x)}"
+        raise InvalidArgument(text) from None
+
+
+def require_integers(message: str, indices: AccelRef) -> None:
+    """Refuse indices that are no integers which int64 has.
+
+    Raises:
+        InvalidArgument: they are not.
+    """
     if numpy_dtype(indices.dtype).kind not in "iu" or indices.dtype == "uint64":
         raise InvalidArgument(
             f"{message}: indices are {describe(indices)}, and are to be signed integers or uint32 "
@@ -232,9 +263,23 @@ def _require_integers(message: str, indices: AccelRef) -> None:
         )
 
 
-def _array(index: list[Any]) -> npt.NDArray[Any]:
-    try:
-        at = np.asarray(index)
-    except ValueError:
-        raise InvalidArgument(f"Take: {index!r} has rows of several lengths") from None
+def index_array(index: list[Any]) -> npt.NDArray[Any]:
+    """Return a list of integers, or of bools, as an array; an empty one is of integers.
+
+    Raises:
+        InvalidArgument: its rows are of several lengths.
+    """
+    at = array_of_list(index)
     return at if at.size else at.astype(np.int64)
+
+
+def array_of_list(given: list[Any]) -> npt.NDArray[Any]:
+    """Return a list as an array.
+
+    Raises:
+        InvalidArgument: its rows are of several lengths.
+    """
+    try:
+        return np.asarray(given)
+    except ValueError:
+        raise InvalidArgument(f"{given!r} has rows of several lengths") from None

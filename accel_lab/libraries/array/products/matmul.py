@@ -20,6 +20,8 @@ from accel_lab.libraries.authoring.promotion import promote
 from accel_lab.libraries.authoring.shape import ints
 from accel_lab.libraries.blas import library as blas
 
+__all__ = ["Matmul", "kron", "matmul", "outer", "tensordot"]
+
 _BLAS = frozenset({"float16", "bfloat16", "float32", "float64", "complex64", "complex128"})
 """The dtypes of which every backend has BLAS."""
 
