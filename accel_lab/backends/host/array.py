@@ -30,6 +30,8 @@ from accel_lab.libraries.authoring.operand import Number
 
 _NARROW = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2"})
 _MEANS = frozenset({"mean"}) | SPREADS
+_ANSWERS = frozenset({"where", "real", "imag"})
+"""Functions of NumPy's that take no `out`."""
 
 
 class HostArray:
@@ -90,7 +92,7 @@ class HostArray:
         try:
             if op in ("matmul", "where") and not _NARROW.isdisjoint(dtypes):
                 out[...] = function(*map(_wide, operands, dtypes))
-            elif op == "where" or (op == "power" and out.dtype.kind in "iu"):
+            elif op in _ANSWERS or (op == "power" and out.dtype.kind in "iu"):
                 # Without `out`: at a negative power NumPy stops, and what is before it was written.
                 out[...] = function(*operands)
             else:

@@ -39,7 +39,7 @@ from accel_lab.libraries.authoring.operand import Number
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
 
-_ANSWERS = frozenset({"where", "matmul"})
+_ANSWERS = frozenset({"where", "matmul", "real", "imag"})
 """What is copied to its place: CuPy's own `out` takes another dtype or none."""
 _WRITTEN = frozenset({"sum", "prod", "mean"})
 """Reductions whose `out` CuPy writes at once; with `max` and `min` it fails (14.2)."""
