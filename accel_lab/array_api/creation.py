@@ -202,10 +202,11 @@ def triu(x: AccelRef, /, *, k: int = 0) -> AccelRef:
 def _again(x: AccelRef, dtype: str | None, device: object, *, copy: bool | None) -> AccelRef:
     """Return a handle in another dtype, on another device, or of a copy; itself if it can be."""
     target = x.device if device is None else device_or_default(device)
-    made = x if dtype is None or x.dtype == dtype else array.cast(x, dtype)
-    if target is not x.device:
-        made = target.put(made)
-    if made is not x and copy is False:
+    same = dtype is None or x.dtype == dtype
+    if copy is False and not (same and target is x.device):
         text = "another dtype or device needs a copy: copy=False is not possible"
         raise InvalidArgument(text)
+    made = x if same else array.cast(x, dtype)
+    if target is not x.device:
+        made = target.put(made)
     return array.copy(x) if made is x and copy else made

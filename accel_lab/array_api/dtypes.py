@@ -87,7 +87,7 @@ def astype(
     /,
     *,
     copy: builtins.bool = True,
-    device: object = None,
+    device: Any = None,
 ) -> AccelRef:
     """Return `x` in another dtype; `x` itself if nothing changes and `copy` is False.
 
@@ -114,9 +114,11 @@ def finfo(type: object, /) -> FloatLimits:
     if not is_float(name) and not is_complex(name):
         raise InvalidArgument(f"finfo: {name} has no floats; iinfo is for integers")
     made = real_of(name)
-    limits: Any = ml_dtypes.finfo(numpy_dtype(made))
-    numbers = (limits.eps, limits.max, limits.min, limits.smallest_normal)
-    return FloatLimits(int(limits.bits), *map(float, numbers), NAMED[made])
+    of: Any = ml_dtypes.finfo  # NumPy's knows no narrow floats
+    limits = of(numpy_dtype(made))
+    eps, least = float(limits.eps), float(limits.smallest_normal)
+    bits, most = int(limits.bits), float(limits.max)
+    return FloatLimits(bits, eps, most, float(limits.min), least, NAMED[made])
 
 
 def iinfo(type: object, /) -> IntegerLimits:
@@ -157,7 +159,7 @@ def result_type(*arrays_and_dtypes: object) -> NamedDType:
     if all(isinstance(one, int | float | complex) for one in arrays_and_dtypes):
         raise InvalidArgument("result_type: one at least must be an array or a dtype")
     try:
-        made = np.result_type(*map(_numpys, arrays_and_dtypes))  # type: ignore[arg-type]
+        made = np.result_type(*map(_numpys, arrays_and_dtypes))
         return NAMED[canonical(made)]
     except (TypeError, OverflowError):
         texts = " and ".join(str(getattr(one, "dtype", one)) for one in arrays_and_dtypes)
@@ -169,7 +171,7 @@ def dtype_or(dtype: object, instead: str) -> str:
     return instead if dtype is None else canonical(dtype)
 
 
-def _numpys(value: object) -> object:
+def _numpys(value: object) -> Any:
     """Return NumPy's dtype of an array or a dtype; a number of Python's as it is."""
     if type(value) in (builtins.bool, int, float, complex):
         return value

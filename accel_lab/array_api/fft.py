@@ -68,7 +68,8 @@ def hfft(
     x: AccelRef, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward"
 ) -> AccelRef:
     """Transform the half of `n` points whose others are conjugates of these, to real numbers."""
-    return transforms.irfft(array.conjugate(x), n, axis, _other_way(norm))
+    back = _other_way(norm)
+    return transforms.irfft(array.conjugate(x), n, axis, back)
 
 
 def ihfft(

@@ -371,7 +371,7 @@ class Operators:
             return self  # type: ignore[return-value]
         if not isinstance(device, type(self.device)):
             raise InvalidArgument(f"to_device takes a device, as ref.device, not {device!r}")
-        return device.put(self)  # type: ignore[arg-type]
+        return device.put(self)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """Return `accel_lab.array_api`, the array API standard's functions on handles.
