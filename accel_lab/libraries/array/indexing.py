@@ -152,7 +152,7 @@ def taken_by_several(x: AccelRef, index: tuple[Any, ...]) -> AccelRef:
         if extent == 0 and one.size:
             raise InvalidArgument(f"Take: axis {axis} of x {describe(x)} has no elements")
         if isinstance(one, np.ndarray) and not one.ndim and not -extent <= one < extent:
-            raise OutOfBounds(f"Take: index {one} is outside axis {axis} of x {describe(x)}")
+            raise InvalidArgument(f"Take: index {one} is outside axis {axis} of x {describe(x)}")
     try:
         np.broadcast_shapes(*(one.shape for one in choosers))
     except ValueError:
