@@ -202,7 +202,8 @@ class HostArray:
     def triangle(self, m: Triangle, x: Any, out: Any) -> None:
         """Write one triangle and zeros."""
         rows, columns = x.shape[-2:]
-        kept = np.tri(rows, columns, m.k - m.upper, bool) ^ m.upper
+        k = max(-rows - 1, min(m.k, columns + 1))
+        kept = np.tri(rows, columns, k - m.upper, bool) ^ m.upper
         out[...] = 0
         np.copyto(out, x, where=kept)
 
@@ -218,6 +219,7 @@ def _wide(x: Any, dtype: str) -> Any:
 
 def _diagonal(x: Any, offset: int, axis1: int, axis2: int) -> Any:
     """Return a diagonal that can be written; NumPy's cannot."""
-    view = x.diagonal(offset, axis1, axis2)
+    # NumPy takes offsets of 32 bits; one beyond the last diagonal leaves nothing, as any other.
+    view = x.diagonal(max(-x.shape[axis1], min(offset, x.shape[axis2])), axis1, axis2)
     view.flags.writeable = x.flags.writeable
     return view

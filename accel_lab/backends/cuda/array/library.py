@@ -276,7 +276,8 @@ class CudaArray:
 
     def diagonal(self, m: Diagonal, x: Any) -> Any:
         """Return a view."""
-        return x.diagonal(m.offset, m.axis1, m.axis2)
+        offset = max(-x.shape[m.axis1], min(m.offset, x.shape[m.axis2]))
+        return x.diagonal(offset, m.axis1, m.axis2)
 
     def _wide(self, x: Any, dtype: str) -> Any:
         """Return what CuPy computes with in place of the bits of narrow floats."""
