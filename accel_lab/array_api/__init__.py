@@ -9,7 +9,7 @@ Runs in the notebook's process.
 
 import math
 
-from accel_lab.array_api import fourier as fft
+from accel_lab.array_api import fourier
 from accel_lab.array_api.creation import *  # noqa: F403 - the standard has one flat namespace
 from accel_lab.array_api.devices import use_device as use_device
 from accel_lab.array_api.dtypes import *  # noqa: F403 - as above
@@ -25,4 +25,4 @@ from accel_lab.array_api.version import VERSION as VERSION
 
 __array_api_version__ = VERSION
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
-newaxis = None
+fft, newaxis = fourier, None
