@@ -4,6 +4,7 @@
 is a program of its own. It writes the names of what was compared with NumPy's.
 """
 
+import importlib
 import os
 import sys
 from collections.abc import Callable
@@ -15,13 +16,13 @@ import numpy as np
 import scipy.signal
 import scipy.special
 import scipy.stats
-import sklearn
 from sklearn.externals import array_api_compat
 from sklearn.preprocessing import KernelCenterer
 
 from accel_lab import AccelRef, System, array_api
 
 Call = Callable[..., Any]
+dispatching: Call = importlib.import_module("sklearn").config_context  # which has no types
 signal, stats, special, compat = (
     scipy.signal,
     scipy.stats,
@@ -75,7 +76,7 @@ def look(device: Any) -> None:
 
 
 if __name__ == "__main__":
-    with System(sys.argv[1], devices=1) as lab, sklearn.config_context(array_api_dispatch=True):
+    with System(sys.argv[1], devices=1) as lab, dispatching(array_api_dispatch=True):
         (gpu,) = lab.devices
         for each in CALLS:
             compare(gpu, each)

@@ -1,4 +1,4 @@
-"""An axis or index that an array does not have is an IndexError, as NumPy's is."""
+"""An axis or index that an array does not have is an IndexError; a diagonal may be anywhere."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ import pytest
 from accel_lab import AccelRef, array
 from accel_lab.compute.device import Device
 from accel_lab.errors import OutOfBounds
-from tests.contract.samples import refused
+from tests.contract.samples import assert_same, refused, value
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,13 @@ def test_a_mask_of_another_shape_is_an_index_error(device: Device) -> None:
     x, mask = device.put(np.ones((2, 3))), device.put(np.ones(3, bool))
     with refused(device, "mask is bool[3]", error=OutOfBounds):
         x[mask]
+
+
+def test_a_diagonal_far_outside_is_none(device: Device) -> None:
+    """Beyond 32 bits NumPy takes no offset."""
+    x = np.ones((2, 3))
+    for k in (2**31, -(2**31) - 1, 2**62, -(2**62)):
+        assert value(device, array.diagonal(device.put(x), k)).size == 0
+        assert not value(device, array.eye(device, 2, 3, k)).any()
+        assert_same(value(device, array.tril(device.put(x), k)), x * (k > 0))
+        assert_same(value(device, array.triu(device.put(x), k)), x * (k < 0))
