@@ -6,6 +6,7 @@ from accel_lab.array_api.dtypes import dtype_or
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.array import library as array
+from accel_lab.libraries.array.message import axis_of
 from accel_lab.libraries.array.reduction import ReduceOp, reduce
 from accel_lab.libraries.array.scanning import ScanOp, scan
 from accel_lab.libraries.authoring.operand import describe
@@ -140,8 +141,9 @@ def diff(
 def _spread(
     op: ReduceOp, x: AccelRef, axis: Integers | None, correction: float, *, keepdims: bool
 ) -> AccelRef:
-    whole = int(correction)
-    if whole == correction:
+    if not isinstance(correction, int | float) or not math.isfinite(correction):
+        raise InvalidArgument(f"{op}: correction must be a finite number, not {correction!r}")
+    if (whole := int(correction)) == correction:
         return reduce(op, x, axis, keepdims=keepdims, ddof=whole)
     made = reduce(op, x, axis, keepdims=keepdims)
     count = x.size // math.prod(made.shape) if made.size else 0
@@ -153,16 +155,13 @@ def _spread(
 def _scanned(
     op: ScanOp, x: AccelRef, axis: int | None, dtype: object, initial: int | None
 ) -> AccelRef:
+    name = f"cumulative_{op.removeprefix('cum')}"
     if axis is None and x.ndim != 1:
-        name = f"cumulative_{op.removeprefix('cum')}"
         raise InvalidArgument(f"{name}: x is {describe(x)}: only of a vector is the axis clear")
-    at = 0 if axis is None else axis
+    at = axis_of(name, x, 0 if axis is None else axis)
     made = scan(op, x, at, dtype=None if dtype is None else dtype_or(dtype, ""))
     if initial is None:
         return made
-    shape = (*made.shape[:at], 1, *made.shape[at + 1 :]) if at >= 0 else None
-    if shape is None:
-        at += made.ndim
-        shape = (*made.shape[:at], 1, *made.shape[at + 1 :])
+    shape = (*made.shape[:at], 1, *made.shape[at + 1 :])
     first = array.full(x.device, shape, initial, made.dtype)
     return array.concatenate([first, made], at)

@@ -17,7 +17,7 @@ import scipy.signal
 import scipy.special
 import scipy.stats
 from sklearn.externals import array_api_compat
-from sklearn.preprocessing import KernelCenterer
+from sklearn.preprocessing import KernelCenterer, LabelEncoder
 
 from accel_lab import AccelRef, System, array_api
 
@@ -31,7 +31,7 @@ signal, stats, special, compat = (
 )
 rng = np.random.default_rng(0)
 NOISE, TAPS, MATRIX = rng.normal(size=64), rng.normal(size=9), rng.normal(size=(5, 5))
-GRAM = MATRIX @ MATRIX.T
+GRAM, LABELS = MATRIX @ MATRIX.T, rng.integers(10, 15, 64)
 CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "signal.fftconvolve": (signal.fftconvolve, (NOISE, TAPS)),
     "signal.detrend": (signal.detrend, (NOISE,)),
@@ -41,6 +41,7 @@ CALLS: dict[str, tuple[Call, tuple[Any, ...]]] = {
     "stats.jarque_bera": (stats.jarque_bera, (NOISE,)),
     "stats.kurtosis": (stats.kurtosis, (NOISE,)),
     "sklearn.KernelCenterer": (lambda x: KernelCenterer().fit_transform(x), (GRAM,)),
+    "sklearn.LabelEncoder": (lambda x: LabelEncoder().fit_transform(x), (LABELS,)),
 }
 
 

@@ -214,6 +214,14 @@ def test_a_mistake_is_refused_with_what_and_what_was_expected(device: Device) ->
         xp.take(x, x)
     with refused(device, several):
         xp.cumulative_sum(x)
+    with refused(device, "var: correction must be a finite number, not nan"):
+        xp.var(x, correction=float("nan"))
+    with refused(device, "axis 2 is none of x float64[2, 3]"):
+        xp.cumulative_prod(x, axis=2)
+    with refused(device, "one operand must be an AccelRef, not int and int"):
+        xp.add(1, 2)
+    with refused(device, "dtype <U1 is not one of"):
+        xp.asarray("a")
     with refused(device, "unstack: x is float64[]"):
         xp.unstack(number)
     with refused(device, "broadcast to no shape"):
