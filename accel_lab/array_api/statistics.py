@@ -1,6 +1,7 @@
 """Sums, means and extremes along axes, and what is true of all or any elements."""
 
 import math
+from typing import Any
 
 from accel_lab.array_api.dtypes import dtype_or
 from accel_lab.compute.message.buffer import AccelRef
@@ -139,7 +140,7 @@ def diff(
 
 
 def _spread(
-    op: ReduceOp, x: AccelRef, axis: Integers | None, correction: float, *, keepdims: bool
+    op: ReduceOp, x: AccelRef, axis: Integers | None, correction: Any, *, keepdims: bool
 ) -> AccelRef:
     if not isinstance(correction, int | float) or not math.isfinite(correction):
         raise InvalidArgument(f"{op}: correction must be a finite number, not {correction!r}")
