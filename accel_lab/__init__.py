@@ -15,6 +15,7 @@ from accel_lab.library_modules import LIBRARIES, module_of
 
 if TYPE_CHECKING:
     from accel_lab import actor as actor
+    from accel_lab import array_api as array_api
     from accel_lab import errors as errors
     from accel_lab import views as views
     from accel_lab.compute.device import Device as Device
@@ -43,6 +44,7 @@ __all__ = [
     "Replay",
     "System",
     "actor",
+    "array_api",
     "default_system",
     "errors",
     "events",
@@ -63,6 +65,7 @@ _HOMES = {
     "Replay": "accel_lab.journal.replay.replay",
     "System": "accel_lab.system",
     "actor": "accel_lab.actor",
+    "array_api": "accel_lab.array_api",
     "default_system": "accel_lab.default",
     "errors": "accel_lab.errors",
     "events": "accel_lab.compute.events.lifecycle",

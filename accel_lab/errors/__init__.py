@@ -3,6 +3,7 @@
     AccelError
     ├── InvalidArgument (ValueError)      a mistake in the call; nothing was sent
     │   ├── UnsupportedDtype              the backend has no such (operation, dtype) pair
+    │   ├── OutOfBounds (IndexError)      an array has no such axis, or an axis no such index
     │   └── NotAnArray (TypeError, AttributeError)   what is no array was used like one
     ├── StaleRef                          the buffer belongs to a lost generation, or was freed
     ├── DependencyFailed                  an operand's message failed; the root is `__cause__`
@@ -123,6 +124,12 @@ class UnsupportedDtype(InvalidArgument):
     """The backend lacks this pair of (operation, dtype); the text lists the pairs it has."""
 
     remedy = "Convert with array.cast to one of the dtypes listed, or use the other backend."
+
+
+class OutOfBounds(InvalidArgument, IndexError):
+    """An array has no such axis, or an axis no such index; nothing was sent."""
+
+    remedy = "Axes and indices count from 0, and from -1 backwards: see ref.shape."
 
 
 class NotAnArray(InvalidArgument, TypeError, AttributeError):

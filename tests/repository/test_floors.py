@@ -20,6 +20,7 @@ FLOORS = (
     {"backends"},
     {"journal"},
     {"system", "open_systems", "context_process", "default"},
+    {"array_api"},
     {"views"},
     {
         "bench",

@@ -37,6 +37,8 @@ from accel_lab.libraries.authoring.operand import Number
 
 _NARROW = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2"})
 _MEANS = frozenset({"mean"}) | SPREADS
+_ANSWERS = frozenset({"where", "real", "imag"})
+"""Functions of NumPy's that take no `out`."""
 
 
 class HostArray:
@@ -97,7 +99,7 @@ class HostArray:
         try:
             if op in ("matmul", "where") and not _NARROW.isdisjoint(dtypes):
                 out[...] = function(*map(_wide, operands, dtypes))
-            elif op == "where" or (op == "power" and out.dtype.kind in "iu"):
+            elif op in _ANSWERS or (op == "power" and out.dtype.kind in "iu"):
                 # Without `out`: at a negative power NumPy stops, and what is before it was written.
                 out[...] = function(*operands)
             else:
@@ -239,7 +241,8 @@ class HostArray:
     def triangle(self, m: Triangle, x: Any, out: Any) -> None:
         """Write one triangle and zeros."""
         rows, columns = x.shape[-2:]
-        kept = np.tri(rows, columns, m.k - m.upper, bool) ^ m.upper
+        k = max(-rows - 1, min(m.k, columns + 1))
+        kept = np.tri(rows, columns, k - m.upper, bool) ^ m.upper
         out[...] = 0
         np.copyto(out, x, where=kept)
 
@@ -255,6 +258,7 @@ def _wide(x: Any, dtype: str) -> Any:
 
 def _diagonal(x: Any, offset: int, axis1: int, axis2: int) -> Any:
     """Return a diagonal that can be written; NumPy's cannot."""
-    view = x.diagonal(offset, axis1, axis2)
+    # NumPy takes offsets of 32 bits; one beyond the last diagonal leaves nothing, as any other.
+    view = x.diagonal(max(-x.shape[axis1], min(offset, x.shape[axis2])), axis1, axis2)
     view.flags.writeable = x.flags.writeable
     return view

@@ -4,6 +4,7 @@ The messages stand a floor above, in `libraries`, which gives its functions to `
 when it is imported.
 """
 
+import importlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from accel_lab.compute.message.buffer import AccelRef
 
 GET_TIMEOUT_S = 60.0
+MATRIX = 2  # axes
+_DLPACK_HOST = (1, 0)
+"""DLPack's numbers for the memory of the host: kDLCPU, and which."""
 _PYTHONS = frozenset((int, float))
 _POWERS = {(int, -1): "reciprocal", (int, 2): "square", (float, 0.5): "sqrt"}
 """What NumPy's `**` takes in place of `power`, which rounds otherwise and has other infinities."""
@@ -235,6 +239,19 @@ class Operators:
         return map(self.__getitem__, range(len(self)))
 
     @property
+    def mT(self) -> "AccelRef":  # noqa: N802 - the array API standard's name
+        """A view with the last two axes in each other's place.
+
+        Raises:
+            InvalidArgument: it has less than two.
+        """
+        ndim = len(self.shape)
+        if ndim < MATRIX:
+            text = f"{self.dtype}{list(self.shape)} is no matrix: mT is of two axes or more"
+            raise InvalidArgument(text)
+        return self.functions.transpose(self, (*range(ndim - MATRIX), ndim - 1, ndim - MATRIX))
+
+    @property
     def T(self) -> "AccelRef":  # noqa: N802 - NumPy's name
         """A view with the axes reversed."""
         return self.functions.transpose(self)
@@ -336,7 +353,59 @@ class Operators:
         """Return where the first smallest element is along an axis, several, or all of them."""
         return self.functions.reduce("argmin", self, axis, out=out, keepdims=keepdims)
 
+    def to_device(self, device: "Device", /, *, stream: object = None) -> "AccelRef":
+        """Return a copy on another device of the same system; itself where it is there already.
+
+        Raises:
+            InvalidArgument: it is no device, or there is a stream, which devices here choose.
+        """
+        if stream is not None:
+            text = "to_device takes no stream: a device orders what it is sent by itself"
+            raise InvalidArgument(text)
+        if device is self.device:
+            return self  # type: ignore[return-value]
+        if not isinstance(device, type(self.device)):
+            raise InvalidArgument(f"to_device takes a device, as ref.device, not {device!r}")
+        return device.put(self)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """Return `accel_lab.array_api`, the array API standard's functions on handles.
+
+        Raises:
+            InvalidArgument: it has no such version of the standard.
+        """
+        # By its name: it stands floors above, on the functions that handles stand on.
+        return importlib.import_module("accel_lab.array_api.version").namespace(api_version)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return where `__dlpack__` puts the contents: memory of the host."""
+        return _DLPACK_HOST
+
     # What follows waits for the device.
+
+    def __dlpack__(
+        self,
+        *,
+        stream: object = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Fetch the contents for np.from_dlpack(ref), torch.from_dlpack(ref); blocks.
+
+        They are a copy in memory of the host: that of the device is another process's.
+
+        Raises:
+            BufferError: they are wanted without a copy, elsewhere, or their dtype is not DLPack's.
+            AccelError: what made the buffer failed, or it is gone.
+        """
+        if copy is False:
+            text = "a buffer on a device can only be copied: copy=False is not possible"
+            raise BufferError(text)
+        if dl_device is not None and tuple(dl_device) != _DLPACK_HOST:
+            raise BufferError(f"a buffer is fetched to the host, {_DLPACK_HOST}, not {dl_device}")
+        fetched: Any = self.get()
+        return fetched.__dlpack__(stream=stream, max_version=max_version)
 
     def get(self, timeout_s: float = GET_TIMEOUT_S) -> npt.NDArray[Any]:
         """Fetch the contents as a NumPy array of their own; blocks until they are here.

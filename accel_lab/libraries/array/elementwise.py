@@ -17,7 +17,7 @@ from accel_lab.compute.device import Device, device_of
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation, Spec
 from accel_lab.errors import InvalidArgument
-from accel_lab.libraries.array.message import ArrayMessage
+from accel_lab.libraries.array.message import NUMPYS, ArrayMessage
 from accel_lab.libraries.authoring.function import function
 from accel_lab.libraries.authoring.operand import (
     RANGES,
@@ -37,13 +37,13 @@ UnaryOp: TypeAlias = Literal[
     "negative", "positive", "absolute", "sign", "square", "reciprocal", "sqrt", "exp", "expm1",
     "log", "log1p", "log2", "log10", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh",
     "cosh", "tanh", "floor", "ceil", "trunc", "rint", "isnan", "isinf", "isfinite", "conjugate",
-    "invert", "logical_not",
+    "invert", "logical_not", "arcsinh", "arccosh", "arctanh", "signbit", "real", "imag",
 ]  # fmt: skip
 BinaryOp: TypeAlias = Literal[
     "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power", "arctan2",
     "maximum", "minimum", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
     "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor",
-    "left_shift", "right_shift",
+    "left_shift", "right_shift", "hypot", "logaddexp", "copysign", "nextafter",
 ]  # fmt: skip
 Operand: TypeAlias = AccelRef | Scalar | npt.NDArray[Any]
 
@@ -103,6 +103,9 @@ class Binary(ArrayMessage, frozen=True, tag=108):
             spec = Spec(y.shape, promote(self, self.op, number, y.dtype))
         else:
             raise InvalidArgument("Binary takes x and y, or one of them and a number")
+        if self.op == "nextafter" and spec.dtype not in NUMPYS:
+            # It is computed in float32, of which the next number is rounded to the same again.
+            raise InvalidArgument(f"Binary: there is no nextafter of {spec.dtype}")
         require_out(self, self.out, spec)
         return spec
 

@@ -6,11 +6,14 @@ from accel_lab.compute.message.operation import Spec
 from accel_lab.libraries.array.elementwise import Binary, Unary, Where, paired
 
 _NARROW = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2"})
+_NO_UFUNCS = frozenset({"real", "imag"})
 
 
 def unary_parts(m: Unary, spec: Spec) -> Parts | None:
     """Return the function and its operand."""
-    return (m.op, (m.x,)) if m.out is None and _are_wide(spec, m.x) else None
+    if m.out is not None or m.op in _NO_UFUNCS or not _are_wide(spec, m.x):
+        return None
+    return m.op, (m.x,)
 
 
 def binary_parts(m: Binary, spec: Spec) -> Parts | None:

@@ -158,13 +158,16 @@ class Reshape(ArrayMessage, frozen=True, tag=105):
     """Give `x` another shape with its elements in C order; one extent may be -1.
 
     The result is a view where the strides of `x` allow one, which they always do when `x` is
-    contiguous; otherwise it is a copy. Copy first when later writes must not be shared.
+    contiguous; otherwise it is a copy. Copy first when later writes must not be shared. With
+    `view` it fails where it would be a copy, which only the device knows.
     """
 
     shapes: ClassVar = "(...)->?"
     aliased: ClassVar[str] = "x"
     x: AccelRef
     shape: Ints
+    _: Options
+    view: bool = False
 
     def infer(self) -> Spec:
         """Return the shape that was given, with -1 worked out."""
@@ -252,6 +255,9 @@ class ArrayActor(LibraryActor):
         if view is not None:
             launch.view(m.x, view, *spec)
             return
+        if m.view:
+            text = f"Reshape: the strides of x {describe(m.x)} allow no view of {list(spec.shape)}"
+            raise InvalidArgument(text)
         x, out = launch.read(m.x), launch.empty()
         self.lib.copy(m, x, self.lib.reshape(out, m.x.shape))
 

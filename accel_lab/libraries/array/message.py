@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import OutOfBounds
 from accel_lab.libraries.authoring.dtype_sets import ALL
 from accel_lab.libraries.authoring.operand import describe
 from accel_lab.libraries.authoring.shaped import Shaped
@@ -23,8 +23,8 @@ def axis_of(message: str, x: AccelRef, axis: Any) -> int:
     """Return an axis of `x`, counted from 0.
 
     Raises:
-        InvalidArgument: it has no such axis.
+        OutOfBounds: it has no such axis.
     """
     if type(axis) is not int or not -x.ndim <= axis < x.ndim:
-        raise InvalidArgument(f"{message}: axis {axis!r} is none of x {describe(x)}")
+        raise OutOfBounds(f"{message}: axis {axis!r} is none of x {describe(x)}")
     return axis % x.ndim

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 from accel_lab.compute.arrays.dtypes import is_complex
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import InvalidArgument, OutOfBounds
 from accel_lab.libraries.array.elementwise import require_word
 from accel_lab.libraries.array.message import ArrayMessage
 from accel_lab.libraries.authoring.function import function
@@ -67,7 +67,7 @@ class Reduce(ArrayMessage, frozen=True, tag=110):
             return tuple(range(ndim))
         axes = tuple(axis + ndim if axis < 0 else axis for axis in given)
         if any(not 0 <= axis < ndim for axis in axes) or len(set(axes)) != len(axes):
-            raise InvalidArgument(
+            raise OutOfBounds(
                 f"Reduce: axis {_shown(given)} is none of x {describe(self.x)}, or is there twice"
             )
         if self.op in PLACES and len(axes) != 1:

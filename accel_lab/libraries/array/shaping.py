@@ -10,7 +10,7 @@ import numpy as np
 from accel_lab.compute.device import device_of
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Spec
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import InvalidArgument, OutOfBounds
 from accel_lab.libraries.array.message import ArrayMessage, axis_of
 from accel_lab.libraries.array.reduction import reduce
 from accel_lab.libraries.authoring.function import function
@@ -117,7 +117,7 @@ def expand_dims(x: AccelRef, axis: Integers) -> AccelRef:
     """Return a view with axes of length 1 at these places of the result; does not block.
 
     Raises:
-        InvalidArgument: there is no such place, or one is named twice.
+        OutOfBounds: there is no such place, or one is named twice.
     """
     device_of(x)
     given = ints("expand_dims: axis", axis)
@@ -126,7 +126,7 @@ def expand_dims(x: AccelRef, axis: Integers) -> AccelRef:
         raise InvalidArgument(f"expand_dims: {ndim} axes are more than {MAX_NDIM}")
     places = {at + ndim if at < 0 else at for at in given}
     if len(places) < len(given) or any(not 0 <= at < ndim for at in places):
-        raise InvalidArgument(f"expand_dims: axis {axis} is none of {ndim} axes, or is there twice")
+        raise OutOfBounds(f"expand_dims: axis {axis} is none of {ndim} axes, or is there twice")
     return x[tuple(None if at in places else slice(None) for at in range(ndim))]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import Operation
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import InvalidArgument, OutOfBounds
 from accel_lab.libraries.authoring.operand import describe, kind, named
 
 Range: TypeAlias = tuple[int | None, int | None, int | None]
@@ -128,7 +128,7 @@ def indexed_shape(x: AccelRef, index: tuple[Index, ...]) -> tuple[int, ...]:
     extents = x.shape
     named = sum(entry is not None for entry in index)
     if named > len(extents):
-        raise InvalidArgument(f"Slice: the index names {named} axes, but x is {describe(x)}")
+        raise OutOfBounds(f"Slice: the index names {named} axes, but x is {describe(x)}")
     shape: list[int] = []
     axis = 0
     for entry in index:
@@ -138,7 +138,7 @@ def indexed_shape(x: AccelRef, index: tuple[Index, ...]) -> tuple[int, ...]:
         extent = extents[axis]
         if isinstance(entry, int):
             if not -extent <= entry < extent:
-                raise InvalidArgument(
+                raise OutOfBounds(
                     f"Slice: index {entry} is outside axis {axis} of x {describe(x)}, "
                     f"which has {extent} elements"
                 )

@@ -47,7 +47,7 @@ from accel_lab.libraries.authoring.operand import Number
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
 
-_ANSWERS = frozenset({"where", "matmul"})
+_ANSWERS = frozenset({"where", "matmul", "real", "imag"})
 """What is copied to its place: CuPy's own `out` takes another dtype or none."""
 _WRITTEN = frozenset({"sum", "prod", "mean"})
 """Reductions whose `out` CuPy writes at once; with `max` and `min` it fails (14.2)."""
@@ -339,7 +339,8 @@ class CudaArray:
 
     def diagonal(self, m: Diagonal, x: Any) -> Any:
         """Return a view."""
-        return x.diagonal(m.offset, m.axis1, m.axis2)
+        offset = max(-x.shape[m.axis1], min(m.offset, x.shape[m.axis2]))
+        return x.diagonal(offset, m.axis1, m.axis2)
 
     def _wide(self, x: Any, dtype: str) -> Any:
         """Return what CuPy computes with in place of the bits of narrow floats."""

@@ -10,7 +10,7 @@ from accel_lab.compute.arrays.dtypes import canonical, numpy_dtype
 from accel_lab.compute.device import device_of
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.compute.message.operation import PartialSpec, Spec
-from accel_lab.errors import InvalidArgument
+from accel_lab.errors import InvalidArgument, OutOfBounds
 from accel_lab.libraries.array.elementwise import Operand, binary, side
 from accel_lab.libraries.array.message import ArrayMessage, axis_of
 from accel_lab.libraries.authoring.function import function
@@ -60,7 +60,7 @@ class Mask(ArrayMessage, frozen=True, tag=123):
         if mask.dtype != "bool":
             raise InvalidArgument(f"Mask: mask is {describe(mask)}, and is to be bool")
         if mask.shape != x.shape[: mask.ndim]:
-            raise InvalidArgument(
+            raise OutOfBounds(
                 f"Mask: mask is {describe(mask)}, and is to have the first axes of x {describe(x)}"
             )
         return PartialSpec((None, *x.shape[mask.ndim :]), x.dtype)
@@ -183,7 +183,7 @@ def whole_index(x: AccelRef, index: tuple[Any, ...]) -> list[Any]:
     missing = x.ndim - named
     if missing < 0 or len(dots) > 1:
         what = "more than one Ellipsis" if len(dots) > 1 else f"{named} axes"
-        raise InvalidArgument(f"the index has {what}, but x is {describe(x)}")
+        raise OutOfBounds(f"the index has {what}, but x is {describe(x)}")
     at = dots[0] if dots else len(index)
     return [*index[:at], *[slice(None)] * missing, *index[at + len(dots) :]]
 
