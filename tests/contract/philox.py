@@ -61,3 +61,10 @@ def _sine(turns: Any) -> Any:
     halves = np.rint(2 * turns)
     two_pi = 8 * np.arctan(np.longdouble(1))
     return np.where(halves % 2 == 0, 1, -1) * np.sin(two_pi * (turns - halves / 2))
+
+
+def inside(drawn: Sequence[int]) -> Any:
+    """Return the number inside (0, 1) of one word or two, exactly."""
+    if len(drawn) == 1:
+        return np.longdouble(2 * drawn[0] + 1) / 2**33
+    return np.longdouble(2 * ((drawn[0] | drawn[1] << 32) >> 12) + 1) / 2**53

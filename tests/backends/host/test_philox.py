@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from accel_lab.backends.host import philox as host
-from accel_lab.backends.host.rng import box_muller
+from accel_lab.backends.host.rng.library import box_muller
 from tests.contract import philox as reference
 
 # philox 4x32 10 in Random123's kat_vectors: counter and key, answer.

@@ -11,6 +11,7 @@ import cupy
 import numpy as np
 from cupy.cuda import driver
 
+from accel_lab.backends.cuda.rng.distributions import CudaDistributions
 from accel_lab.backends.cuda.rng.kernels import MAX_NDIM, Form, Kind, drawing_source
 from accel_lab.libraries.rng.messages import words_each
 
@@ -28,7 +29,7 @@ _FIXED = Struct("=QqQQQ")  # out, its length, seed, stream, offset; three number
 _NUMBERS = {"u64": Struct("=QQQ"), "float": Struct("=f4xf4xf4x"), "double": Struct("=ddd")}
 
 
-class CudaRng:
+class CudaRng(CudaDistributions):
     """Enqueues on the device's active stream; used by the dispatcher thread.
 
     A kernel is compiled at its first use, and kept on disk for every later process.
@@ -36,6 +37,7 @@ class CudaRng:
 
     def __init__(self, device: "CudaDevice") -> None:
         self._device = device
+        super().__init__()
         self._drawings: dict[tuple[Kind, str, int, bool], Drawing] = {}
 
     def integers(self, out: Any, place: Place, *, low: int, span: int) -> None:

@@ -1,14 +1,14 @@
 """Random numbers on the host: NumPy on words of Philox, a few megabytes at a time."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from accel_lab.backends.host.philox import words
+from accel_lab.backends.host.rng.distributions import HostDistributions
+from accel_lab.backends.host.rng.uniform import parts, store, unit
 from accel_lab.libraries.rng.messages import real_type, words_each
 
-CHUNK = 1 << 16  # words; a multiple of what any element, or any pair of them, takes
 Place = tuple[int, int, int]
 
 _FOUR = 4
@@ -17,17 +17,17 @@ _SINES = np.array([1.0, 1.0, -1.0, -1.0])
 _COSINES = np.array([1.0, -1.0, -1.0, 1.0])
 
 
-class HostRng:
+class HostRng(HostDistributions):
     """Draws at once: on the host, what is enqueued is done."""
 
     def integers(self, out: Any, place: Place, *, low: int, span: int) -> None:
         """Write integers from `low` on, `span` different ones."""
         each = words_each(span)
-        for first, count in _parts(out, each):
+        for first, count in parts(out, each):
             drawn = _scaled(_drawn(place, each, first, count), each, span)
             if low:
                 drawn += np.uint64(low % 2**64)
-            _store(out, first, drawn)
+            store(out, first, drawn)
 
     def uniform(
         self,
@@ -42,27 +42,27 @@ class HostRng:
         """Write low + u span, at most `high`."""
         real = real_type(dtype)
         each = 2 if real is np.float64 else 1
-        for first, count in _parts(out, each):
-            drawn = _unit(_drawn(place, each, first, count), real)
+        for first, count in parts(out, each):
+            drawn = unit(_drawn(place, each, first, count), real)
             if (low, span) != (0, 1):
                 drawn *= real(span)
                 with np.errstate(over="ignore"):
                     drawn += real(low)
                 np.minimum(drawn, real(high), out=drawn)
-            _store(out, first, drawn)
+            store(out, first, drawn)
 
     def normal(self, out: Any, place: Place, *, dtype: str, mean: float, std: float) -> None:
         """Write z std + mean."""
         real = real_type(dtype)
         each = 2 if real is np.float64 else 1
-        for first, count in _parts(out, each):
+        for first, count in parts(out, each):
             pairs = -(-count // 2)
-            z = box_muller(_unit(_drawn(place, each, first, 2 * pairs), real))[:count]
+            z = box_muller(unit(_drawn(place, each, first, 2 * pairs), real))[:count]
             with np.errstate(over="ignore"):
                 drawn = z.astype(real)
                 drawn *= real(std)
                 drawn += real(mean)
-                _store(out, first, drawn)
+                store(out, first, drawn)
 
 
 def box_muller(unit: Any) -> Any:
@@ -79,13 +79,6 @@ def box_muller(unit: Any) -> Any:
     z[0::2] = radius * _SINES[at] * np.where(turned, cosine, sine)
     z[1::2] = radius * _COSINES[at] * np.where(turned, sine, cosine)
     return z
-
-
-def _parts(out: Any, each: int) -> Iterator[tuple[int, int]]:
-    """Yield (first element, how many), which are not too many at a time."""
-    step = CHUNK // each
-    for first in range(0, out.size, step):
-        yield first, min(step, out.size - first)
 
 
 def _drawn(place: Place, each: int, first: int, count: int) -> Any:
@@ -117,25 +110,3 @@ def _high(x: Any, factor: int) -> tuple[Any, Any]:
     middle = x1 * f0 + (low >> _HALF)
     other = x0 * f1 + (middle & _LOW)
     return x1 * f1 + (middle >> _HALF) + (other >> _HALF), (other << _HALF) | (low & _LOW)
-
-
-def _unit(drawn: Any, real: type[np.float32 | np.float64]) -> Any:
-    """Return uniform numbers in (0, 1], from one word each for float32 or two for float64."""
-    if real is np.float32:
-        unit = drawn.astype(np.float32)
-        unit *= np.float32(2.0**-32)
-        unit += np.float32(2.0**-33)
-        return unit
-    pairs = drawn.view(np.uint64)
-    unit = ((pairs & _LOW) ^ (pairs >> _HALF << np.uint64(21))).astype(np.float64)
-    unit *= 2.0**-53
-    unit += 2.0**-54
-    return unit
-
-
-def _store(out: Any, first: int, values: Any) -> None:
-    """Write elements from the `first` one in C order."""
-    if out.flags.c_contiguous:
-        out.reshape(-1)[first : first + len(values)] = values
-    else:
-        out.flat[first : first + len(values)] = values
