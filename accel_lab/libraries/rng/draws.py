@@ -17,6 +17,7 @@ from accel_lab.libraries.rng.distributions import (
 )
 from accel_lab.libraries.rng.messages import Draw
 from accel_lab.libraries.rng.place import described, whole
+from accel_lab.libraries.rng.selection import Discrete, Permutation
 
 
 class Draws(ABC):
@@ -151,3 +152,32 @@ class Draws(ABC):
         """
         what = described(shape, dtype, out, "int64")
         return self._draw(Binomial, what, out, n=whole(n), p=plain(p))
+
+    def discrete(
+        self,
+        weights: AccelRef,
+        shape: Extents | None = None,
+        dtype: object = None,
+        *,
+        out: AccelRef | None = None,
+    ) -> AccelRef:
+        """Draw indices of weights, as `Discrete` says; int64 unless told otherwise.
+
+        Raises:
+            InvalidArgument: something does not fit.
+        """
+        what = described(shape, dtype, out, "int64")
+        return self._draw(Discrete, what, out, weights=weights)
+
+    def permutation(
+        self, n: SupportsIndex, dtype: object = None, *, out: AccelRef | None = None
+    ) -> AccelRef:
+        """Draw a random order of the integers below `n`, as `Permutation` says.
+
+        int64 unless told otherwise.
+
+        Raises:
+            InvalidArgument: something does not fit.
+        """
+        what = described((whole(n),), dtype, out, "int64")
+        return self._draw(Permutation, what, out)

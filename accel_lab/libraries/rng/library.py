@@ -20,9 +20,11 @@ from accel_lab.libraries.rng.distributions import (
     LogNormal,
     Poisson,
 )
+from accel_lab.libraries.rng.engines import Generate, generate
 from accel_lab.libraries.rng.generator import Generator, State
 from accel_lab.libraries.rng.messages import Draw, Integers, Normal, Uniform, Words
 from accel_lab.libraries.rng.place import described, integer_range, placed
+from accel_lab.libraries.rng.points import Sobol, sobol
 from accel_lab.libraries.rng.sampling import (
     beta,
     binomial,
@@ -32,33 +34,49 @@ from accel_lab.libraries.rng.sampling import (
     log_normal,
     poisson,
 )
+from accel_lab.libraries.rng.selection import (
+    Discrete,
+    InvalidWeights,
+    Permutation,
+    discrete,
+    permutation,
+)
 
 __all__ = [
     "Beta",
     "Binomial",
     "Cauchy",
+    "Discrete",
     "Draw",
     "Exponential",
     "Gamma",
+    "Generate",
     "Generator",
     "Integers",
+    "InvalidWeights",
     "LogNormal",
     "Normal",
+    "Permutation",
     "Poisson",
     "RngActor",
     "RngLibrary",
+    "Sobol",
     "State",
     "Uniform",
     "Words",
     "beta",
     "binomial",
     "cauchy",
+    "discrete",
     "exponential",
     "gamma",
+    "generate",
     "integers",
     "log_normal",
     "normal",
+    "permutation",
     "poisson",
+    "sobol",
     "uniform",
     "words",
 ]

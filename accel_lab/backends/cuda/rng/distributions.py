@@ -27,6 +27,7 @@ class CudaDistributions:
     """Enqueues on the device's active stream. A kernel is compiled once, and kept on disk."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._samplings: dict[Sampling, Any] = {}
 
     def log_normal(self, m: LogNormal, out: Any) -> None:

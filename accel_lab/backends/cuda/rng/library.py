@@ -12,6 +12,7 @@ import numpy as np
 from cupy.cuda import driver
 
 from accel_lab.backends.cuda.rng.distributions import CudaDistributions
+from accel_lab.backends.cuda.rng.engines import CudaEngines
 from accel_lab.backends.cuda.rng.kernels import MAX_NDIM, Form, Kind, drawing_source
 from accel_lab.libraries.rng.messages import words_each
 
@@ -29,7 +30,7 @@ _FIXED = Struct("=QqQQQ")  # out, its length, seed, stream, offset; three number
 _NUMBERS = {"u64": Struct("=QQQ"), "float": Struct("=f4xf4xf4x"), "double": Struct("=ddd")}
 
 
-class CudaRng(CudaDistributions):
+class CudaRng(CudaDistributions, CudaEngines):
     """Enqueues on the device's active stream; used by the dispatcher thread.
 
     A kernel is compiled at its first use, and kept on disk for every later process.

@@ -18,7 +18,7 @@ from accel_lab.libraries.rng.distributions import PLANES, SURE
 PARAMETERS = 9
 """How many numbers a kernel is given, whatever it draws."""
 
-_COMMON = """
+GRID = """
 #ifdef __CUDACC__
 #define FIRST ((long long)blockIdx.x * blockDim.x + threadIdx.x)
 #define STEP ((long long)gridDim.x * blockDim.x)
@@ -29,7 +29,10 @@ _COMMON = """
 #endif
 
 using philox::u64;
+"""
+"""Which elements a thread makes; compiled for the CPU, one makes all."""
 
+_COMMON = """
 __device__ double exact(double u) {{ return u; }}
 __device__ double exact(float u) {{ return narrow::widened(u); }}
 
@@ -222,4 +225,4 @@ def sampling_source(form: Sampling) -> str:
         planes=PLANES,
         sure=SURE,
     )
-    return ROUNDING + PHILOX + REAL + kernel
+    return ROUNDING + PHILOX + GRID + REAL + kernel

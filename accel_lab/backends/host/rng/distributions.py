@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from accel_lab.backends.host.philox import gathered, words
 from accel_lab.backends.host.rng.uniform import parts, store, unit
 from accel_lab.libraries.rng import real
 from accel_lab.libraries.rng.distributions import (
@@ -20,6 +19,7 @@ from accel_lab.libraries.rng.distributions import (
     Poisson,
 )
 from accel_lab.libraries.rng.messages import Draw, real_type
+from accel_lab.libraries.rng.philox import gathered, words
 
 Make = Callable[[Any], tuple[Any, Any]]
 """Returns of words, a row for each element, what they make, and whether it is accepted."""

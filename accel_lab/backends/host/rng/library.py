@@ -4,27 +4,26 @@ from typing import Any
 
 import numpy as np
 
-from accel_lab.backends.host.philox import words
 from accel_lab.backends.host.rng.distributions import HostDistributions
-from accel_lab.backends.host.rng.uniform import parts, store, unit
+from accel_lab.backends.host.rng.engines import HostEngines
+from accel_lab.backends.host.rng.uniform import chosen, parts, store, unit
 from accel_lab.libraries.rng.messages import real_type, words_each
+from accel_lab.libraries.rng.philox import words
 
 Place = tuple[int, int, int]
 
-_FOUR = 4
-_HALF, _LOW = np.uint64(32), np.uint64(2**32 - 1)
 _SINES = np.array([1.0, 1.0, -1.0, -1.0])
 _COSINES = np.array([1.0, -1.0, -1.0, 1.0])
 
 
-class HostRng(HostDistributions):
+class HostRng(HostDistributions, HostEngines):
     """Draws at once: on the host, what is enqueued is done."""
 
     def integers(self, out: Any, place: Place, *, low: int, span: int) -> None:
         """Write integers from `low` on, `span` different ones."""
         each = words_each(span)
         for first, count in parts(out, each):
-            drawn = _scaled(_drawn(place, each, first, count), each, span)
+            drawn = chosen(_drawn(place, each, first, count), each, span)
             if low:
                 drawn += np.uint64(low % 2**64)
             store(out, first, drawn)
@@ -84,29 +83,3 @@ def box_muller(unit: Any) -> Any:
 def _drawn(place: Place, each: int, first: int, count: int) -> Any:
     seed, stream, offset = place
     return words(seed, stream, offset + each * first, each * count)
-
-
-def _scaled(drawn: Any, each: int, span: int) -> Any:
-    """Return floor(v span / 2**(32 each)) as uint64, where v are the numbers of `each` words."""
-    if each == 1:
-        if span == 2**32:
-            return drawn.astype(np.uint64)
-        return drawn * np.uint64(span) >> _HALF
-    pairs = drawn.view(np.uint64)
-    if span == 2**64:
-        return pairs.copy()
-    low = _high(pairs[0 :: each // 2], span)[0]
-    if each < _FOUR:
-        return low
-    high, rest = _high(pairs[1::2], span)
-    return high + (low + rest < rest)
-
-
-def _high(x: Any, factor: int) -> tuple[Any, Any]:
-    """Return the high and the low 64 bits of uint64 products."""
-    f0, f1 = np.uint64(factor & 0xFFFFFFFF), np.uint64(factor >> 32)
-    x0, x1 = x & _LOW, x >> _HALF
-    low = x0 * f0
-    middle = x1 * f0 + (low >> _HALF)
-    other = x0 * f1 + (middle & _LOW)
-    return x1 * f1 + (middle >> _HALF) + (other >> _HALF), (other << _HALF) | (low & _LOW)

@@ -1,4 +1,4 @@
-"""Philox4x32-10 in NumPy, in the word order of `libraries.draw`.
+"""Philox4x32-10 in NumPy, in the word order of `rng`.
 
 Every 32-bit number is held in 64 bits, so that a product with a multiplier has its high half.
 """
