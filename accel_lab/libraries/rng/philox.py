@@ -49,7 +49,7 @@ def gathered(
     skipped = offset & 3
     blocks = count // 4 + (skipped > 0)
     first = elements * np.uint64(each // 4) + np.uint64(offset >> 2)
-    index: Wide = (first[:, None] + np.arange(blocks, dtype=np.uint64)).reshape(-1)
+    index: Wide = np.add.outer(first, np.arange(blocks, dtype=np.uint64)).reshape(-1)
     counter = _counter(index, stream)
     counter[1] |= np.uint64(plane << PLANE_BITS)
     lanes = philox(counter, (seed & 0xFFFFFFFF, seed >> 32))

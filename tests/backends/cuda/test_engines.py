@@ -54,7 +54,7 @@ def test_words_are_the_host_s(build: Build, generator: Any, dtype: str) -> None:
     kernel = build("accel_lab_twisted" if twisted else "accel_lab_leapt", source)
     kernel.argtypes = (AT, INT, AT, WORD) if twisted else (AT, INT, AT, *(ctypes.c_uint32,) * 6)
     far = (77, 0, 3333) if twisted else (2**64 - 5, 2**48 - 1, 2**64 - 2001)
-    for n, *place in ((1, 0, 0, 0), (1000, 1, 0, 1), (1000, *far), (400, 3, 0, 623)):
+    for n, place in ((1, (0, 0, 0)), (1000, (1, 0, 1)), (1000, far), (400, (3, 0, 623))):
         message = rng.Generate((n,), dtype, *place, generator=generator)
         message.infer()
         found, expected = np.zeros(n, dtype), np.zeros(n, dtype)

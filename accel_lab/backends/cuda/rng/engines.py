@@ -4,7 +4,7 @@ cuRAND's generators keep a state, are not addressed by a place, and have an orde
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cupy
 import numpy as np
@@ -19,10 +19,7 @@ from accel_lab.backends.cuda.rng.engine_source import (
 )
 from accel_lab.libraries.rng.engines import ENGINES, Generate
 from accel_lab.libraries.rng.points import Sobol
-from accel_lab.libraries.rng.selection import Discrete, Permutation
-
-if TYPE_CHECKING:
-    from accel_lab.backends.cuda.rng.library import CudaRng
+from accel_lab.libraries.rng.selection import Discrete
 
 TWISTER_THREADS = 256
 
@@ -87,14 +84,6 @@ class CudaEngines:
             )
         none = cupy.where(largest > 0, -1, count)
         return cupy.where(bad.any(), cupy.argmax(bad), none).astype(np.int64).reshape(1)
-
-    def permutation(self: "CudaRng", m: Permutation, out: Any) -> None:
-        """Write what sorts as many numbers (cupy.argsort, which is stable)."""
-        if not out.size:
-            return
-        keys = cupy.empty(out.shape, np.uint64)
-        self.integers(keys, (m.seed, m.stream, m.offset), low=0, span=2**64)
-        out[...] = cupy.argsort(keys)
 
     def _kernel(self, name: str, source: Callable[..., str], *form: str) -> Any:
         key = (name, *form)

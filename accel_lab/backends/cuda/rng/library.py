@@ -15,6 +15,7 @@ from accel_lab.backends.cuda.rng.distributions import CudaDistributions
 from accel_lab.backends.cuda.rng.engines import CudaEngines
 from accel_lab.backends.cuda.rng.kernels import MAX_NDIM, Form, Kind, drawing_source
 from accel_lab.libraries.rng.messages import words_each
+from accel_lab.libraries.rng.selection import Permutation
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
@@ -63,6 +64,14 @@ class CudaRng(CudaDistributions, CudaEngines):
     def normal(self, out: Any, place: Place, *, dtype: str, mean: float, std: float) -> None:
         """Write z std + mean."""
         self._draw(("normal", dtype, _each(dtype)), out, place, mean, std, 0.0)
+
+    def permutation(self, m: Permutation, out: Any) -> None:
+        """Write what sorts as many numbers (cupy.argsort, which is stable)."""
+        if not out.size:
+            return
+        keys = cupy.empty(out.shape, np.uint64)
+        self.integers(keys, (m.seed, m.stream, m.offset), low=0, span=2**64)
+        out[...] = cupy.argsort(keys)
 
     def _draw(
         self, what: tuple[Kind, str, int], out: Any, place: Place, a: Any, b: Any, c: Any
