@@ -20,12 +20,12 @@ def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]:
     return [x0, x1, x2, x3]
 
 
-def word(seed: int, stream: int, index: int) -> int:
-    """Return one word of a stream."""
+def word(seed: int, stream: int, index: int, plane: int = 0) -> int:
+    """Return one word of a plane of a stream."""
     block, lane = divmod(index, 4)
     turn, thread = divmod(block, 65536)
     subsequence = stream * 65536 + thread
-    counter = (turn & MASK, turn >> 32, subsequence & MASK, subsequence >> 32)
+    counter = (turn & MASK, turn >> 32 | plane << 14, subsequence & MASK, subsequence >> 32)
     return philox(counter, (seed & MASK, seed >> 32))[lane]
 
 

@@ -4,7 +4,7 @@ A statistical test has a fixed seed, so it fails always or never. For numbers th
 would fail for one seed in 1e6: each bound below is that quantile. There are fewer than 100 of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from accel_lab import rng
-from accel_lab.compute.arrays.dtypes import numpy_dtype
+from accel_lab.compute.arrays.dtypes import NAMES, numpy_dtype
 from accel_lab.compute.device import Device
 from tests.contract import philox
 from tests.contract.samples import assert_same, place, refused, value
@@ -150,6 +150,34 @@ def test_narrow_numbers_are_float32_s_rounded(device: Device, name: str) -> None
         with np.errstate(over="ignore"):
             expected = wide.astype(numpy_dtype(dtype))
         assert_same(value(device, send(device, 999, dtype, seed=4)), expected)
+
+
+TABLE: dict[str, Send] = {
+    "LogNormal": rng.log_normal,
+    "Exponential": rng.exponential,
+    "Cauchy": rng.cauchy,
+    "Gamma": lambda d, *a, **o: rng.gamma(d, 2, *a, **o),
+    "Beta": lambda d, *a, **o: rng.beta(d, 2, 3, *a, **o),
+    "Poisson": lambda d, *a, **o: rng.poisson(d, 2, *a, **o),
+    "Binomial": lambda d, *a, **o: rng.binomial(d, 2, 0.5, *a, **o),
+    "Permutation": lambda d, *a, **o: rng.permutation(d, *a, **o),
+    "Generate": lambda d, *a, **o: rng.generate(d, "mrg32k3a", *a, **o),
+    "Sobol": lambda d, n, *a, **o: rng.sobol(d, n, 2, *a, **o),
+}
+
+
+@pytest.mark.parametrize("kind", TABLE)
+def test_a_dtype_is_drawn_or_refused_as_the_table_says(
+    device: Device, support: Mapping[str, frozenset[str]], kind: str
+) -> None:
+    for dtype in NAMES:
+        if dtype in support[f"rng.{kind}"]:
+            drawn = value(device, TABLE[kind](device, 5, dtype, seed=1))
+            assert drawn.dtype == numpy_dtype(dtype)
+            assert len(drawn) == 5
+        else:
+            with refused(device, dtype):
+                TABLE[kind](device, 5, dtype, seed=1)
 
 
 # Places.

@@ -46,7 +46,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
     return make
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", ["uint32", "float64"])
 @pytest.mark.parametrize("generator", ["xorwow", "mrg32k3a", "mt19937"])
 def test_words_are_the_host_s(build: Build, generator: Any, dtype: str) -> None:
     twisted = generator == "mt19937"

@@ -73,7 +73,9 @@ def test_numbers_are_the_host_s(
     build: Callable[[Sampling], Draw], kind: type[rng.Draw], options: dict[str, Any]
 ) -> None:
     counts = kind in {rng.Poisson, rng.Binomial}
-    dtypes = ("int32", "int64") if counts else ("float16", "bfloat16", "float32", "float64")
+    dtypes = ["int32", "int64"] if counts else ["float32", "float64"]
+    if kind is rng.Exponential:  # all round alike
+        dtypes += ["float16", "bfloat16"]
     for dtype in dtypes:
         for place in ((1, 0, 0), PLACE):
             message = kind((3001,), dtype, *place, **options)
