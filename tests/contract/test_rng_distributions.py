@@ -160,7 +160,7 @@ TABLE: dict[str, Send] = {
     "Beta": lambda d, *a, **o: rng.beta(d, 2, 3, *a, **o),
     "Poisson": lambda d, *a, **o: rng.poisson(d, 2, *a, **o),
     "Binomial": lambda d, *a, **o: rng.binomial(d, 2, 0.5, *a, **o),
-    "Permutation": lambda d, *a, **o: rng.permutation(d, *a, **o),
+    "Permutation": rng.permutation,
     "Generate": lambda d, *a, **o: rng.generate(d, "mrg32k3a", *a, **o),
     "Sobol": lambda d, n, *a, **o: rng.sobol(d, n, 2, *a, **o),
 }

@@ -176,10 +176,10 @@ def _xorwow_step(states: Any) -> Any:
 
 def _xorwow_apply(images: Any, states: Any) -> Any:
     """Join the images of a state's bits; the sum of the last unit, of none, is added."""
-    after = np.zeros_like(states)
-    for bit in range(160):
-        has = states[:, bit >> 5] >> np.uint32(bit & 31) & np.uint32(1)
-        after[:, :5] ^= has[:, None] * images[bit, :5]
+    bits = states[:, :5, None] >> np.arange(32, dtype=np.uint32) & np.uint32(1)
+    after = np.empty_like(states)
+    chosen = bits.reshape(-1, 160, 1) * images[:160, :5]
+    after[:, :5] = np.bitwise_xor.reduce(chosen, axis=1)
     after[:, 5] = states[:, 5] + images[160, 5]
     return after
 

@@ -21,7 +21,7 @@ PER_LN2 = 1.4426950408889634
 TWO_PI = 6.283185307179586
 SQRT_HALF = 0.7071067811865476
 LOG_TERMS = tuple([1 / k for k in range(23, 1, -2)])
-"""Of (log((1 + s) / (1 - s)) / (2 s) - 1) / s², highest first: |s| is at most 0.172."""
+"""Of (log((1 + s) / (1 - s)) / (2 s) - 1) / s², highest first; s is from -0.172 to 0.172."""
 EXP_TERMS = tuple([1 / np.prod(range(1, k + 1), dtype=float).item() for k in range(14, -1, -1)])
 """Taylor's, highest first: the argument is at most ln(2) / 2."""
 SINE_TERMS = tuple(
