@@ -20,12 +20,12 @@ def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]:
     return [x0, x1, x2, x3]
 
 
-def word(seed: int, stream: int, index: int) -> int:
-    """Return one word of a stream."""
+def word(seed: int, stream: int, index: int, plane: int = 0) -> int:
+    """Return one word of a plane of a stream."""
     block, lane = divmod(index, 4)
     turn, thread = divmod(block, 65536)
     subsequence = stream * 65536 + thread
-    counter = (turn & MASK, turn >> 32, subsequence & MASK, subsequence >> 32)
+    counter = (turn & MASK, turn >> 32 | plane << 14, subsequence & MASK, subsequence >> 32)
     return philox(counter, (seed & MASK, seed >> 32))[lane]
 
 
@@ -61,3 +61,10 @@ def _sine(turns: Any) -> Any:
     halves = np.rint(2 * turns)
     two_pi = 8 * np.arctan(np.longdouble(1))
     return np.where(halves % 2 == 0, 1, -1) * np.sin(two_pi * (turns - halves / 2))
+
+
+def inside(drawn: Sequence[int]) -> Any:
+    """Return the number inside (0, 1) of one word or two, exactly."""
+    if len(drawn) == 1:
+        return np.longdouble(2 * drawn[0] + 1) / 2**33
+    return np.longdouble(2 * ((drawn[0] | drawn[1] << 32) >> 12) + 1) / 2**53

@@ -277,6 +277,10 @@ WITHOUT_A_DEVICE: dict[str, Callable[[Any], object]] = {
     "integers": lambda wrong: rng.integers(wrong, 4),
     "uniform": rng.uniform,
     "normal": rng.normal,
+    "gamma": lambda wrong: rng.gamma(wrong, 2),
+    "generate": lambda wrong: rng.generate(wrong, "xorwow"),
+    "sobol": lambda wrong: rng.sobol(wrong, 2),
+    "permutation": lambda wrong: rng.permutation(wrong, 2),
     "Generator": rng.Generator,
     "compile": lambda wrong: jit.compile(wrong, "__global__ void f() {}", "f"),
 }

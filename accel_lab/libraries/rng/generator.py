@@ -1,19 +1,17 @@
 """The notebook's side of random numbers: counts the words that have been drawn."""
 
-import operator
 import secrets
 import threading
 from typing import Any, SupportsIndex, TypedDict
 
 import numpy as np
 
-from accel_lab.compute.arrays.dtypes import canonical
 from accel_lab.compute.device import Device, device_first
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.operand import Scalar, plain
 from accel_lab.libraries.authoring.shape import Integers as Extents
-from accel_lab.libraries.authoring.shape import ints
+from accel_lab.libraries.rng.draws import Draws
 from accel_lab.libraries.rng.messages import (
     OFFSETS,
     SEEDS,
@@ -24,6 +22,7 @@ from accel_lab.libraries.rng.messages import (
     Uniform,
     Words,
 )
+from accel_lab.libraries.rng.place import described, integer_range, whole
 from accel_lab.uncopied import Uncopied
 
 _LIMITS = {"seed": SEEDS, "stream": STREAMS, "offset": OFFSETS + 1, "spawned": OFFSETS}
@@ -45,7 +44,7 @@ class State(TypedDict):
     spawned: int
 
 
-class Generator(Uncopied):
+class Generator(Draws, Uncopied):
     """Draws random numbers on a device, each from the words after those of the draw before.
 
     It follows NumPy's Generator. What it draws depends on its state and the arguments alone, not
@@ -254,41 +253,3 @@ def require_state(state: Any) -> None:
             raise InvalidArgument(
                 f"Generator: {name} must be an integer from 0 to {limit - 1}, not {value!r}"
             )
-
-
-def described(
-    shape: Extents | None, dtype: object, out: AccelRef | None, usual: str
-) -> tuple[tuple[int, ...], str]:
-    """Return the shape and dtype to draw, those of `out` or the usual ones where not given.
-
-    Raises:
-        InvalidArgument: no such shape or dtype.
-    """
-    if shape is None:
-        shape = () if out is None else out.shape
-    if dtype is None:
-        dtype = usual if out is None else out.dtype
-    return ints("shape", shape), canonical(dtype)
-
-
-def integer_range(low: SupportsIndex, high: SupportsIndex | None) -> tuple[int, int]:
-    """Return the least and the greatest of the integers that NumPy's arguments mean.
-
-    Raises:
-        InvalidArgument: they are no integers.
-    """
-    if high is None:
-        return 0, whole(low) - 1
-    return whole(low), whole(high) - 1
-
-
-def whole(value: SupportsIndex) -> int:
-    """Return an integer of any kind as Python's.
-
-    Raises:
-        InvalidArgument: it is none.
-    """
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise InvalidArgument(f"an integer is wanted, not {value!r}") from None

@@ -4,7 +4,6 @@
 seed that is given or made up, and say in the message which.
 """
 
-import secrets
 from typing import Any, Protocol, SupportsIndex
 
 from accel_lab.compute.device import Device, device_first
@@ -12,21 +11,72 @@ from accel_lab.compute.execution.launch import Launch, LibraryActor, handles
 from accel_lab.compute.message.buffer import AccelRef
 from accel_lab.libraries.authoring.operand import Scalar, output, plain
 from accel_lab.libraries.authoring.shape import Integers as Extents
-from accel_lab.libraries.rng.generator import Generator, State, described, integer_range, whole
+from accel_lab.libraries.rng.distributions import (
+    Beta,
+    Binomial,
+    Cauchy,
+    Exponential,
+    Gamma,
+    LogNormal,
+    Poisson,
+)
+from accel_lab.libraries.rng.engines import Generate, generate
+from accel_lab.libraries.rng.generator import Generator, State
 from accel_lab.libraries.rng.messages import Draw, Integers, Normal, Uniform, Words
+from accel_lab.libraries.rng.place import described, integer_range, placed
+from accel_lab.libraries.rng.points import Sobol, sobol
+from accel_lab.libraries.rng.sampling import (
+    beta,
+    binomial,
+    cauchy,
+    exponential,
+    gamma,
+    log_normal,
+    poisson,
+)
+from accel_lab.libraries.rng.selection import (
+    Discrete,
+    InvalidWeights,
+    Permutation,
+    discrete,
+    permutation,
+)
 
 __all__ = [
+    "Beta",
+    "Binomial",
+    "Cauchy",
+    "Discrete",
     "Draw",
+    "Exponential",
+    "Gamma",
+    "Generate",
     "Generator",
     "Integers",
+    "InvalidWeights",
+    "LogNormal",
     "Normal",
+    "Permutation",
+    "Poisson",
     "RngActor",
     "RngLibrary",
+    "Sobol",
     "State",
     "Uniform",
     "Words",
+    "beta",
+    "binomial",
+    "cauchy",
+    "discrete",
+    "exponential",
+    "gamma",
+    "generate",
     "integers",
+    "log_normal",
     "normal",
+    "permutation",
+    "poisson",
+    "sobol",
     "uniform",
     "words",
 ]
@@ -51,7 +101,7 @@ def words(
         InvalidArgument: something does not fit.
     """
     what = described(shape, dtype, out, "uint32")
-    return device_first(device).ask(Words(*what, *_place(seed, stream, offset), out))
+    return device_first(device).ask(Words(*what, *placed(seed, stream, offset), out))
 
 
 def integers(
@@ -75,7 +125,7 @@ def integers(
     """
     what = described(shape, dtype, out, "int64")
     first, last = integer_range(low, high)
-    place = _place(seed, stream, offset)
+    place = placed(seed, stream, offset)
     return device_first(device).ask(Integers(*what, *place, out, low=first, last=last))
 
 
@@ -100,7 +150,7 @@ def uniform(
     """
     what = described(shape, dtype, out, "float32")
     return device_first(device).ask(
-        Uniform(*what, *_place(seed, stream, offset), out, plain(low), plain(high))
+        Uniform(*what, *placed(seed, stream, offset), out, plain(low), plain(high))
     )
 
 
@@ -125,15 +175,8 @@ def normal(
     """
     what = described(shape, dtype, out, "float32")
     return device_first(device).ask(
-        Normal(*what, *_place(seed, stream, offset), out, plain(mean), plain(std))
+        Normal(*what, *placed(seed, stream, offset), out, plain(mean), plain(std))
     )
-
-
-def _place(
-    seed: SupportsIndex | None, stream: SupportsIndex, offset: SupportsIndex
-) -> tuple[int, int, int]:
-    """Return seed, stream and offset as they travel; a seed of None is made up."""
-    return whole(secrets.randbits(64) if seed is None else seed), whole(stream), whole(offset)
 
 
 class RngLibrary(Protocol):

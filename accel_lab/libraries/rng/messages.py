@@ -179,7 +179,8 @@ class Normal(Draw, frozen=True, array_like=True, eq=False, tag=223):
         if is_float(self.dtype):
             _, std = self.scale()
             if std < 0:
-                raise InvalidArgument(f"Normal: std is {self.std}, and must not be negative")
+                text = f"{kind(self)}: std is {self.std}, and must not be negative"
+                raise InvalidArgument(text)
         return spec
 
     def scale(self) -> tuple[float, float]:

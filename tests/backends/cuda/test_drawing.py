@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from accel_lab.backends.cuda.rng.kernels import MAX_NDIM, Form, drawing_source
-from accel_lab.backends.host.rng import HostRng
+from accel_lab.backends.host.rng.library import HostRng
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.libraries.rng.messages import words_each
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel_lab.backends.host import philox as host
-from accel_lab.backends.host.rng import box_muller
+from accel_lab.backends.host.rng.library import box_muller
+from accel_lab.libraries.rng import philox as host
 from tests.contract import philox as reference
 
 # philox 4x32 10 in Random123's kat_vectors: counter and key, answer.
@@ -48,3 +48,15 @@ def test_normal_numbers_are_exact_at_whole_quarters_of_a_turn(real: Any) -> None
     unit = np.array([0.5, 0.25, 0.5, 0.5, 0.5, 0.75, 0.5, 1.0, 1.0, 0.3], real)
     r = (-2 * np.log(0.5)) ** 0.5
     assert (box_muller(unit) == np.array([r, 0, 0, -r, -r, 0, 0, r, 0, 0])).all()
+
+
+@pytest.mark.parametrize("offset", [0, 1, 7, 4 * 65536 - 5, 2**64 - 400])
+def test_planes_have_the_words_of_their_counters(offset: int) -> None:
+    place = (2**64 - 7, 2**48 - 3, offset)
+    elements = np.array([0, 5, 11], np.uint64)
+    for plane in (0, 1, 255):
+        found = host.gathered(place, 16, 8, elements, plane)
+        for row, element in zip(found, elements, strict=True):
+            assert row.tolist() == [
+                reference.word(*place[:2], offset + 16 * int(element) + i, plane) for i in range(8)
+            ]

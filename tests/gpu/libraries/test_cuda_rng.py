@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from accel_lab import array, rng
-from accel_lab.backends.host.philox import words
-from accel_lab.backends.host.rng import HostRng
+from accel_lab.backends.host.rng.library import HostRng
 from accel_lab.compute.arrays.dtypes import numpy_dtype
 from accel_lab.compute.device import Device
+from accel_lab.libraries.rng.philox import words
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 

@@ -162,7 +162,7 @@ def test_a_result_beyond_its_tolerance_is_told_with_both_values(source: System) 
     rng.uniform(source.devices[0], (4,), seed=3).result()
 
     def patch() -> None:
-        from accel_lab.backends.host import rng as host
+        from accel_lab.backends.host.rng import library as host
 
         right = host.HostRng.uniform
 
@@ -432,7 +432,7 @@ def test_a_fault_of_the_replay_is_told() -> None:
         list(record)
 
     def patch() -> None:
-        from accel_lab.backends.host import rng as host
+        from accel_lab.backends.host.rng import library as host
 
         def crash(*_: Any, **__: Any) -> None:
             ctypes.string_at(0)

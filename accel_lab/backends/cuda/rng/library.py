@@ -11,8 +11,11 @@ import cupy
 import numpy as np
 from cupy.cuda import driver
 
+from accel_lab.backends.cuda.rng.distributions import CudaDistributions
+from accel_lab.backends.cuda.rng.engines import CudaEngines
 from accel_lab.backends.cuda.rng.kernels import MAX_NDIM, Form, Kind, drawing_source
 from accel_lab.libraries.rng.messages import words_each
+from accel_lab.libraries.rng.selection import Permutation
 
 if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
@@ -28,7 +31,7 @@ _FIXED = Struct("=QqQQQ")  # out, its length, seed, stream, offset; three number
 _NUMBERS = {"u64": Struct("=QQQ"), "float": Struct("=f4xf4xf4x"), "double": Struct("=ddd")}
 
 
-class CudaRng:
+class CudaRng(CudaDistributions, CudaEngines):
     """Enqueues on the device's active stream; used by the dispatcher thread.
 
     A kernel is compiled at its first use, and kept on disk for every later process.
@@ -36,6 +39,7 @@ class CudaRng:
 
     def __init__(self, device: "CudaDevice") -> None:
         self._device = device
+        super().__init__()
         self._drawings: dict[tuple[Kind, str, int, bool], Drawing] = {}
 
     def integers(self, out: Any, place: Place, *, low: int, span: int) -> None:
@@ -60,6 +64,14 @@ class CudaRng:
     def normal(self, out: Any, place: Place, *, dtype: str, mean: float, std: float) -> None:
         """Write z std + mean."""
         self._draw(("normal", dtype, _each(dtype)), out, place, mean, std, 0.0)
+
+    def permutation(self, m: Permutation, out: Any) -> None:
+        """Write what sorts as many numbers (cupy.argsort, which is stable)."""
+        if not out.size:
+            return
+        keys = cupy.empty(out.shape, np.uint64)
+        self.integers(keys, (m.seed, m.stream, m.offset), low=0, span=2**64)
+        out[...] = cupy.argsort(keys)
 
     def _draw(
         self, what: tuple[Kind, str, int], out: Any, place: Place, a: Any, b: Any, c: Any

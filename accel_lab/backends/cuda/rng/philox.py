@@ -14,9 +14,10 @@ namespace philox {
 
 typedef unsigned long long u64;
 
-__device__ void block(u64 index, u64 seed, u64 stream, unsigned* c) {
+// Plane 0 are the words in a row; no offset reaches the bits that tell another plane.
+__device__ void block(u64 index, u64 seed, u64 stream, unsigned* c, unsigned plane = 0) {
   u64 within = stream << 16 | (index & 0xffff);
-  unsigned c0 = (unsigned)(index >> 16), c1 = (unsigned)(index >> 48);
+  unsigned c0 = (unsigned)(index >> 16), c1 = (unsigned)(index >> 48) | plane << 14;
   unsigned c2 = (unsigned)within, c3 = (unsigned)(within >> 32);
   unsigned k0 = (unsigned)seed, k1 = (unsigned)(seed >> 32);
   for (int round = 0; round < 10; ++round) {
@@ -32,12 +33,12 @@ __device__ void block(u64 index, u64 seed, u64 stream, unsigned* c) {
 }
 
 // Words offset to offset + 3; two blocks have to be made where they are not one.
-__device__ void four(u64 seed, u64 stream, u64 offset, unsigned* w) {
+__device__ void four(u64 seed, u64 stream, u64 offset, unsigned* w, unsigned plane = 0) {
   int skipped = (int)(offset & 3);
-  block(offset >> 2, seed, stream, w);
+  block(offset >> 2, seed, stream, w, plane);
   if (skipped == 0) return;
   unsigned next[4];
-  block((offset >> 2) + 1, seed, stream, next);
+  block((offset >> 2) + 1, seed, stream, next, plane);
   // No index but a constant: these arrays stay in registers.
   if (skipped & 1) {
     w[0] = w[1], w[1] = w[2], w[2] = w[3], w[3] = next[0];
@@ -102,6 +103,13 @@ __device__ float least(float a, float b) {
 
 __device__ double least(double a, double b) { return a < b ? a : b; }
 
+__device__ unsigned word(u64 seed, u64 stream, u64 index) {
+  unsigned w[4];
+  block(index >> 2, seed, stream, w);
+  unsigned low = index & 1 ? w[1] : w[0], high = index & 1 ? w[3] : w[2];
+  return index & 2 ? high : low;
+}
+
 __device__ u64 pair(const unsigned* w) { return (u64)w[1] << 32 | w[0]; }
 
 // floor(v span / 2**(32 W)) where v is a number of W words; a span of 0 is one of 2**64.
@@ -126,6 +134,13 @@ __device__ void unit(const unsigned* w, double& u) {
 template <class T>
 __device__ T scaled(T u, T low, T span, T high) {
   return least(plus(times(u, span), low), high);
+}
+
+// Inside (0, 1), exactly: of one word, or of two.
+__device__ double inside(unsigned w) { return ((double)w + 0.5) * 2.3283064365386963e-10; }
+
+__device__ double inside(const unsigned* w) {
+  return ((double)(pair(w) >> 12) + 0.5) * 2.220446049250313e-16;
 }
 
 // Box and Muller's pair of u and t.

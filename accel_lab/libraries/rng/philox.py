@@ -1,4 +1,4 @@
-"""Philox4x32-10 in NumPy, in the word order of `libraries.draw`.
+"""Philox4x32-10 in NumPy, in the word order of `rng`.
 
 Every 32-bit number is held in 64 bits, so that a product with a multiplier has its high half.
 """
@@ -12,6 +12,7 @@ Words = npt.NDArray[np.uint32]
 Wide = npt.NDArray[np.uint64]
 
 ROUNDS = 10
+PLANE_BITS = 14  # the counter's second word has as many bits of an offset
 BLOCKS = (1 << 14) + 1  # made at once: what that takes stays in a core's own cache
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL = 0x9E3779B9, 0xBB67AE85
@@ -31,6 +32,29 @@ def words(seed: int, stream: int, offset: int, count: int) -> Words:
             part[:, lane] = lanes[lane]
     skipped = offset & 3
     return made.reshape(-1)[skipped : skipped + count]
+
+
+def gathered(
+    place: tuple[int, int, int], each: int, count: int, elements: Wide, plane: int
+) -> Words:
+    """Return words of elements, a row for each, in a plane of a seed's stream.
+
+    Parameters:
+        place: seed, stream, and the word with which element 0 begins.
+        each: how many words an element takes, a multiple of 4.
+        count: how many of them to return, a multiple of 4.
+        plane: which; the words in a row are plane 0.
+    """
+    seed, stream, offset = place
+    skipped = offset & 3
+    blocks = count // 4 + (skipped > 0)
+    first = elements * np.uint64(each // 4) + np.uint64(offset >> 2)
+    index: Wide = np.add.outer(first, np.arange(blocks, dtype=np.uint64)).reshape(-1)
+    counter = _counter(index, stream)
+    counter[1] |= np.uint64(plane << PLANE_BITS)
+    lanes = philox(counter, (seed & 0xFFFFFFFF, seed >> 32))
+    made = np.stack(lanes, axis=1).astype(np.uint32).reshape(len(elements), 4 * blocks)
+    return made[:, skipped : skipped + count]
 
 
 def philox(counter: list[Wide], key: tuple[int, int]) -> list[Wide]:

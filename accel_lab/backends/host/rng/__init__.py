@@ -1,0 +1,4 @@
+"""The `rng` library on the host.
+
+Runs in a context's process.
+"""
