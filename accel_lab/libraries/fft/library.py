@@ -6,17 +6,20 @@ single precision, float64 and complex128 in double. Operands may be views of any
 are not transformed are a batch.
 """
 
-import operator
 from functools import partial
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar
 
 from accel_lab.compute.message.buffer import AccelRef
-from accel_lab.errors import InvalidArgument
 from accel_lab.libraries.authoring.dtype_sets import REAL_SINGLE_AND_DOUBLE
 from accel_lab.libraries.authoring.function import function, named
 from accel_lab.libraries.authoring.options import Options
 from accel_lab.libraries.authoring.shape import Integers
-from accel_lab.libraries.fft.transform import Kind, Norm, Transform
+from accel_lab.libraries.authoring.shaped import real_of
+from accel_lab.libraries.fft.convolution import *  # noqa: F403 - fft.convolve and the like
+from accel_lab.libraries.fft.frequencies import *  # noqa: F403 - fft.fftfreq and the like
+from accel_lab.libraries.fft.layouts import *  # noqa: F403 - fft.embedded and the like
+from accel_lab.libraries.fft.real_to_real import *  # noqa: F403 - fft.dct and the like
+from accel_lab.libraries.fft.transform import Kind, Norm, Transform, one_integer, points
 
 
 class C2C(Transform, frozen=True, tag=180):
@@ -49,6 +52,7 @@ class C2R(Transform, frozen=True, tag=182):
     """
 
     kind: ClassVar[Kind] = "C2R"
+    results: ClassVar = (real_of,)
 
 
 c2c, r2c, c2r = function(C2C), function(R2C), function(C2R)
@@ -58,7 +62,7 @@ _SENT: dict[str, Any] = {"fft": c2c, "ifft": partial(c2c, inverse=True), "rfft":
 def _along_one(
     name: str, x: AccelRef, n: int | None = None, axis: int = -1, norm: Norm | None = None
 ) -> AccelRef:
-    ref: AccelRef = _SENT[name](x, s=_points(n), axes=_one("axis", axis), norm=norm)
+    ref: AccelRef = _SENT[name](x, s=points(n), axes=one_integer("axis", axis), norm=norm)
     return ref
 
 
@@ -81,24 +85,6 @@ def _along_two(
     norm: Norm | None = None,
 ) -> AccelRef:
     return _along_several(name, x, s, axes, norm)
-
-
-def _one(name: str, value: SupportsIndex) -> int:
-    """Return the only integer that an argument may be."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise InvalidArgument(f"{name} must be one integer, not {value!r}") from None
-
-
-def _points(n: int | None) -> tuple[int, ...] | None:
-    """Return the extent of one axis; here -1 is no word for the operand's own."""
-    if n is None:
-        return None
-    points = _one("n", n)
-    if points < 1:
-        raise InvalidArgument(f"n is {points}; a transform needs at least one point")
-    return (points,)
 
 
 _HELP = """{{text}} along {}, as scipy.fft.{{name}}; does not block.
