@@ -15,6 +15,7 @@ from accel_lab.libraries.authoring.function import function, named
 from accel_lab.libraries.authoring.options import Options
 from accel_lab.libraries.authoring.shape import Integers
 from accel_lab.libraries.authoring.shaped import real_of
+from accel_lab.libraries.fft.callbacks import *  # noqa: F403 - fft.Callbacks
 from accel_lab.libraries.fft.convolution import *  # noqa: F403 - fft.convolve and the like
 from accel_lab.libraries.fft.frequencies import *  # noqa: F403 - fft.fftfreq and the like
 from accel_lab.libraries.fft.layouts import *  # noqa: F403 - fft.embedded and the like
