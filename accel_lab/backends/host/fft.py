@@ -88,6 +88,7 @@ class HostFft:
             pairs: Any = np.ascontiguousarray(x).view(_COMPLEX[x.dtype.char])
             s = (*x.shape[x.ndim - m.ndim : -1], m.points)
             out[..., : m.points] = scipy.fft.irfftn(pairs, s, m.axes, m.norm)
+            out[..., m.points :] = 0
         else:
             made = scipy.fft.rfftn(x[..., : m.points], None, m.axes, m.norm)
             np.copyto(out, np.ascontiguousarray(made).view(x.dtype))
@@ -110,7 +111,7 @@ class HostFft:
                 made = transform(pairs, None, axes, m.norm)
         if m.form != "c2r":
             made = np.ascontiguousarray(made)[..., None].view(np.float32)
-        np.copyto(out, made, casting="same_kind")
+        np.copyto(out, made, casting="unsafe")  # NumPy takes bfloat16 for no kind of float
 
 
 _COMPLEX = {"f": np.complex64, "d": np.complex128}

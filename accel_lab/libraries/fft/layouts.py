@@ -132,8 +132,8 @@ class Padded(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=18
     """Transform the last `ndim` axes of real numbers within their memory, forwards or back.
 
     A line of n points has room for its n // 2 + 1 components, in pairs: the last extent is
-    2 (n // 2 + 1), and n is even unless `odd`. What is behind the points is not read, and undefined
-    on the way back. `out` may be `x`. `interleaved` views the components as complex numbers.
+    2 (n // 2 + 1), and n is even unless `odd`. What is behind the points is not read, and 0 on the
+    way back. `out` may be `x`. `interleaved` views the components as complex numbers.
     """
 
     library: ClassVar[str] = "fft"
@@ -170,15 +170,15 @@ class Padded(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=18
 
 
 class Half(Operation[AccelRef], frozen=True, array_like=True, eq=False, tag=190):
-    """Transform the last `ndim` axes of float16, whose extents are powers of two.
+    """Transform the last `ndim` axes of float16 or bfloat16, whose extents are powers of two.
 
     A complex number is a pair along one more axis. `form` "c2c" takes pairs and makes pairs, "r2c"
-    takes real numbers and makes pairs of n // 2 + 1, and "c2r" takes these back. What is beyond
-    65504 is infinite, as the sum of many points may be: norm "forward" or "ortho" keeps it small.
+    takes real numbers and makes n // 2 + 1 pairs, and "c2r" takes these back. What is beyond 65504
+    is infinite in float16, as sums may be: norm "forward" or "ortho" keeps them small.
     """
 
     library: ClassVar[str] = "fft"
-    dtypes: ClassVar = frozenset({"float16"})
+    dtypes: ClassVar = frozenset({"float16", "bfloat16"})
     x: AccelRef
     form: Form = "c2c"
     ndim: int = 1

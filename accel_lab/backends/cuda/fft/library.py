@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from accel_lab.backends.cuda.device.device import CudaDevice
     from accel_lab.backends.cuda.device.stream import CudaStream
 
-Precision: TypeAlias = Literal["half", "single", "double"]
+Precision: TypeAlias = Literal["float16", "bfloat16", "single", "double"]
 
 PLAN_LIMIT = 256
 WORK_LIMIT = 256 << 20  # bytes of the work areas that are kept
@@ -40,7 +40,8 @@ _SINGLE: Mapping[Kind, Any] = {"C2C": cufft.Type.C2C, "R2C": cufft.Type.R2C, "C2
 _DOUBLE: Mapping[Kind, Any] = {"C2C": cufft.Type.Z2Z, "R2C": cufft.Type.D2Z, "C2R": cufft.Type.Z2D}
 _TYPES: Mapping[Precision, Mapping[Kind, Any]] = {"single": _SINGLE, "double": _DOUBLE}
 _KINDS: Mapping[str, Kind] = {"c2c": "C2C", "r2c": "R2C", "c2r": "C2R"}
-_R_16F, _C_16F = 2, 6  # cudaDataType, as library_types.h has it
+# Real and complex, cudaDataType of library_types.h: CUDA_R_16F, CUDA_C_16F, CUDA_R_16BF, …
+_HALVES: Mapping[str, tuple[int, int]] = {"float16": (2, 6), "bfloat16": (14, 15)}
 # Looked up here, so that a missing one is missed at once.
 _EXECUTE: Mapping[Precision, Mapping[Kind, Any]] = {
     "single": {"C2C": cufft.exec_c2c, "R2C": cufft.exec_r2c, "C2R": cufft.exec_c2r},
@@ -83,10 +84,11 @@ class CudaPlan:
             target = list(plan.target.embed), plan.target.stride, plan.target.distance
             begin = self.handle, len(plan.n), list(plan.n)
             self.work_bytes: int
-            if key.precision == "half":
-                read, written = (_R_16F if plan.kind == one else _C_16F for one in ("R2C", "C2R"))
+            if key.precision in _HALVES:
+                real, pair = _HALVES[key.precision]
+                read, written = (real if plan.kind == one else pair for one in ("R2C", "C2R"))
                 self.work_bytes = cufft.xt_make_plan_many(
-                    *begin, *source, read, *target, written, plan.batch, _C_16F
+                    *begin, *source, read, *target, written, plan.batch, pair
                 )
             else:
                 # Its kernels count in 32 bits wherever that is enough.
@@ -153,6 +155,7 @@ class CudaFft(CudaSpectra):
             pairs = cupy.ascontiguousarray(x).view(dtype)
             s = (*x.shape[x.ndim - m.ndim : -1], m.points)
             self._transform("C2R", (s, m.axes, m.norm), pairs, out[..., : m.points], inverse=True)
+            out[..., m.points :] = 0
             return
         dense = out if out.flags.c_contiguous else cupy.empty(out.shape, out.dtype)
         lines, pairs = x[..., : m.points], dense.view(dtype)
@@ -161,22 +164,23 @@ class CudaFft(CudaSpectra):
             out[...] = dense
 
     def half(self, m: Half, x: Any, out: Any) -> None:
-        """Write the transform (cufftXtMakePlanMany, cufftXtExec in CUDA_C_16F)."""
+        """Write the transform (cufftXtMakePlanMany, cufftXtExec)."""
         if not out.size:
             return
         if math.prod(m.lengths) == 1:
             out[...] = 0
             (out[..., 0] if m.form == "r2c" else out)[...] = x
             return
+        precision: Precision = "float16" if m.x.dtype == "float16" else "bfloat16"
         source = cupy.array(x, order="C")  # what becomes real numbers is overwritten
         target = out if out.flags.c_contiguous else cupy.empty(out.shape, out.dtype)
-        kept = self._plans.use(self._key("half", packed(_KINDS[m.form], m.lengths, m.x.size)))
+        kept = self._plans.use(self._key(precision, packed(_KINDS[m.form], m.lengths, m.x.size)))
         _area = kept.prepare(self._device.active)
         direction = _INVERSE if m.is_back else _FORWARD
         cufft.xt_exec(kept.handle, source.data.ptr, target.data.ptr, direction)
         factor = frame("C2C", m.lengths, None, None).factor(m.norm, inverse=m.is_back)
         if factor != 1:
-            _scale(target, factor, target)
+            _SCALE[precision](target, factor, target)
         if target is not out:
             out[...] = target
 
@@ -309,9 +313,21 @@ class Transform:
             step(at)
 
 
-_scale = cupy.ElementwiseKernel(
-    "float16 x, float32 factor", "float16 y", "y = (float)x * factor", "accel_lab_scale_half"
-)
+_SCALE = {
+    "float16": cupy.ElementwiseKernel(
+        "float16 x, float32 factor", "float16 y", "y = (float)x * factor", "accel_lab_scale_half"
+    ),
+    "bfloat16": cupy.ElementwiseKernel(  # of its bits, rounded to even
+        "uint16 x, float32 factor",
+        "uint16 y",
+        """
+        float scaled = __uint_as_float((unsigned int)x << 16) * factor;
+        unsigned int bits = __float_as_uint(scaled);
+        y = isnan(scaled) ? 0x7fc0 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16
+        """,
+        "accel_lab_scale_bfloat",
+    ),
+}
 
 
 def _array(x: Any) -> Array:
